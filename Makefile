@@ -1,0 +1,36 @@
+# `make demo` and `make test` do all their own set-up: they need Python 3.11+, make and PyPI, nothing else.
+# Each has a virtual environment of its own, so both may run at once, and the demo runs without PyTorch.
+PYTHON ?= python3
+
+DEMO := .venv/bin
+TEST := .venv-test/bin
+EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares benchmark_broadcasting
+
+.DELETE_ON_ERROR:
+.PHONY: demo test clean
+
+demo: .venv/installed
+	@mkdir -p pictures
+	@set -e; for example in $(EXAMPLES); do \
+		printf '\n--- weft run examples/%s.py\n' $$example; \
+		$(DEMO)/weft run examples/$$example.py; \
+	done
+
+test: .venv-test/installed
+	$(TEST)/ruff check
+	$(TEST)/ruff format --check
+	$(TEST)/mypy
+	$(TEST)/pytest -n auto -q
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(DEMO)/pip install --quiet --editable '.[demo]'
+	@touch $@
+
+.venv-test/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-test
+	$(TEST)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-test pictures

@@ -1,0 +1,76 @@
+"""The command `weft`, also `python -m weft`."""
+
+import os
+import subprocess
+import sys
+
+USAGE = """\
+weft: PyTorch's tensor library in pure Python
+
+  weft run script.py [arguments]   run a PyTorch script, unmodified, with weft in the place of torch
+  weft run -m module [arguments]   the same for a module,
+  weft run -c code [arguments]     for a piece of code,
+  weft run - [arguments]           and for a script on standard input
+  weft doctor                      say what weft found on this machine
+
+As in `python`, everything after the script, module or code is an argument of it. The processes that it starts have
+weft for torch too. WEFT_TRACEBACK=1 shows weft's own frames in the traceback of an error."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Carry out `weft arguments...` and return the exit status: 2 if the command is not understood."""
+    if arguments is None:
+        arguments = sys.argv[1:]
+    match arguments:
+        case ["-h" | "--help"] | ["run" | "doctor", "-h" | "--help"]:
+            print(USAGE)
+            return 0
+        case ["--version"]:
+            from weft.doctor import distribution_version
+
+            print("weft", distribution_version())
+            return 0
+        case ["doctor"]:
+            from weft.doctor import report
+
+            print(report())
+            return 0
+        case ["doctor", extra, *_]:
+            return _refuse(f"doctor takes no arguments, but was given {extra!r}")
+        case ["run"] | ["run", "-m" | "-c"]:
+            return _refuse("run what? Give a script, - for standard input, -m module or -c code")
+        case ["run", first, *_] if first.startswith("-") and first not in ("-", "-m", "-c"):
+            return _refuse(f"run does not know the option {first!r}")
+        case ["run", *program]:
+            return _run(program)
+        case []:
+            print(USAGE, file=sys.stderr)
+            return 2
+        case [command, *_]:
+            return _refuse(f"there is no command {command!r}")
+    raise AssertionError("every list of arguments matches a case")
+
+
+def _refuse(problem: str) -> int:
+    print(f"weft: {problem}\n(weft --help lists the commands)", file=sys.stderr)
+    return 2
+
+
+def _run(program: list[str]) -> int:
+    """Replace this process by a fresh interpreter on which the binding is installed from the start.
+
+    So argv, stdin, `__main__`, sys.path, exit status, signals and tracebacks are Python's own, not an imitation.
+    """
+    from weft import compat
+
+    compat.install()
+    # Options such as -O or -W hold for the program; those that would ignore the binding cannot.
+    options = [
+        option
+        for option in subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        if option not in ("-E", "-I", "-S")
+    ]
+    command = [sys.executable, *options, *program]
+    if os.name == "nt":  # exec there starts a second process and does not wait for it
+        return subprocess.call(command)
+    os.execv(sys.executable, command)

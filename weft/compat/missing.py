@@ -1,0 +1,57 @@
+"""What a name that weft does not have says: that weft does not have it, and which names come nearest."""
+
+import difflib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import NoReturn
+
+
+def module_getattr(module_name: str) -> Callable[[str], NoReturn]:
+    """A `__getattr__` for the module `module_name`, which Python calls for names that the module lacks.
+
+    Raises AttributeError for `module.name` and ImportError for `from module import name`.
+
+    >>> __getattr__ = module_getattr("weft.compat")
+    >>> __getattr__("instal")
+    Traceback (most recent call last):
+    AttributeError: module 'weft.compat' has no attribute 'instal': weft does not have it; nearest name: install
+    """
+
+    def __getattr__(name: str) -> NoReturn:
+        module = sys.modules[module_name]
+        reason = "weft does not have it"
+        if not name.startswith("_"):  # Python itself probes for many a __name__
+            reason += _nearest(name, (other for other in vars(module) if not other.startswith("_")))
+        # In an import cycle `from package import submodule` looks in sys.modules after an AttributeError.
+        if _imports_from(sys._getframe(1)) and f"{module_name}.{name}" not in sys.modules:
+            raise ImportError(f"cannot import name {name!r} from {module_name!r}: {reason}", name=module_name)
+        raise AttributeError(
+            f"module {module_name!r} has no attribute {name!r}: {reason}", name=name, obj=module
+        )
+
+    return __getattr__
+
+
+def missing_module(torch_name: str) -> ModuleNotFoundError:
+    """The error for `import torch.x`, where weft has no module `weft.x`."""
+    parent_name, _, name = torch_name.rpartition(".")
+    parent = sys.modules["weft" + parent_name.removeprefix("torch")]
+    submodules = (
+        info.name for info in pkgutil.iter_modules(parent.__path__) if not info.name.startswith("_")
+    )
+    message = f"No module named {torch_name!r}: weft does not have it{_nearest(name, submodules)}"
+    return ModuleNotFoundError(message, name=torch_name)
+
+
+def _nearest(name: str, candidates: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, candidates)
+    return f"; nearest name{'s' if len(found) > 1 else ''}: {', '.join(found)}" if found else ""
+
+
+def _imports_from(frame: FrameType) -> bool:
+    """Whether `frame` is carrying out a `from ... import`, which would replace an AttributeError by its own words."""
+    from opcode import opmap
+
+    return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]

@@ -1,0 +1,142 @@
+"""`weft doctor`: what weft found on this machine, for the reader of a bug report."""
+
+import ctypes
+import importlib.metadata
+import importlib.util
+import math
+import os
+import platform
+import sys
+from pathlib import Path
+
+# LLVM's names for what matters to kernels, from the oldest unit to the newest.
+_VECTOR_UNITS = (
+    ["sse4.2", "avx", "fma", "f16c", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
+    + ["avx512vnni", "avx512bf16", "avx512fp16", "amx-tile", "amx-bf16"]
+    + ["neon", "fp-armv8", "fullfp16", "bf16", "sve", "sve2", "sme"]
+)
+
+
+def report() -> str:
+    """All findings, one a line, as `weft doctor` prints them."""
+    return "\n".join(f"{title:<12}{finding}" for title, finding in _findings())
+
+
+def distribution_version() -> str:
+    """The version of the installed distribution; `weft.__version__` is that of the PyTorch it stands for."""
+    try:
+        return importlib.metadata.version("weft")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed: found on the path)"
+
+
+def _findings() -> list[tuple[str, str]]:
+    import weft
+
+    return [
+        ("weft", f"{distribution_version()}, in {Path(__file__).parent}; speaks torch {weft.__version__}"),
+        ("Python", f"{platform.python_version()}, {sys.executable}"),
+        ("system", f"{platform.platform()}"),
+        ("CPU", _cpu()),
+        ("vectors", _vector_units()),
+        ("threads", _threads()),
+        ("BLAS", _blas()),
+        ("kernels", _kernel_cache()),
+        ("device cpu", "yes"),
+        ("device cuda", _cuda()),
+        ("device xla", _xla()),
+    ]
+
+
+def _cpu() -> str:
+    from weft.engine import host
+
+    return f"{_model_name()} (LLVM: {host.cpu()[0]})"
+
+
+def _model_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _vector_units() -> str:
+    from weft.engine import host
+
+    features = set(host.cpu()[1].split(","))
+    return " ".join(unit for unit in _VECTOR_UNITS if f"+{unit}" in features) or "none that weft knows of"
+
+
+def _threads() -> str:
+    import weft
+
+    quota = _cgroup_quota()
+    limits = [f"{os.cpu_count()} CPUs", f"{len(_affinity())} allowed by affinity"]
+    limits.append("no cgroup quota" if quota is None else f"a cgroup quota of {quota:g}")
+    return f"{weft.get_num_threads()} ({', '.join(limits)})"
+
+
+def _affinity() -> set[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return os.sched_getaffinity(0)
+    return set(range(os.cpu_count() or 1))
+
+
+def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """How many CPUs' worth of time the control group grants: cgroup 2 first, then 1; None without a limit."""
+    try:
+        quota, period = (root / "cpu.max").read_text().split()
+    except OSError:
+        try:
+            quota = (root / "cpu/cpu.cfs_quota_us").read_text()
+            period = (root / "cpu/cpu.cfs_period_us").read_text()
+        except OSError:
+            return None
+    if quota == "max" or float(quota) < 0:
+        return None
+    return float(quota) / float(period)
+
+
+def _blas() -> str:
+    import numpy
+
+    blas = numpy.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{blas['name']} {blas['version']} (NumPy {numpy.__version__})"
+
+
+def _kernel_cache() -> str:
+    from weft.engine import diskcache, host
+
+    directory = host.disk_cache().directory
+    if directory is None:
+        return f"not kept between runs: {diskcache.cache_root()} cannot be written by this user alone"
+    sizes = [entry.stat().st_size for entry in os.scandir(directory) if entry.is_file()]
+    return f"{len(sizes)} in {directory}, {math.ceil(sum(sizes) / 1024)} KiB"
+
+
+def _cuda() -> str:
+    library = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
+    try:
+        driver = ctypes.CDLL(library)
+    except OSError:
+        return f"no: NVIDIA's driver library {library} was not found"
+    count = ctypes.c_int()
+    error = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if error:
+        return f"no: {library} is there, but the driver reports error {error}"
+    return _unless_missing("cuda", f"{count.value} found")
+
+
+def _xla() -> str:
+    if importlib.util.find_spec("jax") is None:
+        return "no: jax is not installed"
+    return _unless_missing("xla", f"through jax {importlib.metadata.version('jax')}")
+
+
+def _unless_missing(device: str, found: str) -> str:
+    if importlib.util.find_spec(f"weft.devices.{device}") is None:
+        return f"no: {found}, but this version of weft has no such device"
+    return f"yes: {found}"

@@ -1,0 +1,1 @@
+"""Tools around the tensor: benchmarks, data loading, counting of operations."""

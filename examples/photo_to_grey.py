@@ -16,9 +16,8 @@ by_broadcasting = (colour * luma).sum(dim=-1)
 print("einsum and broadcasting agree:", torch.allclose(grey, by_broadcasting, atol=1e-6))
 
 print("mean of red, green, blue:", colour.mean(dim=(0, 1)))
-print(
-    f"grey: mean {grey.mean():.4f}, standard deviation {grey.std():.4f}, from {grey.min():.4f} to {grey.max():.4f}"
-)
+print(f"grey: mean {grey.mean():.4f}, standard deviation {grey.std():.4f}")
+print(f"darkest {grey.min():.4f}, median {grey.median():.4f}, brightest {grey.max():.4f}")
 tenths = (grey * 10).long().clamp(max=9)
 for tenth, share in enumerate(torch.bincount(tenths.flatten(), minlength=10) / grey.numel()):
     print(f"  {tenth / 10:.1f} to {(tenth + 1) / 10:.1f} {share:6.1%} {'#' * round(100 * share.item())}")

@@ -13,8 +13,8 @@ weft: PyTorch's tensor library in pure Python
   weft run - [arguments]           and for a script on standard input
   weft doctor                      say what weft found on this machine
 
-As in `python`, everything after the script, module or code is an argument of it. The processes that it starts have
-weft for torch too. WEFT_TRACEBACK=1 shows weft's own frames in the traceback of an error."""
+As in `python`, everything after the script, module or code is an argument of it. The processes that
+it starts have weft for torch too. WEFT_TRACEBACK=1 shows weft's own frames in the traceback of an error."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,7 +59,7 @@ def _refuse(problem: str) -> int:
 def _run(program: list[str]) -> int:
     """Replace this process by a fresh interpreter on which the binding is installed from the start.
 
-    So argv, stdin, `__main__`, sys.path, exit status, signals and tracebacks are Python's own, not an imitation.
+    So argv, stdin, `__main__`, sys.path, exit status and signals are Python's own, not an imitation.
     """
     from weft import compat
 

@@ -1,7 +1,7 @@
 """The binding of `import torch` to weft, in this process and in those that it starts.
 
-Only the standard library is imported here: start-up (startup/sitecustomize.py) loads this file by its path in every
-interpreter of a `weft run`, and one that never imports torch should not pay for weft.
+Only the standard library is imported here: start-up (startup/sitecustomize.py) loads this file by its path
+in every interpreter of a `weft run`, and one that never imports torch should not pay for weft.
 """
 
 import importlib
@@ -13,20 +13,20 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# A folder on PYTHONPATH reaches subprocesses and spawned workers alike, whatever starts them, and leaves alone every
-# interpreter outside of the run, which a .pth file in site-packages would not.
+# A folder on PYTHONPATH reaches subprocesses and spawned workers alike, whatever starts them, and leaves alone
+# every interpreter outside of the run, which a .pth file in site-packages would not.
 STARTUP = os.path.join(PACKAGE, "compat", "startup")
 
 
 class _Alias(Loader):
-    """Gives `sys.modules` the weft module itself under its torch name, so that there is one module, not a copy."""
+    """Puts the weft module itself under its torch name: there is one module, not a copy."""
 
     def __init__(self, module: ModuleType):
         self.module = module
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
-        # The import system hands out what stands in sys.modules after this call, not the empty module it came with.
+        # The import system hands out what stands here after this call, not the empty module it came with.
         sys.modules[module.__spec__.name] = self.module
 
 
@@ -61,8 +61,9 @@ _binding = _Binding()
 def install() -> None:
     """Bind `torch` and everything under it to weft, here and in processes started from now on.
 
-    Modules already imported from PyTorch are put aside until `uninstall`; names that a module took from them keep
-    their meaning. Installing twice is the same as installing once.
+    Modules already imported from PyTorch are put aside until `uninstall`; names that a module took from them
+    keep their meaning. Installing twice is the same as installing once. A process that is started with `-E`,
+    `-I`, `-S` or another PYTHONPATH is not bound.
 
     >>> import weft, weft.compat
     >>> weft.compat.install()
@@ -79,7 +80,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Undo `install`: the torch modules that were imported before it are back, and new ones are found as usual."""
+    """Undo `install`: what was imported from PyTorch before it is back, and the rest is found as usual."""
     if _binding not in sys.meta_path:
         return
     sys.meta_path.remove(_binding)

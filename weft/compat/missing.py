@@ -51,7 +51,7 @@ def _nearest(name: str, candidates: Iterable[str]) -> str:
 
 
 def _imports_from(frame: FrameType) -> bool:
-    """Whether `frame` is carrying out a `from ... import`, which would replace an AttributeError by its own words."""
+    """Whether `frame` carries out a `from ... import`, which would put its own words for an AttributeError."""
     from opcode import opmap
 
     return frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]

@@ -23,14 +23,14 @@ def _hide_in(error: BaseException) -> None:
     todo: list[BaseException | None] = [error]
     seen = set()
     while todo:
-        error_or_none = todo.pop()
-        if error_or_none is None or id(error_or_none) in seen:
+        current = todo.pop()
+        if current is None or id(current) in seen:
             continue
-        seen.add(id(error_or_none))
-        error_or_none.__traceback__ = _hide(error_or_none.__traceback__)
-        todo += [error_or_none.__cause__, error_or_none.__context__]
-        if isinstance(error_or_none, BaseExceptionGroup):
-            todo += error_or_none.exceptions
+        seen.add(id(current))
+        current.__traceback__ = _hide(current.__traceback__)
+        todo += [current.__cause__, current.__context__]
+        if isinstance(current, BaseExceptionGroup):
+            todo += current.exceptions
 
 
 def _hide(traceback: TracebackType | None) -> TracebackType | None:
@@ -39,6 +39,8 @@ def _hide(traceback: TracebackType | None) -> TracebackType | None:
         if not traceback.tb_frame.f_code.co_filename.startswith(PACKAGE):
             shown.append(traceback)
         traceback = traceback.tb_next
-    for outer, inner in zip(shown, [*shown[1:], None], strict=True):
+    if not shown:
+        return None
+    for outer, inner in zip(shown, [*shown[1:], None]):
         outer.tb_next = inner
-    return shown[0] if shown else None
+    return shown[0]

@@ -1,7 +1,7 @@
 """Python's `site` imports this in every interpreter of a `weft run`, as its folder leads PYTHONPATH there.
 
-It binds `import torch` to weft, leaves `sys.path` as if it had not been there, and then runs the `sitecustomize`
-that the interpreter would have run instead. Old interpreters read it too, so its syntax is old.
+It binds `import torch` to weft, leaves `sys.path` as if it had not been there, and then runs the
+`sitecustomize` that the interpreter would have run instead. Old interpreters read it too, so its syntax is old.
 """
 
 import importlib.machinery
@@ -34,6 +34,7 @@ def _run_next():
 
 _folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [path for path in sys.path if os.path.abspath(path) != _folder]
-if sys.version_info >= (3, 11):  # another, older Python that a script starts: not ours to bind
+# An older Python that a script starts is not ours to bind.
+if sys.version_info >= (3, 11):  # noqa: UP036
     _bind(_folder)
 _run_next()

@@ -1,0 +1,94 @@
+import os
+import sys
+
+import weft
+from weft import compat
+from weft.compat.binding import STARTUP
+
+
+def test_every_torch_import_is_the_weft_module(run_weft):
+    code = """
+import torch, torch.linalg, torch.utils.benchmark as benchmark, importlib
+from torch import linalg
+from torch.utils import benchmark as again
+import weft, weft.utils.benchmark
+assert torch is weft and torch.linalg is linalg is weft.linalg
+assert benchmark is again is weft.utils.benchmark
+assert importlib.import_module("torch.utils") is weft.utils
+assert weft.linalg.__spec__.name == weft.linalg.__name__ == "weft.linalg"
+print(torch.__version__)
+"""
+    done = run_weft("run", "-c", code)
+    assert done.stdout == "2.13.0+weft\n", done.stderr
+
+
+def test_processes_that_the_script_starts(run_weft, tmp_path):
+    (tmp_path / "script.py").write_text("""
+import multiprocessing, subprocess, sys
+import torch
+
+def work(x):
+    return torch.__name__, __name__, torch.tensor(x).tolist()
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            print(method, pool.apply(work, ([1, 2],)), flush=True)
+    subprocess.run([sys.executable, "-c", "import torch; print('subprocess', torch.__name__)"], check=True)
+""")
+    done = run_weft("run", "script.py")
+    assert done.stdout.splitlines() == [
+        "fork ('weft', '__main__', [1, 2])",
+        "spawn ('weft', '__mp_main__', [1, 2])",
+        "forkserver ('weft', '__mp_main__', [1, 2])",
+        "subprocess weft",
+    ], done.stderr
+
+
+def test_ahead_of_an_installed_torch_and_of_another_weft(run_weft, tmp_path):
+    for name in ("torch", "weft"):
+        (tmp_path / f"{name}.py").write_text("raise AssertionError('the wrong module')")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "torch.py").write_text("raise AssertionError('the wrong module')")
+    (tmp_path / "script.py").write_text("import torch; print(torch.__name__)")
+    done = run_weft("run", "script.py", PYTHONPATH=str(tmp_path / "elsewhere"), PYTHONSAFEPATH="1")
+    assert done.stdout == "weft\n", done.stderr
+
+
+def test_the_users_sitecustomize_still_runs(run_weft, tmp_path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import sys; sys.greeting = __file__")
+    code = "import sys, sitecustomize; print(sys.greeting == sitecustomize.__file__, sys.greeting)"
+    done = run_weft("run", "-c", code, PYTHONPATH=str(folder))
+    assert done.stdout == f"True {folder / 'sitecustomize.py'}\n", done.stderr
+
+
+def test_start_up_does_not_import_weft(run_weft):
+    code = "import sys; print(any(name in sys.modules for name in ('weft', 'numpy', 'llvmlite')))"
+    assert run_weft("run", "-c", code).stdout == "False\n"
+
+
+def test_install_and_uninstall_within_a_program(monkeypatch):
+    for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+        monkeypatch.delitem(sys.modules, name)
+    before = object()
+    monkeypatch.setitem(sys.modules, "torch", before)
+    monkeypatch.setitem(sys.modules, "torch.mine", before)
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    path = list(sys.meta_path)
+
+    compat.install()
+    compat.install()
+    try:
+        import torch
+
+        assert torch is weft
+        assert "torch.mine" not in sys.modules
+        assert os.environ["PYTHONPATH"] == os.pathsep.join((STARTUP, "mine"))
+    finally:
+        compat.uninstall()
+        compat.uninstall()
+    assert sys.modules["torch"] is sys.modules["torch.mine"] is before
+    assert sys.meta_path == path
+    assert os.environ["PYTHONPATH"] == "mine"

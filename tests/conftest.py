@@ -1,0 +1,33 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs `python *arguments` in an empty folder, with weft importable; gives the finished process."""
+
+    def run(*arguments, input="", **environment):
+        python_path = os.pathsep.join(filter(None, [str(ROOT), environment.pop("PYTHONPATH", "")]))
+        return subprocess.run(
+            [sys.executable, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, **environment, "PYTHONPATH": python_path},
+            input=input,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def run_weft(run):
+    """The same for `weft *arguments`."""
+    return lambda *arguments, **options: run("-m", "weft", *arguments, **options)

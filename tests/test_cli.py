@@ -1,0 +1,111 @@
+import re
+
+import pytest
+
+from weft import cli
+
+SCRIPTS = {
+    "arguments": "import sys; print(sys.argv, __name__, __file__)",
+    "sys.path": "import sys; print([path for path in sys.path if 'startup' in path], sys.path[0])",
+    "stdin": "import sys; print(sys.stdin.read().upper())",
+    "exit status": "raise SystemExit(7)",
+    "exit message": "import sys; sys.exit('so long')",
+    "exception": "def f():\n    1 / 0\n\nf()",
+    "chain": "try:\n    {}[1]\nexcept KeyError as error:\n    raise ValueError('no') from error",
+    "group": "raise ExceptionGroup('several', [ValueError(1), TypeError(2)])",
+    "syntax error": "def f(:\n    pass",
+    "interrupt": "raise KeyboardInterrupt",
+    "main": "import pickle, sys\nclass C: pass\nprint(pickle.dumps(C()), sys.modules['__main__'].C is C)",
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_run_is_as_under_python(run, run_weft, tmp_path, name):
+    (tmp_path / "script.py").write_text(SCRIPTS[name])
+    expected, got = (
+        command("script.py", "-x", "y", input="in")
+        for command in (run, lambda *a, **k: run_weft("run", *a, **k))
+    )
+    assert (got.returncode, got.stdout, got.stderr) == (expected.returncode, expected.stdout, expected.stderr)
+
+
+def test_run_missing_file_is_as_under_python(run, run_weft):
+    expected, got = run("missing.py"), run_weft("run", "missing.py")
+    assert (got.returncode, got.stderr) == (expected.returncode, expected.stderr)
+    assert got.returncode == 2
+
+
+def test_run_module_code_and_stdin(run_weft, tmp_path):
+    (tmp_path / "module.py").write_text("import sys, torch; print(torch.__name__, sys.argv[1:])")
+    code = "import sys, torch; print(torch.__name__, sys.argv)"
+    assert run_weft("run", "-m", "module", "-h").stdout == "weft ['-h']\n"
+    assert run_weft("run", "-c", code, "a").stdout == "weft ['-c', 'a']\n"
+    assert run_weft("run", "-", "a", input=code).stdout == "weft ['-', 'a']\n"
+
+
+def test_interpreter_options_hold_for_the_program(run):
+    done = run(
+        "-O",
+        "-W",
+        "error",
+        "-m",
+        "weft",
+        "run",
+        "-c",
+        "import sys; print(sys.flags.optimize, sys.warnoptions)",
+    )
+    assert done.stdout == "1 ['error']\n"
+
+
+def test_traceback_ends_where_weft_begins(run_weft, tmp_path):
+    (tmp_path / "script.py").write_text("import torch\n\ntorch.ones(2).view(3)\n")
+    lines = run_weft("run", "script.py").stderr.splitlines()
+    assert [line for line in lines if line.startswith("  File")] == [
+        f'  File "{tmp_path / "script.py"}", line 3, in <module>'
+    ]
+    assert lines[-1].startswith("RuntimeError: shape '[3]' is invalid for input of size 2")
+    assert "weft" in run_weft("run", "script.py", WEFT_TRACEBACK="1").stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["run", "--help"], ["doctor", "--help"]])
+def test_help(capsys, arguments):
+    assert cli.main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "weft run script.py" in out and len(out.splitlines()) < 20
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "weft run script.py"),
+        (["rnu", "script.py"], "no command 'rnu'"),
+        (["run"], "run what?"),
+        (["run", "-c"], "run what?"),
+        (["run", "-I", "script.py"], "does not know the option '-I'"),
+        (["doctor", "who"], "takes no arguments"),
+    ],
+)
+def test_wrong_command(capsys, arguments, message):
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert message in err and not out
+
+
+def test_doctor_and_version(capsys):
+    assert cli.main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    for line in (
+        "weft",
+        "Python",
+        "CPU",
+        "vectors",
+        "threads",
+        "BLAS",
+        "kernels",
+        "device cpu",
+        "device cuda",
+        "device xla",
+    ):
+        assert re.search(rf"^{line} +\S", out, re.MULTILINE)
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("weft ")

@@ -1,0 +1,44 @@
+"""Every example prints under `weft run` what it prints under PyTorch."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+
+def without_timings(output):
+    """The output without numbers and the widths that follow from them, for tables of measured times."""
+    return re.sub(r"[\d.]+|[-\s]+", " ", output)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_same_output_as_under_torch(run, run_weft, tmp_path, example):
+    if example.stem == "photo_to_grey" and not importlib.util.find_spec("sklearn"):
+        pytest.skip("scikit-learn, which brings the photograph, is not installed")
+    expected = run(example)
+    pictures = {path: path.read_bytes() for path in tmp_path.glob("pictures/*")}
+    got = run_weft("run", example)
+    assert expected.returncode == 0, expected.stderr
+    assert (got.returncode, got.stderr) == (0, "")
+    if "benchmark" in example.stem:
+        assert without_timings(got.stdout) == without_timings(expected.stdout)
+    else:
+        assert got.stdout == expected.stdout
+    for path, picture in pictures.items():
+        assert_same_picture(path.read_bytes(), picture)
+
+
+def assert_same_picture(got, expected):
+    """Equal but for one level, as sums in another order may round to a neighbour."""
+    from io import BytesIO
+
+    import numpy
+    from PIL import Image
+
+    got, expected = (numpy.asarray(Image.open(BytesIO(png)), dtype=int) for png in (got, expected))
+    assert got.shape == expected.shape
+    assert abs(got - expected).max() <= 1
+    assert (got != expected).mean() < 1e-3

@@ -210,6 +210,12 @@ def test_values(array, options, transposed, requires_grad):
     assert_prints_alike(tensor, **options)
 
 
+@pytest.mark.parametrize("values", [[1.0, 1000.0], [1.0, 1000.1], [1e8], [1e8 + 1], [1e-4], [0.99999e-4]])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_where_exponents_begin(values, dtype):
+    assert_prints_alike(torch.tensor(values, dtype=dtype))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_kind_of_tensor(kind):
     assert_prints_alike(KINDS[kind])

@@ -55,7 +55,7 @@ def set_printoptions(
     global _options
     base = PROFILES.get(profile or "", _options)
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     _options = dataclasses.replace(base, **changes, sci_mode=sci_mode)
 
 

@@ -1,0 +1,104 @@
+"""The state of a stream of random numbers: PyTorch's Mersenne Twister, byte for byte.
+
+The numbers themselves are drawn in `weft.engine.distributions`, by compiled code that advances this state in place.
+"""
+
+import operator
+import os
+import threading
+
+import numpy as np
+
+# What `torch.get_rng_state()` returns is this record's bytes (ATen/CPUGeneratorImpl.cpp).
+STATE = np.dtype(
+    {
+        "names": ["seed", "left", "seeded", "next", "words", "normal", "normal_is_valid"],
+        "formats": ["<u8", "<i4", "<i4", "<u8", ("<u8", 624), "<f8", "<i4"],
+        "offsets": [0, 8, 12, 16, 24, 5024, 5040],
+        "itemsize": 5056,
+    }
+)
+DEFAULT_SEED = 67280421310721
+SCRATCH = 2**14  # words of 32 bits: draws made in one go, still in the cache when they become values
+
+
+class Generator:
+    """A stream of random numbers, the same numbers as PyTorch's for the same seed.
+
+    >>> import weft as torch
+    >>> torch.Generator().manual_seed(7).initial_seed()
+    7
+    """
+
+    def __init__(self, device="cpu"):
+        self.device = device
+        self.lock = threading.Lock()  # held while numbers are drawn: compiled code releases the GIL
+        self._record = np.zeros((), STATE)
+        self._scratch = np.empty(SCRATCH, np.uint32)
+        # For compiled code: where the state is, and room for draws that are not values yet.
+        self.address, self.scratch = self._record.ctypes.data, self._scratch.ctypes.data
+        self.manual_seed(DEFAULT_SEED)
+
+    def manual_seed(self, seed) -> "Generator":
+        """Restart the stream at `seed`, in [-2**63, 2**64); a negative seed means 2**64 + seed."""
+        seed = operator.index(seed)
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        # Knuth's recurrence, TAOCP volume 2, 3rd edition, page 106: only the low 32 bits of the seed enter.
+        words = [word := seed & 0xFFFFFFFF]
+        for i in range(1, 624):
+            words.append(word := (1812433253 * (word ^ (word >> 30)) + i) & 0xFFFFFFFF)
+        with self.lock:
+            # left = 1: the first draw finds the words used up and renews them.
+            self._record[()] = (seed & 0xFFFFFFFFFFFFFFFF, 1, 1, 0, words, 0.0, 0)
+        return self
+
+    def seed(self) -> int:
+        """Restart the stream at a seed from the operating system, and return it."""
+        seed = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The last seed, as an unsigned 64-bit number."""
+        return int(self._record["seed"])
+
+    def state_bytes(self) -> np.ndarray:
+        """A copy of the state: 5056 bytes, in the layout of `torch.get_rng_state()`."""
+        with self.lock:
+            return np.frombuffer(bytearray(self._record), np.uint8)
+
+    def load_state_bytes(self, state: np.ndarray) -> None:
+        """Continue from what `state_bytes()` or `torch.get_rng_state()` returned."""
+        if state.nbytes != STATE.itemsize:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {STATE.itemsize} but found the input RNG state size "
+                f"to be {state.nbytes}"
+            )
+        record = np.frombuffer(bytes(state), STATE)[0]
+        if record["seeded"] != 1 or record["left"] < 1 or record["left"] + record["next"] > 625:
+            raise RuntimeError("Invalid mt19937 state")
+        with self.lock:
+            self._record[()] = record
+
+    def keep_normal(self, value: float) -> None:
+        """Box and Muller's method makes two normals at a time: keep one for the next call."""
+        self._record["normal"], self._record["normal_is_valid"] = value, 1
+
+    def take_normal(self) -> float | None:
+        """The normal that was kept, if there is one; it is used once."""
+        if not self._record["normal_is_valid"]:
+            return None
+        value = float(self._record["normal"])
+        self._record["normal"], self._record["normal_is_valid"] = 0.0, 0
+        return value
+
+    def clone_state(self) -> "Generator":
+        """A new generator that continues from the same place."""
+        clone = Generator(self.device)
+        clone.load_state_bytes(self.state_bytes())
+        return clone
+
+
+default_generator = Generator()
+default_generator.seed()

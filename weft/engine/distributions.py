@@ -1,0 +1,410 @@
+"""Random numbers on the CPU: the bits that PyTorch draws from the same `Generator`.
+
+Each function takes a generator, the number of elements, the parameters and a dtype, and returns a flat NumPy array in
+the order of the draws. Which draws an element takes and how they become its value follows
+ATen/native/cpu/DistributionTemplates.h and ATen/core/DistributionsHelper.h on a CPU with AVX2, whatever the CPU here:
+transcendental functions are the C library's float64 functions, and multiply-adds are fused where PyTorch fuses them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..core.dtype import DType, bool_, float32, float64, int32, int64, uint32, uint64
+from ..core.generator import SCRATCH, Generator
+from .convert import convert
+from .expr import Expr, bitcast, cast, ceil, const, eq, fma, horner, load, param, select, sqrt, trunc
+from .libm import emit_with_libm, libm
+from .llvm import Block, memory_type, value_type
+from .twister import compile_loop, draw
+
+_PARAMETER_TYPES = {"f": float32, "d": float64, "8": uint64}
+
+
+class _Transform(NamedTuple):
+    """Draws to values: `body(*inputs, *parameters)` gives as many outputs as there are inputs.
+
+    With 2 inputs in 8 lanes, elements 0 to 7 and 8 to 15 of each 16 draws are the inputs, and so it is with the outputs.
+    """
+
+    body: Callable
+    source: DType  # of the inputs: uint32 or uint64 draws, or numbers
+    parameters: str = ""  # a letter each, as in `host.entry_ir`
+    inputs: int = 1
+    lanes: int = 1
+
+    @property
+    def group(self) -> int:
+        """Elements per turn of the loop."""
+        return self.inputs * self.lanes
+
+
+@functools.cache
+def _compiled(transform: _Transform, dtype: DType) -> Callable:
+    """(address of the inputs, address of the outputs, *parameters, 0, number of groups)"""
+    return compile_loop(_ir(transform, dtype), 2, transform.parameters, transform.body.__name__)
+
+
+def _ir(transform: _Transform, dtype: DType) -> str:
+    declarations: set[str] = set()
+    before, block = Block(declarations, "p"), Block(declarations)
+    params, loads = {}, {}
+    for k, letter in enumerate(transform.parameters):
+        leaf = param(k, _PARAMETER_TYPES[letter])
+        where = before.let(f"getelementptr i64, ptr %ops, i64 {k + 2}")
+        params[leaf] = _splat(before, leaf.dtype, transform.lanes, where)
+    for k in range(transform.inputs):
+        leaf = load(k, transform.source)
+        where = _address(block, transform, "%from", leaf.dtype, k)
+        loads[leaf] = block.let(f"load {value_type(leaf.dtype, transform.lanes)}, ptr {where}, align 4")
+    values = transform.body(*loads, *params)
+    roots = tuple(convert(value, dtype) for value in (values if transform.inputs > 1 else [values]))
+    for k, value in enumerate(emit_with_libm(block, roots, loads | params, transform.lanes)):
+        kind = value_type(dtype, transform.lanes)
+        if dtype is bool_:
+            kind, value = "i8", block.let(f"zext i1 {value} to i8")
+        where = _address(block, transform, "%to", dtype, k)
+        block.do(f"store {kind} {value}, ptr {where}, align 1")
+    lines = [
+        *sorted(declarations),
+        "define internal void @loop(ptr %ops, ptr %meta, i64 %start, i64 %n) #0 {",
+        "entry:",
+        "%from = load ptr, ptr %ops",
+        "%second = getelementptr i64, ptr %ops, i64 1",
+        "%to = load ptr, ptr %second",
+        *before.lines,
+        "br label %step",
+        "step:",
+        "%i = phi i64 [0, %entry], [%next, %step]",
+        *block.lines,
+        "%next = add nuw nsw i64 %i, 1",
+        "%more = icmp ult i64 %next, %n",
+        "br i1 %more, label %step, label %done",
+        "done:",
+        "ret void",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _splat(block: Block, dtype: DType, lanes: int, address: str) -> str:
+    scalar = block.let(f"load {memory_type(dtype)}, ptr {address}")
+    if lanes == 1:
+        return scalar
+    kind = value_type(dtype, lanes)
+    first = block.let(f"insertelement {kind} poison, {memory_type(dtype)} {scalar}, i64 0")
+    return block.let(f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer")
+
+
+def _address(block: Block, transform: _Transform, base: str, dtype: DType, k: int) -> str:
+    group = block.let(f"mul nuw nsw i64 %i, {transform.group}")
+    element = block.let(f"add nuw nsw i64 {group}, {k * transform.lanes}")
+    return block.let(f"getelementptr {memory_type(dtype)}, ptr {base}, i64 {element}")
+
+
+def _drawn(generator: Generator, n: int, transform: _Transform, dtype: DType, *parameters) -> np.ndarray:
+    """`n` values, a multiple of the transform's group, each from its own draw."""
+    out = np.empty(n, dtype.numpy)
+    words = transform.source.itemsize // 4
+    step, to = SCRATCH // words, out.ctypes.data
+    to_words, to_values = draw(), _compiled(transform, dtype)
+    with generator.lock:
+        for start in range(0, n, step):
+            count = min(step, n - start)
+            to_words(generator.address, generator.scratch, 0, count * words)
+            to_values(generator.scratch, to + start * dtype.itemsize, *parameters, 0, count // transform.group)
+    return out
+
+
+def _mapped(values: np.ndarray, transform: _Transform, dtype: DType, *parameters) -> np.ndarray:
+    """The transform of numbers instead of draws."""
+    out = np.empty(values.size, dtype.numpy)
+    if values.size:
+        _compiled(transform, dtype)(values.ctypes.data, out.ctypes.data, *parameters, 0, values.size)
+    return out
+
+
+# Draws. A 64-bit draw is two of 32 bits, the first of them the high half; uniform floats keep the low bits.
+
+
+def _high_word_first(word: Expr) -> Expr:
+    return (word << 32) | (word >> 32)
+
+
+def _u24(word: Expr) -> Expr:
+    return cast(bitcast(word & (2**24 - 1), int32), float32) * 2.0**-24
+
+
+def _u53(word: Expr) -> Expr:
+    return cast(bitcast(_high_word_first(word) & (2**53 - 1), int64), float64) * 2.0**-53
+
+
+_U32 = _Transform(lambda word: word, uint32)
+_U64 = _Transform(_high_word_first, uint64)
+
+
+def u32(generator: Generator, n: int) -> np.ndarray:
+    """The next `n` draws of 32 bits, as uint32."""
+    return _drawn(generator, n, _U32, uint32)
+
+
+def u64(generator: Generator, n: int) -> np.ndarray:
+    """The next `n` draws of 64 bits, as uint64."""
+    return _drawn(generator, n, _U64, uint64)
+
+
+# Uniform and integers
+
+
+def _uniform(u: Expr, low: Expr, high: Expr, dtype: DType) -> Expr:
+    value = convert(fma(u, high - low, low), dtype)
+    is_high = eq(convert(value, u.dtype), convert(convert(high, dtype), u.dtype))  # by rounding
+    return select(is_high, convert(low, dtype), value)
+
+
+@functools.cache
+def _to_uniform(dtype: DType) -> _Transform:
+    if dtype is float64:
+        return _Transform(lambda word, low, high: _uniform(_u53(word), low, high, dtype), uint64, "dd")
+    return _Transform(lambda word, low, high: _uniform(_u24(word), low, high, dtype), uint32, "ff")
+
+
+def uniform(generator: Generator, n: int, low: float, high: float, dtype: DType) -> np.ndarray:
+    """Uniform on [low, high)."""
+    return _drawn(generator, n, _to_uniform(dtype), dtype, low, high)
+
+
+def _remainder_32(word: Expr, low: Expr, span: Expr) -> Expr:
+    # Dividing in float64 vectorises, and is exact: such a quotient is never within an ulp of the next integer.
+    word, divisor = cast(word, float64), cast(span, float64)
+    remainder = fma(-trunc(word / divisor), divisor, word)
+    return bitcast(low, int64) + cast(remainder, int64)
+
+
+def _remainder_64(word: Expr, low: Expr, span: Expr) -> Expr:
+    return bitcast(_high_word_first(word) % span + low, int64)
+
+
+_INTEGERS = {uint32: _Transform(_remainder_32, uint32, "88"), uint64: _Transform(_remainder_64, uint64, "88")}
+_ANY_INTEGER = _Transform(lambda word: bitcast(_high_word_first(word), int64), uint64)
+
+
+def integers(generator: Generator, n: int, low: int, span: int, dtype: DType) -> np.ndarray:
+    """Integers from low to low + span - 1; span = 2**64 is every int64."""
+    if span == 2**64:
+        return _drawn(generator, n, _ANY_INTEGER, dtype)
+    return _drawn(generator, n, _INTEGERS[uint32 if span < 2**28 else uint64], dtype, low, span)
+
+
+def any_integers(generator: Generator, n: int, dtype: DType) -> np.ndarray:
+    """Integers from 0 to the largest of an integer dtype, or to the last that a float counts to."""
+    if dtype.is_floating_point:
+        span = 2 ** (dtype.mantissa_bits + 1) + 1
+    else:
+        span = 2 if dtype is bool_ else 2 ** (8 * dtype.itemsize - dtype.is_signed)
+    return _drawn(generator, n, _INTEGERS[uint64 if dtype.itemsize == 8 else uint32], dtype, 0, span)
+
+
+# Swaps p[i] with p[i + words[i] % (n - i)] for i < n - 1: operands p and words.
+_SHUFFLE = """
+define internal void @loop(ptr %ops, ptr %meta, i64 %start, i64 %n) {
+entry:
+  %pwords = getelementptr i64, ptr %ops, i64 1
+  %p = load ptr, ptr %ops
+  %words = load ptr, ptr %pwords
+  br label %step
+step:
+  %i = phi i64 [0, %entry], [%next, %step]
+  %left64 = sub nuw nsw i64 %n, %i
+  %left = trunc i64 %left64 to i32
+  %pword = getelementptr i32, ptr %words, i64 %i
+  %word = load i32, ptr %pword
+  %jump32 = urem i32 %word, %left
+  %jump = zext i32 %jump32 to i64
+  %pi = getelementptr i64, ptr %p, i64 %i
+  %pj = getelementptr i64, ptr %pi, i64 %jump
+  %x = load i64, ptr %pi
+  %y = load i64, ptr %pj
+  store i64 %y, ptr %pi
+  store i64 %x, ptr %pj
+  %next = add nuw nsw i64 %i, 1
+  %last = sub nuw nsw i64 %left64, 1
+  %more = icmp ugt i64 %last, 1
+  br i1 %more, label %step, label %done
+done:
+  ret void
+}
+"""
+
+
+@functools.cache
+def _shuffle() -> Callable:
+    return compile_loop(_SHUFFLE, 2, "", "shuffle")
+
+
+def permutation(generator: Generator, n: int) -> np.ndarray:
+    """The integers 0 to n - 1 as int64, shuffled (Fisher and Yates)."""
+    if n >= 214748364:  # PyTorch changes to 64-bit draws here
+        raise NotImplementedError(f"randperm of {n} elements: only up to 214748363 for now")
+    out = np.arange(n)
+    if n > 1:
+        words = u32(generator, n - 1)
+        _shuffle()(out.ctypes.data, words.ctypes.data, 0, n)
+    return out
+
+
+# Normal. Two ways, with different numbers.
+
+
+def _log(x: Expr) -> Expr:
+    """Cephes' logf for positive normal x."""
+    bits = bitcast(x, int32)
+    exponent = cast((bits >> 23) - 126, float32)
+    mantissa = bitcast((bits & 0x807FFFFF) | 0x3F000000, float32)
+    small = mantissa < 0.707106781186547524
+    exponent = exponent - select(small, const(1.0, float32), 0.0)
+    x = (mantissa - 1.0) + select(small, mantissa, 0.0)
+    z = x * x
+    y = horner(x, _LOG)
+    y = fma(y * x, z, exponent * -2.12194440e-4) - z * 0.5
+    return fma(exponent, 0.693359375, x + y)
+
+
+def _sin_cos(x: Expr) -> tuple[Expr, Expr]:
+    """Cephes' sinf and cosf for x in [0, 8192]."""
+    octant = (cast(x * 1.27323954473516, int32) + 1) & ~1
+    y = cast(octant, float32)
+    for part in (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8):  # pi/4 in three parts
+        x = fma(y, part, x)
+    z = x * x
+    cosine = fma(horner(z, _COS) * z, z, -(z * 0.5)) + 1.0
+    sine = fma(horner(z, _SIN) * z, x, x)
+    first = eq(octant & 2, 0)
+    sin, cos = select(first, sine, cosine), select(first, cosine, sine)
+    return select(eq(octant & 4, 0), sin, -sin), select(eq((octant - 2) & 4, 0), -cos, cos)
+
+
+# fmt: off
+_LOG = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+        2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1)
+_COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+# fmt: on
+
+
+def _box_muller(first: Expr, second: Expr, mean: Expr, std: Expr) -> tuple[Expr, Expr]:
+    """Eight uniforms and the next eight to sixteen normals."""
+    if first.dtype is uint32:
+        radius = sqrt(-2.0 * _log(1.0 - _u24(first)))
+        sine, cosine = _sin_cos(2 * math.pi * _u24(second))
+    else:
+        radius = sqrt(-2.0 * libm("log", 1.0 - _u53(first)))
+        angle = 2 * math.pi * _u53(second)
+        sine, cosine = libm("sin", angle), libm("cos", angle)
+    return fma(radius * cosine, std, mean), fma(radius * sine, std, mean)
+
+
+def _polar(angle: Expr, radius: Expr) -> tuple[Expr, Expr]:
+    radius = sqrt(-2.0 * libm("log1p", -_u53(radius)))
+    angle = 2 * math.pi * _u53(angle)
+    return radius * libm("cos", angle), radius * libm("sin", angle)
+
+
+_BLOCKED = _Transform(_box_muller, uint32, "ff", inputs=2, lanes=8)
+_BLOCKED_64 = _Transform(_box_muller, uint64, "dd", inputs=2, lanes=8)
+_POLAR = _Transform(_polar, uint64, inputs=2)
+_AFFINE = _Transform(fma, float64, "dd")
+
+
+def normal(generator: Generator, n: int, mean: float, std: float, dtype: DType, contiguous: bool = True) -> np.ndarray:
+    """Normal: in blocks of 16 when there are as many to fill a contiguous tensor, else one by one in float64."""
+    if n >= 16 and contiguous:
+        return _blocked_normal(generator, n, mean, std, dtype)
+    return _mapped(_standard_normal(generator, n), _AFFINE, dtype, std, mean)
+
+
+def _blocked_normal(generator: Generator, n: int, mean: float, std: float, dtype: DType) -> np.ndarray:
+    transform = _BLOCKED_64 if dtype is float64 else _BLOCKED
+    rest = n % 16
+    out = _drawn(generator, n - rest, transform, dtype, mean, std)
+    if rest == 0:
+        return out
+    if dtype.itemsize >= 4:  # draws that become no values: the last 16 elements are drawn afresh
+        u64(generator, rest) if dtype is float64 else u32(generator, rest)
+    last = _drawn(generator, 16, transform, dtype, mean, std)
+    return np.concatenate([out[: n - 16], last])
+
+
+def _standard_normal(generator: Generator, n: int) -> np.ndarray:
+    """Normals in float64, two from each pair of draws; the generator keeps a second one that is not used."""
+    kept = generator.take_normal() if n else None
+    start = kept is not None
+    values = _drawn(generator, (n - start + 1) // 2 * 2, _POLAR, float64)
+    if values.size > n - start:
+        generator.keep_normal(values[-1])
+    return np.concatenate([[kept], values])[:n] if start else values[:n]
+
+
+# Other continuous and discrete distributions: one 64-bit draw for each element, computed in float64.
+
+_EXPONENTIAL = _Transform(lambda word, scale: scale * libm("log1p", -_u53(word)), uint64, "d")
+_GEOMETRIC = _Transform(lambda word, scale: ceil(libm("log", _u53(word)) / scale), uint64, "d")
+_CAUCHY = _Transform(
+    lambda word, median, sigma: fma(libm("tan", math.pi * (_u53(word) - 0.5)), sigma, median), uint64, "dd"
+)
+_LOG_NORMAL = _Transform(lambda value, mean, std: libm("exp", fma(value, std, mean)), float64, "dd")
+_BERNOULLI = _Transform(lambda word, p: _u53(word) < p, uint64, "d")
+
+
+def exponential(generator: Generator, n: int, rate: float, dtype: DType) -> np.ndarray:
+    return _drawn(generator, n, _EXPONENTIAL, dtype, -1.0 / rate)
+
+
+def geometric(generator: Generator, n: int, p: float, dtype: DType) -> np.ndarray:
+    """How many trials until the first success."""
+    return _drawn(generator, n, _GEOMETRIC, dtype, math.log1p(-p))
+
+
+def cauchy(generator: Generator, n: int, median: float, sigma: float, dtype: DType) -> np.ndarray:
+    return _drawn(generator, n, _CAUCHY, dtype, median, sigma)
+
+
+def log_normal(generator: Generator, n: int, mean: float, std: float, dtype: DType) -> np.ndarray:
+    """exp of a normal with this mean and std."""
+    return _mapped(_standard_normal(generator, n), _LOG_NORMAL, dtype, mean, std)
+
+
+def bernoulli(generator: Generator, n: int, p: float, dtype: DType) -> np.ndarray:
+    """1 with probability p, else 0; for dropout, p is what it keeps."""
+    return _drawn(generator, n, _BERNOULLI, dtype, p)
+
+
+def bernoulli_each(generator: Generator, p: np.ndarray) -> np.ndarray:
+    """For each probability whether it came true, as bool; draws are as wide as float64 or as float32."""
+    dtype = float64 if p.dtype == np.float64 else float32
+    return uniform(generator, p.size, 0.0, 1.0, dtype) < p.ravel().astype(dtype.numpy, copy=False)
+
+
+def multinomial(generator: Generator, p: np.ndarray, count: int, replacement: bool, dtype: DType) -> np.ndarray:
+    """`count` indices from each row of p, weighted by it.
+
+    Shapes: p [rows, categories] in `dtype` -> [rows, count] int64.
+    """
+    if replacement and count > 1:
+        sums = np.cumsum(p, axis=1, dtype=np.float64 if dtype is float64 else np.float32)
+        sums /= sums[:, -1:]
+        sums[:, -1] = 1
+        u = uniform(generator, len(p) * count, 0.0, 1.0, float64).reshape(-1, count)
+        rows = [np.searchsorted(row, keys) for row, keys in zip(sums.astype(np.float64), u, strict=True)]
+        return np.array(rows, np.int64).reshape(-1, count)
+    # The smallest of exponential waiting times: race over all categories.
+    with np.errstate(all="ignore"):
+        scores = p / exponential(generator, p.size, 1.0, dtype).reshape(p.shape)
+    if count == 1:
+        return np.argmax(scores, axis=1, keepdims=True)
+    return np.argsort(-scores, axis=1, kind="stable")[:, :count]

@@ -22,6 +22,17 @@ print(torch.__version__)
     assert done.stdout == "2.13.0+weft\n", done.stderr
 
 
+def test_a_torch_module_runs_as_the_program(run_weft):
+    done = run_weft("run", "-m", "torch.compat.missing")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_asking_for_a_module_is_not_importing_it(run_weft):
+    code = "from importlib.util import find_spec; print(find_spec('torch') is None, find_spec('torch.zzz'))"
+    done = run_weft("run", "-c", code)
+    assert done.stdout == "False None\n", done.stderr
+
+
 def test_processes_that_the_script_starts(run_weft, tmp_path):
     (tmp_path / "script.py").write_text("""
 import multiprocessing, subprocess, sys

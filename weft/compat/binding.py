@@ -10,7 +10,7 @@ import os
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import CodeType, ModuleType
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # A folder on PYTHONPATH reaches subprocesses and spawned workers alike, whatever starts them, and leaves alone
@@ -28,6 +28,11 @@ class _Alias(Loader):
         assert module.__spec__ is not None
         # The import system hands out what stands here after this call, not the empty module it came with.
         sys.modules[module.__spec__.name] = self.module
+
+    def get_code(self, name: str) -> CodeType:
+        """What `python -m torch.x` runs."""
+        assert self.module.__spec__ is not None
+        return self.module.__spec__.loader.get_code(self.module.__name__)  # type: ignore[union-attr]
 
 
 class _Binding(MetaPathFinder):
@@ -47,6 +52,8 @@ class _Binding(MetaPathFinder):
         except ModuleNotFoundError as error:
             if error.name != weft_name:  # weft has it, but something that it needs is not installed
                 raise
+            if sys._getframe(2).f_code.co_name == "find_spec":  # importlib.util's: a question, not an import
+                return None
             from weft.compat.missing import missing_module
 
             raise missing_module(fullname) from None

@@ -1,20 +1,54 @@
+import ctypes
+import os
+
 import pytest
 
 from weft import doctor
+from weft.engine import host
+from weft.engine.diskcache import DiskCache
 
 
-@pytest.mark.parametrize(
-    "files, quota",
-    [
-        ({}, None),
-        ({"cpu.max": "max 100000"}, None),
-        ({"cpu.max": "150000 100000"}, 1.5),
-        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
-        ({"cpu/cpu.cfs_quota_us": "50000", "cpu/cpu.cfs_period_us": "100000"}, 0.5),
-    ],
-)
-def test_cgroup_quota(tmp_path, files, quota):
-    (tmp_path / "cpu").mkdir()
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert doctor._cgroup_quota(tmp_path) == quota
+@pytest.fixture
+def cache(monkeypatch):
+    """Puts a kernel cache in the place of the user's."""
+    return lambda directory: monkeypatch.setattr(host, "disk_cache", lambda: DiskCache(directory, ""))
+
+
+def test_kernels_are_counted(cache, tmp_path):
+    (tmp_path / "one").write_bytes(b"x" * 1000)
+    (tmp_path / "two").write_bytes(b"x" * 1000)
+    cache(tmp_path)
+    assert doctor._kernel_cache() == f"2 in {tmp_path}, 2 KiB"
+
+
+def test_kernels_that_cannot_be_kept(cache):
+    cache(None)
+    assert doctor._kernel_cache().startswith("not kept between runs")
+
+
+def test_threads_are_those_of_the_engine():
+    import weft
+
+    assert doctor._threads().startswith(f"{weft.get_num_threads()} (")
+    assert f"of {os.cpu_count()} processors" in doctor._threads()
+
+
+@pytest.mark.parametrize("error, expected", [(100, "no: libcuda.so.1 is there, but"), (0, "0 found")])
+def test_cuda_asks_the_driver(monkeypatch, error, expected):
+    class Driver:
+        def cuInit(self, flags):
+            return error
+
+        def cuDeviceGetCount(self, count):
+            return 0
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Driver())
+    assert expected in doctor._cuda()
+
+
+def test_cuda_without_a_driver(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert doctor._cuda().startswith("no: NVIDIA's driver library")

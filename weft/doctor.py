@@ -71,33 +71,12 @@ def _vector_units() -> str:
 
 
 def _threads() -> str:
-    import weft
+    from weft.engine import workers
 
-    quota = _cgroup_quota()
-    limits = [f"{os.cpu_count()} CPUs", f"{len(_affinity())} allowed by affinity"]
-    limits.append("no cgroup quota" if quota is None else f"a cgroup quota of {quota:g}")
-    return f"{weft.get_num_threads()} ({', '.join(limits)})"
-
-
-def _affinity() -> set[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
-    return set(range(os.cpu_count() or 1))
-
-
-def _cgroup_quota(root: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """How many CPUs' worth of time the control group grants: cgroup 2 first, then 1; None without a limit."""
-    try:
-        quota, period = (root / "cpu.max").read_text().split()
-    except OSError:
-        try:
-            quota = (root / "cpu/cpu.cfs_quota_us").read_text()
-            period = (root / "cpu/cpu.cfs_period_us").read_text()
-        except OSError:
-            return None
-    if quota == "max" or float(quota) < 0:
-        return None
-    return float(quota) / float(period)
+    granted = (
+        f"{workers.available_cpus()} of {os.cpu_count()} processors granted by affinity and cgroup quota"
+    )
+    return f"{workers.get_num_threads()} ({granted})"
 
 
 def _blas() -> str:

@@ -77,9 +77,10 @@ class Timer:
     ) -> None:
         if not isinstance(stmt, str):
             raise ValueError("Currently only a `str` stmt is supported.")
-        if LANGUAGES.get(language, language) is Language.CPP:
+        chosen = language if isinstance(language, Language) else LANGUAGES.get(language)
+        if chosen is Language.CPP:
             raise NotImplementedError("Timer(language='cpp'): weft has no C++ interface to time")
-        if LANGUAGES.get(language, language) is not Language.PYTHON:
+        if chosen is None:
             raise ValueError(f"Invalid language `{language}`.")
         if global_setup:
             raise ValueError(

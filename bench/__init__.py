@@ -1,0 +1,1 @@
+"""weft beside PyTorch and NumPy: `python -m bench` (see README.md)."""

@@ -1,0 +1,49 @@
+"""weft: PyTorch's tensor, in Python. `import weft as torch`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .core import dtype as _dtypes
+from .core import layout as _layouts
+from .core.device import device, get_default_device, set_default_device
+from .core.dtype import DType as dtype
+from .core.dtype import get_default_dtype, set_default_dtype
+from .core.grad_mode import is_grad_enabled
+from .core.layout import Layout as layout
+from .core.layout import MemoryFormat as memory_format
+from .core.op import FUNCTIONS as _FUNCTIONS
+from .core.printing import set_printoptions
+from .core.promotion import can_cast, promote_types
+from .core.size import Size
+from .core.tensor import Tensor
+from .engine.workers import get_num_threads, set_num_threads
+
+__version__ = "2.13.0+weft"  # what scripts compare with; the distribution's own version is in its metadata
+
+# Every module that defines operations. Importing one is what makes its names public.
+for _module in (
+    "copying",
+    "creation",
+    "basics",
+    "pointwise",
+    "operators",
+):
+    importlib.import_module(f".ops.{_module}", __name__)
+importlib.import_module(".interop.numpy", __name__)
+
+globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})
+globals().update({name: value for name, value in _dtypes.DTYPES.items() if name != "bool"})
+globals().update(_dtypes.ALIASES)
+bool = _dtypes.bool_  # noqa: A001 (PyTorch's name)
+globals().update({value.name: value for value in vars(_layouts).values() if isinstance(value, (layout, memory_format))})
+
+# Submodules that are loaded when first used.
+_LAZY = ("cpu", "random", "linalg", "fft", "special", "utils", "compat")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")

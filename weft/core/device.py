@@ -1,0 +1,139 @@
+"""torch.device: where a tensor lives. What a device can do is in `weft/devices/`."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..devices.base import Backend
+
+# Device types that PyTorch knows; those that map to a module of weft/devices can exist here.
+KNOWN = (
+    "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
+    "privateuseone"
+).split(", ")
+BACKENDS = {"cpu": "weft.devices.cpu", "meta": "weft.devices.meta"}
+
+_devices: dict[tuple[str, int | None], device] = {}
+
+
+class device:  # noqa: N801 (PyTorch's name)
+    """A device type and, where there are several, a number. Equal devices are one object.
+
+    >>> import weft as torch
+    >>> torch.device("cpu"), torch.device("cuda", 1), torch.device("cuda:1").index
+    (device(type='cpu'), device(type='cuda', index=1), 1)
+    """
+
+    __slots__ = ("type", "index", "_backend", "_outer")
+    __module__ = "torch"
+
+    type: str
+    index: int | None
+
+    def __new__(cls, type: Any = None, index: int | None = None, *, device: Any = None) -> Any:
+        key = _parse(device if type is None else type, index)
+        found = _devices.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            found.type, found.index = key
+            found._backend = None
+            found._outer = []
+            found = _devices.setdefault(key, found)
+        return found
+
+    @property
+    def backend(self) -> Backend:
+        """What allocates, copies and launches here.
+
+        Raises: RuntimeError if weft or this computer has no such device; the message says which is missing.
+        """
+        if self._backend is None:
+            self._backend = _find_backend(self)
+        return self._backend
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self):
+        return device, (self.type, self.index)
+
+    def __enter__(self):
+        global _default
+        self._outer.append(_default)
+        _default = self
+        return self
+
+    def __exit__(self, *exception):
+        global _default
+        _default = self._outer.pop()
+
+
+def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
+    if isinstance(type, device):
+        return type.type, type.index if index is None else index
+    if isinstance(type, int) and not isinstance(type, bool):
+        return "cuda", type
+    if not isinstance(type, str):
+        raise TypeError(f"device(): expected a device, a string or an int, got {type.__class__.__name__}")
+    name, colon, number = type.partition(":")
+    if name not in KNOWN:
+        raise RuntimeError(
+            f"Expected one of {', '.join(KNOWN)} device type at start of device string: {name or type}"
+        )
+    if colon:
+        if index is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+        if not number.isdecimal() or (len(number) > 1 and number[0] == "0"):
+            raise RuntimeError(f"Invalid device string: '{type}'")
+        index = int(number)
+    if index is not None and index < 0:
+        raise RuntimeError(f"Device index must not be negative, got {index}")
+    return name, index
+
+
+def _find_backend(where: device) -> Backend:
+    module = BACKENDS.get(where.type)
+    if module is None:
+        raise RuntimeError(_absence(where))
+    return importlib.import_module(module).backend(where)
+
+
+def _absence(where: device) -> str:
+    if where.type == "cuda":
+        return (
+            "Found no NVIDIA driver on your system. (CUDA is not available: this version of weft computes on cpu and "
+            f"meta only; a tensor was asked for on {where}. Use device='cpu', or test torch.cuda.is_available().)"
+        )
+    return (
+        f"PyTorch is not linked with support for {where.type} devices (weft {where.type!r} backend not available: "
+        "this version of weft computes on cpu and meta only)"
+    )
+
+
+CPU = device("cpu")
+META = device("meta")
+_default: device = CPU
+
+
+def get_default_device() -> device:
+    """The device of tensors made without one."""
+    return _default
+
+
+def set_default_device(device: Any) -> None:
+    """Make `device` the device of tensors made without one; None means the CPU."""
+    global _default
+    _default = CPU if device is None else as_device(device)
+
+
+def as_device(value: Any) -> device:
+    """A device from what users give for `device=`: None, a string, a number or a device."""
+    if value is None:
+        return _default
+    return value if type(value) is device else device(value)

@@ -1,0 +1,210 @@
+"""Element types: what one element is, how it promotes, and which NumPy type carries it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+# Categories in ascending order of promotion; uint and int are one category (see `promotion.py`).
+BOOL, INTEGER, FLOAT, COMPLEX = range(4)
+
+
+class DType:
+    """The type of a tensor's elements, `torch.dtype`. There is one object per type; compare with `is`.
+
+    >>> import weft as torch
+    >>> torch.float16, torch.float16.itemsize, torch.float16.is_floating_point
+    (torch.float16, 2, True)
+    """
+
+    __slots__ = ("name", "itemsize", "kind", "exponent_bits", "mantissa_bits", "part", "carrier", "__weakref__")
+
+    name: str
+    itemsize: int
+    kind: str  # b, u, i, f or c, as in NumPy
+    exponent_bits: int
+    mantissa_bits: int
+    part: DType | None  # of a complex type: the type of its real part
+    carrier: str  # how NumPy (or ml_dtypes) names it
+
+    def __init__(self, name: str, itemsize: int, kind: str, *, carrier: str = "", exponent=0, mantissa=0, part=None):
+        self.name, self.itemsize, self.kind, self.part = name, itemsize, kind, part
+        self.exponent_bits, self.mantissa_bits = exponent, mantissa
+        self.carrier = carrier or name
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind in "ifc"
+
+    @property
+    def is_integral(self) -> bool:
+        """An integer type; bool is none."""
+        return self.kind in "ui"
+
+    @property
+    def category(self) -> int:
+        return "buifc".index(self.kind) - (self.kind in "ifc")
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The NumPy dtype with these very bytes; complex32, which NumPy lacks, is a pair of halves."""
+        return numpy_dtype(self)
+
+    def to_real(self) -> DType:
+        """complex64 -> float32; a real type gives itself."""
+        return self.part or self
+
+    def to_complex(self) -> DType:
+        """float32 -> complex64; bfloat16, which has no complex type, gives complex64."""
+        return _COMPLEX_OF.get(self, complex64 if self is bfloat16 else self)
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self):  # pickles and copies are the same object
+        return _by_name, (self.name,)
+
+
+def _by_name(name: str) -> DType:
+    return DTYPES[name]
+
+
+@functools.cache
+def numpy_dtype(dtype: DType) -> np.dtype:
+    if dtype is complex32:
+        return np.dtype([("real", np.float16), ("imag", np.float16)])
+    if dtype.kind == "f" and (dtype.itemsize == 1 or dtype is bfloat16):
+        import ml_dtypes  # only programs that use these types pay for the import
+
+        return np.dtype(getattr(ml_dtypes, dtype.carrier))
+    return np.dtype(dtype.carrier)
+
+
+# fmt: off
+bool_   = DType("bool",   1, "b")
+uint8   = DType("uint8",  1, "u")
+uint16  = DType("uint16", 2, "u")
+uint32  = DType("uint32", 4, "u")
+uint64  = DType("uint64", 8, "u")
+int8    = DType("int8",   1, "i")
+int16   = DType("int16",  2, "i")
+int32   = DType("int32",  4, "i")
+int64   = DType("int64",  8, "i")
+float16  = DType("float16",  2, "f", exponent=5,  mantissa=10)
+bfloat16 = DType("bfloat16", 2, "f", exponent=8,  mantissa=7)
+float32  = DType("float32",  4, "f", exponent=8,  mantissa=23)
+float64  = DType("float64",  8, "f", exponent=11, mantissa=52)
+float8_e4m3fn   = DType("float8_e4m3fn",   1, "f", exponent=4, mantissa=3)
+float8_e5m2     = DType("float8_e5m2",     1, "f", exponent=5, mantissa=2)
+float8_e4m3fnuz = DType("float8_e4m3fnuz", 1, "f", exponent=4, mantissa=3)
+float8_e5m2fnuz = DType("float8_e5m2fnuz", 1, "f", exponent=5, mantissa=2)
+complex32  = DType("complex32",  4,  "c", part=float16)
+complex64  = DType("complex64",  8,  "c", part=float32)
+complex128 = DType("complex128", 16, "c", part=float64)
+# fmt: on
+
+DTYPES = {value.name: value for value in list(globals().values()) if isinstance(value, DType)}
+_COMPLEX_OF = {dtype.part: dtype for dtype in DTYPES.values() if dtype.part}
+
+ALIASES = {
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+    "chalf": complex32,
+    "cfloat": complex64,
+    "cdouble": complex128,
+}
+
+FLOAT8 = frozenset(dtype for dtype in DTYPES.values() if dtype.kind == "f" and dtype.itemsize == 1)
+UNSIGNED_WIDE = frozenset((uint16, uint32, uint64))
+REDUCED_FLOATS = FLOAT8 | {float16, bfloat16}
+
+# What PyTorch's messages call each type, which is also the stem of its legacy tensor and storage classes.
+LEGACY_NAMES = {
+    bool_: "Bool",
+    uint8: "Byte",
+    int8: "Char",
+    int16: "Short",
+    int32: "Int",
+    int64: "Long",
+    float16: "Half",
+    bfloat16: "BFloat16",
+    float32: "Float",
+    float64: "Double",
+    complex32: "ComplexHalf",
+    complex64: "ComplexFloat",
+    complex128: "ComplexDouble",
+    uint16: "UInt16",
+    uint32: "UInt32",
+    uint64: "UInt64",
+    float8_e4m3fn: "Float8_e4m3fn",
+    float8_e5m2: "Float8_e5m2",
+    float8_e4m3fnuz: "Float8_e4m3fnuz",
+    float8_e5m2fnuz: "Float8_e5m2fnuz",
+}
+
+
+def compute_type(dtype: DType) -> DType:
+    """The type in which kernels calculate: the narrow floats are widened to float32."""
+    if dtype in REDUCED_FLOATS:
+        return float32
+    return complex64 if dtype is complex32 else dtype
+
+
+def from_numpy_dtype(dtype: Any) -> DType:
+    """The DType with the bytes of a NumPy dtype.
+
+    Raises: TypeError for a NumPy dtype that has none (object, str, datetime, float128).
+    """
+    dtype = np.dtype(dtype)
+    found = DTYPES.get(dtype.name)
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {dtype.type.__module__}.{dtype.type.__name__}. The only supported types "
+            "are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+            "uint8, and bool (and ml_dtypes' bfloat16 and float8 types)."
+        )
+    return found
+
+
+_default: DType = float32
+
+
+def get_default_dtype() -> DType:
+    """The dtype of floating point tensors made without one.
+
+    >>> import weft as torch
+    >>> torch.get_default_dtype()
+    torch.float32
+    """
+    return _default
+
+
+def set_default_dtype(d: DType) -> None:
+    """Make `d` the dtype of floating point tensors made without one.
+
+    Raises: TypeError unless `d` is a floating point dtype.
+    """
+    global _default
+    if not isinstance(d, DType):
+        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _default = d
+
+
+def default_complex() -> DType:
+    return _default.to_complex()

@@ -1,0 +1,131 @@
+"""In which order a loop visits elements, and which strides a new result gets. Pure functions on metadata."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from .device import device
+from .dtype import DType
+from .size import Size, shape
+from .spec import Spec, contiguous_spec, spec, strides_in_order
+
+MAX_DIMS = 64  # of a kernel's loop; PyTorch's own limit
+
+
+def broadcast_shapes(name: str, *shapes: Sequence[int]) -> Size:
+    """The common shape: trailing dimensions must be equal, 1 or absent.
+
+    Raises: RuntimeError with all shapes, aligned, and the dimension that does not fit.
+    """
+    result: list[int] = []
+    for sizes in shapes:
+        for back in range(1, len(sizes) + 1):
+            if back > len(result):
+                result.insert(0, sizes[-back])
+            elif sizes[-back] != 1:
+                if result[-back] == 1:
+                    result[-back] = sizes[-back]
+                elif result[-back] != sizes[-back]:
+                    raise RuntimeError(_mismatch(name, shapes, result[-back], sizes[-back], back))
+    return shape(result)
+
+
+def _mismatch(name: str, shapes, a: int, b: int, back: int) -> str:
+    longest = max(map(len, shapes))
+    first = (
+        f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {longest - back}"
+    )
+    return f"{first}\n{aligned_shapes(name, shapes, back)}"
+
+
+def aligned_shapes(name: str, shapes, back: int) -> str:
+    """The shapes one below the other, aligned at the last dimension, the `back`-th from the right marked."""
+    texts = [[str(size) for size in sizes] for sizes in shapes]
+    longest = max(map(len, texts))
+    widths = [max((len(t[-k]) for t in texts if k <= len(t)), default=0) for k in range(longest, 0, -1)]
+    rows = []
+    for letter, text in zip("abcdefghij", texts, strict=False):
+        cells = [""] * (longest - len(text)) + text
+        rows.append(f"  {letter}: " + "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)))
+    column = 5 + sum(width + 2 for width in widths[: longest - back])
+    rows.append(" " * column + "^" * widths[longest - back])
+    head = f"{name}: " if name else ""
+    return f"{head}shapes, aligned at the last dimension:\n" + "\n".join(rows)
+
+
+def broadcast_stride(operand: Spec, sizes: Sequence[int]) -> tuple[int, ...]:
+    """The strides (in elements) with which `operand` is read as `sizes`: 0 where it is repeated."""
+    missing = len(sizes) - len(operand.shape)
+    own = (
+        0 if size == 1 and wanted != 1 else stride
+        for size, stride, wanted in zip(operand.shape, operand.stride, sizes[missing:], strict=True)
+    )
+    return (0,) * missing + tuple(own)
+
+
+def memory_order(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Dimensions from outermost to innermost, as the operands lie in memory; the first operands decide.
+
+    The rule is PyTorch's (its stable insertion sort with undecided pairs), so that results get its strides.
+    """
+    order = list(reversed(range(len(sizes))))  # innermost first while sorting
+    for i in range(1, len(order)):
+        current = i
+        for before in range(i - 1, -1, -1):
+            decision = _compare_dims(order[before], order[current], sizes, strides)
+            if decision > 0:
+                order[before], order[current] = order[current], order[before]
+                current = before
+            elif decision < 0:
+                break
+    return tuple(reversed(order))
+
+
+def _compare_dims(inner: int, outer: int, sizes, strides) -> int:
+    """Positive if `outer` should run faster than `inner`, negative if it is right as it is, 0 if undecided."""
+    for row in strides:
+        a, b = row[inner], row[outer]
+        if a == 0 or b == 0:
+            continue
+        if a != b:
+            return -1 if a < b else 1
+        if sizes[inner] > sizes[outer]:
+            return 1
+    return 0
+
+
+def result_spec(operands: Sequence[Spec], sizes: Size, dtype: DType, where: device) -> Spec:
+    """The Spec of a new elementwise result: dense, in the memory order of the operands."""
+    same_shape = all(operand.shape == sizes for operand in operands)
+    if same_shape:
+        if all(operand.is_contiguous for operand in operands):
+            return contiguous_spec(sizes, dtype, where)
+        first = operands[0]
+        if first.is_dense and all(operand.stride == first.stride for operand in operands):
+            return spec(sizes, first.stride, dtype, where)
+    order = memory_order(sizes, [broadcast_stride(operand, sizes) for operand in operands])
+    return spec(sizes, strides_in_order(sizes, order), dtype, where)
+
+
+@functools.lru_cache(maxsize=8192)
+def loop_dims(sizes: Size, strides: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Sizes and strides of the fewest dims that visit every element, outermost first; at least one dim.
+
+    Dims of size 1 are dropped, the rest sorted by memory order and merged where all operands allow it.
+    """
+    order = [dim for dim in memory_order(sizes, strides) if sizes[dim] != 1]
+    merged_sizes: list[int] = []
+    merged: list[list[int]] = [[] for _ in strides]
+    for dim in order:
+        if merged_sizes and all(row[-1] == own[dim] * sizes[dim] for row, own in zip(merged, strides, strict=True)):
+            merged_sizes[-1] *= sizes[dim]
+            for row, own in zip(merged, strides, strict=True):
+                row[-1] = own[dim]
+        else:
+            merged_sizes.append(sizes[dim])
+            for row, own in zip(merged, strides, strict=True):
+                row.append(own[dim])
+    if not merged_sizes:
+        return (1,), tuple((0,) for _ in strides)
+    return tuple(merged_sizes), tuple(map(tuple, merged))

@@ -1,0 +1,71 @@
+"""Memory formats (the order of dimensions in memory) and layouts (strided or not)."""
+
+from __future__ import annotations
+
+from .spec import contiguous_stride, strides_in_order
+
+
+class MemoryFormat:
+    """`torch.memory_format`: which dimension runs fastest in memory."""
+
+    __slots__ = ("name",)
+    __module__ = "torch"
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return _format, (self.name,)
+
+
+class Layout:
+    """`torch.layout`: how a tensor's elements are held."""
+
+    __slots__ = ("name",)
+    __module__ = "torch"
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return _layout, (self.name,)
+
+
+contiguous_format = MemoryFormat("contiguous_format")
+preserve_format = MemoryFormat("preserve_format")
+channels_last = MemoryFormat("channels_last")
+channels_last_3d = MemoryFormat("channels_last_3d")
+
+strided = Layout("strided")
+sparse_coo = Layout("sparse_coo")
+sparse_csr = Layout("sparse_csr")
+sparse_csc = Layout("sparse_csc")
+sparse_bsr = Layout("sparse_bsr")
+sparse_bsc = Layout("sparse_bsc")
+
+
+def _format(name: str) -> MemoryFormat:
+    return globals()[name]
+
+
+def _layout(name: str) -> Layout:
+    return globals()[name]
+
+
+def strides_for(sizes, memory_format: MemoryFormat) -> tuple[int, ...]:
+    """The strides of a dense tensor in this format.
+
+    Raises: RuntimeError if the format asks for another number of dimensions.
+    """
+    if memory_format is contiguous_format or memory_format is preserve_format:
+        return contiguous_stride(sizes)
+    wanted = 4 if memory_format is channels_last else 5
+    if len(sizes) != wanted:
+        raise RuntimeError(f"required rank {wanted} tensor to use {memory_format.name} format")
+    return strides_in_order(sizes, (0, *range(2, wanted), 1))

@@ -1,0 +1,261 @@
+"""What all operations share: plan caches, how results are recorded, how public names come to be."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .grad_mode import mode
+from .spec import Spec, contiguous_spec
+from .tensor import Tensor, make
+
+PLANS_PER_OP = 4096
+
+
+class PlanCache(dict):
+    """Plans by key (specs and static arguments); a missing one is made by `plan(*key)`.
+
+    Bounded: when full, the oldest quarter goes. A lookup that hits is a plain dictionary lookup.
+    """
+
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: Callable):
+        super().__init__()
+        self.plan = plan
+
+    def __missing__(self, key):
+        found = self.plan(*key)
+        if len(self) >= PLANS_PER_OP:
+            for old in list(self)[: PLANS_PER_OP // 4]:
+                self.pop(old, None)
+        self[key] = found
+        return found
+
+
+# ---- Recording for autograd -------------------------------------------------------------------------------------
+
+# Autograd registers itself here: (op, result, inputs, static arguments) -> result. Without it, asking for
+# derivatives is an error rather than a silent loss of them.
+recorder: list[Callable] = []
+
+
+def needs_recording(tensors: Sequence[Any]) -> bool:
+    """Whether grad mode is on and one of the tensors takes part in autograd."""
+    return mode.enabled and any(isinstance(t, Tensor) and t._autograd is not None for t in tensors)
+
+
+def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
+    if not recorder:
+        raise NotImplementedError(
+            f"{getattr(op, 'name', op)}: derivatives (autograd) are not available in this version of weft; "
+            "compute under torch.no_grad() or on tensors that do not require grad"
+        )
+    return recorder[0](op, result, inputs, static)
+
+
+# ---- Public names -----------------------------------------------------------------------------------------------
+
+# name -> function: what `weft/__init__.py` offers. Names with dots belong to submodules ("linalg.inv").
+FUNCTIONS: dict[str, Callable] = {}
+
+# Other names of arguments that PyTorch accepts, after NumPy.
+_NUMPY_ARGUMENTS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x2": "other", "x1": "input"}
+
+
+def public(forms: str = "function", *aliases: str, name: str | None = None, out: bool = False):
+    """Decorator: make a function part of the public interface.
+
+    `forms` lists where it appears: "function" (weft.name), "method" (Tensor.name), "inplace" (Tensor.name_,
+    which computes and then writes into the tensor). `out=True` gives it an `out=` argument: the results are
+    written into given tensors, which are resized if need be. `aliases` are further names for all forms.
+    """
+    wanted = forms.split()
+
+    def decorate(function: Callable) -> Callable:
+        own = name or function.__name__.rstrip("_")
+        complete = with_out(function, own) if out else function
+        complete = _accept_numpy_names(complete, function)
+        for each in (own, *aliases):
+            if "function" in wanted:
+                FUNCTIONS[each] = complete
+            if "method" in wanted:
+                setattr(Tensor, each.rpartition(".")[2], complete)
+            if "inplace" in wanted:
+                add_inplace(each.rpartition(".")[2], inplace(function, own))
+        return complete
+
+    return decorate
+
+
+def add_inplace(name: str, function: Callable) -> None:
+    setattr(Tensor, f"{name}_", function)
+
+
+def add_function(name: str, function: Callable) -> None:
+    FUNCTIONS[name] = function
+
+
+def _accept_numpy_names(function: Callable, original: Callable) -> Callable:
+    """Also take axis= for dim= and the like; only calls that fail pay for it."""
+    parameters = original.__code__.co_varnames[: original.__code__.co_argcount + original.__code__.co_kwonlyargcount]
+    renamed = {theirs: ours for theirs, ours in _NUMPY_ARGUMENTS.items() if ours in parameters and theirs not in parameters}
+    if not renamed:
+        return function
+
+    @functools.wraps(original)
+    def accepting(*args, **kwargs):
+        if kwargs:
+            for theirs in renamed.keys() & kwargs.keys():
+                kwargs[renamed[theirs]] = kwargs.pop(theirs)
+        return function(*args, **kwargs)
+
+    return accepting
+
+
+# ---- Writing results into given tensors --------------------------------------------------------------------------
+
+# Set by `ops/copying.py`: copy_values(target, source) with conversion and broadcasting.
+copy_values: Callable[[Tensor, Tensor], None]
+
+
+def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
+    global copy_values
+    copy_values = function
+
+
+def with_out(function: Callable, name: str) -> Callable:
+    """`function` with an argument `out=`: a tensor, or as many as there are results."""
+
+    @functools.wraps(function)
+    def complete(*args, out=None, **kwargs):
+        if out is None:
+            return function(*args, **kwargs)
+        if isinstance(out, Tensor):
+            return write_out(out, function(*args, **kwargs), name)
+        if not isinstance(out, (tuple, list)):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        if needs_recording(out):
+            raise RuntimeError(_OUT_GRAD.format(name))
+        results = function(*args, **kwargs)
+        if isinstance(results, Tensor):
+            return write_out(out[0], results, name)
+        if len(out) != len(results):
+            raise TypeError(f"{name}(): expected {len(results)} tensors in 'out', got {len(out)}")
+        written = [write_out(target, result, name) for target, result in zip(out, results, strict=True)]
+        return type(results)(written) if hasattr(results, "_fields") or type(results) is not tuple else tuple(written)
+
+    return complete
+
+
+_OUT_GRAD = (
+    "{0}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+    "requires grad."
+)
+
+
+def write_out(out: Tensor, result: Tensor, name: str) -> Tensor:
+    """Put `result` into `out`, resized to fit, converted to its dtype.
+
+    Raises: RuntimeError if the dtype is of a lower category, or the devices differ.
+    """
+    if needs_recording((out,)):
+        raise RuntimeError(_OUT_GRAD.format(name))
+    check_out(out, result.spec.dtype, result.spec.device, name)
+    if out.spec.shape != result.spec.shape:
+        resize_out(out, result.spec.shape, name)
+    copy_values(out, result)
+    return out
+
+
+def check_out(out: Tensor, dtype, device, name: str) -> None:
+    if dtype.category > out.spec.dtype.category:
+        raise RuntimeError(
+            f"{name}(): result type {_type_name(dtype)} can't be cast to the desired output type {_type_name(out.dtype)}"
+        )
+    if out.spec.device is not device:
+        raise RuntimeError(
+            f"Expected out tensor to have device {device}, but got {out.spec.device} instead ({name})"
+        )
+
+
+def _type_name(dtype) -> str:
+    from .dtype import LEGACY_NAMES
+
+    return LEGACY_NAMES[dtype]
+
+
+def resize_out(out: Tensor, sizes, name: str) -> None:
+    """Make `out` a contiguous tensor of `sizes`, with new memory if its own is too small; warns unless it is empty."""
+    if out.spec.numel:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out.spec.shape)}, which does not "
+            f"match the required output shape {list(sizes)}. This behavior is deprecated, and in a future PyTorch "
+            "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
+            f"tensor t by resizing it, inplace, to zero elements with t.resize_(0). ({name})",
+            UserWarning,
+            stacklevel=4,
+        )
+    resize(out, contiguous_spec(sizes, out.spec.dtype, out.spec.device))
+
+
+def resize(tensor: Tensor, spec: Spec) -> None:
+    """Give `tensor` the metadata `spec`, growing its storage if that is too small."""
+    needed = tensor._start + spec.span * spec.dtype.itemsize
+    storage = tensor._storage
+    if needed > storage.nbytes_:
+        grow(storage, needed)
+    tensor.spec = spec
+
+
+def grow(storage, nbytes: int) -> None:
+    """Move a storage to a larger block, keeping its bytes; every tensor on it follows."""
+    backend = storage.device.backend
+    larger = backend.allocate(nbytes)
+    backend.copy_bytes(larger.ptr, storage.ptr, min(storage.nbytes_, nbytes))
+    # Swap the memory: `larger` dies with the old block.
+    for part in ("ptr", "nbytes_", "bin", "owner"):
+        old, new = getattr(storage, part), getattr(larger, part)
+        setattr(storage, part, new)
+        setattr(larger, part, old)
+
+
+def inplace(function: Callable, name: str) -> Callable:
+    """The in-place form: compute, then write into the first argument, which keeps its shape and dtype."""
+
+    @functools.wraps(function)
+    def method(self, *args, **kwargs):
+        check_inplace(self, name)
+        result = function(self, *args, **kwargs)
+        if result.spec.shape != self.spec.shape:
+            raise RuntimeError(
+                f"output with shape {list(self.spec.shape)} doesn't match the broadcast shape {list(result.spec.shape)}"
+            )
+        if result.spec.dtype.category > self.spec.dtype.category:
+            raise RuntimeError(
+                f"result type {_type_name(result.dtype)} can't be cast to the desired output type {_type_name(self.dtype)}"
+            )
+        copy_values(self, result)
+        return self
+
+    method.__name__ = f"{name}_"
+    return method
+
+
+def check_inplace(tensor: Tensor, name: str) -> None:
+    """Raises: RuntimeError where elements of the tensor share memory, or writing would lose derivatives."""
+    if tensor.spec.repeats:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            f"Please clone() the tensor before performing the operation.\n{name}_: shape {list(tensor.shape)}, strides "
+            f"{tensor.stride()}"
+        )
+    if needs_recording((tensor,)):
+        record(f"{name}_", None, (tensor,))
+
+
+def view_of(base: Tensor, spec: Spec, offset: int) -> Tensor:
+    """A tensor on the same storage, `offset` elements further on."""
+    return make(base._storage, base._start + offset * spec.dtype.itemsize, spec)

@@ -1,0 +1,64 @@
+"""torch.Size: the shape of a tensor, a tuple that prints itself and keeps its type."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
+
+
+class Size(tuple):
+    """The sizes of all dimensions.
+
+    >>> import weft as torch
+    >>> torch.Size([2, 3]), torch.Size([2, 3]).numel(), torch.Size([2]) + (3,)
+    (torch.Size([2, 3]), 6, torch.Size([2, 3]))
+    """
+
+    __slots__ = ()
+    __module__ = "torch"
+
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
+        return tuple.__new__(cls, map(_size, sizes))
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this size."""
+        return math.prod(self)
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(repr, self))}])"
+
+    __str__ = __repr__
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return tuple.__new__(Size, found) if isinstance(index, slice) else found
+
+    def __add__(self, other: tuple) -> Size:
+        return Size(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: tuple) -> Size:
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, count: SupportsIndex) -> Size:
+        return tuple.__new__(Size, tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+    def __reduce__(self):
+        return Size, (tuple(self),)
+
+
+def _size(value: SupportsIndex) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"torch.Size() takes an iterable of 'int' (item is of type '{type(value).__name__}': {value!r})"
+        ) from None
+
+
+def shape(sizes: Iterable[int]) -> Size:
+    """A Size from ints that are known to be ints."""
+    return tuple.__new__(Size, sizes)

@@ -1,0 +1,126 @@
+"""What a tensor is, apart from its bytes: an immutable, interned value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
+
+from .device import CPU, device
+from .dtype import DType
+from .size import Size, shape
+
+_interned: WeakValueDictionary[tuple, Spec] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Spec:
+    """Shape, stride, dtype, device and pending conjugation or negation. Build with `spec()`, never directly.
+
+    Equal specs are the same object, so a spec hashes by identity and is a key of plan caches.
+    """
+
+    shape: Size
+    stride: tuple[int, ...]  # in elements, not bytes; 0 on an expanded dimension
+    dtype: DType
+    device: device
+    conj: bool = False  # the tensor is the conjugate of what its memory holds
+    neg: bool = False  # the tensor is the negative of what its memory holds
+    numel: int = field(init=False)
+    is_contiguous: bool = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "numel", math.prod(self.shape))
+        object.__setattr__(self, "is_contiguous", _is_contiguous(self.shape, self.stride, self.numel))
+
+    def __reduce__(self):  # unpickling in another process must give back that process's own object
+        return spec, (self.shape, self.stride, self.dtype, self.device, self.conj, self.neg)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel * self.dtype.itemsize
+
+    @property
+    def span(self) -> int:
+        """How many elements of storage the tensor reaches over, from its first element to its last."""
+        if self.numel == 0:
+            return 0
+        return 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True))
+
+    @property
+    def byte_stride(self) -> tuple[int, ...]:
+        itemsize = self.dtype.itemsize
+        return tuple(stride * itemsize for stride in self.stride)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the elements fill `span` without holes or overlaps, in whatever order."""
+        expected = 1
+        for size, stride in sorted(zip(self.shape, self.stride, strict=True), key=lambda pair: (pair[1], pair[0])):
+            if size == 1:
+                continue
+            if stride != expected:
+                return self.numel == 0
+            expected *= size
+        return True
+
+    @property
+    def repeats(self) -> bool:
+        """Whether an element appears more than once (an expanded dimension), so that writing is ambiguous."""
+        return any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.stride, strict=True))
+
+    def like(self, *, dtype: DType | None = None, device: device | None = None) -> Spec:
+        return spec(self.shape, self.stride, dtype or self.dtype, device or self.device)
+
+
+def spec(shape, stride, dtype: DType, device: device = CPU, conj: bool = False, neg: bool = False) -> Spec:
+    """The one Spec with these parts; `shape` and `stride` hold plain ints."""
+    key = (shape, stride, dtype, device, conj, neg)
+    found = _interned.get(key)
+    if found is None:
+        sizes = shape if type(shape) is Size else Size(shape)
+        found = _interned.setdefault(key, Spec(sizes, tuple(stride), dtype, device, conj, neg))
+    return found
+
+
+def contiguous_spec(sizes, dtype: DType, device: device = CPU) -> Spec:
+    """Row-major: the last dimension runs fastest."""
+    return spec(sizes if type(sizes) is Size else shape(sizes), contiguous_stride(sizes), dtype, device)
+
+
+def contiguous_stride(sizes) -> tuple[int, ...]:
+    """Row-major strides; a dimension of size 0 counts as 1.
+
+    >>> contiguous_stride((2, 0, 3))
+    (3, 3, 1)
+    """
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size if size > 1 else 1
+    return tuple(reversed(strides))
+
+
+def strides_in_order(sizes, order) -> tuple[int, ...]:
+    """Dense strides for which `order` lists the dimensions from outermost to innermost."""
+    strides, step = [0] * len(sizes), 1
+    for dim in reversed(order):
+        strides[dim] = step
+        step *= max(sizes[dim], 1)
+    return tuple(strides)
+
+
+def _is_contiguous(sizes, strides, numel) -> bool:
+    if numel == 0:
+        return True
+    expected = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True

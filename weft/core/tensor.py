@@ -1,0 +1,170 @@
+"""The tensor: a Storage, an offset and a Spec. Operations are added by `weft/ops`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .device import device
+from .dtype import DType
+from .layout import Layout, strided
+from .size import Size
+from .spec import Spec
+from .storage import Storage
+
+
+class Tensor:
+    """A view of a Storage as an array of one dtype, `torch.Tensor`.
+
+    >>> import weft as torch
+    >>> t = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> t.shape, t.stride(), t.storage_offset(), t.t().stride()
+    (torch.Size([2, 3]), (3, 1), 0, (1, 3))
+    """
+
+    __slots__ = ("_storage", "_start", "spec", "__dict__", "__weakref__")
+    __module__ = "torch"
+
+    _storage: Storage
+    _start: int  # where the first element lies in the storage, in bytes
+    spec: Spec
+
+    # What autograd knows of this tensor; None for the many that take no part in it.
+    _autograd: Any = None
+    # Set by the constructor of `torch.Tensor(...)`, which is defined with the other ways to create tensors.
+    _legacy_new: Any = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls._legacy_new(*args, **kwargs)
+
+    @property
+    def shape(self) -> Size:
+        return self.spec.shape
+
+    def size(self, dim: int | None = None) -> Any:
+        """All sizes, or the size of dimension `dim`."""
+        if dim is None:
+            return self.spec.shape
+        return self.spec.shape[wrap_dim(dim, len(self.spec.shape))]
+
+    def stride(self, dim: int | None = None) -> Any:
+        """All strides, or the stride of dimension `dim`, in elements."""
+        if dim is None:
+            return self.spec.stride
+        return self.spec.stride[wrap_dim(dim, len(self.spec.shape))]
+
+    def storage_offset(self) -> int:
+        """Where the first element lies in the storage, in elements."""
+        return self._start // self.spec.dtype.itemsize
+
+    @property
+    def dtype(self) -> DType:
+        return self.spec.dtype
+
+    @property
+    def device(self) -> device:
+        return self.spec.device
+
+    @property
+    def layout(self) -> Layout:
+        return strided
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.spec.shape)
+
+    ndimension = dim
+    ndim = property(dim)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self.spec.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """The size of one element in bytes."""
+        return self.spec.dtype.itemsize
+
+    itemsize = property(element_size)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all elements in bytes."""
+        return self.spec.nbytes
+
+    def data_ptr(self) -> int:
+        """The address of the first element; from now on the memory may be seen from outside. 0 if there is none."""
+        self._storage.exposed = True
+        return self._storage.ptr + self._start if self.spec.numel else 0
+
+    def is_conj(self) -> bool:
+        """Whether the values are the conjugates of what memory holds."""
+        return self.spec.conj
+
+    def is_neg(self) -> bool:
+        """Whether the values are the negatives of what memory holds."""
+        return self.spec.neg
+
+    def is_floating_point(self) -> bool:
+        return self.spec.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.spec.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        return self.spec.dtype.is_signed
+
+    @property
+    def is_meta(self) -> bool:
+        return self.spec.device.type == "meta"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.spec.device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.spec.device.type == "cuda"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+_new = object.__new__
+
+
+def make(storage: Storage, start: int, spec: Spec) -> Tensor:
+    """A Tensor of these parts; nothing is checked."""
+    tensor = _new(Tensor)
+    tensor._storage = storage
+    tensor._start = start
+    tensor.spec = spec
+    return tensor
+
+
+def empty(spec: Spec) -> Tensor:
+    """A Tensor with new, uninitialised memory for a dense spec."""
+    return make(spec.device.backend.allocate(spec.nbytes), 0, spec)
+
+
+def address(tensor: Tensor) -> int:
+    """Where the first element lies. Whoever asks gets bytes: here a pending storage would be computed."""
+    return tensor._storage.ptr + tensor._start
+
+
+def same_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors look at one storage."""
+    return a._storage is b._storage
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """`dim` counted from the front; a 0-dim tensor accepts 0 and -1.
+
+    Raises: IndexError if there is no such dimension.
+    """
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})"
+        )
+    return dim + limit if dim < 0 else dim

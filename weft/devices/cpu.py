@@ -1,0 +1,45 @@
+"""The processor: memory from the caching allocator, kernels compiled for this machine."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import final
+
+from ..core.device import CPU, device
+from ..core.storage import Storage
+from ..engine.kernel import prepare_map
+from ..engine.memory import bin_for
+from .base import Backend
+
+
+@final
+class Cpu(Backend):
+    has_memory = True
+
+    def allocate(self, nbytes):
+        bin = bin_for(nbytes)
+        return Storage(bin.take(), nbytes, CPU, bin)
+
+    def allocator(self, nbytes):
+        bin = bin_for(nbytes)
+
+        def allocate():
+            return Storage(bin.pop() if bin else bin.take(), nbytes, CPU, bin)
+
+        return allocate
+
+    def copy_bytes(self, target, source, nbytes):
+        ctypes.memmove(target, source, nbytes)
+
+    def prepare(self, results, operand_dtypes, params, sizes, strides):
+        return prepare_map(results, operand_dtypes, params, sizes, strides)
+
+    def synchronize(self):
+        pass  # every kernel has run when its call returns
+
+
+_cpu = Cpu()
+
+
+def backend(where: device) -> Cpu:
+    return _cpu

@@ -1,0 +1,114 @@
+"""Conversions between element types, as expressions: what happens to a value on its way in and out of a kernel."""
+
+from __future__ import annotations
+
+from ..core.dtype import (
+    REDUCED_FLOATS,
+    DType,
+    bfloat16,
+    float16,
+    float32,
+    uint8,
+    uint16,
+    uint32,
+)
+from .expr import Expr, bitcast, cast, const, eq, ne, select
+
+
+def convert(a: Expr, dtype: DType) -> Expr:
+    """`a` as `dtype`, rounded and truncated as PyTorch does. Types must be real."""
+    source = a.dtype
+    if source is dtype:
+        return a
+    if source in REDUCED_FLOATS and source is not float16:
+        return convert(_widen(a), dtype)
+    if dtype in REDUCED_FLOATS and dtype is not float16:
+        return _narrow(convert(a, float32), dtype)
+    if dtype is float16 and source is not float32:
+        return cast(convert(a, float32), float16)
+    if source is float16 and dtype is not float32:
+        return convert(cast(a, float32), dtype)
+    return cast(a, dtype)
+
+
+def _bits_type(dtype: DType) -> DType:
+    return uint8 if dtype.itemsize == 1 else uint16
+
+
+def _is_fnuz(dtype: DType) -> bool:
+    return dtype.name.endswith("fnuz")
+
+
+def _bias(dtype: DType) -> int:
+    return 2 ** (dtype.exponent_bits - 1) - 1 + _is_fnuz(dtype)
+
+
+def _widen(a: Expr) -> Expr:
+    """A narrow float as float32: exact. Shift the bits into place, then rescale the exponent by a product."""
+    dtype = a.dtype
+    width = 8 * dtype.itemsize
+    bits = cast(bitcast(a, _bits_type(dtype)), uint32)
+    if dtype.name == "bfloat16":
+        return bitcast(bits << 16, float32)
+    sign = (bits >> (width - 1)) << 31
+    rest = (bits & ((1 << (width - 1)) - 1)) << (23 - dtype.mantissa_bits)
+    # Read as float32 the value is 2**(bias difference) too small, subnormals included: one exact product mends both.
+    value = bitcast(rest, float32) * const(2.0 ** (127 - _bias(dtype)), float32)
+    value = bitcast(bitcast(value, uint32) | sign, float32)
+    nan = const(float("nan"), float32)
+    magnitude = bits & ((1 << (width - 1)) - 1)
+    if _is_fnuz(dtype):
+        return select(eq(bits, 1 << (width - 1)), nan, value)
+    if dtype.name == "float8_e4m3fn":
+        return select(eq(magnitude, 0x7F), nan, value)
+    infinite = bitcast(sign | 0x7F800000, float32)
+    value = select(eq(magnitude, 0x7C), infinite, value)
+    return select(const(0x7C, uint32) < magnitude, nan, value)
+
+
+def _narrow(a: Expr, dtype: DType) -> Expr:
+    """float32 to a narrow float, to nearest even."""
+    if dtype.name == "bfloat16":
+        return _to_bfloat16(a)
+    width, mantissa = 8 * dtype.itemsize, dtype.mantissa_bits
+    bits = bitcast(a, uint32)
+    sign = (bits >> 31) << (width - 1)
+    magnitude = bitcast(bits & 0x7FFFFFFF, float32)
+    # Normal results: round the float32's bits at the new last place; the carry may raise the exponent, rightly.
+    whole = bitcast(magnitude, uint32)
+    drop = 23 - mantissa
+    odd = (whole >> drop) & 1
+    rounded = (whole + ((1 << (drop - 1)) - 1) + odd) >> drop
+    normal = rounded - ((127 - _bias(dtype)) << mantissa)
+    # Subnormal results: adding a power of two lets the adder round at the right place.
+    smallest_exponent = 1 - _bias(dtype) - mantissa
+    magic = 2.0 ** (smallest_exponent + 23)
+    subnormal = bitcast(magnitude + magic, uint32) - bitcast(const(magic, float32), uint32)
+    result = select(magnitude < 2.0 ** (1 - _bias(dtype)), subnormal, normal)
+    return bitcast(cast(_special(result, magnitude, sign, dtype), _bits_type(dtype)), dtype)
+
+
+def _special(result: Expr, magnitude: Expr, sign: Expr, dtype: DType) -> Expr:
+    """Overflow, infinity, NaN and the sign, per format."""
+    width = 8 * dtype.itemsize
+    top = (1 << (width - 1)) - 1
+    if _is_fnuz(dtype):  # no infinity, no negative zero; 0x80 is the only NaN
+        nan = const(1 << (width - 1), uint32)
+        overflow = (const(top, uint32) < result) | ~(magnitude < float("inf"))
+        signed = select(eq(result, 0), result, result | sign)
+        return select(overflow, nan, signed)
+    if dtype.name == "float8_e4m3fn":  # no infinity: everything beyond is NaN
+        beyond = (const(0x7E, uint32) < result) | ~(magnitude < float("inf"))
+        return select(beyond, const(0x7F, uint32), result) | sign
+    beyond = (const(0x7B, uint32) < result) | ~(magnitude < float("inf"))
+    result = select(beyond, const(0x7C, uint32), result)
+    return select(ne(magnitude, magnitude), const(0x7F, uint32), result) | sign
+
+
+def _to_bfloat16(a: Expr) -> Expr:
+    bits = bitcast(a, uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    quiet = (bits >> 16) | 0x40
+    chosen = select(ne(a, a), quiet, rounded)
+    return bitcast(cast(chosen, uint16), bfloat16)
+

@@ -1,0 +1,99 @@
+"""From a MapKernel to something that can be called with addresses: compiled once, looked up ever after."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.dtype import DType, float32, float64
+from . import workers
+from .host import builtin, compile_ir, entry_ir
+from .loops import BROADCAST, CONTIGUOUS, STRIDED, MapKernel, element_size, map_ir, meta_words
+
+# Work for fewer bytes than this is done before a second thread has woken up.
+PARALLEL_BYTES = 1 << 20
+
+
+class Launch(NamedTuple):
+    """A kernel with its sizes: call `entry(out..., in..., params..., meta, count)`."""
+
+    entry: Callable
+    meta: int
+    count: int
+    keep: Any  # the memory behind `meta`
+
+
+class Code(NamedTuple):
+    entry: Callable  # the builtin function
+    loop: int  # the address of `loop`, for workers
+
+
+@functools.lru_cache(maxsize=4096)
+def compiled(kernel: MapKernel) -> Code:
+    operands = len(kernel.strides)
+    letters = param_letters(kernel.params)
+    return compile_loop(map_ir(kernel), operands, letters)
+
+
+def compile_loop(ir: str, operands: int, letters: str) -> Code:
+    """Compile IR that defines `loop`, and give it a face for Python."""
+    call, loop = compile_ir(ir + entry_ir(operands, letters), "call", "loop")
+    return Code(builtin(call, "kernel"), loop)
+
+
+def param_letters(params: Sequence[DType]) -> str:
+    return "".join({float32: "f", float64: "d"}.get(dtype, "i") for dtype in params)
+
+
+def stride_class(byte_stride: int, itemsize: int) -> str:
+    if byte_stride == itemsize:
+        return CONTIGUOUS
+    return BROADCAST if byte_stride == 0 else STRIDED
+
+
+def prepare_map(results, operand_dtypes, params, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Launch:
+    """A launch of the map over `sizes` (outermost first) with `strides` in bytes, one row for each operand."""
+    itemsizes = [element_size(result) for result in results] + [dtype.itemsize for dtype in operand_dtypes]
+    classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
+    kernel = MapKernel(tuple(results), tuple(operand_dtypes), tuple(params), classes)
+    code = compiled(kernel)
+    meta = np.array(meta_words(sizes, strides), dtype=np.int64)
+    moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
+    entry = code.entry if moved < PARALLEL_BYTES else _Parallel(code.loop, len(itemsizes), param_letters(params))
+    return Launch(entry, meta.ctypes.data, sizes[0], meta)
+
+
+def _distinct(sizes: Sequence[int], strides: Sequence[int]) -> int:
+    count = 1
+    for size, stride in zip(sizes, strides, strict=True):
+        count *= size if stride else 1
+    return count
+
+
+class _Parallel:
+    """The entry of a large launch: same arguments, the loop shared among the workers."""
+
+    __slots__ = ("loop", "format", "operands")
+
+    def __init__(self, loop: int, operands: int, letters: str):
+        self.loop = loop
+        self.operands = operands
+        codes = {"f": "f4x", "d": "d", "i": "Q"}
+        self.format = "=" + "Q" * operands + "".join(codes[letter] for letter in letters)
+
+    def __call__(self, *arguments):
+        *values, meta, count = arguments
+        packed = np.frombuffer(bytearray(struct.pack(self.format, *map(_packable, values, self._kinds()))), np.uint8)
+        workers.run(self.loop, packed.ctypes.data, meta, count)
+        return values[0]
+
+    def _kinds(self):
+        return self.format[1:].replace("4x", "")
+
+
+def _packable(value, kind):
+    return value & 0xFFFFFFFFFFFFFFFF if kind == "Q" else value

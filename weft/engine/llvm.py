@@ -1,0 +1,282 @@
+"""Expr to LLVM IR text: what the host and NVPTX targets know of arithmetic, and nothing of loops."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from ..core.dtype import DType, bool_, float16, float32, float64, int32, int64, uint32, uint64
+from .expr import Expr, postorder
+
+# A float value whose conversion to an integer type leaves its range becomes this ("integer indefinite" on x86).
+_INT_MIN = {int32: -(2**31), int64: -(2**63)}
+
+
+def value_type(dtype: DType, lanes: int = 1) -> str:
+    """The LLVM type of a value in a register; `lanes` > 1 makes a vector."""
+    scalar = "i1" if dtype is bool_ else memory_type(dtype)
+    return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
+
+
+def memory_type(dtype: DType) -> str:
+    """The LLVM type of an element in memory; floats that LLVM cannot compute with are plain bits."""
+    if dtype is float32:
+        return "float"
+    if dtype is float64:
+        return "double"
+    if dtype is float16:
+        return "half"
+    return f"i{8 * dtype.itemsize}"
+
+
+def suffix(dtype: DType, lanes: int) -> str:
+    """How intrinsics name a type: f32, v8f32, i64 ..."""
+    scalar = f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
+    return scalar if lanes == 1 else f"v{lanes}{scalar}"
+
+
+def constant(dtype: DType, bits: int, lanes: int = 1) -> str:
+    """A constant operand, without its type; `bits` is the pattern of a DType's value."""
+    if dtype is bool_:
+        text = "true" if bits else "false"
+    elif dtype is float32:
+        text = f"0x{struct.unpack('<Q', struct.pack('<d', _float32(bits)))[0]:016X}"
+        if _float32(bits) != _float32(bits):  # widening through Python may quieten a NaN: spell it
+            text = f"0x{(bits >> 31) << 63 | 0x7FF0000000000000 | (bits & 0x7FFFFF) << 29:016X}"
+    elif dtype is float64:
+        text = f"0x{bits:016X}"
+    elif dtype is float16:
+        text = f"0xH{bits:04X}"
+    else:
+        text = str(bits)
+    if lanes == 1:
+        return text
+    return f"splat ({value_type(dtype)} {text})"
+
+
+def _float32(bits: int) -> float:
+    return struct.unpack("<f", struct.pack("<I", bits))[0]
+
+
+class Block:
+    """A straight line of IR under construction: gives names to results, gathers intrinsic declarations."""
+
+    def __init__(self, declarations: set[str], prefix: str = "v"):
+        self.lines: list[str] = []
+        self.declarations = declarations
+        self.prefix = prefix
+
+    def let(self, text: str) -> str:
+        """Append `%new = text` and return the new name; names are unique among blocks with other prefixes."""
+        name = f"%{self.prefix}{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def do(self, text: str) -> None:
+        self.lines.append(text)
+
+    def intrinsic(self, name: str, dtype: DType, lanes: int, *operands: str, extra: str = "") -> str:
+        kind = value_type(dtype, lanes)
+        full = f"@llvm.{name}.{suffix(dtype, lanes)}"
+        kinds = ", ".join([kind] * len(operands)) + (", i1" if extra else "")
+        self.declarations.add(f"declare {kind} {full}({kinds})")
+        given = ", ".join(f"{kind} {operand}" for operand in operands)
+        return self.let(f"call {kind} {full}({given}{extra})")
+
+
+def emit(block: Block, roots: Iterable[Expr], leaves: dict[Expr, str], lanes: int = 1) -> list[str]:
+    """Append the computation of `roots` to the block. `leaves` names the loads and params. Returns the names."""
+    names = dict(leaves)
+    roots = tuple(roots)
+    for expr in postorder(roots):
+        if expr in names:
+            continue
+        if expr.op == "const":
+            names[expr] = constant(expr.dtype, expr.value, lanes)
+        else:
+            names[expr] = HOST[expr.op](block, expr, lanes, *(names[arg] for arg in expr.args))
+    return [names[root] for root in roots]
+
+
+def _plain(instruction_by_kind: dict[str, str]):
+    """An instruction whose name depends on the kind of its operands (b, u, i, f)."""
+
+    def rule(block, expr, lanes, *operands):
+        instruction = instruction_by_kind[expr.args[0].dtype.kind]
+        kind = value_type(expr.args[0].dtype, lanes)
+        return block.let(f"{instruction} {kind} {', '.join(operands)}")
+
+    return rule
+
+
+def _intrinsic(name: str, extra: str = ""):
+    def rule(block, expr, lanes, *operands):
+        return block.intrinsic(name, expr.dtype, lanes, *operands, extra=extra)
+
+    return rule
+
+
+def _neg(block, expr, lanes, a):
+    kind = value_type(expr.dtype, lanes)
+    if expr.dtype.kind == "f":
+        return block.let(f"fneg {kind} {a}")
+    return block.let(f"sub {kind} {constant(expr.dtype, 0, lanes)}, {a}")
+
+
+def _abs(block, expr, lanes, a):
+    if expr.dtype.kind == "f":
+        return block.intrinsic("fabs", expr.dtype, lanes, a)
+    if expr.dtype.kind == "i":
+        return block.intrinsic("abs", expr.dtype, lanes, a, extra=", i1 false")
+    return a
+
+
+def _not(block, expr, lanes, a):
+    ones = (1 << (1 if expr.dtype is bool_ else 8 * expr.dtype.itemsize)) - 1
+    return block.let(f"xor {value_type(expr.dtype, lanes)} {a}, {constant(expr.dtype, ones, lanes)}")
+
+
+def _select(block, expr, lanes, condition, a, b):
+    kind = value_type(expr.dtype, lanes)
+    return block.let(f"select {value_type(bool_, lanes)} {condition}, {kind} {a}, {kind} {b}")
+
+
+def _bitcast(block, expr, lanes, a):
+    source = value_type(expr.args[0].dtype, lanes)
+    return block.let(f"bitcast {source} {a} to {value_type(expr.dtype, lanes)}")
+
+
+def _cast(block, expr, lanes, a):
+    """Conversion as PyTorch's C++ does it; the small floats other than float16 never arrive (see `convert.py`)."""
+    source, target = expr.args[0].dtype, expr.dtype
+    if target is bool_:
+        return _is_nonzero(block, source, lanes, a)
+    if target.kind == "f":
+        return _to_float(block, source, target, lanes, a)
+    if source.kind == "f":
+        return _float_to_integer(block, source, target, lanes, a)
+    return _resize_integer(block, source, target, lanes, a)
+
+
+def _is_nonzero(block, source, lanes, a):
+    compare = "fcmp une" if source.kind == "f" else "icmp ne"
+    return block.let(f"{compare} {value_type(source, lanes)} {a}, {constant(source, 0, lanes)}")
+
+
+def _convert(block, instruction, source, target, lanes, a):
+    return block.let(f"{instruction} {value_type(source, lanes)} {a} to {value_type(target, lanes)}")
+
+
+def _to_float(block, source, target, lanes, a):
+    if source.kind != "f":
+        return _convert(block, "sitofp" if source.kind == "i" else "uitofp", source, target, lanes, a)
+    if float16 in (source, target) and float64 in (source, target):  # as PyTorch: through float32
+        a = _convert(block, _float_resize(source, float32), source, float32, lanes, a)
+        source = float32
+    return _convert(block, _float_resize(source, target), source, target, lanes, a)
+
+
+def _float_resize(source, target):
+    return "fpext" if source.itemsize < target.itemsize else "fptrunc"
+
+
+def _resize_integer(block, source, target, lanes, a):
+    width = 1 if source is bool_ else 8 * source.itemsize
+    if width == 8 * target.itemsize:
+        return a
+    if width > 8 * target.itemsize:
+        return _convert(block, "trunc", source, target, lanes, a)
+    return _convert(block, "sext" if source.kind == "i" else "zext", source, target, lanes, a)
+
+
+def _float_to_integer(block, source, target, lanes, a):
+    """Truncate through int32 (int64 for the wide types), whose minimum stands for everything out of range."""
+    if target is uint64:
+        return _float_to_uint64(block, source, lanes, a)
+    through = int64 if target.itemsize == 8 or target is uint32 else int32
+    kind = value_type(source, lanes)
+    low, high = (_float_constant(source, lanes, sign * 2.0 ** (8 * through.itemsize - 1)) for sign in (-1, 1))
+    # int32 and float64: values in (-2**31 - 1, -2**31) truncate into range; the comparison below is exact enough
+    # because they give the minimum either way.
+    at_least = block.let(f"fcmp oge {kind} {a}, {low}")
+    below = block.let(f"fcmp olt {kind} {a}, {high}")
+    fits = block.let(f"and {value_type(bool_, lanes)} {at_least}, {below}")
+    zero = _float_constant(source, lanes, 0.0)
+    safe = block.let(f"select {value_type(bool_, lanes)} {fits}, {kind} {a}, {kind} {zero}")
+    integer = _convert(block, "fptosi", source, through, lanes, safe)
+    whole = value_type(through, lanes)
+    minimum = constant(through, _INT_MIN[through], lanes)
+    chosen = block.let(f"select {value_type(bool_, lanes)} {fits}, {whole} {integer}, {whole} {minimum}")
+    return _resize_integer(block, through, target, lanes, chosen)
+
+
+def _float_to_uint64(block, source, lanes, a):
+    """Values from 2**63 on convert after moving them down; negative ones wrap as int64 does."""
+    kind, flags, whole = value_type(source, lanes), value_type(bool_, lanes), value_type(int64, lanes)
+    half = _float_constant(source, lanes, 2.0**63)
+    large = block.let(f"fcmp oge {kind} {a}, {half}")
+    moved = block.let(f"fsub {kind} {a}, {half}")
+    reduced = block.let(f"select {flags} {large}, {kind} {moved}, {kind} {a}")
+    signed = _float_to_integer(block, source, int64, lanes, reduced)
+    flipped = block.let(f"xor {whole} {signed}, {constant(int64, _INT_MIN[int64], lanes)}")
+    return block.let(f"select {flags} {large}, {whole} {flipped}, {whole} {signed}")
+
+
+def _float_constant(dtype: DType, lanes: int, value: float) -> str:
+    if dtype is float16:
+        value = max(min(value, float("inf")), float("-inf"))
+        bits = struct.unpack("<H", struct.pack("<e", value if abs(value) < 65520 else float("inf") * value))[0]
+    elif dtype is float32:
+        bits = struct.unpack("<I", struct.pack("<f", value))[0]
+    else:
+        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+    return constant(dtype, bits, lanes)
+
+
+def _compare(signed: str, unsigned: str, floating: str):
+    return _plain({"b": f"icmp {unsigned}", "u": f"icmp {unsigned}", "i": f"icmp {signed}", "f": f"fcmp {floating}"})
+
+
+def _all(instruction: str) -> dict[str, str]:
+    return dict.fromkeys("bui", instruction)
+
+
+def _leaf(block, expr, lanes):
+    raise KeyError(f"{expr!r} has no value in this kernel")
+
+
+# What the target knows of arithmetic: primitive -> how it is written.
+HOST = {
+    "load": _leaf,
+    "param": _leaf,
+    "const": _leaf,
+    "add": _plain({**_all("add"), "f": "fadd"}),
+    "sub": _plain({**_all("sub"), "f": "fsub"}),
+    "mul": _plain({**_all("mul"), "f": "fmul"}),
+    "div": _plain({"b": "udiv", "u": "udiv", "i": "sdiv", "f": "fdiv"}),
+    "rem": _plain({"b": "urem", "u": "urem", "i": "srem", "f": "frem"}),
+    "neg": _neg,
+    "abs": _abs,
+    "fma": _intrinsic("fma"),
+    "sqrt": _intrinsic("sqrt"),
+    "floor": _intrinsic("floor"),
+    "ceil": _intrinsic("ceil"),
+    "trunc": _intrinsic("trunc"),
+    "rint": _intrinsic("roundeven"),
+    "copysign": _intrinsic("copysign"),
+    "and": _plain(_all("and")),
+    "or": _plain(_all("or")),
+    "xor": _plain(_all("xor")),
+    "not": _not,
+    "shl": _plain(_all("shl")),
+    "shr": _plain({"b": "lshr", "u": "lshr", "i": "ashr"}),
+    "popcount": _intrinsic("ctpop"),
+    "clz": _intrinsic("ctlz", extra=", i1 false"),
+    "lt": _compare("slt", "ult", "olt"),
+    "le": _compare("sle", "ule", "ole"),
+    "eq": _compare("eq", "eq", "oeq"),
+    "ne": _compare("ne", "ne", "une"),
+    "select": _select,
+    "cast": _cast,
+    "bitcast": _bitcast,
+}

@@ -1,0 +1,233 @@
+"""Loop shapes around expressions, as LLVM IR text: `map` over any strides. Reductions are in `reduce.py`.
+
+Every kernel is a function `loop(operands, meta, begin, end)`:
+    operands   addresses (outputs first, then inputs), then the scalar parameters, eight bytes each
+    meta       int64: number of dims D, the D sizes, then for each operand its D strides in bytes; dim 0 is outermost
+    begin, end the part of the outermost dim that this call does, so that workers share one kernel
+A new size or stride is a new meta, never a new kernel; only the inner strides' classes are compiled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..core.dtype import DType, bool_
+from .expr import Expr, postorder
+from .llvm import Block, emit, memory_type, value_type
+
+# Classes of an operand's stride along the innermost dim.
+CONTIGUOUS, BROADCAST, STRIDED = "c", "b", "s"
+
+
+class Result(NamedTuple):
+    """One output of a map: its element (or the real and imaginary part), in the types that memory holds."""
+
+    parts: tuple[Expr, ...]
+
+
+class MapKernel(NamedTuple):
+    """All that a map kernel's machine code depends on. Equal kernels share their code."""
+
+    results: tuple[Result, ...]
+    operand_dtypes: tuple[DType, ...]  # of the inputs
+    params: tuple[DType, ...]
+    strides: str  # a class for each output, then each input
+
+
+def element_size(result: Result) -> int:
+    return sum(part.dtype.itemsize for part in result.parts)
+
+
+def map_ir(kernel: MapKernel) -> str:
+    """The IR of `kernel.loop`."""
+    operands = len(kernel.results) + len(kernel.operand_dtypes)
+    inner = _Inner(kernel)
+    body = inner.text()
+    declarations = "\n".join(sorted(inner.declarations))
+    return f"{declarations}\n{body}\n{_nest(operands, len(kernel.params))}\n{_METADATA}"
+
+
+_METADATA = """
+!0 = distinct !{}
+!1 = distinct !{!1, !2}
+!2 = !{!"llvm.loop.parallel_accesses", !0}
+"""
+
+
+class _Inner:
+    """The innermost loop: `row(pointers..., strides..., params, n)`."""
+
+    def __init__(self, kernel: MapKernel):
+        self.kernel = kernel
+        self.declarations: set[str] = set()
+        self.operands = len(kernel.results) + len(kernel.operand_dtypes)
+        self.itemsizes = [element_size(r) for r in kernel.results] + [d.itemsize for d in kernel.operand_dtypes]
+
+    def text(self) -> str:
+        roots = [part for result in self.kernel.results for part in result.parts]
+        leaves = [e for e in postorder(tuple(roots)) if e.op in ("load", "param")]
+        before, block = Block(self.declarations, "h"), Block(self.declarations)
+        names: dict[Expr, str] = {}
+        for leaf in leaves:
+            if leaf.op == "param":
+                names[leaf] = self._param(before, leaf)
+            else:
+                operand = len(self.kernel.results) + self._index(leaf)
+                hoist = self.kernel.strides[operand] == BROADCAST
+                names[leaf] = self._load(before if hoist else block, operand, leaf, "0" if hoist else "%i")
+        values = emit(block, roots, names)
+        self._store_all(block, values)
+        arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
+        lines = [
+            f"define internal void @row({arguments}, ptr %params, i64 %n) noinline #0 {{",
+            "start:",
+            *before.lines,
+            "%empty = icmp sle i64 %n, 0",
+            "br i1 %empty, label %done, label %step",
+            "step:",
+            "%i = phi i64 [0, %start], [%next, %step]",
+            *block.lines,
+            "%next = add nuw nsw i64 %i, 1",
+            "%more = icmp slt i64 %next, %n",
+            "br i1 %more, label %step, label %done, !llvm.loop !1",
+            "done:",
+            "ret void",
+            "}",
+        ]
+        return "\n".join(lines)
+
+    @staticmethod
+    def _index(leaf: Expr) -> int:
+        return leaf.value[0] if isinstance(leaf.value, tuple) else leaf.value
+
+    def _param(self, block: Block, leaf: Expr) -> str:
+        address = block.let(f"getelementptr i64, ptr %params, i64 {leaf.value}")
+        return block.let(f"load {memory_type(leaf.dtype)}, ptr {address}")
+
+    def _address(self, block: Block, operand: int, position: str, part_offset: int) -> str:
+        if self.kernel.strides[operand] == CONTIGUOUS:
+            offset = block.let(f"mul nsw i64 {position}, {self.itemsizes[operand]}")
+        else:
+            offset = block.let(f"mul nsw i64 {position}, %s{operand}")
+        if part_offset:
+            offset = block.let(f"add nsw i64 {offset}, {part_offset}")
+        return block.let(f"getelementptr i8, ptr %p{operand}, i64 {offset}")
+
+    def _load(self, block: Block, operand: int, leaf: Expr, position: str) -> str:
+        part = leaf.value[1] if isinstance(leaf.value, tuple) else 0
+        address = self._address(block, operand, position, part * leaf.dtype.itemsize)
+        align = leaf.dtype.itemsize
+        loaded = block.let(f"load {memory_type(leaf.dtype)}, ptr {address}, align {align}, !llvm.access.group !0")
+        if leaf.dtype is bool_:  # any non-zero byte is true: memory may come from outside
+            return block.let(f"icmp ne i8 {loaded}, 0")
+        return loaded
+
+    def _store_all(self, block: Block, values: list[str]) -> None:
+        position = 0
+        for operand, result in enumerate(self.kernel.results):
+            offset = 0
+            for part in result.parts:
+                self._store(block, operand, part.dtype, values[position], offset)
+                offset += part.dtype.itemsize
+                position += 1
+
+    def _store(self, block: Block, operand: int, dtype: DType, value: str, offset: int) -> None:
+        address = self._address(block, operand, "%i", offset)
+        if dtype is bool_:
+            value = block.let(f"zext {value_type(bool_)} {value} to i8")
+        kind = memory_type(dtype)
+        block.do(f"store {kind} {value}, ptr {address}, align {dtype.itemsize}, !llvm.access.group !0")
+
+
+def _nest(operands: int, params: int) -> str:
+    """`loop`: walks the outer dims like an odometer and calls `row` for each position."""
+    each = range(operands)
+    load_pointers = "\n".join(
+        f"%a{k} = getelementptr i64, ptr %operands, i64 {k}\n%base{k} = load ptr, ptr %a{k}" for k in each
+    )
+    # Strides of operand k start at meta[1 + D + k * D].
+    rows = "\n".join(
+        f"%t{k} = mul i64 %dims, {k + 1}\n%u{k} = add i64 %t{k}, 1\n%strides{k} = getelementptr i64, ptr %meta, i64 %u{k}"
+        for k in each
+    )
+    inner = "\n".join(
+        f"%si{k} = getelementptr i64, ptr %strides{k}, i64 %last\n%s{k} = load i64, ptr %si{k}\n"
+        f"%so{k} = load i64, ptr %strides{k}\n%skip{k} = mul i64 %so{k}, %begin\n"
+        f"%first{k} = getelementptr i8, ptr %base{k}, i64 %skip{k}"
+        for k in each
+    )
+    flat = ", ".join(f"ptr %first{k}, i64 %s{k}" for k in each)
+    row = ", ".join(f"ptr %q{k}, i64 %s{k}" for k in each)
+    slots = "\n".join(f"%slot{k} = alloca ptr\nstore ptr %first{k}, ptr %slot{k}" for k in each)
+    current = "\n".join(f"%q{k} = load ptr, ptr %slot{k}" for k in each)
+    advance = "\n".join(
+        f"%ms{k} = getelementptr i64, ptr %strides{k}, i64 %d\n%mv{k} = load i64, ptr %ms{k}\n"
+        f"%mq{k} = load ptr, ptr %slot{k}\n%mn{k} = getelementptr i8, ptr %mq{k}, i64 %mv{k}\n"
+        f"store ptr %mn{k}, ptr %slot{k}"
+        for k in each
+    )
+    rewind = "\n".join(
+        f"%wv{k} = mul i64 %mv{k}, %size\n%wq{k} = load ptr, ptr %slot{k}\n%wz{k} = sub i64 0, %wv{k}\n"
+        f"%wn{k} = getelementptr i8, ptr %wq{k}, i64 %wz{k}\nstore ptr %wn{k}, ptr %slot{k}"
+        for k in each
+    )
+    return f"""
+define void @loop(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{
+start:
+{load_pointers}
+%params = getelementptr i64, ptr %operands, i64 {operands}
+%dims = load i64, ptr %meta
+%sizes = getelementptr i64, ptr %meta, i64 1
+%last = sub i64 %dims, 1
+{rows}
+{inner}
+%counters = alloca [64 x i64]
+{slots}
+%count = sub i64 %end, %begin
+%flat = icmp eq i64 %dims, 1
+br i1 %flat, label %once, label %outer
+once:
+call void @row({flat}, ptr %params, i64 %count)
+ret void
+outer:
+call void @llvm.memset.p0.i64(ptr %counters, i8 0, i64 512, i1 false)
+%pn = getelementptr i64, ptr %sizes, i64 %last
+%n = load i64, ptr %pn
+%idle = icmp sle i64 %count, 0
+br i1 %idle, label %done, label %line
+line:
+{current}
+call void @row({row}, ptr %params, i64 %n)
+%innermost = sub i64 %last, 1
+br label %carry
+carry:
+%d = phi i64 [%innermost, %line], [%below, %wrap]
+{advance}
+%pc = getelementptr [64 x i64], ptr %counters, i64 0, i64 %d
+%c0 = load i64, ptr %pc
+%c1 = add i64 %c0, 1
+store i64 %c1, ptr %pc
+%top = icmp eq i64 %d, 0
+%psize = getelementptr i64, ptr %sizes, i64 %d
+%whole = load i64, ptr %psize
+%size = select i1 %top, i64 %count, i64 %whole
+%full = icmp sge i64 %c1, %size
+br i1 %full, label %check, label %line
+check:
+br i1 %top, label %done, label %wrap
+wrap:
+store i64 0, ptr %pc
+{rewind}
+%below = sub i64 %d, 1
+br label %carry
+done:
+ret void
+}}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+"""
+
+
+def meta_words(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
+    """The int64 words that describe an iteration: sizes, and for each operand its strides in bytes."""
+    return [len(sizes), *sizes, *(stride for operand in strides for stride in operand)]

@@ -1,0 +1,179 @@
+"""The CPU's caching allocator: blocks are reused, because fresh pages cost more than most arithmetic.
+
+A block's address lives either in a Storage or in the free list (`bin`) of its size class. Small classes are
+carved from slabs; each large block has its own mapping, in huge pages where the system has them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+
+ALIGNMENT = 64
+SLAB = 1 << 20
+SMALL = 1 << 16  # blocks up to here are carved from slabs
+HUGE_PAGE = 1 << 21
+
+_lock = threading.RLock()
+
+
+class Bin(list):
+    """Free blocks of one size class, and how many blocks of that size exist in all."""
+
+    __slots__ = ("size", "total")
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.size = size
+        self.total = 0
+
+    def take(self) -> int:
+        """The address of a block."""
+        try:
+            return self.pop()
+        except IndexError:
+            return _grow(self)
+
+
+class LargeBin(Bin):
+    """A bin whose free blocks count towards the bound of the cache."""
+
+    __slots__ = ()
+
+    def append(self, address: int) -> None:
+        super().append(address)
+        if cached_large_bytes() > CACHE_LIMIT:
+            release_cached(CACHE_LIMIT // 2)
+
+
+_bins: dict[int, Bin] = {}
+_mappings: dict[int, mmap.mmap] = {}  # large blocks: address -> what keeps the pages
+_slabs: list[mmap.mmap] = []
+_peak = 0
+
+
+def _physical_memory() -> int:
+    import os
+
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 8 << 30
+
+
+CACHE_LIMIT = min(_physical_memory() // 8, 2 << 30)
+
+
+def size_class(nbytes: int) -> int:
+    """The size of the blocks that serve `nbytes`: at most an eighth larger, a multiple of 64."""
+    if nbytes <= 1024:
+        return max(nbytes + 63 & ~63, ALIGNMENT)
+    step = 1 << ((nbytes - 1).bit_length() - 4)
+    return (nbytes + step - 1) // step * step
+
+
+def bin_for(nbytes: int) -> Bin:
+    size = size_class(nbytes)
+    found = _bins.get(size)
+    if found is None:
+        with _lock:
+            found = _bins.setdefault(size, (Bin if size <= SMALL else LargeBin)(size))
+    return found
+
+
+def _grow(bin: Bin) -> int:
+    with _lock:
+        return _carve(bin) if bin.size <= SMALL else _map_large(bin)
+
+
+def _carve(bin: Bin) -> int:
+    slab = mmap.mmap(-1, SLAB)
+    _slabs.append(slab)
+    start = _address(slab)
+    count = SLAB // bin.size
+    bin.total += count
+    bin.extend(range(start + (count - 1) * bin.size, start, -bin.size))
+    _note_peak()
+    return start
+
+
+def _map_large(bin: Bin) -> int:
+    try:
+        block = _mapping(bin.size)
+    except OSError:
+        release_cached(0)
+        try:
+            block = _mapping(bin.size)
+        except OSError:
+            raise RuntimeError(
+                f"[enforce fail at alloc_cpu] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+                f"{bin.size} bytes. {_allocated()} bytes are in use by tensors."
+            ) from None
+    address = _address(block)
+    _mappings[address] = block
+    bin.total += 1
+    _note_peak()
+    return address
+
+
+def _mapping(size: int) -> mmap.mmap:
+    # One huge page more than needed lets the kernel align the block itself; untouched pages cost nothing.
+    block = mmap.mmap(-1, size + (HUGE_PAGE if size >= HUGE_PAGE else 0))
+    if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        block.madvise(mmap.MADV_HUGEPAGE)
+    return block
+
+
+def _address(block: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(block))
+
+
+def cached_large_bytes() -> int:
+    return sum(len(bin) * bin.size for bin in list(_bins.values()) if bin.size > SMALL)
+
+
+def release_cached(keep: int) -> None:
+    """Give free large blocks back to the system until at most `keep` bytes of them remain."""
+    with _lock:
+        excess = cached_large_bytes() - keep
+        for bin in sorted(_bins.values(), key=lambda bin: -bin.size):
+            while excess > 0 and bin.size > SMALL and bin:
+                address = bin.pop()
+                bin.total -= 1
+                excess -= bin.size
+                del _mappings[address]  # the last reference to the pages
+
+
+def _reserved() -> int:
+    return len(_slabs) * SLAB + sum(bin.total * bin.size for bin in _bins.values() if bin.size > SMALL)
+
+
+def _allocated() -> int:
+    return sum((bin.total - len(bin)) * bin.size for bin in list(_bins.values()))
+
+
+def _note_peak() -> None:
+    # Memory in use only reaches a new height when a bin had to grow.
+    global _peak
+    _peak = max(_peak, _allocated())
+
+
+def memory_stats() -> dict[str, int]:
+    """Bytes that tensors hold, hold at most (since the last reset), and that are kept from the system in all.
+
+    >>> import weft
+    >>> sorted(weft.cpu.memory_stats())
+    ['allocated_bytes.all.current', 'allocated_bytes.all.peak', 'reserved_bytes.all.current']
+    """
+    current = _allocated()
+    return {
+        "allocated_bytes.all.current": current,
+        "allocated_bytes.all.peak": max(_peak, current),
+        "reserved_bytes.all.current": _reserved(),
+    }
+
+
+def reset_peak_memory_stats() -> None:
+    global _peak
+    _peak = _allocated()

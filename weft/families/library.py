@@ -1,0 +1,106 @@
+"""Ops that a library computes: NumPy and SciPy on the CPU. Tensors become arrays without a copy, and back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.device import CPU
+from ..core.dtype import (
+    FLOAT8,
+    DType,
+    bfloat16,
+    complex32,
+    complex64,
+    float16,
+    from_numpy_dtype,
+    numpy_dtype,
+)
+from ..core.op import needs_recording, record
+from ..core.spec import Spec, contiguous_spec, spec
+from ..core.storage import foreign
+from ..core.tensor import Tensor, empty, make
+from .map import COPY
+
+
+def library(function: Callable) -> Callable:
+    """Decorator: `function` computes on arrays. It runs on the CPU and is one step for autograd."""
+
+    @functools.wraps(function)
+    def op(*args, **kwargs):
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+        tensors += [t for a in args if isinstance(a, (tuple, list)) for t in a if isinstance(t, Tensor)]
+        for tensor in tensors:
+            if tensor.spec.device is not CPU:
+                raise NotImplementedError(f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it")
+        result = function(*args, **kwargs)
+        if needs_recording(tensors):
+            return record(op, result, tensors)
+        return result
+
+    op.name = function.__name__
+    return op
+
+
+def array(tensor: Tensor) -> np.ndarray:
+    """The elements as a NumPy array on the same memory, for reading while `tensor` is alive.
+
+    bfloat16 and float8 come as ml_dtypes arrays; a pending conjugation and complex32 are carried out, on a copy.
+    """
+    own = tensor.spec
+    if own.dtype is complex32 or own.conj or own.neg:
+        tensor = resolved(tensor)
+        own = tensor.spec
+    storage = tensor._storage
+    if own.numel == 0:
+        return np.empty(own.shape, numpy_dtype(own.dtype))
+    return np.ndarray(own.shape, numpy_dtype(own.dtype), storage.memory(), tensor._start, own.byte_stride)
+
+
+def resolved(tensor: Tensor) -> Tensor:
+    """A plain copy: no pending conjugation or negation; complex32 as complex64."""
+    own = tensor.spec
+    dtype = complex64 if own.dtype is complex32 else own.dtype
+    return COPY.write(empty(spec(own.shape, contiguous_spec(own.shape, dtype).stride, dtype, own.device)), tensor)
+
+
+def wide_array(tensor: Tensor) -> np.ndarray:
+    """Like `array`, but the narrow floats, which libraries do not compute with, come as float32."""
+    found = array(tensor)
+    if tensor.spec.dtype in FLOAT8 or tensor.spec.dtype in (float16, bfloat16):
+        return found.astype(np.float32)
+    return found
+
+
+def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
+    """A new contiguous tensor that takes over `values` (an array nobody else holds, or a number).
+
+    `dtype` converts with one rounding, as weft does: pass the tensor's own dtype after computing wider.
+    """
+    values = np.asarray(values)
+    if not values.flags.c_contiguous or not values.flags.writeable or not values.flags.owndata:
+        values = np.array(values, order="C")
+    result = adopt(values)
+    if dtype is None or result.spec.dtype is dtype:
+        return result
+    return COPY.write(empty(contiguous_spec(result.spec.shape, dtype)), result)
+
+
+def adopt(values: np.ndarray, exposed: bool = False) -> Tensor:
+    """A tensor on the memory of an array, with its strides."""
+    dtype = from_numpy_dtype(values.dtype)
+    itemsize = dtype.itemsize
+    stride = tuple(step // itemsize for step in values.strides)
+    own = spec(tuple(values.shape), stride, dtype)
+    storage = foreign(values.ctypes.data, own.span * itemsize, values, exposed)
+    return make(storage, 0, own)
+
+
+def new_like(values: np.ndarray, like: Spec) -> Tensor:
+    """`values` as a new tensor of the dtype of `like`."""
+    return tensor_of(values, like.dtype)
+
+

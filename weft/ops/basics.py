@@ -1,0 +1,178 @@
+"""What makes a Tensor a Python object: conversion to numbers and lists, printing, length, iteration, requires_grad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.op import public, record
+from ..core.printing import tensor_format, tensor_repr
+from ..core.tensor import Tensor
+from ..families.library import array, resolved
+
+
+@public("method")
+def item(self: Tensor) -> Any:
+    """The only element as a Python number.
+
+    Raises: RuntimeError unless there is exactly one element.
+    """
+    own = self.spec
+    if own.numel != 1:
+        raise RuntimeError(f"a Tensor with {own.numel} elements cannot be converted to Scalar")
+    if own.device.type == "meta":
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    read = READERS.get(own.dtype.name)
+    if read is None or own.conj or own.neg:
+        return array(self).item()
+    return read(self._storage.ptr + self._start).value
+
+
+def _readers():
+    import ctypes
+
+    types = {
+        "float64": ctypes.c_double,
+        "float32": ctypes.c_float,
+        "int64": ctypes.c_int64,
+        "int32": ctypes.c_int32,
+        "int16": ctypes.c_int16,
+        "int8": ctypes.c_int8,
+        "uint8": ctypes.c_uint8,
+        "bool": ctypes.c_bool,
+    }
+    return {name: kind.from_address for name, kind in types.items()}
+
+
+READERS = _readers()
+
+
+@public("method")
+def tolist(self: Tensor) -> Any:
+    """Nested lists of Python numbers; a number for a 0-dim tensor."""
+    if self.is_meta:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    return array(self).tolist()
+
+
+def _number(kind: type, name: str):
+    def convert(self: Tensor) -> Any:
+        return kind(self.item())
+
+    convert.__name__ = name
+    setattr(Tensor, name, convert)
+
+
+_number(float, "__float__")
+_number(complex, "__complex__")
+
+
+def __int__(self: Tensor) -> int:
+    return int(self.item())
+
+
+def __bool__(self: Tensor) -> bool:
+    if self.spec.numel != 1:
+        kind = "no values" if self.spec.numel == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
+    return bool(self.item())
+
+
+def __index__(self: Tensor) -> int:
+    if self.spec.numel != 1 or self.spec.dtype.category > 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(self.item())
+
+
+def __len__(self: Tensor) -> int:
+    if not self.spec.shape:
+        raise TypeError("len() of a 0-d tensor")
+    return self.spec.shape[0]
+
+
+def __iter__(self: Tensor):
+    if not self.spec.shape:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter([self[i] for i in range(self.spec.shape[0])])
+
+
+def __reversed__(self: Tensor) -> Tensor:
+    return self if not self.spec.shape else self.flip(0)
+
+
+def __contains__(self: Tensor, element: Any) -> bool:
+    if isinstance(element, (Tensor, int, float, complex, bool)):
+        return bool((self == element).any())
+    raise RuntimeError(
+        f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+    )
+
+
+def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    return tensor_repr(self, tensor_contents=tensor_contents)
+
+
+def __format__(self: Tensor, spec: str) -> str:
+    return tensor_format(self, spec)
+
+
+for _function in (__int__, __bool__, __index__, __len__, __iter__, __reversed__, __contains__, __repr__, __format__):
+    setattr(Tensor, _function.__name__, _function)
+
+
+@public("function method")
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor with a pending conjugation carried out: itself if there is none."""
+    return resolved(input) if input.spec.conj else input
+
+
+@public("function method")
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor with a pending negation carried out: itself if there is none."""
+    return resolved(input) if input.spec.neg else input
+
+
+# ---- requires_grad: the flag is kept; recording is autograd's ---------------------------------------------------------
+
+
+class Leaf:
+    """A tensor that asks for its gradient."""
+
+    __slots__ = ("grad",)
+
+    def __init__(self):
+        self.grad = None
+
+
+def _requires_grad(self: Tensor) -> bool:
+    return self._autograd is not None
+
+
+def _set_requires_grad(self: Tensor, value: bool) -> None:
+    requires_grad_(self, value)
+
+
+@public("method")
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Ask for derivatives with respect to this tensor, or no longer.
+
+    Raises: RuntimeError for integer and bool tensors.
+    """
+    if requires_grad and self.spec.dtype.category < 2:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    if requires_grad:
+        self._autograd = self._autograd or Leaf()
+    elif self._autograd is not None:
+        self._autograd = None
+    return self
+
+
+Tensor.requires_grad = property(_requires_grad, _set_requires_grad)
+Tensor.grad = property(lambda self: None if self._autograd is None else self._autograd.grad)
+Tensor.grad_fn = property(lambda self: None)
+Tensor.is_leaf = property(lambda self: True)
+
+
+@public("method")
+def backward(self: Tensor, *args: Any, **kwargs: Any) -> None:
+    """Not available yet."""
+    record("backward", None, (self,))

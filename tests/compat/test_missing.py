@@ -40,6 +40,17 @@ def test_from_import_of_a_half_imported_submodule(module, monkeypatch):
     assert cycle is sys.modules["weft.shapes.cycle"]
 
 
+def test_lazy_submodule(monkeypatch):
+    package = types.ModuleType("weft.lazy")
+    package.__getattr__ = module_getattr("weft.lazy", lazy=("later",))
+    later = types.ModuleType("weft.lazy.later")
+    monkeypatch.setitem(sys.modules, "weft.lazy", package)
+    monkeypatch.setitem(sys.modules, "weft.lazy.later", later)
+    assert package.later is later
+    with pytest.raises(AttributeError, match="nearest name: later"):
+        package.latter  # noqa: B018
+
+
 def test_no_advice_on_private_names(module):
     with pytest.raises(AttributeError, match="weft does not have it$"):
         module._circle  # noqa: B018

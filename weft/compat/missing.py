@@ -1,29 +1,33 @@
 """What a name that weft does not have says: that weft does not have it, and which names come nearest."""
 
 import difflib
+import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import FrameType
-from typing import NoReturn
+from typing import Any
 
 
-def module_getattr(module_name: str) -> Callable[[str], NoReturn]:
+def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[str], Any]:
     """A `__getattr__` for the module `module_name`, which Python calls for names that the module lacks.
 
-    Raises AttributeError for `module.name` and ImportError for `from module import name`.
+    It imports the submodules named in `lazy` when they are first used. For other names it raises AttributeError,
+    or ImportError if they are wanted by `from module import name`.
 
     >>> __getattr__ = module_getattr("weft.compat")
-    >>> __getattr__("instal")
+    >>> __getattr__("mising")
     Traceback (most recent call last):
-    AttributeError: module 'weft.compat' has no attribute 'instal': weft does not have it; nearest name: install
+    AttributeError: module 'weft.compat' has no attribute 'mising': weft does not have it; nearest name: missing
     """
 
-    def __getattr__(name: str) -> NoReturn:
+    def __getattr__(name: str) -> Any:
+        if name in lazy:
+            return importlib.import_module(f"{module_name}.{name}")
         module = sys.modules[module_name]
         reason = "weft does not have it"
         if not name.startswith("_"):  # Python itself probes for many a __name__
-            reason += _nearest(name, (other for other in vars(module) if not other.startswith("_")))
+            reason += _nearest(name, [other for other in (*vars(module), *lazy) if not other.startswith("_")])
         # In an import cycle `from package import submodule` looks in sys.modules after an AttributeError.
         if _imports_from(sys._getframe(1)) and f"{module_name}.{name}" not in sys.modules:
             raise ImportError(f"cannot import name {name!r} from {module_name!r}: {reason}", name=module_name)

@@ -16,9 +16,9 @@ def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[st
     or ImportError if they are wanted by `from module import name`.
 
     >>> __getattr__ = module_getattr("weft.compat")
-    >>> __getattr__("mising")
+    >>> __getattr__("uninstal")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    AttributeError: module 'weft.compat' has no attribute 'mising': weft does not have it; nearest name: missing
+    AttributeError: module 'weft.compat' has no attribute 'uninstal': weft does not have it; nearest names: ...
     """
 
     def __getattr__(name: str) -> Any:

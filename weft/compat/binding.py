@@ -9,7 +9,6 @@ import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, ModuleType
-from typing import Any
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # A folder on PYTHONPATH reaches subprocesses and spawned workers alike, whatever starts them, and leaves alone
@@ -59,8 +58,9 @@ class _Binding:
             from weft.compat.missing import missing_module
 
             raise missing_module(fullname) from None
-        loader: Any = _Alias(module)  # not a subclass of importlib.abc.Loader: importing that takes 18 ms
-        return ModuleSpec(fullname, loader, is_package=hasattr(module, "__path__"))
+        is_package = hasattr(module, "__path__")
+        # _Alias is no subclass of importlib.abc.Loader: importing that takes 18 ms.
+        return ModuleSpec(fullname, _Alias(module), is_package=is_package)  # type: ignore[arg-type]
 
 
 _binding = _Binding()

@@ -1,7 +1,7 @@
 """Random numbers on the CPU: the bits that PyTorch draws from the same `Generator`.
 
-Each function takes a generator, the number of elements, the parameters and a dtype, and returns a flat NumPy array in
-the order of the draws. Which draws an element takes and how they become its value follows
+Most functions take a generator, an address, a number of elements, parameters and a dtype, and fill the memory there
+in the order of the draws. Which draws an element takes and how they become its value follows
 ATen/native/cpu/DistributionTemplates.h and ATen/core/DistributionsHelper.h on a CPU with AVX2, whatever the CPU here:
 transcendental functions are the C library's float64 functions, and multiply-adds are fused where PyTorch fuses them.
 """
@@ -29,7 +29,7 @@ _PARAMETER_TYPES = {"f": float32, "d": float64, "8": uint64}
 class _Transform(NamedTuple):
     """Draws to values: `body(*inputs, *parameters)` gives as many outputs as there are inputs.
 
-    With 2 inputs in 8 lanes, elements 0 to 7 and 8 to 15 of each 16 draws are the inputs, and so it is with the outputs.
+    With 2 inputs in 8 lanes, draws 0 to 7 and 8 to 15 of each 16 are the inputs; so it is with elements and outputs.
     """
 
     body: Callable
@@ -107,26 +107,20 @@ def _address(block: Block, transform: _Transform, base: str, dtype: DType, k: in
     return block.let(f"getelementptr {memory_type(dtype)}, ptr {base}, i64 {element}")
 
 
-def _drawn(generator: Generator, n: int, transform: _Transform, dtype: DType, *parameters) -> np.ndarray:
-    """`n` values, a multiple of the transform's group, each from its own draw."""
-    out = np.empty(n, dtype.numpy)
+def _draw_to(
+    generator: Generator, out: int, n: int, transform: _Transform, dtype: DType, *parameters
+) -> None:
+    """Values of `n` elements, a multiple of the transform's group, each from its own draw."""
     words = transform.source.itemsize // 4
-    step, to = SCRATCH // words, out.ctypes.data
+    step = SCRATCH // words
     to_words, to_values = draw(), _compiled(transform, dtype)
     with generator.lock:
         for start in range(0, n, step):
             count = min(step, n - start)
             to_words(generator.address, generator.scratch, 0, count * words)
-            to_values(generator.scratch, to + start * dtype.itemsize, *parameters, 0, count // transform.group)
-    return out
-
-
-def _mapped(values: np.ndarray, transform: _Transform, dtype: DType, *parameters) -> np.ndarray:
-    """The transform of numbers instead of draws."""
-    out = np.empty(values.size, dtype.numpy)
-    if values.size:
-        _compiled(transform, dtype)(values.ctypes.data, out.ctypes.data, *parameters, 0, values.size)
-    return out
+            to_values(
+                generator.scratch, out + start * dtype.itemsize, *parameters, 0, count // transform.group
+            )
 
 
 # Draws. A 64-bit draw is two of 32 bits, the first of them the high half; uniform floats keep the low bits.
@@ -136,11 +130,11 @@ def _high_word_first(word: Expr) -> Expr:
     return (word << 32) | (word >> 32)
 
 
-def _u24(word: Expr) -> Expr:
+def u24(word: Expr) -> Expr:
     return cast(bitcast(word & (2**24 - 1), int32), float32) * 2.0**-24
 
 
-def _u53(word: Expr) -> Expr:
+def u53(word: Expr) -> Expr:
     return cast(bitcast(_high_word_first(word) & (2**53 - 1), int64), float64) * 2.0**-53
 
 
@@ -150,12 +144,16 @@ _U64 = _Transform(_high_word_first, uint64)
 
 def u32(generator: Generator, n: int) -> np.ndarray:
     """The next `n` draws of 32 bits, as uint32."""
-    return _drawn(generator, n, _U32, uint32)
+    draws = np.empty(n, np.uint32)
+    _draw_to(generator, draws.ctypes.data, n, _U32, uint32)
+    return draws
 
 
 def u64(generator: Generator, n: int) -> np.ndarray:
     """The next `n` draws of 64 bits, as uint64."""
-    return _drawn(generator, n, _U64, uint64)
+    draws = np.empty(n, np.uint64)
+    _draw_to(generator, draws.ctypes.data, n, _U64, uint64)
+    return draws
 
 
 # Uniform and integers
@@ -170,13 +168,13 @@ def _uniform(u: Expr, low: Expr, high: Expr, dtype: DType) -> Expr:
 @functools.cache
 def _to_uniform(dtype: DType) -> _Transform:
     if dtype is float64:
-        return _Transform(lambda word, low, high: _uniform(_u53(word), low, high, dtype), uint64, "dd")
-    return _Transform(lambda word, low, high: _uniform(_u24(word), low, high, dtype), uint32, "ff")
+        return _Transform(lambda word, low, high: _uniform(u53(word), low, high, dtype), uint64, "dd")
+    return _Transform(lambda word, low, high: _uniform(u24(word), low, high, dtype), uint32, "ff")
 
 
-def uniform(generator: Generator, n: int, low: float, high: float, dtype: DType) -> np.ndarray:
+def uniform(generator: Generator, out: int, n: int, low: float, high: float, dtype: DType) -> None:
     """Uniform on [low, high)."""
-    return _drawn(generator, n, _to_uniform(dtype), dtype, low, high)
+    _draw_to(generator, out, n, _to_uniform(dtype), dtype, low, high)
 
 
 def _remainder_32(word: Expr, low: Expr, span: Expr) -> Expr:
@@ -194,20 +192,21 @@ _INTEGERS = {uint32: _Transform(_remainder_32, uint32, "88"), uint64: _Transform
 _ANY_INTEGER = _Transform(lambda word: bitcast(_high_word_first(word), int64), uint64)
 
 
-def integers(generator: Generator, n: int, low: int, span: int, dtype: DType) -> np.ndarray:
+def integers(generator: Generator, out: int, n: int, low: int, span: int, dtype: DType) -> None:
     """Integers from low to low + span - 1; span = 2**64 is every int64."""
     if span == 2**64:
-        return _drawn(generator, n, _ANY_INTEGER, dtype)
-    return _drawn(generator, n, _INTEGERS[uint32 if span < 2**28 else uint64], dtype, low, span)
+        _draw_to(generator, out, n, _ANY_INTEGER, dtype)
+    else:
+        _draw_to(generator, out, n, _INTEGERS[uint32 if span < 2**28 else uint64], dtype, low, span)
 
 
-def any_integers(generator: Generator, n: int, dtype: DType) -> np.ndarray:
+def any_integers(generator: Generator, out: int, n: int, dtype: DType) -> None:
     """Integers from 0 to the largest of an integer dtype, or to the last that a float counts to."""
     if dtype.is_floating_point:
         span = 2 ** (dtype.mantissa_bits + 1) + 1
     else:
         span = 2 if dtype is bool_ else 2 ** (8 * dtype.itemsize - dtype.is_signed)
-    return _drawn(generator, n, _INTEGERS[uint64 if dtype.itemsize == 8 else uint32], dtype, 0, span)
+    _draw_to(generator, out, n, _INTEGERS[uint64 if dtype.itemsize == 8 else uint32], dtype, 0, span)
 
 
 # Swaps p[i] with p[i + words[i] % (n - i)] for i < n - 1: operands p and words.
@@ -248,7 +247,7 @@ def _shuffle() -> Callable:
 
 
 def permutation(generator: Generator, n: int) -> np.ndarray:
-    """The integers 0 to n - 1 as int64, shuffled (Fisher and Yates)."""
+    """The integers from 0 to n - 1 as int64, shuffled (Fisher and Yates)."""
     if n >= 214748364:  # PyTorch changes to 64-bit draws here
         raise NotImplementedError(f"randperm of {n} elements: only up to 214748363 for now")
     out = np.arange(n)
@@ -300,18 +299,18 @@ _SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 def _box_muller(first: Expr, second: Expr, mean: Expr, std: Expr) -> tuple[Expr, Expr]:
     """Eight uniforms and the next eight to sixteen normals."""
     if first.dtype is uint32:
-        radius = sqrt(-2.0 * _log(1.0 - _u24(first)))
-        sine, cosine = _sin_cos(2 * math.pi * _u24(second))
+        radius = sqrt(-2.0 * _log(1.0 - u24(first)))
+        sine, cosine = _sin_cos(2 * math.pi * u24(second))
     else:
-        radius = sqrt(-2.0 * libm("log", 1.0 - _u53(first)))
-        angle = 2 * math.pi * _u53(second)
+        radius = sqrt(-2.0 * libm("log", 1.0 - u53(first)))
+        angle = 2 * math.pi * u53(second)
         sine, cosine = libm("sin", angle), libm("cos", angle)
     return fma(radius * cosine, std, mean), fma(radius * sine, std, mean)
 
 
 def _polar(angle: Expr, radius: Expr) -> tuple[Expr, Expr]:
-    radius = sqrt(-2.0 * libm("log1p", -_u53(radius)))
-    angle = 2 * math.pi * _u53(angle)
+    radius = sqrt(-2.0 * libm("log1p", -u53(radius)))
+    angle = 2 * math.pi * u53(angle)
     return radius * libm("cos", angle), radius * libm("sin", angle)
 
 
@@ -321,90 +320,104 @@ _POLAR = _Transform(_polar, uint64, inputs=2)
 _AFFINE = _Transform(fma, float64, "dd")
 
 
-def normal(generator: Generator, n: int, mean: float, std: float, dtype: DType, contiguous: bool = True) -> np.ndarray:
+def normal(
+    generator: Generator, out: int, n: int, mean: float, std: float, dtype: DType, contiguous: bool = True
+) -> None:
     """Normal: in blocks of 16 when there are as many to fill a contiguous tensor, else one by one in float64."""
     if n >= 16 and contiguous:
-        return _blocked_normal(generator, n, mean, std, dtype)
-    return _mapped(_standard_normal(generator, n), _AFFINE, dtype, std, mean)
+        _blocked_normal(generator, out, n, mean, std, dtype)
+    else:
+        _from_normal(generator, out, n, _AFFINE, dtype, std, mean)
 
 
-def _blocked_normal(generator: Generator, n: int, mean: float, std: float, dtype: DType) -> np.ndarray:
+def _blocked_normal(generator: Generator, out: int, n: int, mean: float, std: float, dtype: DType) -> None:
     transform = _BLOCKED_64 if dtype is float64 else _BLOCKED
     rest = n % 16
-    out = _drawn(generator, n - rest, transform, dtype, mean, std)
-    if rest == 0:
-        return out
-    if dtype.itemsize >= 4:  # draws that become no values: the last 16 elements are drawn afresh
-        u64(generator, rest) if dtype is float64 else u32(generator, rest)
-    last = _drawn(generator, 16, transform, dtype, mean, std)
-    return np.concatenate([out[: n - 16], last])
+    _draw_to(generator, out, n - rest, transform, dtype, mean, std)
+    if rest:
+        if dtype.itemsize >= 4:  # draws that become no values
+            u64(generator, rest) if dtype is float64 else u32(generator, rest)
+        # The last 16 elements anew, also those that have their values already.
+        _draw_to(generator, out + (n - 16) * dtype.itemsize, 16, transform, dtype, mean, std)
+
+
+def _from_normal(
+    generator: Generator, out: int, n: int, transform: _Transform, dtype: DType, *parameters
+) -> None:
+    """The transform of `n` standard normals in float64."""
+    if n:
+        normals = _standard_normal(generator, n)
+        _compiled(transform, dtype)(normals.ctypes.data, out, *parameters, 0, n)
 
 
 def _standard_normal(generator: Generator, n: int) -> np.ndarray:
     """Normals in float64, two from each pair of draws; the generator keeps a second one that is not used."""
-    kept = generator.take_normal() if n else None
-    start = kept is not None
-    values = _drawn(generator, (n - start + 1) // 2 * 2, _POLAR, float64)
-    if values.size > n - start:
+    kept = generator.take_normal()
+    missing = n - (kept is not None)
+    values = np.empty(missing + missing % 2 + 1)  # the kept one before them
+    _draw_to(generator, values.ctypes.data + 8, values.size - 1, _POLAR, float64)
+    if missing % 2:
         generator.keep_normal(values[-1])
-    return np.concatenate([[kept], values])[:n] if start else values[:n]
+    if kept is None:
+        return values[1 : n + 1]
+    values[0] = kept
+    return values[:n]
 
 
 # Other continuous and discrete distributions: one 64-bit draw for each element, computed in float64.
 
-_EXPONENTIAL = _Transform(lambda word, scale: scale * libm("log1p", -_u53(word)), uint64, "d")
-_GEOMETRIC = _Transform(lambda word, scale: ceil(libm("log", _u53(word)) / scale), uint64, "d")
+_EXPONENTIAL = _Transform(lambda word, scale: scale * libm("log1p", -u53(word)), uint64, "d")
+_GEOMETRIC = _Transform(lambda word, scale: ceil(libm("log", u53(word)) / scale), uint64, "d")
 _CAUCHY = _Transform(
-    lambda word, median, sigma: fma(libm("tan", math.pi * (_u53(word) - 0.5)), sigma, median), uint64, "dd"
+    lambda word, median, sigma: fma(libm("tan", math.pi * (u53(word) - 0.5)), sigma, median), uint64, "dd"
 )
 _LOG_NORMAL = _Transform(lambda value, mean, std: libm("exp", fma(value, std, mean)), float64, "dd")
-_BERNOULLI = _Transform(lambda word, p: _u53(word) < p, uint64, "d")
+_BERNOULLI = _Transform(lambda word, p: u53(word) < p, uint64, "d")
 
 
-def exponential(generator: Generator, n: int, rate: float, dtype: DType) -> np.ndarray:
-    return _drawn(generator, n, _EXPONENTIAL, dtype, -1.0 / rate)
+def exponential(generator: Generator, out: int, n: int, rate: float, dtype: DType) -> None:
+    _draw_to(generator, out, n, _EXPONENTIAL, dtype, -1.0 / rate)
 
 
-def geometric(generator: Generator, n: int, p: float, dtype: DType) -> np.ndarray:
+def geometric(generator: Generator, out: int, n: int, p: float, dtype: DType) -> None:
     """How many trials until the first success."""
-    return _drawn(generator, n, _GEOMETRIC, dtype, math.log1p(-p))
+    _draw_to(generator, out, n, _GEOMETRIC, dtype, math.log1p(-p))
 
 
-def cauchy(generator: Generator, n: int, median: float, sigma: float, dtype: DType) -> np.ndarray:
-    return _drawn(generator, n, _CAUCHY, dtype, median, sigma)
+def cauchy(generator: Generator, out: int, n: int, median: float, sigma: float, dtype: DType) -> None:
+    _draw_to(generator, out, n, _CAUCHY, dtype, median, sigma)
 
 
-def log_normal(generator: Generator, n: int, mean: float, std: float, dtype: DType) -> np.ndarray:
+def log_normal(generator: Generator, out: int, n: int, mean: float, std: float, dtype: DType) -> None:
     """exp of a normal with this mean and std."""
-    return _mapped(_standard_normal(generator, n), _LOG_NORMAL, dtype, mean, std)
+    _from_normal(generator, out, n, _LOG_NORMAL, dtype, mean, std)
 
 
-def bernoulli(generator: Generator, n: int, p: float, dtype: DType) -> np.ndarray:
+def bernoulli(generator: Generator, out: int, n: int, p: float, dtype: DType) -> None:
     """1 with probability p, else 0; for dropout, p is what it keeps."""
-    return _drawn(generator, n, _BERNOULLI, dtype, p)
+    _draw_to(generator, out, n, _BERNOULLI, dtype, p)
 
 
-def bernoulli_each(generator: Generator, p: np.ndarray) -> np.ndarray:
-    """For each probability whether it came true, as bool; draws are as wide as float64 or as float32."""
-    dtype = float64 if p.dtype == np.float64 else float32
-    return uniform(generator, p.size, 0.0, 1.0, dtype) < p.ravel().astype(dtype.numpy, copy=False)
-
-
-def multinomial(generator: Generator, p: np.ndarray, count: int, replacement: bool, dtype: DType) -> np.ndarray:
+def multinomial(
+    generator: Generator, p: np.ndarray, count: int, replacement: bool, dtype: DType
+) -> np.ndarray:
     """`count` indices from each row of p, weighted by it.
 
     Shapes: p [rows, categories] in `dtype` -> [rows, count] int64.
     """
     if replacement and count > 1:
         sums = np.cumsum(p, axis=1, dtype=np.float64 if dtype is float64 else np.float32)
-        sums /= sums[:, -1:]
+        sums = sums / sums[:, -1:]
         sums[:, -1] = 1
-        u = uniform(generator, len(p) * count, 0.0, 1.0, float64).reshape(-1, count)
+        u = np.empty((len(p), count))
+        uniform(generator, u.ctypes.data, u.size, 0.0, 1.0, float64)
         rows = [np.searchsorted(row, keys) for row, keys in zip(sums.astype(np.float64), u, strict=True)]
         return np.array(rows, np.int64).reshape(-1, count)
     # The smallest of exponential waiting times: race over all categories.
+    waits = np.empty_like(p)
+    exponential(generator, waits.ctypes.data, p.size, 1.0, dtype)
     with np.errstate(all="ignore"):
-        scores = p / exponential(generator, p.size, 1.0, dtype).reshape(p.shape)
+        scores = p / waits
     if count == 1:
         return np.argmax(scores, axis=1, keepdims=True)
     return np.argsort(-scores, axis=1, kind="stable")[:, :count]

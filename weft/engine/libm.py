@@ -12,7 +12,9 @@ def libm(name: str, x: Expr) -> Expr:
     return node("libm", float64, (x,), name)
 
 
-def emit_with_libm(block: Block, roots: tuple[Expr, ...], leaves: dict[Expr, str], lanes: int = 1) -> list[str]:
+def emit_with_libm(
+    block: Block, roots: tuple[Expr, ...], leaves: dict[Expr, str], lanes: int = 1
+) -> list[str]:
     """`llvm.emit` for expressions that call the C library, one lane after the other."""
     leaves = dict(leaves)
     for expr in postorder(roots):

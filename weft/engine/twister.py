@@ -6,6 +6,8 @@ from collections.abc import Callable
 from ..core.generator import STATE
 from .host import builtin, compile_ir, entry_ir
 
+_OFFSETS = {name: field[1] for name, field in (STATE.fields or {}).items()}
+
 # @draw(state, out, n): the next n > 0 numbers of 32 bits.
 DRAW = f"""
 define internal i64 @twisted(i64 %near, i64 %next, i64 %far) alwaysinline {{
@@ -58,9 +60,9 @@ define internal void @renew(ptr %words) noinline #0 {{
 
 define internal void @draw(ptr noalias %state, ptr noalias %out, i64 %n) #0 {{
 entry:
-  %pleft = getelementptr i8, ptr %state, i64 {STATE.fields["left"][1]}
-  %pnext = getelementptr i8, ptr %state, i64 {STATE.fields["next"][1]}
-  %words = getelementptr i8, ptr %state, i64 {STATE.fields["words"][1]}
+  %pleft = getelementptr i8, ptr %state, i64 {_OFFSETS["left"]}
+  %pnext = getelementptr i8, ptr %state, i64 {_OFFSETS["next"]}
+  %words = getelementptr i8, ptr %state, i64 {_OFFSETS["words"]}
   br label %block
 block:
   %done = phi i64 [0, %entry], [%done1, %drawn]

@@ -37,10 +37,11 @@ class Compare:
 
     >>> from weft.utils.benchmark import TaskSpec
     >>> specs = [TaskSpec("x + y", "pass", label="add", description=f"n={n}") for n in (10, 1000)]
-    >>> print(str(Compare([Measurement(1, [1e-6], specs[0]), Measurement(1, [2e-6], specs[1])])).rstrip())
-    [----------- add -----------]
+    >>> results = [Measurement(1, [1e-6], specs[0]), Measurement(1, [2e-6], specs[1])]
+    >>> Compare(results).print()  # doctest: +NORMALIZE_WHITESPACE
+    [------------ add ------------]
                  |  n=10  |  n=1000
-    1 threads: ------------------
+    1 threads: --------------------
           x + y  |  1.0   |   2.0
     <BLANKLINE>
     Times are in microseconds (us).

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, NoReturn
 
+import weft
+
 from .measurement import SUSPECT_SPREAD, Measurement, TaskSpec
 
 # Reading the clock may cost this fraction of a block's time, ...
@@ -30,8 +32,6 @@ LANGUAGES = {"py": Language.PYTHON, "python": Language.PYTHON, "cpp": Language.C
 
 def timer() -> float:
     """The time in seconds, read once all tensors that are still being computed are done."""
-    import weft  # the root imports this package's parent
-
     weft.synchronize()
     return timeit.default_timer()
 
@@ -39,8 +39,6 @@ def timer() -> float:
 @contextmanager
 def set_torch_threads(n: int) -> Iterator[None]:
     """Compute with `n` threads inside the `with` block."""
-    import weft  # the root imports this package's parent
-
     before = weft.get_num_threads()
     weft.set_num_threads(n)
     try:
@@ -87,8 +85,6 @@ class Timer:
                 f"global_setup is C++ only, got `{global_setup}`. "
                 "Most likely this code can simply be moved to `setup`."
             )
-        import weft  # the root imports this package's parent
-
         stmt, setup = dedent(stmt), dedent(setup)
         self._task_spec = TaskSpec(
             stmt=stmt,

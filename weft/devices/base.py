@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..core.dtype import DType
     from ..core.storage import Storage
-    from ..engine.kernel import Launch
+    from ..engine.kernel import Launch, ReduceLaunch
     from ..engine.loops import Result
+    from ..engine.reduce import Monoid
 
 
 class Backend(ABC):
@@ -42,6 +43,22 @@ class Backend(ABC):
         """A map over `sizes` (outermost dim first), ready to be called with addresses and scalars.
 
         Units: strides in bytes, one row for each result, then each operand.
+        """
+
+    @abstractmethod
+    def prepare_reduction(
+        self,
+        monoid: Monoid,
+        operand_dtypes: Sequence[DType],
+        params: Sequence[DType],
+        kept: tuple[Sequence[int], Sequence[Sequence[int]]],
+        reduced: tuple[Sequence[int], Sequence[Sequence[int]]],
+        outer: bool,
+    ) -> ReduceLaunch:
+        """A reduction, ready to be called with addresses and scalars.
+
+        `kept` and `reduced` are (sizes, strides in bytes per operand), outermost dim first; results come before
+        inputs in `kept`, and `reduced` has inputs only. `outer`: the fastest dim of the input is a kept one.
         """
 
     @abstractmethod

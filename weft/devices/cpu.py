@@ -7,7 +7,7 @@ from typing import final
 
 from ..core.device import CPU, device
 from ..core.storage import Storage
-from ..engine.kernel import prepare_map
+from ..engine.kernel import prepare_map, prepare_reduction
 from ..engine.memory import bin_for
 from .base import Backend
 
@@ -33,6 +33,9 @@ class Cpu(Backend):
 
     def prepare(self, results, operand_dtypes, params, sizes, strides):
         return prepare_map(results, operand_dtypes, params, sizes, strides)
+
+    def prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer):
+        return prepare_reduction(monoid, operand_dtypes, params, kept, reduced, outer)
 
     def synchronize(self):
         pass  # every kernel has run when its call returns

@@ -6,7 +6,7 @@ from typing import final
 
 from ..core.device import device
 from ..core.storage import Storage
-from ..engine.kernel import Launch
+from ..engine.kernel import Launch, ReduceLaunch
 from .base import Backend
 
 
@@ -28,6 +28,9 @@ class Meta(Backend):
 
     def prepare(self, results, operand_dtypes, params, sizes, strides):
         return Launch(_nothing, 0, 0, None)
+
+    def prepare_reduction(self, monoid, operand_dtypes, params, kept, reduced, outer):
+        return ReduceLaunch(_nothing, 0, 0, 0, None)
 
     def synchronize(self):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,8 @@ import numpy as np
 from ..core.dtype import DType, float32, float64
 from . import workers
 from .host import builtin, compile_ir, entry_ir
-from .loops import BROADCAST, CONTIGUOUS, STRIDED, MapKernel, element_size, map_ir, meta_words
+from .loops import (BROADCAST, CONTIGUOUS, STRIDED, MapKernel, element_size, map_ir, meta_words)
+from .reduce import Monoid, ReduceKernel, block_width, reduce_ir
 
 # Work for fewer bytes than this is done before a second thread has woken up.
 PARALLEL_BYTES = 1 << 20
@@ -74,21 +76,56 @@ def _distinct(sizes: Sequence[int], strides: Sequence[int]) -> int:
     return count
 
 
+class ReduceLaunch(NamedTuple):
+    """A reduction with its sizes: call `entry(out..., in..., reduced, params..., meta, count)`."""
+
+    entry: Callable
+    reduced: int
+    meta: int
+    count: int
+    keep: Any
+
+
+@functools.lru_cache(maxsize=4096)
+def compiled_reduction(kernel: ReduceKernel) -> Code:
+    operands = len(kernel.monoid.finish) + len(kernel.operand_dtypes)
+    return compile_loop(reduce_ir(kernel), operands, "i" + param_letters(kernel.params))
+
+
+def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, outer: bool) -> ReduceLaunch:
+    """A launch of the reduction; see `devices/base.py` for the arguments."""
+    outputs = len(monoid.finish)
+    rows = kept[1][outputs:] if outer else reduced[1]
+    classes = "".join(stride_class(row[-1], d.itemsize) for row, d in zip(rows, operand_dtypes, strict=True))
+    block = block_width(monoid, kept[0][-1]) if outer and STRIDED not in classes else 0
+    kernel = ReduceKernel(monoid, tuple(operand_dtypes), tuple(params), classes, block)
+    code = compiled_reduction(kernel)
+    meta = np.array(meta_words(*kept), dtype=np.int64)
+    inner = np.array(meta_words(*reduced), dtype=np.int64)
+    work = operand_dtypes[0].itemsize * math.prod(kept[0]) * math.prod(reduced[0])
+    entry = code.entry
+    if work >= PARALLEL_BYTES and kept[0][0] > 1:
+        # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
+        grain = block if block and len(kept[0]) == 1 else 1
+        entry = _Parallel(code.loop, len(classes) + outputs, "i" + param_letters(params), grain)
+    return ReduceLaunch(entry, inner.ctypes.data, meta.ctypes.data, kept[0][0], (meta, inner))
+
+
 class _Parallel:
     """The entry of a large launch: same arguments, the loop shared among the workers."""
 
-    __slots__ = ("loop", "format", "operands")
+    __slots__ = ("loop", "format", "grain")
 
-    def __init__(self, loop: int, operands: int, letters: str):
+    def __init__(self, loop: int, operands: int, letters: str, grain: int = 1):
         self.loop = loop
-        self.operands = operands
+        self.grain = grain
         codes = {"f": "f4x", "d": "d", "i": "Q"}
         self.format = "=" + "Q" * operands + "".join(codes[letter] for letter in letters)
 
     def __call__(self, *arguments):
         *values, meta, count = arguments
         packed = np.frombuffer(bytearray(struct.pack(self.format, *map(_packable, values, self._kinds()))), np.uint8)
-        workers.run(self.loop, packed.ctypes.data, meta, count)
+        workers.run(self.loop, packed.ctypes.data, meta, count, self.grain)
         return values[0]
 
     def _kinds(self):

@@ -45,7 +45,7 @@ def map_ir(kernel: MapKernel) -> str:
     inner = _Inner(kernel)
     body = inner.text()
     declarations = "\n".join(sorted(inner.declarations))
-    return f"{declarations}\n{body}\n{_nest(operands, len(kernel.params))}\n{_METADATA}"
+    return f"{declarations}\n{body}\n{nest_ir('loop', 'row', operands)}\n{MEMSET}\n{_METADATA}"
 
 
 _METADATA = """
@@ -140,8 +140,8 @@ class _Inner:
         block.do(f"store {kind} {value}, ptr {address}, align {dtype.itemsize}, !llvm.access.group !0")
 
 
-def _nest(operands: int, params: int) -> str:
-    """`loop`: walks the outer dims like an odometer and calls `row` for each position."""
+def nest_ir(loop: str, row: str, operands: int, linkage: str = "") -> str:
+    """`loop`: walks the outer dims like an odometer and calls `row` for each position of the innermost dim."""
     each = range(operands)
     load_pointers = "\n".join(
         f"%a{k} = getelementptr i64, ptr %operands, i64 {k}\n%base{k} = load ptr, ptr %a{k}" for k in each
@@ -158,7 +158,7 @@ def _nest(operands: int, params: int) -> str:
         for k in each
     )
     flat = ", ".join(f"ptr %first{k}, i64 %s{k}" for k in each)
-    row = ", ".join(f"ptr %q{k}, i64 %s{k}" for k in each)
+    call = ", ".join(f"ptr %q{k}, i64 %s{k}" for k in each)
     slots = "\n".join(f"%slot{k} = alloca ptr\nstore ptr %first{k}, ptr %slot{k}" for k in each)
     current = "\n".join(f"%q{k} = load ptr, ptr %slot{k}" for k in each)
     advance = "\n".join(
@@ -173,7 +173,7 @@ def _nest(operands: int, params: int) -> str:
         for k in each
     )
     return f"""
-define void @loop(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{
+define {linkage} void @{loop}(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{
 start:
 {load_pointers}
 %params = getelementptr i64, ptr %operands, i64 {operands}
@@ -188,7 +188,7 @@ start:
 %flat = icmp eq i64 %dims, 1
 br i1 %flat, label %once, label %outer
 once:
-call void @row({flat}, ptr %params, i64 %count)
+call void @{row}({flat}, ptr %params, i64 %count)
 ret void
 outer:
 call void @llvm.memset.p0.i64(ptr %counters, i8 0, i64 512, i1 false)
@@ -198,7 +198,7 @@ call void @llvm.memset.p0.i64(ptr %counters, i8 0, i64 512, i1 false)
 br i1 %idle, label %done, label %line
 line:
 {current}
-call void @row({row}, ptr %params, i64 %n)
+call void @{row}({call}, ptr %params, i64 %n)
 %innermost = sub i64 %last, 1
 br label %carry
 carry:
@@ -224,8 +224,10 @@ br label %carry
 done:
 ret void
 }}
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
+
+
+MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 def meta_words(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:

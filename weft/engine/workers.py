@@ -105,17 +105,17 @@ def _blas_setters():
                     break
 
 
-def run(address: int, operands: int, meta: int, count: int) -> None:
-    """Run `loop(operands, meta, 0..count)` at `address`, split over the threads."""
+def run(address: int, operands: int, meta: int, count: int, grain: int = 1) -> None:
+    """Run `loop(operands, meta, 0..count)` at `address`, split over the threads at multiples of `grain`."""
     function = _LOOP(address)
-    parts = min(get_num_threads(), count)
+    parts = min(get_num_threads(), count // grain)
     if parts <= 1 or not _busy.acquire(blocking=False):  # another Python thread has the workers
         function(operands, meta, 0, count)
         return
     try:
         while len(_workers) < parts - 1:
             _workers.append(_Worker())
-        edges = [count * part // parts for part in range(parts + 1)]
+        edges = [*(count * part // parts // grain * grain for part in range(parts)), count]
         helpers = _workers[: parts - 1]
         for worker, begin, end in zip(helpers, edges[1:], edges[2:], strict=False):
             worker.jobs.put((function, operands, meta, begin, end))

@@ -1,0 +1,212 @@
+"""Reductions: many elements to one over any dims. A row says what an element contributes and how two results combine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.dtype import DType, compute_type
+from ..core.iteration import broadcast_stride, loop_dims
+from ..core.op import PlanCache, needs_recording, record
+from ..core.size import Size, shape
+from ..core.spec import Spec, contiguous_spec
+from ..core.tensor import Tensor, empty
+from ..engine.complexes import Complex
+from ..engine.expr import const, param
+from ..engine.reduce import Monoid, state_leaf
+from .map import as_type, common_device, load_as, scalar_arguments, store_as
+
+# A value of a state: a dtype; complex ones are pairs of components.
+State = tuple[DType, ...]
+
+
+class Types(NamedTuple):
+    """What a reduction computes with, for one input dtype."""
+
+    operands: DType  # elements are converted to this
+    results: tuple[DType, ...]
+
+
+class Reduce:
+    """A reduction.
+
+    types(dtype, wanted) -> Types            `wanted` is the argument dtype=, or None
+    identity(dtype) -> values                the state of no elements, in the compute type: numbers or (number, dtype)
+    lift(*elements) -> state                 of one element; `engine.reduce.index()` is its position
+    combine(a, b) -> state                   of two states, in any order unless it uses positions
+    finish(state, *params) -> results        of the final state
+    cascade                                  partial results in levels: for sums of floats
+    ordered                                  positions count along the dims in logical order
+    """
+
+    def __init__(
+        self,
+        name: str,
+        types: Callable[[DType, DType | None], Types],
+        identity: Callable[[DType], Sequence[Any]],
+        lift: Callable,
+        combine: Callable,
+        finish: Callable = lambda state: state,
+        *,
+        cascade: bool = False,
+        ordered: bool = False,
+        derivative: Any = None,
+    ):
+        self.name, self.types, self.identity = name, types, identity
+        self.lift, self.combine, self.finish = lift, combine, finish
+        self.cascade, self.ordered, self.derivative = cascade, ordered, derivative
+        self.plans = PlanCache(self._plan)
+
+    # -- planning --------------------------------------------------------------------------------------------------
+
+    def _plan(self, inputs: tuple[Spec, ...], dims: tuple[int, ...], keepdim: bool, wanted: DType | None, params: int):
+        first = inputs[0]
+        where = common_device(self.name, inputs)
+        types = self.types(first.dtype, wanted)
+        sizes = reduced_sizes(first.shape, dims, keepdim)
+        results = tuple(contiguous_spec(sizes, dtype, where) for dtype in types.results)
+        kept = [dim for dim in range(len(first.shape)) if dim not in dims]
+        rows = [byte_strides(each, first.shape) for each in inputs]
+        out_rows = [self._result_rows(result, kept, keepdim) for result in results]
+        outer = runs_along_kept(first.shape, rows[0], kept, first.dtype.itemsize)
+        launch = where.backend.prepare_reduction(
+            self._monoid(inputs, types, params),
+            [each.dtype for each in inputs],
+            [compute_type(types.operands).to_real()] * params,
+            self._loop(first.shape, kept, [*rows, *out_rows], len(rows), ordered=False),
+            self._loop(first.shape, dims, rows, len(rows), ordered=self.ordered),
+            outer,
+        )
+        return Plan(results, launch, types.operands)
+
+    @staticmethod
+    def _result_rows(result: Spec, kept: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+        """Byte strides of a result for every dim of the input; 0 on the reduced ones."""
+        strides = result.byte_stride
+        if keepdim:
+            return strides
+        full = dict(zip(kept, strides, strict=True))
+        return tuple(full.get(dim, 0) for dim in range(max(full, default=-1) + 1))
+
+    def _loop(self, sizes, dims, rows, inputs, ordered):
+        """(sizes, strides per operand) over `dims`, outermost first. Results come before inputs, as kernels want."""
+        chosen = shape(sizes[dim] for dim in dims)
+        strides = tuple(tuple(row[dim] for dim in dims) for row in rows)
+        if 0 in chosen:
+            return (0,), tuple((0,) for _ in rows[inputs:] + rows[:inputs])
+        found, merged = in_order(chosen, strides) if ordered else loop_dims(chosen, strides)
+        return found, merged[inputs:] + merged[:inputs]
+
+    def _monoid(self, inputs: tuple[Spec, ...], types: Types, params: int) -> Monoid:
+        compute = compute_type(types.operands)
+        elements = [load_as(k, each, compute) for k, each in enumerate(inputs)]
+        identity = [_constant(value, compute) for value in self.identity(compute)]
+        components = [part for value in identity for part in _parts(value)]
+        left, right = (
+            _regroup([state_leaf(side, k, part.dtype) for k, part in enumerate(components)], identity) for side in "lr"
+        )
+        finished = self.finish(left, *(param(k, compute.to_real()) for k in range(params)))
+        stored = tuple(
+            store_as(as_type(value, compute_type(dtype)), contiguous_spec((), dtype))
+            for value, dtype in zip(finished, types.results, strict=True)
+        )
+        return Monoid(
+            _flat(self.lift(*elements)),
+            _flat(left),
+            _flat(right),
+            _flat(self.combine(left, right)),
+            tuple(components),
+            self.cascade and compute.category >= 2,
+            stored,
+        )
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Tensor, dims: tuple[int, ...], keepdim=False, dtype: DType | None = None, params=()):
+        """The results (a tensor, or a tuple of them) of reducing `dims` (sorted, not negative) of the first input.
+
+        Further inputs broadcast to the first.
+        """
+        plan = self.plans[tuple(t.spec for t in inputs), dims, keepdim, dtype, len(params)]
+        results = [empty(each) for each in plan.results]
+        if plan.results[0].numel:
+            numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
+            addresses = [t._storage.ptr + t._start for t in (*results, *inputs)]
+            plan.entry(*addresses, plan.reduced, *numbers, plan.meta, plan.count)
+        found = results[0] if len(results) == 1 else tuple(results)
+        return record(self, found, inputs, (dims, keepdim)) if needs_recording(inputs) else found
+
+
+class Plan:
+    """What a reduction decided: the results' specs and the launch."""
+
+    __slots__ = ("results", "entry", "reduced", "meta", "count", "keep", "operand_dtype")
+
+    def __init__(self, results, launch, operand_dtype):
+        self.results = results
+        self.entry, self.reduced, self.meta, self.count, self.keep = launch
+        self.operand_dtype = operand_dtype
+
+
+def reduced_sizes(sizes: Size, dims: Sequence[int], keepdim: bool) -> Size:
+    if keepdim:
+        return shape(1 if dim in dims else size for dim, size in enumerate(sizes))
+    return shape(size for dim, size in enumerate(sizes) if dim not in dims)
+
+
+def byte_strides(operand: Spec, sizes: Size) -> tuple[int, ...]:
+    return tuple(stride * operand.dtype.itemsize for stride in broadcast_stride(operand, sizes))
+
+
+def runs_along_kept(sizes: Size, strides: Sequence[int], kept: Sequence[int], itemsize: int) -> bool:
+    """Whether neighbours in memory belong to different results."""
+    dims = [dim for dim, size in enumerate(sizes) if size > 1]
+    if not dims:
+        return False
+    fastest = min(dims, key=lambda dim: (strides[dim], -dim))
+    return fastest in kept and strides[fastest] == itemsize
+
+
+def in_order(sizes: Size, strides) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Like `loop_dims`, but dims stay in logical order; neighbours are merged where they can be."""
+    found: list[int] = []
+    rows: list[list[int]] = [[] for _ in strides]
+    for dim, size in enumerate(sizes):
+        if size == 1:
+            continue
+        if found and all(row[-1] == own[dim] * size for row, own in zip(rows, strides, strict=True)):
+            found[-1] *= size
+            for row, own in zip(rows, strides, strict=True):
+                row[-1] = own[dim]
+        else:
+            found.append(size)
+            for row, own in zip(rows, strides, strict=True):
+                row.append(own[dim])
+    if not found:
+        return (1,), tuple((0,) for _ in strides)
+    return tuple(found), tuple(map(tuple, rows))
+
+
+def _constant(value: Any, compute: DType) -> Any:
+    """An identity: a number in the compute type, or (number, dtype)."""
+    number, dtype = value if isinstance(value, tuple) else (value, compute)
+    if dtype.is_complex:
+        number = complex(number)
+        return Complex(const(number.real, dtype.to_real()), const(number.imag, dtype.to_real()))
+    return const(number, dtype)
+
+
+def _parts(value: Any) -> tuple:
+    return (value.real, value.imag) if isinstance(value, Complex) else (value,)
+
+
+def _flat(values: Sequence[Any]) -> tuple:
+    return tuple(part for value in values for part in _parts(value))
+
+
+def _regroup(leaves: list, like: Sequence[Any]) -> tuple:
+    """Leaves as values of the same structure as `like`."""
+    rest = iter(leaves)
+    return tuple(Complex(next(rest), next(rest)) if isinstance(v, Complex) else next(rest) for v in like)
+
+

@@ -10,6 +10,7 @@ from .core import layout as _layouts
 from .core.device import device, get_default_device, set_default_device
 from .core.dtype import DType as dtype
 from .core.dtype import get_default_dtype, set_default_dtype
+from .core.generator import Generator, default_generator
 from .core.grad_mode import is_grad_enabled
 from .core.layout import Layout as layout
 from .core.layout import MemoryFormat as memory_format
@@ -29,6 +30,8 @@ for _module in (
     "basics",
     "pointwise",
     "operators",
+    "random",
+    "reduction",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 importlib.import_module(".interop.numpy", __name__)

@@ -76,8 +76,7 @@ def public(forms: str = "function", *aliases: str, name: str | None = None, out:
 
     def decorate(function: Callable) -> Callable:
         own = name or function.__name__.rstrip("_")
-        complete = with_out(function, own) if out else function
-        complete = _accept_numpy_names(complete, function)
+        complete = _with_keywords(function, own, out)
         for each in (own, *aliases):
             if "function" in wanted:
                 FUNCTIONS[each] = complete
@@ -98,21 +97,28 @@ def add_function(name: str, function: Callable) -> None:
     FUNCTIONS[name] = function
 
 
-def _accept_numpy_names(function: Callable, original: Callable) -> Callable:
-    """Also take axis= for dim= and the like; only calls that fail pay for it."""
-    parameters = original.__code__.co_varnames[: original.__code__.co_argcount + original.__code__.co_kwonlyargcount]
-    renamed = {theirs: ours for theirs, ours in _NUMPY_ARGUMENTS.items() if ours in parameters and theirs not in parameters}
-    if not renamed:
+def _with_keywords(function: Callable, name: str, out: bool) -> Callable:
+    """Also take out=, and axis= for dim= and the like. Calls without keywords go straight through."""
+    code = function.__code__
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    renamed = {
+        theirs: ours
+        for theirs, ours in _NUMPY_ARGUMENTS.items()
+        if ours in parameters and theirs not in parameters
+    }
+    if not renamed and not out:
         return function
+    writing = _with_out(function, name) if out else function
 
-    @functools.wraps(original)
-    def accepting(*args, **kwargs):
-        if kwargs:
-            for theirs in renamed.keys() & kwargs.keys():
-                kwargs[renamed[theirs]] = kwargs.pop(theirs)
-        return function(*args, **kwargs)
+    @functools.wraps(function)
+    def complete(*args, **kwargs):
+        if not kwargs:
+            return function(*args)
+        for theirs in renamed.keys() & kwargs.keys():
+            kwargs[renamed[theirs]] = kwargs.pop(theirs)
+        return writing(*args, **kwargs)
 
-    return accepting
+    return complete
 
 
 # ---- Writing results into given tensors --------------------------------------------------------------------------
@@ -126,7 +132,7 @@ def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
     copy_values = function
 
 
-def with_out(function: Callable, name: str) -> Callable:
+def _with_out(function: Callable, name: str) -> Callable:
     """`function` with an argument `out=`: a tensor, or as many as there are results."""
 
     @functools.wraps(function)

@@ -409,6 +409,7 @@ class _Writer:
             block.do(
                 f"%{t}e{component} = phi {kind} [{begin[component]}, %{label}], [%{t}g{component}, %{label}b]"
             )
+        for component, kind in enumerate(kinds):
             block.do(f"store {kind} %{t}e{component}, ptr %{into}l0_{component}, align 64")
         block.do(f"br label %{after}")
 

@@ -15,6 +15,7 @@ from ..core.dtype import (
     bfloat16,
     complex32,
     complex64,
+    compute_type,
     float16,
     from_numpy_dtype,
     numpy_dtype,
@@ -23,7 +24,8 @@ from ..core.op import needs_recording, record
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
-from .map import COPY
+from ..engine.kernel import Launch
+from .map import COPY, Map, Plan, normalise, spec_or_type
 
 
 def library(function: Callable) -> Callable:
@@ -104,3 +106,39 @@ def new_like(values: np.ndarray, like: Spec) -> Tensor:
     return tensor_of(values, like.dtype)
 
 
+
+
+class LibraryMap(Map):
+    """An elementwise op whose `element` computes on arrays (with SciPy, say) instead of building a kernel.
+
+    It gets an array or number per operand: the narrow floats as float32, else in the dtype of the promotion rule.
+    """
+
+    is_kernel = False
+
+    def _launch(self, result: Spec, operands, types) -> Plan:
+        return Plan(result, Launch(None, 0, 0, None), None, types.operands)
+
+    def __call__(self, *operands: Any) -> Tensor:
+        operands = normalise(self.name, operands)
+        plan = self.plans[tuple(spec_or_type(operand) for operand in operands)]
+        result = self._compute(empty(plan.spec), operands, plan.operand_dtype)
+        return record(self, result, operands) if needs_recording(operands) else result
+
+    def write(self, target: Tensor, *operands: Any) -> Tensor:
+        operands = normalise(self.name, operands)
+        if needs_recording((target, *operands)):
+            record(self, target, operands)
+        plan = self.write_plans[(target.spec, *map(spec_or_type, operands))]
+        return self._compute(target, operands, plan.operand_dtype)
+
+    def _compute(self, target: Tensor, operands, dtype: DType) -> Tensor:
+        if not target.spec.device.backend.has_memory or target.spec.numel == 0:
+            return target
+        wide = compute_type(dtype).numpy
+        values = [
+            wide_array(operand).astype(wide, copy=False) if isinstance(operand, Tensor) else wide.type(operand)
+            for operand in operands
+        ]
+        with np.errstate(all="ignore"):
+            return COPY.write(target, tensor_of(self.element(*values)))

@@ -6,13 +6,14 @@ A row states the name, the promotion rule and one element; everything else (shap
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.device import CPU, device
-from ..core.dtype import DType, bool_, compute_type, get_default_dtype
+from ..core.dtype import DType, bool_, compute_type, get_default_dtype, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
 from ..core.op import (
     FUNCTIONS,
@@ -87,8 +88,12 @@ class Map:
     """An elementwise op.
 
     `element` gets one Expr (or Complex) per operand, in the operand dtype's compute type, and returns the
-    result's. `check(dtype)` raises for operand dtypes the op rejects.
+    result's. `check(name, dtype)` raises for operand dtypes the op rejects. Only the first `deciding` operands
+    take part in promotion (all, if None). `wide`: numbers and 0-dim tensors are not rounded to a narrow operand
+    dtype (bfloat16 * 0.1 multiplies by the float32 0.1).
     """
+
+    is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
 
     def __init__(
         self,
@@ -97,12 +102,16 @@ class Map:
         element: Callable,
         *,
         check: Callable[[str, DType], None] | None = None,
+        deciding: int | None = None,
+        wide: bool = False,
         derivatives: Any = None,
     ):
         self.name = name
         self.promotion = promotion
         self.element = element
         self.check = check
+        self.deciding = deciding
+        self.wide = wide
         self.derivatives = derivatives
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
@@ -128,7 +137,7 @@ class Map:
         return self._launch(target, operands, types)
 
     def _types(self, operands: Sequence[Any]) -> Types:
-        types = self.promotion(common_dtype(operands))
+        types = self.promotion(common_dtype(operands[: self.deciding]))
         if self.check is not None:
             self.check(self.name, types.operands)
         return types
@@ -153,7 +162,7 @@ class Map:
             result.dtype,
             result.conj,
             result.neg,
-            *((o.dtype, o.conj, o.neg) if type(o) is Spec else None for o in operands),
+            *((o.dtype, o.conj, o.neg, not o.shape) if type(o) is Spec else None for o in operands),
         )
         found = self._results.get(key)
         if found is None:
@@ -166,11 +175,14 @@ class Map:
         values = []
         for operand in operands:
             if type(operand) is Spec:
-                values.append(load_as(loads, operand, compute))
+                value = load_as(loads, operand, compute)
                 loads += 1
+                exact = operand.dtype is types.operands or self.wide and not operand.shape
             else:
-                values.append(param_as(params, compute))
+                value = param_as(params, compute)
                 params += 2 if compute.is_complex else 1
+                exact = self.wide
+            values.append(value if exact else rounded(value, types.operands))
         value = self.element(*values)
         value = as_type(value, compute_type(types.result))
         return store_as(value, result)
@@ -179,14 +191,16 @@ class Map:
     def _params(operands, types: Types) -> list[DType]:
         compute = compute_type(types.operands)
         count = sum(type(operand) is not Spec for operand in operands)
-        return [compute.to_real()] * (2 * count) if compute.is_complex else [compute] * count
+        if compute.is_complex:
+            return [compute.to_real()] * (2 * count)
+        return [uint8 if compute is bool_ else compute] * count
 
     # -- running ---------------------------------------------------------------------------------------------------
 
     def __call__(self, *operands: Any) -> Tensor:
         """A new tensor; operands are tensors and numbers."""
         operands = normalise(self.name, operands)
-        key = tuple(o.spec if isinstance(o, Tensor) else type(o) for o in operands)
+        key = tuple(map(spec_or_type, operands))
         plan = self.plans[key]
         storage = plan.allocate()
         plan.entry(storage.ptr, *_arguments(operands, plan), plan.meta, plan.count)
@@ -201,7 +215,7 @@ class Map:
         if needs_recording((target, *operands)):
             record(self, target, operands)
         operands = [_unaliased(o, target) for o in operands]
-        key = (target.spec, *(o.spec if isinstance(o, Tensor) else type(o) for o in operands))
+        key = (target.spec, *map(spec_or_type, operands))
         plan = self.write_plans[key]
         plan.entry(target._storage.ptr + target._start, *_arguments(operands, plan), plan.meta, plan.count)
         target._storage.version += 1
@@ -211,7 +225,7 @@ class Map:
         """target = op(target, *others), in the memory of target."""
         check_inplace(target, self.name)
         others = normalise(self.name, others)
-        specs = [target.spec, *(o.spec if isinstance(o, Tensor) else type(o) for o in others)]
+        specs = [target.spec, *map(spec_or_type, others)]
         sizes = broadcast_shapes(self.name, *(s.shape for s in specs if type(s) is Spec))
         if sizes != target.spec.shape:
             raise RuntimeError(
@@ -223,7 +237,7 @@ class Map:
     def into(self, out: Tensor, *operands: Any) -> Tensor:
         """The `out=` form: `out` is resized to fit and converted to."""
         operands = normalise(self.name, operands)
-        specs = [o.spec if isinstance(o, Tensor) else type(o) for o in operands]
+        specs = list(map(spec_or_type, operands))
         tensors = [s for s in specs if type(s) is Spec]
         sizes = broadcast_shapes(self.name, *(s.shape for s in tensors))
         check_out(out, self._types(specs).result, common_device(self.name, tensors), self.name)
@@ -231,6 +245,11 @@ class Map:
             resize_out(out, sizes, self.name)
         check_inplace(out, self.name)
         return self.write(out, *operands)
+
+
+def spec_or_type(operand: Any) -> Any:
+    """How plans are keyed: the Spec of a tensor, the type of a number."""
+    return operand.spec if isinstance(operand, Tensor) else type(operand)
 
 
 def _arguments(operands: Sequence[Any], plan: Plan) -> list:
@@ -243,19 +262,17 @@ def _arguments(operands: Sequence[Any], plan: Plan) -> list:
 
 
 def scalar_arguments(value: Any, dtype: DType) -> tuple:
-    """A Python number as the kernel takes it: two floats for complex, float for floats, else an int."""
+    """A Python number as the kernel takes it: two floats for complex, float for floats, else an int.
+
+    Raises: OverflowError for ints of more than 64 bits.
+    """
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert")
     if dtype.is_complex:
-        return value.real + 0.0, value.imag + 0.0
+        return float(value.real), float(value.imag)
     if dtype.is_floating_point:
-        return (_float(value),)
-    return (int(value),)
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a huge int
-        return float("inf") if value > 0 else float("-inf")
+        return (float(value),)
+    return (bool(value) if dtype is bool_ else int(value),)
 
 
 def _unaliased(operand: Any, target: Tensor) -> Any:
@@ -288,8 +305,12 @@ def _as_number(name: str, position: int, value: Any) -> Any:
     for kind in NUMBERS:
         if isinstance(value, kind):
             return kind(value)
+    raise _not_a_tensor(name, position, value)
+
+
+def _not_a_tensor(name: str, position: int, value: Any) -> TypeError:
     argument = ("input", "other")[position] if position < 2 else f"number {position + 1}"
-    raise TypeError(
+    return TypeError(
         f"{name}(): argument '{argument}' (position {position + 1}) must be Tensor, not {type(value).__name__}"
     )
 
@@ -334,7 +355,20 @@ def load_as(index: int, operand: Spec, compute: DType) -> Any:
 def param_as(index: int, compute: DType) -> Any:
     if compute.is_complex:
         return Complex(param(index, compute.to_real()), param(index + 1, compute.to_real()))
+    if compute is bool_:  # arrives as a byte
+        return convert(param(index, uint8), bool_)
     return param(index, compute)
+
+
+def rounded(value: Any, dtype: DType) -> Any:
+    """A value of the compute type of `dtype`, rounded to `dtype` if that is narrower."""
+    compute = compute_type(dtype)
+    if compute is dtype:
+        return value
+    if not isinstance(value, Complex):
+        return convert(convert(value, dtype), compute)
+    part, wide = dtype.to_real(), compute.to_real()
+    return Complex(convert(convert(value.real, part), wide), convert(convert(value.imag, part), wide))
 
 
 def as_type(value: Any, dtype: DType) -> Any:
@@ -385,9 +419,10 @@ FILL = _Fill("fill", keep, lambda a: a)
 def unary(op: Map) -> Callable:
     """`function(input, *, out=None)`, with a fast path for plain tensors."""
     plans = op.plans
+    fast = op.is_kernel
 
     def function(input, *, out=None):
-        if type(input) is Tensor and out is None and input._autograd is None:
+        if fast and type(input) is Tensor and out is None and input._autograd is None:
             plan = plans[(input.spec,)]
             storage = plan.allocate()
             plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
@@ -397,21 +432,22 @@ def unary(op: Map) -> Callable:
             result.spec = plan.spec
             return result
         if not isinstance(input, Tensor):
-            raise TypeError(f"{op.name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+            raise _not_a_tensor(op.name, 0, input)
         return op(input) if out is None else op.into(out, input)
 
     return _named(function, op)
 
 
-def binary(op: Map, operator: bool = False) -> Callable:
-    """`function(input, other, *, out=None)`; `other` may be a number.
+def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
+    """`function(input, other, *, out=None)`; `numbers` says which of the two may be a number.
 
     As an `operator` it answers NotImplemented to types it does not know, which may have their own.
     """
     plans = op.plans
+    fast = op.is_kernel
 
     def function(input, other, *, out=None):
-        if type(input) is Tensor and out is None and input._autograd is None:
+        if fast and type(input) is Tensor and out is None and input._autograd is None:
             if type(other) is Tensor:
                 if other._autograd is None:
                     plan = plans[input.spec, other.spec]
@@ -428,29 +464,44 @@ def binary(op: Map, operator: bool = False) -> Callable:
                     result._start = 0
                     result.spec = plan.spec
                     return result
-            elif type(other) is float:
-                plan = plans[input.spec, float]
-                if plan.operand_dtype.is_floating_point:
+            elif (kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64:
+                plan = plans[input.spec, kind]
+                if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
                     storage = plan.allocate()
                     plan.entry(storage.ptr, input._storage.ptr + input._start, other, plan.meta, plan.count)
                     return make(storage, 0, plan.spec)
-        if operator and not is_operand(other):
-            return NotImplemented
+        if operator:
+            if not is_operand(other):
+                return NotImplemented
+            other = _from_numpy(other)
+        elif type(input) is not Tensor or type(other) is not Tensor:
+            check_operands(op.name, numbers, input, other)
         return op(input, other) if out is None else op.into(out, input, other)
 
     return _named(function, op)
 
 
+def check_operands(name: str, numbers: str, *operands: Any) -> None:
+    """Raises: TypeError for a number where a tensor is wanted, if `numbers` lacks the operand's name."""
+    for position, operand in enumerate(operands):
+        if not isinstance(operand, Tensor) and ("input", "other")[position] not in numbers:
+            raise _not_a_tensor(name, position, operand)
+
+
 def is_operand(value: Any) -> bool:
-    """Whether elementwise ops take this: a tensor or a number, NumPy's included."""
-    return isinstance(value, (Tensor, *NUMBERS, np.number, np.bool_))
+    """Whether operators take this: a tensor, a number or an array of NumPy."""
+    return isinstance(value, (Tensor, *NUMBERS, np.number, np.bool_, np.ndarray))
+
+
+def _from_numpy(value: Any) -> Any:
+    return FUNCTIONS["from_numpy"](value) if isinstance(value, np.ndarray) else value
 
 
 def reflected(op: Map) -> Callable:
     """`other op self`, for the operators with an r in their names."""
 
     def function(self, other):
-        return op(other, self) if is_operand(other) else NotImplemented
+        return op(_from_numpy(other), self) if is_operand(other) else NotImplemented
 
     return _named(function, op)
 
@@ -460,25 +511,27 @@ def _named(function: Callable, op: Map) -> Callable:
     return function
 
 
-def inplace_of(op: Map) -> Callable:
+def inplace_of(op: Map, numbers: str = "other") -> Callable:
     """`method_(self, *others)`, with a fast path for one plain tensor of the same dtype."""
     plans = PlanCache(lambda target, other: _inplace_plan(op, target, other))
+    fast = op.is_kernel
 
-    def method(self, *others):
-        if len(others) == 1 and type(others[0]) is Tensor:
-            other = others[0]
-            if (
-                self._autograd is other._autograd is None
-                and type(self) is Tensor
-                and self._storage is not other._storage
-                and (plan := plans[self.spec, other.spec]) is not None
-            ):
-                storage = self._storage
-                address = storage.ptr + self._start
-                plan.entry(address, address, other._storage.ptr + other._start, plan.meta, plan.count)
-                storage.version += 1
-                return self
-        return op.inplace(self, *others)
+    def method(self, other):
+        if (
+            fast
+            and type(other) is type(self) is Tensor
+            and self._autograd is other._autograd is None
+            and self._storage is not other._storage
+            and (plan := plans[self.spec, other.spec]) is not None
+        ):
+            storage = self._storage
+            address = storage.ptr + self._start
+            plan.entry(address, address, other._storage.ptr + other._start, plan.meta, plan.count)
+            storage.version += 1
+            return self
+        if type(other) is not Tensor:
+            check_operands(op.name, numbers, self, other)
+        return op.inplace(self, other)
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
     return method
@@ -493,19 +546,64 @@ def _inplace_plan(op: Map, target: Spec, other: Spec) -> Plan | None:
     return op.write_plans[target, target, other]
 
 
-def publish(op: Map, arity: int, forms: str, *aliases: str) -> Callable:
-    """Make an op public: `forms` are "function", "method", "inplace"."""
-    function = unary(op) if arity == 1 else binary(op)
-    wanted = forms.split()
+def inplace_unary(op: Map) -> Callable:
+    def method(self):
+        return op.inplace(self)
+
+    method.__name__ = method.__qualname__ = f"{op.name}_"
+    return method
+
+
+def publish(op: Map, arity: int, forms: str, *aliases: str, numbers: str = "other", doc: str = "") -> Callable:
+    """Make an op public: `forms` are "function", "method", "inplace". Names with a dot are functions only.
+
+    `numbers` says which operands of a binary op may be numbers: "input", "other" or both.
+    """
+    function = unary(op) if arity == 1 else binary(op, numbers=numbers)
+    method = inplace_unary(op) if arity == 1 else inplace_of(op, numbers)
+    function.__doc__ = doc
+    method.__doc__ = f"In-place form of `{op.name}`."
     for name in (op.name, *aliases):
-        last = name.rpartition(".")[2]
-        if "function" in wanted:
-            FUNCTIONS[name] = function
-        if "method" in wanted:
-            setattr(Tensor, last, function)
-        if "inplace" in wanted:
-            method = inplace_of(op)
-            setattr(Tensor, f"{last}_", method)
-            if arity == 1 and "." not in name:
-                FUNCTIONS[f"{name}_"] = method
+        add_forms(name, forms.split(), function, method, function_inplace=arity == 1)
     return function
+
+
+def add_forms(name: str, forms: Sequence[str], function: Callable, method: Callable, function_inplace: bool) -> None:
+    if "." in name:
+        FUNCTIONS[name] = function
+        return
+    if "function" in forms:
+        FUNCTIONS[name] = function
+    if "method" in forms:
+        setattr(Tensor, name, function)
+    if "inplace" in forms:
+        setattr(Tensor, f"{name}_", method)
+        if function_inplace:
+            FUNCTIONS[f"{name}_"] = method
+
+
+def chosen(forms: str, *aliases: str) -> Callable:
+    """Decorator for a public op whose arguments choose the row: `function(...)` returns (op, operands).
+
+    It gets the same forms as any Map: function, method, in place, `out=`.
+    """
+
+    def decorate(choose: Callable) -> Callable:
+        name = choose.__name__.rstrip("_")
+
+        @functools.wraps(choose)
+        def function(*args, out=None, **kwargs):
+            op, operands = choose(*args, **kwargs)
+            return op(*operands) if out is None else op.into(out, *operands)
+
+        @functools.wraps(choose)
+        def method(*args, **kwargs):
+            op, operands = choose(*args, **kwargs)
+            return op.inplace(*operands)
+
+        method.__name__ = method.__qualname__ = f"{name}_"
+        for each in (name, *aliases):
+            add_forms(each, forms.split(), function, method, function_inplace=True)
+        return function
+
+    return decorate

@@ -10,7 +10,7 @@ from ..core.iteration import broadcast_stride, loop_dims
 from ..core.op import PlanCache, needs_recording, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, empty
+from ..core.tensor import Tensor, make
 from ..engine.complexes import Complex
 from ..engine.expr import const, param
 from ..engine.reduce import Monoid, state_leaf
@@ -56,6 +56,7 @@ class Reduce:
         self.lift, self.combine, self.finish = lift, combine, finish
         self.cascade, self.ordered, self.derivative = cascade, ordered, derivative
         self.plans = PlanCache(self._plan)
+        self.whole_plans = PlanCache(self._plan_whole)
 
     # -- planning --------------------------------------------------------------------------------------------------
 
@@ -77,7 +78,11 @@ class Reduce:
             self._loop(first.shape, dims, rows, len(rows), ordered=self.ordered),
             outer,
         )
-        return Plan(results, launch, types.operands)
+        allocators = [where.backend.allocator(each.nbytes) for each in results]
+        return Plan(results, launch, types.operands, allocators)
+
+    def _plan_whole(self, input: Spec) -> Plan:
+        return self.plans[(input,), tuple(range(len(input.shape))), False, None, 0]
 
     @staticmethod
     def _result_rows(result: Spec, kept: Sequence[int], keepdim: bool) -> tuple[int, ...]:
@@ -128,7 +133,7 @@ class Reduce:
         Further inputs broadcast to the first.
         """
         plan = self.plans[tuple(t.spec for t in inputs), dims, keepdim, dtype, len(params)]
-        results = [empty(each) for each in plan.results]
+        results = [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results)]
         if plan.results[0].numel:
             numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
             addresses = [t._storage.ptr + t._start for t in (*results, *inputs)]
@@ -137,13 +142,21 @@ class Reduce:
         return record(self, found, inputs, (dims, keepdim)) if needs_recording(inputs) else found
 
 
+    def whole(self, input: Tensor) -> Tensor:
+        """One result from all elements of a plain tensor, by the shortest way."""
+        plan = self.whole_plans[(input.spec,)]
+        storage = plan.allocators[0]()
+        plan.entry(storage.ptr, input._storage.ptr + input._start, plan.reduced, plan.meta, plan.count)
+        return make(storage, 0, plan.results[0])
+
+
 class Plan:
     """What a reduction decided: the results' specs and the launch."""
 
-    __slots__ = ("results", "entry", "reduced", "meta", "count", "keep", "operand_dtype")
+    __slots__ = ("results", "entry", "reduced", "meta", "count", "keep", "operand_dtype", "allocators")
 
-    def __init__(self, results, launch, operand_dtype):
-        self.results = results
+    def __init__(self, results, launch, operand_dtype, allocators):
+        self.results, self.allocators = results, allocators
         self.entry, self.reduced, self.meta, self.count, self.keep = launch
         self.operand_dtype = operand_dtype
 

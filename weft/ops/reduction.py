@@ -1,0 +1,530 @@
+"""Reductions: sums, products, extrema, moments, any and all, softmax."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.dtype import (
+    LEGACY_NAMES,
+    DType,
+    bool_,
+    complex128,
+    compute_type,
+    float64,
+    get_default_dtype,
+    int64,
+    uint8,
+)
+from ..core.op import public
+from ..core.return_types import return_type
+from ..core.tensor import Tensor, wrap_dim
+from ..engine.complexes import Complex
+from ..engine.convert import convert
+from ..engine.expr import Expr, cast, isnan, select
+from ..engine.reduce import index
+from ..engine.scalar import exp, log, sqrt
+from ..families.map import Map, as_type, keep, to_float
+from ..families.reduce import Reduce, Types
+
+# ---- Which dims ----------------------------------------------------------------------------------------------------
+
+
+def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """The dims that `dim` (None, an int or ints) names, sorted, counted from the front; nothing means all.
+
+    Raises: IndexError for a dim out of range, RuntimeError for one named twice, TypeError for no int.
+    """
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(ndim))
+    given = dim if isinstance(dim, (tuple, list)) else (dim,)
+    found = []
+    for each in given:
+        position = wrap_dim(_int(each, name), ndim)
+        if position in found:
+            raise RuntimeError(f"dim {position} appears multiple times in the list of dims")
+        found.append(position)
+    return tuple(sorted(found)) if ndim else ()
+
+
+def _int(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument 'dim' must be int or tuple of ints, not {type(value).__name__} ({value!r})"
+        ) from None
+
+
+def one_dim(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """A single dim as a tuple; empty for a 0-dim tensor."""
+    position = wrap_dim(_int(dim, name), ndim)
+    return (position,) if ndim else ()
+
+
+def check_tensor(input: Any, name: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
+def _check_not_empty(input: Tensor, dims: Sequence[int], name: str, whole: bool) -> None:
+    """Extrema have no identity: there must be something to choose from."""
+    shape = input.spec.shape
+    if whole and input.spec.numel == 0:
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+            f"the 'dim' argument. (shape {list(shape)})"
+        )
+    for dim in dims:
+        if shape[dim] == 0:
+            raise IndexError(
+                f"{name}(): Expected reduction dim {dim} to have non-zero size. (shape {list(shape)})"
+            )
+
+
+# ---- Types ---------------------------------------------------------------------------------------------------------
+
+
+def _sum_types(dtype: DType, wanted: DType | None) -> Types:
+    found = wanted or (int64 if dtype.category < 2 else dtype)
+    return Types(found, (found,))
+
+
+def _same_types(dtype: DType, wanted: DType | None) -> Types:
+    return Types(dtype, (dtype,))
+
+
+def _index_types(dtype: DType, wanted: DType | None) -> Types:
+    return Types(dtype, (int64,))
+
+
+def _value_and_index_types(dtype: DType, wanted: DType | None) -> Types:
+    return Types(dtype, (dtype, int64))
+
+
+def _flag_types(dtype: DType, wanted: DType | None) -> Types:
+    return Types(dtype, (uint8 if dtype is uint8 else bool_,))
+
+
+def _moment_types(dtype: DType, wanted: DType | None) -> Types:
+    """Moments are computed in float64 and rounded once."""
+    return Types(complex128 if dtype.is_complex else float64, (wanted or dtype.to_real(),))
+
+
+def _mean64_types(dtype: DType, wanted: DType | None) -> Types:
+    found = complex128 if dtype.is_complex else float64
+    return Types(found, (found,))
+
+
+# ---- Elements ------------------------------------------------------------------------------------------------------
+
+
+def lowest(dtype: DType) -> Any:
+    """The identity of max."""
+    if dtype.is_floating_point:
+        return -math.inf
+    return -(2 ** (8 * dtype.itemsize - 1)) if dtype.kind == "i" else 0
+
+
+def highest(dtype: DType) -> Any:
+    """The identity of min."""
+    if dtype.is_floating_point:
+        return math.inf
+    if dtype is bool_:
+        return 1
+    return 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
+
+
+def _wins(a: Expr, b: Expr, largest: bool) -> Expr:
+    """Whether `a` is beyond `b`; NaN is beyond everything."""
+    beyond = b < a if largest else a < b
+    return beyond | isnan(a) if a.dtype.is_floating_point else beyond
+
+
+def _extremum(largest: bool):
+    return lambda a, b: (select(_wins(a[0], b[0], largest), a[0], b[0]),)
+
+
+def _arg_extremum(largest: bool):
+    """Of (value, position) pairs the better one; of equals the first."""
+
+    def combine(a, b):
+        better = _wins(a[0], b[0], largest)
+        worse = _wins(b[0], a[0], largest)
+        take = (better & ~worse) | (~(better ^ worse) & (a[1] < b[1]))
+        return select(take, a[0], b[0]), select(take, a[1], b[1])
+
+    return combine
+
+
+def _plus(a, b):
+    return tuple(x + y for x, y in zip(a, b))
+
+
+def _nan_to_zero(a):
+    if isinstance(a, Complex):
+        bad = isnan(a.real) | isnan(a.imag)
+        return Complex(select(bad, 0.0, a.real), select(bad, 0.0, a.imag))
+    return select(isnan(a), 0.0, a) if a.dtype.is_floating_point else a
+
+
+def _flag(a) -> Expr:
+    return cast(as_type(a, bool_), uint8)
+
+
+def _flags_back(state):
+    return (convert(state[0], bool_),)
+
+
+def _squared_distance(a, mean):
+    if isinstance(a, Complex):
+        real, imag = a.real - mean.real, a.imag - mean.imag
+        return (real * real + imag * imag,)
+    return ((a - mean) * (a - mean),)
+
+
+def _finite_identity(value):
+    return lambda compute: ((value, compute),)
+
+
+# fmt: off
+SUM      = Reduce("sum",      _sum_types,  _finite_identity(0), lambda a: (a,), _plus, cascade=True)
+NANSUM   = Reduce("nansum",   _sum_types,  _finite_identity(0), lambda a: (_nan_to_zero(a),), _plus, cascade=True)
+PROD     = Reduce("prod",     _sum_types,  _finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],))
+MEAN     = Reduce("mean",     _sum_types,  _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True)
+MEAN64   = Reduce("mean",     _mean64_types, _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True)
+VAR      = Reduce("var",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (s[0] / n,), cascade=True)
+STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (sqrt(s[0] / n),), cascade=True)
+AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a,), _extremum(True))
+AMIN     = Reduce("amin",     _same_types, lambda c: (highest(c),), lambda a: (a,), _extremum(False))
+ARGMAX   = Reduce("argmax",   _index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), lambda s: (s[1],), ordered=True)
+ARGMIN   = Reduce("argmin",   _index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), lambda s: (s[1],), ordered=True)
+MAX      = Reduce("max",      _value_and_index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), ordered=True)
+MIN      = Reduce("min",      _value_and_index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), ordered=True)
+ANY      = Reduce("any",      _flag_types, lambda c: ((0, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] | b[0],), _flags_back)
+ALL      = Reduce("all",      _flag_types, lambda c: ((1, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] & b[0],), _flags_back)
+COUNT    = Reduce("count_nonzero", _index_types, lambda c: ((0, int64),), lambda a: (cast(as_type(a, bool_), int64),), _plus)
+COUNT_NUMBERS = Reduce("nanmean", _index_types, lambda c: ((0, int64),), lambda a: (cast(~_is_nan(a), int64),), _plus)
+SUM_EXP  = Reduce("sum_exp",  lambda d, w: Types(d, (compute_type(d),)), _finite_identity(0), lambda a, m: (exp(a - m),), _plus, cascade=True)
+
+SOFTMAX     = Map("softmax",     keep, lambda a, m, s: exp(a - m) / s)
+LOG_SOFTMAX = Map("log_softmax", keep, lambda a, m, log_sum: (a - m) - log_sum)
+LOG         = Map("log",         to_float, log)
+# fmt: on
+
+
+def _divided(value, n):
+    return Complex(value.real / n, value.imag / n) if isinstance(value, Complex) else value / n
+
+
+def _is_nan(a):
+    return isnan(a.real) | isnan(a.imag) if isinstance(a, Complex) else isnan(a)
+
+
+# ---- Public functions ------------------------------------------------------------------------------------------------
+
+
+def _count(input: Tensor, dims: Sequence[int]) -> int:
+    return math.prod(input.spec.shape[dim] for dim in dims)
+
+
+@public("function method", out=True)
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The sum over `dim` (an int, several, or all). Integers and bools add up in int64.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(0)
+    tensor([4., 6.])
+    """
+    if dim is None and dtype is None and not keepdim and type(input) is Tensor and input._autograd is None:
+        return SUM.whole(input)
+    check_tensor(input, "sum")
+    return SUM(input, dims=dims_of(dim, len(input.spec.shape), "sum"), keepdim=keepdim, dtype=dtype)
+
+
+@public("function method", out=True)
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The sum over `dim`, NaN counting as zero."""
+    check_tensor(input, "nansum")
+    if input.spec.dtype.is_complex:
+        raise RuntimeError("nansum does not support complex inputs")
+    return NANSUM(input, dims=dims_of(dim, len(input.spec.shape), "nansum"), keepdim=keepdim, dtype=dtype)
+
+
+@public("function method", out=True)
+def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The product over one dim, or of all elements. Integers and bools multiply in int64."""
+    check_tensor(input, "prod")
+    ndim = len(input.spec.shape)
+    dims = tuple(range(ndim)) if dim is None else one_dim(dim, ndim, "prod")
+    return PROD(input, dims=dims, keepdim=keepdim, dtype=dtype)
+
+
+def _floating(input: Tensor, dtype: DType | None, name: str) -> DType:
+    check_tensor(input, name)
+    found = dtype or input.spec.dtype
+    if found.category < 2:
+        what = "optional dtype" if dtype is not None else "dtype"
+        raise RuntimeError(
+            f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {LEGACY_NAMES[found]} ({what}; convert with .float() first)"
+        )
+    return found
+
+
+@public("function method", out=True)
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The mean over `dim` (an int, several, or all) of a floating point or complex tensor.
+
+    Raises: RuntimeError for integers and bools unless dtype= is given.
+    """
+    _floating(input, dtype, "mean")
+    dims = dims_of(dim, len(input.spec.shape), "mean")
+    return MEAN(input, dims=dims, keepdim=keepdim, dtype=dtype, params=(float(_count(input, dims)),))
+
+
+@public("function method", out=True)
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
+    """The mean over `dim` of the elements that are not NaN."""
+    _floating(input, dtype, "nanmean")
+    dims = dims_of(dim, len(input.spec.shape), "nanmean")
+    total = NANSUM(input, dims=dims, keepdim=keepdim, dtype=dtype)
+    return total / COUNT_NUMBERS(input, dims=dims, keepdim=keepdim)
+
+
+# ---- Extrema ---------------------------------------------------------------------------------------------------------
+
+
+def _reject_complex(input: Tensor, name: str) -> None:
+    check_tensor(input, name)
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(f"{name}(): complex numbers have no order (got {input.spec.dtype})")
+
+
+def _define_extremum(name: str, everything: Reduce, with_index: Reduce, elementwise: str) -> None:
+    Result = return_type(name, ("values", "indices"))
+
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        _reject_complex(input, name)
+        other = dim if isinstance(dim, Tensor) else other
+        if other is not None:
+            return getattr(input, elementwise)(other)
+        ndim = len(input.spec.shape)
+        if dim is None:
+            _check_not_empty(input, (), name, whole=True)
+            return everything.whole(input) if input._autograd is None else everything(input, dims=tuple(range(ndim)))
+        dims = one_dim(dim, ndim, name)
+        _check_not_empty(input, dims, name, whole=False)
+        return Result(with_index(input, dims=dims, keepdim=keepdim))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""The {name}imum of all elements; with `dim` the values and indices along it; with a tensor,
+    elementwise. NaN wins; of equal elements the first one's index is given.
+    """
+    public("function method", out=True)(function)
+
+
+_define_extremum("max", AMAX, MAX, "maximum")
+_define_extremum("min", AMIN, MIN, "minimum")
+
+
+def _define_over_dims(op: Reduce) -> None:
+    def function(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+        _reject_complex(input, op.name)
+        dims = dims_of(dim, len(input.spec.shape), op.name)
+        _check_not_empty(input, dims, op.name, whole=dim is None or dim == ())
+        return op(input, dims=dims, keepdim=keepdim)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = f"The {op.name[1:]}imum over `dim` (an int, several, or all). NaN wins."
+    public("function method", out=True)(function)
+
+
+_define_over_dims(AMAX)
+_define_over_dims(AMIN)
+
+
+def _define_arg(op: Reduce) -> None:
+    def function(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        _reject_complex(input, op.name)
+        ndim = len(input.spec.shape)
+        if input.spec.dtype is bool_:
+            raise RuntimeError(f'"{op.name}_cpu" not implemented for \'Bool\'')
+        dims = tuple(range(ndim)) if dim is None else one_dim(dim, ndim, op.name)
+        if dim is None and input.spec.numel == 0:
+            raise IndexError(
+                f"{op.name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+                "with the 'dim' argument."
+            )
+        _check_not_empty(input, dims, op.name, whole=False)
+        return op(input, dims=dims, keepdim=keepdim)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = f"""The index of the {op.name[3:]}imum: of all elements as one row, or along `dim`. The first of equals."""
+    public("function method", out=True)(function)
+
+
+_define_arg(ARGMAX)
+_define_arg(ARGMIN)
+
+_AMINMAX = return_type("aminmax", ("min", "max"))
+
+
+@public("function method", out=True)
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The minimum and the maximum of all elements or along `dim`, as a named pair."""
+    _reject_complex(input, "aminmax")
+    ndim = len(input.spec.shape)
+    dims = tuple(range(ndim)) if dim is None else one_dim(dim, ndim, "aminmax")
+    _check_not_empty(input, dims, "aminmax", whole=dim is None)
+    return _AMINMAX([AMIN(input, dims=dims, keepdim=keepdim), AMAX(input, dims=dims, keepdim=keepdim)])
+
+
+# ---- Flags and counts --------------------------------------------------------------------------------------------------
+
+
+def _define_flag(op: Reduce) -> None:
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        check_tensor(input, op.name)
+        ndim = len(input.spec.shape)
+        dims = () if isinstance(dim, (tuple, list)) and not dim else dims_of(dim, ndim, op.name)
+        return op(input, dims=dims, keepdim=keepdim)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = f"Whether {op.name} elements over `dim` (an int, several, or all) are nonzero."
+    public("function method", out=True)(function)
+
+
+_define_flag(ANY)
+_define_flag(ALL)
+
+
+@public("function method")
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements over `dim` (an int, several, or all) are not zero."""
+    check_tensor(input, "count_nonzero")
+    return COUNT(input, dims=dims_of(dim, len(input.spec.shape), "count_nonzero"))
+
+
+# ---- Moments -------------------------------------------------------------------------------------------------------------
+
+
+def _moment_arguments(input: Tensor, args: tuple, kwargs: dict, name: str) -> tuple[tuple[int, ...], float, bool]:
+    """dims, correction and keepdim from (unbiased), (dim, unbiased, keepdim) or (dim, *, correction, keepdim)."""
+    check_tensor(input, name)
+    if input.spec.dtype.category < 2:
+        raise RuntimeError(f"{name}: only support floating point and complex dtypes (got {input.spec.dtype})")
+    names = ("unbiased",) if len(args) == 1 and isinstance(args[0], bool) else ("dim", "unbiased", "keepdim")
+    if len(args) > len(names):
+        raise TypeError(f"{name}() takes at most {len(names) + 1} positional arguments ({len(args) + 1} given)")
+    given = dict(zip(names, args)) | kwargs
+    unknown = set(given) - {"dim", "unbiased", "keepdim", "correction"}
+    if unknown:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+    correction = given.get("correction")
+    if correction is None:
+        correction = 1 if given.get("unbiased", True) else 0
+    return dims_of(given.get("dim"), len(input.spec.shape), name), correction, bool(given.get("keepdim", False))
+
+
+def _spread(op: Reduce, input: Tensor, dims, correction, keepdim) -> tuple[Tensor, Tensor]:
+    """A moment about the mean, in two passes of float64, and the float64 mean with all dims kept."""
+    count = _count(input, dims)
+    center = MEAN64(input, dims=dims, keepdim=True, params=(float(count),))
+    divisor = float(max(0, count - correction))
+    return op(input, center, dims=dims, keepdim=keepdim, params=(divisor,)), center
+
+
+def _define_moment(op: Reduce) -> None:
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return _spread(op, input, *_moment_arguments(input, args, kwargs, op.name))[0]
+
+    words = {"var": "variance", "std": "standard deviation"}[op.name]
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = f"""The {words} over `dim` (an int, several, or all), divided by n - correction (1 unless given).
+
+    Forms: {op.name}(unbiased), {op.name}(dim, unbiased, keepdim), {op.name}(dim, *, correction, keepdim).
+    """
+    public("function method", out=True)(function)
+
+    def with_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        dims, correction, keepdim = _moment_arguments(input, args, kwargs, f"{op.name}_mean")
+        spread, _ = _spread(op, input, dims, correction, keepdim)
+        return spread, MEAN(input, dims=dims, keepdim=keepdim, params=(float(_count(input, dims)),))
+
+    with_mean.__name__ = with_mean.__qualname__ = f"{op.name}_mean"
+    with_mean.__doc__ = f"The {words} over `dim` and the mean."
+    public("function", out=True)(with_mean)
+
+
+_define_moment(VAR)
+_define_moment(STD)
+
+
+# ---- Exponentials --------------------------------------------------------------------------------------------------------
+
+
+def _stable_maximum(input: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The maximum over `dims`, kept; 0 where it is infinite, so that subtracting it is safe."""
+    found = AMAX(input, dims=dims, keepdim=True)
+    return found.masked_fill(found.abs() == math.inf, 0)
+
+
+def _as_float(input: Tensor, dtype: DType | None) -> Tensor:
+    wanted = dtype or (input.spec.dtype if input.spec.dtype.category >= 2 else get_default_dtype())
+    return input.to(wanted)
+
+
+@public("function method", "special.logsumexp", out=True)
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(input))) over `dim`, without overflow.
+
+    Source: the maximum is subtracted first, Blanchard, Higham, Higham 2021, "Accurately computing the log-sum-exp".
+    """
+    check_tensor(input, "logsumexp")
+    input = _as_float(input, None)
+    dims = dims_of(dim, len(input.spec.shape), "logsumexp")
+    if input.spec.dtype.is_complex:
+        center = _stable_maximum(input.real, dims).to(input.spec.dtype)
+    elif input.spec.numel == 0 and any(input.spec.shape[d] == 0 for d in dims):
+        return LOG(SUM(input, dims=dims, keepdim=keepdim))
+    else:
+        center = _stable_maximum(input, dims)
+    total = SUM_EXP(input, center, dims=dims, keepdim=True)
+    found = (LOG(total) + center).to(input.spec.dtype)
+    return found if keepdim else found.squeeze(dims)
+
+
+def softmax_parts(input: Tensor, dim: int, dtype: DType | None, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    """The floating input, its maximum along `dim` (kept), and the sum of exp(input - maximum)."""
+    check_tensor(input, name)
+    if input.spec.dtype.category < 2 and dtype is None:
+        raise NotImplementedError(f'"{name}_lastdim_kernel_impl" not implemented for \'{LEGACY_NAMES[input.spec.dtype]}\'')
+    input = _as_float(input, dtype)
+    dims = one_dim(dim, len(input.spec.shape), name)
+    center = AMAX(input, dims=dims, keepdim=True)
+    return input, center, SUM_EXP(input, center, dims=dims, keepdim=True)
+
+
+@public("function method", "special.softmax")
+def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """exp(input) scaled to sum 1 along `dim`.
+
+    >>> import weft as torch
+    >>> torch.softmax(torch.zeros(4), 0)
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    parts = softmax_parts(input, dim, dtype, "softmax")
+    return SOFTMAX(*parts).to(parts[0].spec.dtype) if parts[0].spec.numel else parts[0].clone()
+
+
+@public("function method", "special.log_softmax")
+def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """log(softmax(input)) along `dim`, without overflow."""
+    values, center, total = softmax_parts(input, dim, dtype, "log_softmax")
+    if not values.spec.numel:
+        return values.clone()
+    return LOG_SOFTMAX(values, center, LOG(total)).to(values.spec.dtype)
+

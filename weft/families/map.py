@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.device import CPU, device
-from ..core.dtype import DType, bool_, compute_type, get_default_dtype, uint8
+from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, get_default_dtype, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
 from ..core.op import (
     FUNCTIONS,
@@ -70,6 +70,32 @@ def to_real(common: DType) -> Types:
 def to_real_float(common: DType) -> Types:
     operands = to_float(common).operands
     return Types(operands, operands.to_real())
+
+
+def promote_bool(common: DType) -> Types:
+    """As `keep`, but bools count as int64."""
+    return keep(int64 if common is bool_ else common)
+
+
+# ---- Checks: which operand dtypes an op rejects --------------------------------------------------------------------
+
+
+def refuse(kinds: str, error: type[Exception] = NotImplementedError, message: str = "") -> Callable:
+    """A `check` that raises for dtypes of these kinds (b, u, i, f, c); {name} in the message is the op's."""
+
+    def check(name: str, dtype: DType) -> None:
+        if dtype.kind in kinds:
+            text = message or '"{name}_cpu" not implemented for \'{dtype}\''
+            raise error(text.format(name=name, dtype=LEGACY_NAMES[dtype]))
+
+    return check
+
+
+NO_COMPLEX = refuse("c")
+NO_BOOL_OR_COMPLEX = refuse("bc")
+ONLY_FLOATS = refuse("buic")
+ONLY_INTEGERS = refuse("bfc")
+ONLY_BITS = refuse("fc")
 
 
 class Plan:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +12,7 @@ from ..core.iteration import broadcast_stride, loop_dims
 from ..core.op import PlanCache, needs_recording, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, make, wrap_dim
 from ..engine.complexes import Complex
 from ..engine.expr import const, param
 from ..engine.reduce import Monoid, state_leaf
@@ -37,6 +39,8 @@ class Reduce:
     finish(state, *params) -> results        of the final state
     cascade                                  partial results in levels: for sums of floats
     ordered                                  positions count along the dims in logical order
+    counted                                  `finish` gets the number of elements as its only param
+    one_dim                                  dim= names a single dim, not several
     """
 
     def __init__(
@@ -50,13 +54,16 @@ class Reduce:
         *,
         cascade: bool = False,
         ordered: bool = False,
+        counted: bool = False,
+        one_dim: bool = False,
         derivative: Any = None,
     ):
         self.name, self.types, self.identity = name, types, identity
         self.lift, self.combine, self.finish = lift, combine, finish
-        self.cascade, self.ordered, self.derivative = cascade, ordered, derivative
+        self.cascade, self.ordered, self.counted, self.derivative = cascade, ordered, counted, derivative
+        self.one_dim = one_dim
         self.plans = PlanCache(self._plan)
-        self.whole_plans = PlanCache(self._plan_whole)
+        self.direct_plans = PlanCache(self._plan_direct)
 
     # -- planning --------------------------------------------------------------------------------------------------
 
@@ -81,8 +88,11 @@ class Reduce:
         allocators = [where.backend.allocator(each.nbytes) for each in results]
         return Plan(results, launch, types.operands, allocators)
 
-    def _plan_whole(self, input: Spec) -> Plan:
-        return self.plans[(input,), tuple(range(len(input.shape))), False, None, 0]
+    def _plan_direct(self, input: Spec, dim: Any, keepdim: bool, wanted: DType | None):
+        """The plan for an argument dim= as users give it, checked here, and the numbers of its launch."""
+        dims = (single_dim if self.one_dim and dim is not None else dims_of)(dim, len(input.shape), self.name)
+        numbers = (float(math.prod(input.shape[d] for d in dims)),) if self.counted else ()
+        return self.plans[(input,), dims, keepdim, wanted, len(numbers)], numbers, dims
 
     @staticmethod
     def _result_rows(result: Spec, kept: Sequence[int], keepdim: bool) -> tuple[int, ...]:
@@ -142,11 +152,17 @@ class Reduce:
         return record(self, found, inputs, (dims, keepdim)) if needs_recording(inputs) else found
 
 
-    def whole(self, input: Tensor) -> Tensor:
-        """One result from all elements of a plain tensor, by the shortest way."""
-        plan = self.whole_plans[(input.spec,)]
+    def direct(self, input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
+        """The result for dim= as users give it, by the shortest way."""
+        if type(dim) is list:
+            dim = tuple(dim)
+        plan, numbers, dims = self.direct_plans[input.spec, dim, keepdim, dtype]
+        if len(plan.results) > 1 or input._autograd is not None or not plan.results[0].numel:
+            return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers)
         storage = plan.allocators[0]()
-        plan.entry(storage.ptr, input._storage.ptr + input._start, plan.reduced, plan.meta, plan.count)
+        plan.entry(
+            storage.ptr, input._storage.ptr + input._start, plan.reduced, *numbers, plan.meta, plan.count
+        )
         return make(storage, 0, plan.results[0])
 
 
@@ -159,6 +175,38 @@ class Plan:
         self.results, self.allocators = results, allocators
         self.entry, self.reduced, self.meta, self.count, self.keep = launch
         self.operand_dtype = operand_dtype
+
+
+def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """The dims that `dim` (None, an int or ints) names, sorted, counted from the front; nothing means all.
+
+    Raises: IndexError for a dim out of range, RuntimeError for one named twice, TypeError for no int.
+    """
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(ndim))
+    given = dim if isinstance(dim, (tuple, list)) else (dim,)
+    found: list[int] = []
+    for each in given:
+        position = wrap_dim(as_int(each, name), ndim)
+        if position in found:
+            raise RuntimeError(f"dim {position} appears multiple times in the list of dims")
+        found.append(position)
+    return tuple(sorted(found)) if ndim else ()
+
+
+def single_dim(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
+    """One dim as a tuple; empty for a 0-dim tensor."""
+    position = wrap_dim(as_int(dim, name), ndim)
+    return (position,) if ndim else ()
+
+
+def as_int(value: Any, name: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument 'dim' must be int or tuple of ints, not {type(value).__name__} ({value!r})"
+        ) from None
 
 
 def reduced_sizes(sizes: Size, dims: Sequence[int], keepdim: bool) -> Size:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from ..core import device as places
+from ..core import dtype as dt
 from ..core.device import as_device, device
 from ..core.dtype import DType, bool_, default_complex, get_default_dtype, int64
 from ..core.layout import Layout, MemoryFormat, preserve_format, strided
-from ..core.op import public, resize_out
+from ..core.op import PlanCache, public, resize_out
 from ..core.spec import contiguous_spec
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
 from ..families.library import adopt, tensor_of
 from ..families.map import FILL, NUMBERS
@@ -69,33 +71,19 @@ def fill(target: Tensor, value: Any) -> Tensor:
 
 def _sized(name: str, value: Any):
     """A constructor (*size, out, dtype, layout, device, requires_grad) that fills with `value`."""
+    plans = PlanCache(lambda size, dtype, where: _sized_plan(name, value, size))
 
-    def constructor(
-        *size: Any,
-        out: Tensor | None = None,
-        dtype: DType | None = None,
-        layout: Layout | None = None,
-        device: Any = None,
-        requires_grad: bool = False,
-        pin_memory: bool = False,
-        names: Any = None,
-        memory_format: MemoryFormat | None = None,
-        **size_by_name: Any,
-    ) -> Tensor:
-        if "size" in size_by_name:
-            size = (size_by_name.pop("size"),)
-        if size_by_name or names is not None:
-            raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(size_by_name), 'names')}'")
-        sizes = size_arguments(size, name)
-        if out is not None:
-            if out.spec.shape != sizes:
-                resize_out(out, sizes, name)
-            result = out
-        else:
-            result = new(sizes, dtype, device, requires_grad, layout)
-            if memory_format is not None and memory_format is not preserve_format:
-                result = empty_of(formatted_spec(result.spec, memory_format, result.spec.dtype, result.spec.device))
-        return result if value is None else fill(result, value)
+    def constructor(*size: Any, **options: Any) -> Tensor:
+        if not options:  # the plain call, planned once for each size
+            try:
+                own, allocate, run = plans[size, dt._default, places._default]
+            except TypeError:  # a list of sizes cannot be a key
+                return _sized_in_full(name, value, size)
+            storage = allocate()
+            if run is not None:
+                run.entry(storage.ptr, value, run.meta, run.count)
+            return make(storage, 0, own)
+        return _sized_in_full(name, value, size, **options)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"""A tensor of the given size{_CONTENT[value]}.
@@ -109,10 +97,47 @@ def _sized(name: str, value: Any):
     return public("function")(constructor)
 
 
-_CONTENT = {None: " with uninitialised memory", 0: " filled with 0", 1: " filled with 1"}
+def _sized_plan(name: str, value: Any, size: tuple):
+    """The spec of a plain new tensor, how to allocate it, and the launch that fills it."""
+    own = contiguous_spec(size_arguments(size, name), get_default_dtype(), as_device(None))
+    launch = None if value is None or not own.numel else FILL.write_plans[own, type(value)]
+    return own, own.device.backend.allocator(own.nbytes), launch
+
+
+def _sized_in_full(
+    name: str,
+    value: Any,
+    size: tuple,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: MemoryFormat | None = None,
+    **others: Any,
+) -> Tensor:
+    if "size" in others:
+        size = (others.pop("size"),)
+    if others:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(others))}'")
+    sizes = size_arguments(size, name)
+    if out is not None:
+        if out.spec.shape != sizes:
+            resize_out(out, sizes, name)
+        result = out
+    else:
+        result = new(sizes, dtype, device, requires_grad, layout)
+        if memory_format is not None and memory_format is not preserve_format:
+            result = empty_of(formatted_spec(result.spec, memory_format, result.spec.dtype, result.spec.device))
+    return result if value is None else fill(result, value)
+
+
+_CONTENT = {None: " with uninitialised memory", 0.0: " filled with 0", 1.0: " filled with 1"}
 empty = _sized("empty", None)
-zeros = _sized("zeros", 0)
-ones = _sized("ones", 1)
+zeros = _sized("zeros", 0.0)
+ones = _sized("ones", 1.0)
 
 
 def _like(name: str, value: Any):
@@ -146,8 +171,8 @@ def empty_as(input: Tensor, dtype=None, layout=None, where=None, requires_grad=F
 
 
 empty_like = _like("empty_like", None)
-zeros_like = _like("zeros_like", 0)
-ones_like = _like("ones_like", 1)
+zeros_like = _like("zeros_like", 0.0)
+ones_like = _like("ones_like", 1.0)
 
 
 # ---- From values ---------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,48 +19,16 @@ from ..core.dtype import (
 )
 from ..core.op import public
 from ..core.return_types import return_type
-from ..core.tensor import Tensor, wrap_dim
+from ..core.tensor import Tensor
 from ..engine.complexes import Complex
 from ..engine.convert import convert
 from ..engine.expr import Expr, cast, isnan, select
 from ..engine.reduce import index
 from ..engine.scalar import exp, log, sqrt
 from ..families.map import Map, as_type, keep, to_float
-from ..families.reduce import Reduce, Types
+from ..families.reduce import Reduce, Types, dims_of, single_dim
 
-# ---- Which dims ----------------------------------------------------------------------------------------------------
-
-
-def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """The dims that `dim` (None, an int or ints) names, sorted, counted from the front; nothing means all.
-
-    Raises: IndexError for a dim out of range, RuntimeError for one named twice, TypeError for no int.
-    """
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        return tuple(range(ndim))
-    given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    found = []
-    for each in given:
-        position = wrap_dim(_int(each, name), ndim)
-        if position in found:
-            raise RuntimeError(f"dim {position} appears multiple times in the list of dims")
-        found.append(position)
-    return tuple(sorted(found)) if ndim else ()
-
-
-def _int(value: Any, name: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name}(): argument 'dim' must be int or tuple of ints, not {type(value).__name__} ({value!r})"
-        ) from None
-
-
-def one_dim(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """A single dim as a tuple; empty for a 0-dim tensor."""
-    position = wrap_dim(_int(dim, name), ndim)
-    return (position,) if ndim else ()
+# ---- Checks -----------------------------------------------------------------------------------------------------
 
 
 def check_tensor(input: Any, name: str) -> None:
@@ -192,9 +159,9 @@ def _finite_identity(value):
 # fmt: off
 SUM      = Reduce("sum",      _sum_types,  _finite_identity(0), lambda a: (a,), _plus, cascade=True)
 NANSUM   = Reduce("nansum",   _sum_types,  _finite_identity(0), lambda a: (_nan_to_zero(a),), _plus, cascade=True)
-PROD     = Reduce("prod",     _sum_types,  _finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],))
-MEAN     = Reduce("mean",     _sum_types,  _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True)
-MEAN64   = Reduce("mean",     _mean64_types, _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True)
+PROD     = Reduce("prod",     _sum_types,  _finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True)
+MEAN     = Reduce("mean",     _sum_types,  _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True)
+MEAN64   = Reduce("mean",     _mean64_types, _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True)
 VAR      = Reduce("var",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (s[0] / n,), cascade=True)
 STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (sqrt(s[0] / n),), cascade=True)
 AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a,), _extremum(True))
@@ -238,10 +205,8 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType |
     >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(0)
     tensor([4., 6.])
     """
-    if dim is None and dtype is None and not keepdim and type(input) is Tensor and input._autograd is None:
-        return SUM.whole(input)
     check_tensor(input, "sum")
-    return SUM(input, dims=dims_of(dim, len(input.spec.shape), "sum"), keepdim=keepdim, dtype=dtype)
+    return SUM.direct(input, dim, keepdim, dtype)
 
 
 @public("function method", out=True)
@@ -250,16 +215,14 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTyp
     check_tensor(input, "nansum")
     if input.spec.dtype.is_complex:
         raise RuntimeError("nansum does not support complex inputs")
-    return NANSUM(input, dims=dims_of(dim, len(input.spec.shape), "nansum"), keepdim=keepdim, dtype=dtype)
+    return NANSUM.direct(input, dim, keepdim, dtype)
 
 
 @public("function method", out=True)
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The product over one dim, or of all elements. Integers and bools multiply in int64."""
     check_tensor(input, "prod")
-    ndim = len(input.spec.shape)
-    dims = tuple(range(ndim)) if dim is None else one_dim(dim, ndim, "prod")
-    return PROD(input, dims=dims, keepdim=keepdim, dtype=dtype)
+    return PROD.direct(input, dim, keepdim, dtype)
 
 
 def _floating(input: Tensor, dtype: DType | None, name: str) -> DType:
@@ -281,17 +244,14 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType 
     Raises: RuntimeError for integers and bools unless dtype= is given.
     """
     _floating(input, dtype, "mean")
-    dims = dims_of(dim, len(input.spec.shape), "mean")
-    return MEAN(input, dims=dims, keepdim=keepdim, dtype=dtype, params=(float(_count(input, dims)),))
+    return MEAN.direct(input, dim, keepdim, dtype)
 
 
 @public("function method", out=True)
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The mean over `dim` of the elements that are not NaN."""
     _floating(input, dtype, "nanmean")
-    dims = dims_of(dim, len(input.spec.shape), "nanmean")
-    total = NANSUM(input, dims=dims, keepdim=keepdim, dtype=dtype)
-    return total / COUNT_NUMBERS(input, dims=dims, keepdim=keepdim)
+    return NANSUM.direct(input, dim, keepdim, dtype) / COUNT_NUMBERS.direct(input, dim, keepdim)
 
 
 # ---- Extrema ---------------------------------------------------------------------------------------------------------
@@ -314,8 +274,8 @@ def _define_extremum(name: str, everything: Reduce, with_index: Reduce, elementw
         ndim = len(input.spec.shape)
         if dim is None:
             _check_not_empty(input, (), name, whole=True)
-            return everything.whole(input) if input._autograd is None else everything(input, dims=tuple(range(ndim)))
-        dims = one_dim(dim, ndim, name)
+            return everything.direct(input)
+        dims = single_dim(dim, ndim, name)
         _check_not_empty(input, dims, name, whole=False)
         return Result(with_index(input, dims=dims, keepdim=keepdim))
 
@@ -333,9 +293,8 @@ _define_extremum("min", AMIN, MIN, "minimum")
 def _define_over_dims(op: Reduce) -> None:
     def function(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
         _reject_complex(input, op.name)
-        dims = dims_of(dim, len(input.spec.shape), op.name)
-        _check_not_empty(input, dims, op.name, whole=dim is None or dim == ())
-        return op(input, dims=dims, keepdim=keepdim)
+        _check_not_empty(input, dims_of(dim, len(input.spec.shape), op.name), op.name, whole=dim is None or dim == ())
+        return op.direct(input, dim, keepdim)
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"The {op.name[1:]}imum over `dim` (an int, several, or all). NaN wins."
@@ -352,14 +311,14 @@ def _define_arg(op: Reduce) -> None:
         ndim = len(input.spec.shape)
         if input.spec.dtype is bool_:
             raise RuntimeError(f'"{op.name}_cpu" not implemented for \'Bool\'')
-        dims = tuple(range(ndim)) if dim is None else one_dim(dim, ndim, op.name)
+        dims = tuple(range(ndim)) if dim is None else single_dim(dim, ndim, op.name)
         if dim is None and input.spec.numel == 0:
             raise IndexError(
                 f"{op.name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
                 "with the 'dim' argument."
             )
         _check_not_empty(input, dims, op.name, whole=False)
-        return op(input, dims=dims, keepdim=keepdim)
+        return op.direct(input, dim, keepdim)
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"""The index of the {op.name[3:]}imum: of all elements as one row, or along `dim`. The first of equals."""
@@ -377,7 +336,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     """The minimum and the maximum of all elements or along `dim`, as a named pair."""
     _reject_complex(input, "aminmax")
     ndim = len(input.spec.shape)
-    dims = tuple(range(ndim)) if dim is None else one_dim(dim, ndim, "aminmax")
+    dims = tuple(range(ndim)) if dim is None else single_dim(dim, ndim, "aminmax")
     _check_not_empty(input, dims, "aminmax", whole=dim is None)
     return _AMINMAX([AMIN(input, dims=dims, keepdim=keepdim), AMAX(input, dims=dims, keepdim=keepdim)])
 
@@ -405,7 +364,7 @@ _define_flag(ALL)
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements over `dim` (an int, several, or all) are not zero."""
     check_tensor(input, "count_nonzero")
-    return COUNT(input, dims=dims_of(dim, len(input.spec.shape), "count_nonzero"))
+    return COUNT.direct(input, dim)
 
 
 # ---- Moments -------------------------------------------------------------------------------------------------------------
@@ -503,7 +462,7 @@ def softmax_parts(input: Tensor, dim: int, dtype: DType | None, name: str) -> tu
     if input.spec.dtype.category < 2 and dtype is None:
         raise NotImplementedError(f'"{name}_lastdim_kernel_impl" not implemented for \'{LEGACY_NAMES[input.spec.dtype]}\'')
     input = _as_float(input, dtype)
-    dims = one_dim(dim, len(input.spec.shape), name)
+    dims = single_dim(dim, len(input.spec.shape), name)
     center = AMAX(input, dims=dims, keepdim=True)
     return input, center, SUM_EXP(input, center, dims=dims, keepdim=True)
 

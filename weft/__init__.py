@@ -26,6 +26,7 @@ __version__ = "2.13.0+weft"  # what scripts compare with; the distribution's own
 # Every module that defines operations. Importing one is what makes its names public.
 for _module in (
     "copying",
+    "views",
     "creation",
     "basics",
     "pointwise",

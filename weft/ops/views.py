@@ -1,0 +1,647 @@
+"""Views: other sizes, strides and offsets on the same memory."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+from ..core import view_rules as rules
+from ..core.arguments import integer, integers
+from ..core.dtype import DType
+from ..core.iteration import broadcast_shapes as common_shape
+from ..core.layout import contiguous_format
+from ..core.op import FUNCTIONS, PlanCache, public
+from ..core.size import Size
+from ..core.spec import Spec
+from ..core.tensor import Tensor, wrap_dim
+from ..families.map import COPY
+from ..families.view import View
+from .copying import clone, contiguous
+
+VIEW = View(rules.view)
+VIEW_DTYPE = View(rules.view_dtype)
+UNSQUEEZE = View(rules.unsqueeze)
+SQUEEZE = View(rules.squeeze)
+PERMUTE = View(rules.permute)
+TRANSPOSE = View(rules.transpose)
+T = View(rules.t)
+EXPAND = View(rules.expand)
+SELECT = View(rules.select)
+SLICE = View(rules.slice)
+DIAGONAL = View(rules.diagonal)
+UNFOLD = View(rules.unfold)
+AS_STRIDED = View(rules.as_strided)
+VIEW_AS_REAL = View(rules.view_as_real)
+VIEW_AS_COMPLEX = View(rules.view_as_complex)
+REAL = View(rules.real)
+IMAG = View(rules.imag)
+CONJ = View(rules.conj)
+NEG_VIEW = View(rules.neg_view)
+ALIAS = View(rules.alias)
+
+
+# ---- Other sizes, same elements in the same order ------------------------------------------------------------------
+
+
+@public("method")
+def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None) -> Tensor:
+    """The same memory with another shape, or read as another dtype.
+
+    Forms: view(*sizes), view(sizes), view(dtype); one size may be -1.
+
+    Raises: RuntimeError if the strides do not allow it; `reshape` copies then.
+
+    >>> import weft as torch
+    >>> torch.arange(6).view(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        dtype = shape[0]
+    if dtype is not None:
+        return _view_dtype(self, dtype)
+    if size is not None:
+        shape = (size,)
+    elif not shape:
+        raise TypeError("view() received an invalid combination of arguments: it takes sizes or a dtype")
+    return VIEW(self, integers(shape, "view", "size"))
+
+
+def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
+    result = VIEW_DTYPE(self, dtype)
+    if dtype.itemsize > self.spec.dtype.itemsize:
+        _check_offset(self, dtype.itemsize // self.spec.dtype.itemsize, dtype)
+    return result
+
+
+def _check_offset(self: Tensor, ratio: int, dtype: DType) -> None:
+    if self.storage_offset() % ratio:
+        names = rules.LEGACY_NAMES
+        raise RuntimeError(
+            f"self.storage_offset() must be divisible by {ratio} to view {names[self.spec.dtype]} as {names[dtype]} "
+            f"(different element sizes), but got {self.storage_offset()}"
+        )
+
+
+@public("method")
+def view_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same memory with the shape of `other`."""
+    return VIEW(self, other.spec.shape)
+
+
+@public("function method")
+def reshape(input: Tensor, *shape: Any) -> Tensor:
+    """The same elements with another shape: a view where the strides allow it, else a copy.
+
+    >>> import weft as torch
+    >>> torch.arange(6).reshape(2, 3).t().reshape(6)
+    tensor([0, 3, 1, 4, 2, 5])
+    """
+    sizes = integers(shape, "reshape", "shape")
+    if input.spec.is_contiguous or _is_viewable[input.spec, sizes]:
+        return VIEW(input, sizes)
+    return VIEW(clone(input, memory_format=contiguous_format), sizes)
+
+
+@PlanCache
+def _is_viewable(own: Spec, sizes: tuple[int, ...]) -> bool:
+    return rules.view_stride(own, rules.inferred_shape(sizes, own.numel)) is not None
+
+
+@public("method")
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The same elements with the shape of `other`."""
+    return reshape(self, other.spec.shape)
+
+
+@public("function method")
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The dimensions from `start_dim` to `end_dim` merged into one.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3, 4).flatten(1).shape
+    torch.Size([2, 12])
+    """
+    sizes = _flat_shape[
+        input.spec, integer(start_dim, "flatten", "start_dim"), integer(end_dim, "flatten", "end_dim")
+    ]
+    return input if sizes is None else reshape(input, sizes)
+
+
+@PlanCache
+def _flat_shape(own: Spec, start_dim: int, end_dim: int) -> tuple[int, ...] | None:
+    sizes = own.shape
+    start, end = wrap_dim(start_dim, len(sizes)), wrap_dim(end_dim, len(sizes))
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not sizes:
+        return (1,)
+    return None if start == end else (*sizes[:start], sizes[start : end + 1].numel(), *sizes[end + 1 :])
+
+
+@public("function method")
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One dimension split into several, of the given sizes; one of them may be -1.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 12).unflatten(1, (3, -1)).shape
+    torch.Size([2, 3, 4])
+    """
+    own = input.spec.shape
+    dim = wrap_dim(integer(dim, "unflatten", "dim"), len(own))
+    parts = integers((sizes,), "unflatten", "sizes")
+    if not parts:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    size = own[dim] if own else 1
+    try:
+        inferred = rules.inferred_shape(parts, size)
+    except RuntimeError as error:
+        if list(parts).count(-1) > 1 or min(parts) < -1:
+            raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(parts)} don't multiply up to the size of dim {dim} ({size}) in the input "
+            "tensor"
+        ) from None
+    return VIEW(input, (*own[:dim], *inferred, *own[dim + 1 :]))
+
+
+@public("function method")
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one dimension: a view if the tensor is contiguous, else a copy."""
+    return VIEW(contiguous(input), (-1,))
+
+
+@public("function method")
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A new dimension of size 1 before position `dim`.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3).unsqueeze(-1).shape
+    torch.Size([2, 3, 1])
+    """
+    return UNSQUEEZE(input, integer(dim, "unsqueeze", "dim"))
+
+
+@public("function method")
+def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
+    """Without the dimensions of size 1: all, or those of `dim` (an int or a tuple).
+
+    >>> import weft as torch
+    >>> torch.zeros(1, 2, 1).squeeze().shape, torch.zeros(1, 2, 1).squeeze(0).shape
+    (torch.Size([2]), torch.Size([2, 1]))
+    """
+    if dim is not None:
+        dims = (dim,)
+    elif not dims or dims == (None,):
+        return SQUEEZE(input)
+    return SQUEEZE(input, integers(dims, "squeeze", "dim"))
+
+
+# ---- Another order of dimensions -----------------------------------------------------------------------------------
+
+
+@public("function method")
+def permute(input: Tensor, *dims: Any) -> Tensor:
+    """The dimensions in another order.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3, 4).permute(2, 0, 1).shape
+    torch.Size([4, 2, 3])
+    """
+    return PERMUTE(input, integers(dims, "permute", "dims"))
+
+
+@public("function method")
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3).transpose(0, 1).shape
+    torch.Size([3, 2])
+    """
+    return TRANSPOSE(input, integer(dim0, "transpose", "dim0"), integer(dim1, "transpose", "dim1"))
+
+
+@public("function method")
+def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged: another name of `transpose`."""
+    return transpose(input, dim0, dim1)
+
+
+@public("function method")
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two dimensions exchanged: another name of `transpose`."""
+    return transpose(input, axis0, axis1)
+
+
+@public("function method")
+def t(input: Tensor) -> Tensor:
+    """A matrix transposed; tensors of fewer dimensions as they are."""
+    return T(input)
+
+
+@public("function method", "moveaxis")
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """The dimensions `source` moved to the positions `destination`, the others in their order.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3, 4).movedim(0, -1).shape
+    torch.Size([3, 4, 2])
+    """
+    sources = integers((source,), "movedim", "source")
+    targets = integers((destination,), "movedim", "destination")
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same number "
+            f"of dims as destination ({list(targets)} dims)"
+        )
+    ndim = input.spec.ndim
+    wrapped_sources = [wrap_dim(dim, ndim) for dim in sources]
+    wrapped_targets = [wrap_dim(dim, ndim) for dim in targets]
+    for name, wrapped, given in (
+        ("source", wrapped_sources, sources),
+        ("destination", wrapped_targets, targets),
+    ):
+        if len(set(wrapped)) != len(wrapped):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+    if ndim == 0:
+        return ALIAS(input)
+    moves = dict(zip(wrapped_targets, wrapped_sources, strict=True))
+    others = iter([dim for dim in range(ndim) if dim not in wrapped_sources])
+    return PERMUTE(input, tuple(moves[dim] if dim in moves else next(others) for dim in range(ndim)))
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def _numpy_transpose(self: Tensor) -> Tensor:
+    """All dimensions in reverse order."""
+    ndim = len(self.spec.shape)
+    if ndim == 0:
+        _warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    elif ndim != 2:
+        _warn_once(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+            "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        )
+    return PERMUTE(self, tuple(range(ndim - 1, -1, -1)))
+
+
+def _matrices(self: Tensor, name: str) -> bool:
+    """Whether there are matrices to transpose; a 0-dim tensor has none, which is deprecated.
+
+    Raises: RuntimeError for one dimension.
+    """
+    ndim = len(self.spec.shape)
+    if ndim == 1:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
+        )
+    return ndim > 0
+
+
+def _matrix_transpose(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged."""
+    if _matrices(self, "mT"):
+        return TRANSPOSE(self, -2, -1)
+    _warn_once("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
+    return self
+
+
+def _adjoint(self: Tensor, name: str) -> Tensor:
+    if _matrices(self, name):
+        return conj(TRANSPOSE(self, -2, -1))
+    _warn_once(f"{name} is deprecated on 0-D tensors. Consider using x.conj().")
+    return conj(self)
+
+
+@public("function method")
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged, and conjugated.
+
+    >>> import weft as torch
+    >>> torch.zeros(5, 2, 3).adjoint().shape
+    torch.Size([5, 3, 2])
+    """
+    return _adjoint(input, "adjoint()")
+
+
+def _hermitian(self: Tensor) -> Tensor:
+    """A matrix transposed and conjugated."""
+    ndim = len(self.spec.shape)
+    if ndim not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if ndim > 2 else "")
+        )
+    return _adjoint(self, "Tensor.H")
+
+
+Tensor.T = property(_numpy_transpose)
+Tensor.mT = property(_matrix_transpose)
+Tensor.H = property(_hermitian)
+Tensor.mH = property(lambda self: _adjoint(self, "mH"), doc=adjoint.__doc__)
+
+
+# ---- Repeated elements ---------------------------------------------------------------------------------------------
+
+
+@public("method")
+def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
+    """Dimensions of size 1 repeated without copying; -1 keeps a size, more sizes add dimensions in front.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1], [2]]).expand(-1, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    return EXPAND(self, integers(sizes if size is None else (size,), "expand", "size"))
+
+
+@public("method")
+def expand_as(self: Tensor, other: Tensor) -> Tensor:
+    """Expanded to the shape of `other`."""
+    return EXPAND(self, other.spec.shape)
+
+
+@public("function method")
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """Expanded to `size`."""
+    return EXPAND(input, integers((size,), "broadcast_to", "size"))
+
+
+@public("function")
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All expanded to their common shape.
+
+    Raises: RuntimeError if they have none.
+    """
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {position} in argument 0, but got {type(tensor).__name__}"
+            )
+    sizes = common_shape("broadcast_tensors", *(tensor.spec.shape for tensor in tensors))
+    return tuple(tensor if tensor.spec.shape == sizes else EXPAND(tensor, sizes) for tensor in tensors)
+
+
+@public("function")
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The common shape of tensors of these shapes.
+
+    >>> import weft as torch
+    >>> torch.broadcast_shapes((2,), (3, 1), (1, 1, 1))
+    torch.Size([1, 3, 2])
+    """
+    tuples = [integers((each,), "broadcast_shapes", "shapes") for each in shapes]
+    if any(size < 0 for sizes in tuples for size in sizes):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
+    return common_shape("broadcast_shapes", *tuples)
+
+
+# ---- Fewer elements ------------------------------------------------------------------------------------------------
+
+
+@public("function method")
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """Element `index` of a dimension, which goes away.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
+    tensor([1, 3])
+    """
+    return SELECT(input, integer(dim, "select", "dim"), integer(index, "select", "index"))
+
+
+@public("function method")
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`length` elements of a dimension from `start`, an int or an integer tensor without dimensions.
+
+    >>> import weft as torch
+    >>> torch.arange(5).narrow(0, 1, 3)
+    tensor([1, 2, 3])
+    """
+    own = input.spec.shape
+    if not own:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if isinstance(start, Tensor) and (start.spec.shape or not start.spec.dtype.is_integral):
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    dim = wrap_dim(integer(dim, "narrow", "dim"), len(own))
+    start = integer(start, "narrow", "start")
+    length = integer(length, "narrow", "length")
+    size = own[dim]
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return SLICE(input, dim, start, start + length, 1)
+
+
+@public("function method")
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).diagonal()
+    tensor([1, 4])
+    """
+    return DIAGONAL(
+        input,
+        integer(offset, "diagonal", "offset"),
+        integer(dim1, "diagonal", "dim1"),
+        integer(dim2, "diagonal", "dim2"),
+    )
+
+
+@public("function", name="linalg.diagonal")
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension."""
+    return diagonal(A, offset, dim1, dim2)
+
+
+@public("method")
+def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows of `size` elements, every `step` elements along a dimension, as a new last dimension.
+
+    >>> import weft as torch
+    >>> torch.arange(5).unfold(0, 3, 1)
+    tensor([[0, 1, 2],
+            [1, 2, 3],
+            [2, 3, 4]])
+    """
+    return UNFOLD(
+        self,
+        integer(dimension, "unfold", "dimension"),
+        integer(size, "unfold", "size"),
+        integer(step, "unfold", "step"),
+    )
+
+
+@public("function method")
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """Any sizes, strides and offset (in elements) on the storage of `input`.
+
+    Raises: RuntimeError if an element would lie outside of the storage.
+
+    >>> import weft as torch
+    >>> torch.arange(4).as_strided((3, 2), (1, 1))
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    own = input.storage_offset()
+    offset = own if storage_offset is None else integer(storage_offset, "as_strided", "storage_offset")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    result = AS_STRIDED(
+        input,
+        integers((size,), "as_strided", "size"),
+        integers((stride,), "as_strided", "stride"),
+        offset - own,
+    )
+    check_bounds(result)
+    return result
+
+
+def check_bounds(tensor: Tensor) -> None:
+    """Raises: RuntimeError if an element of the tensor lies outside of its storage."""
+    own = tensor.spec
+    if _span_bytes[own,] + tensor._start > tensor._storage.nbytes_ and own.numel:
+        needed = tensor._start + _span_bytes[own,]
+        raise RuntimeError(
+            f"setStorage: sizes {list(own.shape)}, strides {list(own.stride)}, storage offset {tensor.storage_offset()}, "
+            f"and itemsize {own.dtype.itemsize} requiring a storage size of {needed} are out of bounds for storage of "
+            f"size {tensor._storage.nbytes_}"
+        )
+
+
+@PlanCache
+def _span_bytes(own: Spec) -> int:
+    return own.span * own.dtype.itemsize
+
+
+# ---- At least so many dimensions -----------------------------------------------------------------------------------
+
+
+def _each(function):
+    """Also for several tensors, or one sequence of them: a tuple of results."""
+
+    @functools.wraps(function)
+    def complete(*tensors: Any) -> Any:
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return function(tensors[0])
+        if len(tensors) == 1:
+            tensors = tuple(tensors[0])
+        return tuple(function(tensor) for tensor in tensors)
+
+    FUNCTIONS[function.__name__] = complete
+    return complete
+
+
+@_each
+def atleast_1d(input: Tensor) -> Tensor:
+    """With one dimension added if there is none; several tensors give a tuple."""
+    return input if input.spec.shape else VIEW(input, (1,))
+
+
+@_each
+def atleast_2d(input: Tensor) -> Tensor:
+    """With dimensions added in front until there are two; several tensors give a tuple."""
+    ndim = input.spec.ndim
+    if ndim >= 2:
+        return input
+    return UNSQUEEZE(input, 0) if ndim else VIEW(input, (1, 1))
+
+
+@_each
+def atleast_3d(input: Tensor) -> Tensor:
+    """With dimensions added until there are three, one in front first; several tensors give a tuple."""
+    ndim = input.spec.ndim
+    if ndim >= 3:
+        return input
+    if ndim == 2:
+        return UNSQUEEZE(input, -1)
+    return UNSQUEEZE(UNSQUEEZE(input, 0), -1) if ndim else VIEW(input, (1, 1, 1))
+
+
+# ---- Complex numbers and their parts -------------------------------------------------------------------------------
+
+
+@public("function")
+def view_as_real(input: Tensor) -> Tensor:
+    """A complex tensor's memory as pairs of real numbers, along a new last dimension of size 2."""
+    return VIEW_AS_REAL(input)
+
+
+@public("function")
+def view_as_complex(input: Tensor) -> Tensor:
+    """Pairs of real numbers, the last dimension, read as complex numbers."""
+    result = VIEW_AS_COMPLEX(input)
+    if input.storage_offset() % 2:
+        raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+    return result
+
+
+@public("function")
+def real(input: Tensor) -> Tensor:
+    """The real parts, a view; a real tensor is itself."""
+    return REAL(input) if input.spec.dtype.is_complex else input
+
+
+@public("function")
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts, a view.
+
+    Raises: RuntimeError for real tensors.
+    """
+    return IMAG(input)
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    real(self).copy_(value)
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    imag(self).copy_(value)
+
+
+Tensor.real = property(real, _set_real, doc=real.__doc__)
+Tensor.imag = property(imag, _set_imag, doc=imag.__doc__)
+
+
+@public("function method")
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate: a view that conjugates when read; a real tensor is itself.
+
+    >>> import weft as torch
+    >>> torch.tensor([1 + 2j]).conj()
+    tensor([1.-2.j])
+    """
+    return CONJ(input) if input.spec.dtype.is_complex else input
+
+
+@public("function method inplace", out=True)
+def conj_physical(input: Tensor) -> Tensor:
+    """The complex conjugate, computed; a real tensor is itself."""
+    return COPY(CONJ(input)) if input.spec.dtype.is_complex else input
+
+
+@public("function method", name="_neg_view")
+def neg_view(input: Tensor) -> Tensor:
+    """The negative: a view that negates when read."""
+    return NEG_VIEW(input)
+
+
+FUNCTIONS["_conj"] = conj
+FUNCTIONS["conj_physical_"] = Tensor.conj_physical_
+FUNCTIONS["is_conj"] = Tensor.is_conj
+FUNCTIONS["is_neg"] = Tensor.is_neg

@@ -6,8 +6,11 @@ The numbers themselves are drawn in `weft.engine.distributions`, by compiled cod
 import operator
 import os
 import threading
+from typing import Any
 
 import numpy as np
+
+from .device import CPU, as_device
 
 # What `torch.get_rng_state()` returns is this record's bytes (ATen/CPUGeneratorImpl.cpp).
 STATE = np.dtype(
@@ -30,8 +33,13 @@ class Generator:
     7
     """
 
-    def __init__(self, device="cpu"):
-        self.device = device
+    __module__ = "torch"
+
+    def __init__(self, device: Any = "cpu"):
+        self.device = as_device(device)
+        if self.device is not CPU:
+            _ = self.device.backend  # raises where there is no such device
+            raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
         self.lock = threading.Lock()  # held while numbers are drawn: compiled code releases the GIL
         self._record = np.zeros((), STATE)
         self._scratch = np.empty(SCRATCH, np.uint32)
@@ -39,9 +47,12 @@ class Generator:
         self.address, self.scratch = self._record.ctypes.data, self._scratch.ctypes.data
         self.manual_seed(DEFAULT_SEED)
 
-    def manual_seed(self, seed) -> "Generator":
+    def manual_seed(self, seed: Any) -> "Generator":
         """Restart the stream at `seed`, in [-2**63, 2**64); a negative seed means 2**64 + seed."""
-        seed = operator.index(seed)
+        try:
+            seed = operator.index(str(seed) if isinstance(seed, bool) else seed)
+        except TypeError:
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}") from None
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         # Knuth's recurrence, TAOCP volume 2, 3rd edition, page 106: only the low 32 bits of the seed enter.
@@ -95,9 +106,22 @@ class Generator:
 
     def clone_state(self) -> "Generator":
         """A new generator that continues from the same place."""
-        clone = Generator(self.device)
-        clone.load_state_bytes(self.state_bytes())
-        return clone
+        return _restored(self.state_bytes())
+
+    def __reduce__(self):
+        return _restored, (self.state_bytes(),)
+
+    def get_offset(self) -> int:
+        raise RuntimeError("CPU Generator does not use offset")
+
+    def set_offset(self, offset: int) -> None:
+        raise RuntimeError("CPU Generator does not use offset")
+
+
+def _restored(state: np.ndarray) -> Generator:
+    generator = Generator()
+    generator.load_state_bytes(state)
+    return generator
 
 
 default_generator = Generator()

@@ -30,6 +30,8 @@ for _module in (
     "creation",
     "basics",
     "pointwise",
+    "comparison",
+    "bitwise",
     "operators",
     "random",
     "reduction",

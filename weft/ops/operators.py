@@ -2,22 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ..core.tensor import Tensor
-from ..families.map import Map, binary, inplace_of, is_operand, reflected
+from ..families.map import Map, binary, inplace_of, is_operand, reflected, unary
 from . import pointwise as rows
+from .pointwise import OPS
 
 
 def _install(symbol: str, op: Map) -> None:
     """`a symbol b`, `b symbol a` and `a symbol= b`."""
-    setattr(Tensor, f"__{symbol}__", binary(op, operator=True))
-    setattr(Tensor, f"__r{symbol}__", reflected(op))
-    method = inplace_of(op)
+    _set(symbol, binary(op, operator=True), reflected(op), inplace_of(op))
 
+
+def _set(symbol: str, forward: Callable, backward: Callable, inplace: Callable | None) -> None:
+    setattr(Tensor, f"__{symbol}__", forward)
+    setattr(Tensor, f"__r{symbol}__", backward)
+    if inplace is not None:
+        setattr(Tensor, f"__i{symbol}__", _augmented(inplace))
+
+
+def _augmented(method: Callable) -> Callable:
     def augmented(self, other):
         return method(self, other) if is_operand(other) else NotImplemented
 
-    setattr(Tensor, f"__i{symbol}__", augmented)
+    return augmented
 
 
-for _symbol, _op in {"add": rows.ADD, "mul": rows.MUL}.items():
+# fmt: off
+_ARITHMETIC = {
+    "add": rows.ADD, "sub": rows.SUB, "mul": rows.MUL, "truediv": rows.DIV, "div": rows.DIV, "floordiv": rows.FLOOR_DIVIDE,
+    "mod": rows.REMAINDER, "and": OPS["bitwise_and"], "or": OPS["bitwise_or"], "xor": OPS["bitwise_xor"],
+    "lshift": OPS["bitwise_left_shift"], "rshift": OPS["bitwise_right_shift"],
+}
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+# fmt: on
+for _symbol, _op in _ARITHMETIC.items():
     _install(_symbol, _op)
+for _symbol in _COMPARISONS:
+    setattr(Tensor, f"__{_symbol}__", binary(OPS[_symbol], operator=True))
+
+
+# ---- Powers: the exponent may choose a simpler row ------------------------------------------------------------------
+
+
+def _power(self: Tensor, other: Any) -> Tensor:
+    return rows.pow(self, other) if is_operand(other) else NotImplemented
+
+
+def _reflected_power(self: Tensor, other: Any) -> Tensor:
+    return rows.pow(other, self) if is_operand(other) else NotImplemented
+
+
+_set("pow", _power, _reflected_power, Tensor.pow_)
+
+
+# ---- One operand ---------------------------------------------------------------------------------------------------
+
+
+def _invert(self: Tensor) -> Tensor:
+    if self.spec.dtype.category > 1:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return OPS["bitwise_not"](self)
+
+
+Tensor.__neg__ = unary(OPS["neg"])
+Tensor.__abs__ = unary(OPS["abs"])
+Tensor.__pos__ = rows.positive
+Tensor.__invert__ = _invert
+# NumPy's scalars and arrays leave `array + tensor` to the tensor.
+Tensor.__array_priority__ = 1000

@@ -1,0 +1,215 @@
+"""Comparisons, extrema of two operands, clamping, logic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.dtype import LEGACY_NAMES, DType, bool_, float64
+from ..core.op import public
+from ..core.promotion import common_dtype
+from ..core.tensor import Tensor
+from ..engine import scalar as s
+from ..families.library import array
+from ..families.map import (
+    Map,
+    Types,
+    chosen,
+    common_device,
+    keep,
+    normalise,
+    publish,
+    refuse,
+    spec_or_type,
+    to_bool,
+)
+from .pointwise import OPS, check_fits, is_float
+
+_ORDER = refuse("c")
+
+
+def _logical(common: DType) -> Types:
+    """Every operand counts as a bool."""
+    return Types(bool_, bool_)
+
+
+# fmt: off
+_COMPARISONS = (
+    # names               one element             rejects  what
+    ("eq",                s.eq,                   None,    "whether input equals other"),
+    ("ne not_equal",      s.ne,                   None,    "whether input differs from other"),
+    ("lt less",           lambda a, b: a < b,     _ORDER,  "whether input < other"),
+    ("le less_equal",     lambda a, b: a <= b,    _ORDER,  "whether input <= other"),
+    ("gt greater",        lambda a, b: a > b,     _ORDER,  "whether input > other"),
+    ("ge greater_equal",  lambda a, b: a >= b,    _ORDER,  "whether input >= other"),
+)
+_LOGIC = (
+    ("logical_and",       lambda a, b: a & b,              "whether both are true"),
+    ("logical_or",        lambda a, b: a | b,              "whether one is true"),
+    ("logical_xor",       lambda a, b: a ^ b,              "whether exactly one is true"),
+)
+# fmt: on
+for _names, _element, _check, _what in _COMPARISONS:
+    _name, *_aliases = _names.split()
+    OPS[_name] = Map(_name, to_bool, _element, check=_check)
+    publish(OPS[_name], 2, "function method inplace", *_aliases, doc=f"{_what}, elementwise: bools.".capitalize())
+for _name, _element, _what in _LOGIC:
+    OPS[_name] = Map(_name, _logical, _element)
+    publish(OPS[_name], 2, "function method inplace", numbers="", doc=f"{_what}, elementwise: bools.".capitalize())
+OPS["logical_not"] = Map("logical_not", _logical, lambda a: ~a)
+publish(OPS["logical_not"], 1, "function method inplace", doc="Whether an element is zero or false.")
+
+
+# ---- Extrema -----------------------------------------------------------------------------------------------------
+
+
+def _maximum(a, b):
+    """NaN if either is; the first of equal numbers."""
+    return s.where((a < b) | _isnan(b), b, a)
+
+
+def _minimum(a, b):
+    return s.where((b < a) | _isnan(b), b, a)
+
+
+def _isnan(a):
+    return s.isnan(a) if is_float(a) else s.ne(a, a)
+
+
+def _fmax(a, b):
+    """The number if the other is NaN."""
+    return s.where((a < b) | _isnan(a), b, a)
+
+
+def _fmin(a, b):
+    return s.where((b < a) | _isnan(a), b, a)
+
+
+_NO_COMPLEX = refuse("c", RuntimeError, "{name} not implemented for complex tensors.")
+# fmt: off
+_EXTREMA = (
+    ("maximum",  _maximum, "the larger one; NaN if one is NaN"),
+    ("minimum",  _minimum, "the smaller one; NaN if one is NaN"),
+    ("fmax",     _fmax,    "the larger one; the number if the other is NaN"),
+    ("fmin",     _fmin,    "the smaller one; the number if the other is NaN"),
+)
+# fmt: on
+for _name, _element, _what in _EXTREMA:
+    OPS[_name] = Map(_name, keep, _element, check=_NO_COMPLEX)
+    publish(OPS[_name], 2, "function method", numbers="", doc=f"Of each pair {_what}.")
+
+
+# ---- Clamping ----------------------------------------------------------------------------------------------------
+
+
+def _clamp_check(stub: str) -> Callable:
+    complex_numbers = refuse("c", message="clamp is not supported for complex types")
+    bools = refuse("b", message=f'"{stub}_cpu" not implemented for \'{{dtype}}\'')
+
+    def check(name: str, dtype: DType) -> None:
+        complex_numbers(name, dtype)
+        bools(name, dtype)
+
+    return check
+
+
+# fmt: off
+CLAMP     = Map("clamp",     keep, lambda a, low, high: _minimum(_maximum(a, low), high), check=_clamp_check("clamp_scalar"))
+CLAMP_MIN = Map("clamp_min", keep, _maximum,                                              check=_clamp_check("clamp_min_scalar"))
+CLAMP_MAX = Map("clamp_max", keep, _minimum,                                              check=_clamp_check("clamp_max_scalar"))
+# fmt: on
+
+
+@chosen("function method inplace", "clip")
+def clamp(input, min=None, max=None):
+    """Into [min, max], elementwise; bounds are numbers or tensors, None is no bound. If min > max, the result is max."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if max is None:
+        return _bounded(CLAMP_MIN, input, min)
+    if min is None:
+        return _bounded(CLAMP_MAX, input, max)
+    return _bounded(CLAMP, input, min, max)
+
+
+@chosen("function method inplace")
+def clamp_min(input, min):
+    """Not below `min`, elementwise."""
+    return _bounded(CLAMP_MIN, input, min)
+
+
+@chosen("function method inplace")
+def clamp_max(input, max):
+    """Not above `max`, elementwise."""
+    return _bounded(CLAMP_MAX, input, max)
+
+
+def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, list]:
+    operands = normalise("clamp", (input, *bounds))
+    dtype = common_dtype(map(spec_or_type, operands))
+    for bound in operands[1:]:
+        if not isinstance(bound, Tensor):
+            check_fits(bound, dtype)
+    return op, operands
+
+
+# ---- Closeness ---------------------------------------------------------------------------------------------------
+
+
+def _isclose(equal_nan: bool) -> Callable:
+    def element(a, b, rtol, atol):
+        allowed = _real(atol) + s.absolute(rtol * b)
+        close = s.eq(a, b) | s.isfinite(a) & s.isfinite(b) & (s.absolute(a - b) <= allowed)
+        return close | s.isnan(a) & s.isnan(b) if equal_nan else close
+
+    return element
+
+
+def _real(a):
+    return a.real if isinstance(a, s.Complex) else a
+
+
+def _close_types(common: DType) -> Types:
+    return Types(float64 if common.category < 2 else common, bool_)
+
+
+ISCLOSE = {
+    equal_nan: Map("isclose", _close_types, _isclose(equal_nan), deciding=2, wide=True) for equal_nan in (False, True)
+}
+
+
+@public("function method")
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether |input - other| <= atol + rtol * |other|, elementwise; infinities are close to themselves only.
+
+    Raises: RuntimeError for different dtypes or negative tolerances.
+    """
+    for position, operand in enumerate((input, other)):
+        if not isinstance(operand, Tensor):
+            name = ("input", "other")[position]
+            raise TypeError(
+                f"isclose(): argument '{name}' (position {position + 1}) must be Tensor, not {type(operand).__name__}"
+            )
+    if input.spec.dtype is not other.spec.dtype:
+        raise RuntimeError(f"{LEGACY_NAMES[input.spec.dtype]} did not match {LEGACY_NAMES[other.spec.dtype]}")
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if not tolerance >= 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
+    return ISCLOSE[bool(equal_nan)](input, other, float(rtol), float(atol))
+
+
+@public("function method")
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return bool(array(isclose(input, other, rtol, atol, equal_nan)).all())
+
+
+@public("function method")
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and equal elements."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    common_device("equal", (input.spec, other.spec))
+    if input.spec.shape != other.spec.shape:
+        return False
+    return bool(array(OPS["eq"](input, other)).all())

@@ -403,7 +403,8 @@ def multinomial(
 ) -> np.ndarray:
     """`count` indices from each row of p, weighted by it.
 
-    Shapes: p [rows, categories] in `dtype` -> [rows, count] int64.
+    Shapes: p [rows, categories] in `dtype` -> [rows, count] int64. Without replacement equal scores, likely only in the
+    narrow floats, come in the order of their indices; PyTorch leaves that order to its top-k.
     """
     if replacement and count > 1:
         sums = np.cumsum(p, axis=1, dtype=np.float64 if dtype is float64 else np.float32)

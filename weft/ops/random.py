@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import warnings
@@ -44,7 +45,7 @@ from .copying import copy_values, formatted_spec
 from .creation import check_dtype, empty_as, new, size_arguments
 
 FLOATS = (float16, bfloat16, float32, float64)
-COMPLEX = (complex32, complex64, complex128)
+CONTINUOUS = (*FLOATS, complex32, complex64, complex128)
 INTEGERS = (uint8, int8, int16, int32, int64)
 WIDE_UNSIGNED = (uint16, uint32, uint64)
 # How messages about ranges name the types.
@@ -134,7 +135,7 @@ def _fill(target: Tensor, write: Callable[[int, int, DType], None]) -> Tensor:
         return target
     if own.device is not CPU:
         raise NotImplementedError(f"random numbers on device {own.device}")
-    plain = own.is_dense and not own.conj and not own.neg
+    plain = (own.is_contiguous or own.is_dense) and not own.conj and not own.neg
     into = target if plain else empty_of(formatted_spec(own, preserve_format, own.dtype, own.device))
     write(address(into), own.numel * (2 if own.dtype.is_complex else 1), own.dtype.to_real())
     if plain:
@@ -177,14 +178,20 @@ def uniform_(self: Tensor, *bounds: Any, generator: Generator | None = None, **n
     low, high = _number(low, "uniform_", "from", 1), _number(high, "uniform_", "to", 2)
     generator = _generator(generator, "uniform_")
     check_inplace(self, "uniform")
-    _check_implemented(self, FLOATS + COMPLEX, "check_uniform_bounds")
-    if not self.is_meta:
-        _check_uniform_bounds(low, high, self.dtype.to_real())
-    return _fill(self, lambda out, n, dtype: distributions.uniform(generator, out, n, low, high, dtype))
+    return _uniform(self, generator, low, high)
+
+
+def _uniform(target: Tensor, generator: Generator, low: float = 0.0, high: float = 1.0) -> Tensor:
+    _check_implemented(target, CONTINUOUS, "check_uniform_bounds")
+    if not target.is_meta:
+        _check_uniform_bounds(low, high, target.dtype.to_real())
+    return _fill(target, lambda out, n, dtype: distributions.uniform(generator, out, n, low, high, dtype))
 
 
 def _bounds(name: str, positional: tuple, named: dict) -> tuple[Any, Any]:
     """The arguments `from` and `to`, the first of which Python cannot name."""
+    if not named and len(positional) < 3:
+        return (*positional, *(0.0, 1.0)[len(positional) :])
     values = dict(zip(("from", "to"), positional, strict=False))
     unknown = named.keys() - {"from", "to"} or named.keys() & values.keys()
     if len(positional) > 2:
@@ -195,6 +202,7 @@ def _bounds(name: str, positional: tuple, named: dict) -> tuple[Any, Any]:
     return values.get("from", 0.0), values.get("to", 1.0)
 
 
+@functools.cache
 def _largest(dtype: DType) -> float:
     if dtype is bfloat16:
         return (2 - 2.0**-7) * 2.0**127
@@ -229,12 +237,16 @@ def normal_(
     check_inplace(self, "normal")
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-    _check_implemented(self, FLOATS + COMPLEX, "normal_kernel_cpu")
-    if self.dtype.is_complex:
+    return _normal(self, generator, mean, std)
+
+
+def _normal(target: Tensor, generator: Generator, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    _check_implemented(target, CONTINUOUS, "normal_kernel_cpu")
+    if target.dtype.is_complex:
         std /= math.sqrt(2)
-    contiguous = self.spec.is_contiguous
+    contiguous = target.spec.is_contiguous
     return _fill(
-        self, lambda out, n, dtype: distributions.normal(generator, out, n, mean, std, dtype, contiguous)
+        target, lambda out, n, dtype: distributions.normal(generator, out, n, mean, std, dtype, contiguous)
     )
 
 
@@ -481,7 +493,7 @@ def _sized(name: str, fill: Callable, what: str) -> Callable:
         if not size or size_by_name:
             raise TypeError(f"{name}() received an invalid combination of arguments: {size} {size_by_name}")
         result = _target(size_arguments(size, name), name, out, dtype, layout, device)
-        return _finished(fill(result, generator=generator), requires_grad)
+        return _finished(fill(result, _generator(generator, name)), requires_grad)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"""A tensor of the given size filled with {what}.
@@ -508,7 +520,7 @@ def _like(name: str, fill: Callable, what: str) -> Callable:
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
         result = empty_as(input, dtype, layout, device, False, memory_format)
-        return _finished(fill(result, generator=generator), requires_grad)
+        return _finished(fill(result, _generator(generator, name)), requires_grad)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = (
@@ -517,10 +529,10 @@ def _like(name: str, fill: Callable, what: str) -> Callable:
     return public("function")(constructor)
 
 
-rand = _sized("rand", uniform_, "uniform numbers from [0, 1)")
-randn = _sized("randn", normal_, "standard normal numbers")
-rand_like = _like("rand_like", uniform_, "uniform numbers from [0, 1)")
-randn_like = _like("randn_like", normal_, "standard normal numbers")
+rand = _sized("rand", _uniform, "uniform numbers from [0, 1)")
+randn = _sized("randn", _normal, "standard normal numbers")
+rand_like = _like("rand_like", _uniform, "uniform numbers from [0, 1)")
+randn_like = _like("randn_like", _normal, "standard normal numbers")
 
 
 @public("function")

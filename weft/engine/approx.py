@@ -357,10 +357,12 @@ def _wide_exp(x: Wide, dtype: DType) -> tuple[Expr, Wide]:
     marked = fma(high, math.log2(math.e), _FORMAT[float64].magic)
     k = marked - _FORMAT[float64].magic
     reduced = fma(k, -limits.ln2[0], high)
-    r = fma(k, -limits.ln2[1], reduced)
-    lost = fma(k, -limits.ln2[1], reduced - r)
-    rest = lost if x.low is None else lost + select(eq(high, x.high), x.low, 0.0)
-    tail = fma(r * r, horner(r, limits.tail), fma(r, rest, rest))
+    rest = -k * limits.ln2[1]
+    if x.low is not None:
+        rest = fma(k, -limits.ln2[1], select(eq(high, x.high), x.low, 0.0))
+    r = reduced + rest
+    lost = (reduced - r) + rest
+    tail = fma(r * r, horner(r, limits.tail), fma(r, lost, lost))
     return marked, _one_plus(r, tail)
 
 
@@ -702,14 +704,19 @@ def tanh(x: Expr) -> Expr:
     return copysign(select(size < 0.55, _odd(size, _TANH[x.dtype]), y), x)
 
 
+# sigmoid adds 1 and exp(-x), both times this: exp(-x) overflows before the result is 0. Beyond the second it is 1.
+_SIGMOID_SHRINK = {float32: (-32, 60.0), float64: (-64, 60.0)}
+
+
 def sigmoid(x: Expr) -> Expr:
-    """1 / (1 + exp(-x)), the sum with its error. Both terms are shrunk: exp(-x) overflows before the result is 0."""
-    shrink = 2.0**-32
-    marked, power = _exp_parts(_clamp(-x, -60.0, -_EXP[x.dtype].low))
-    scale = _power_of_two(marked - 32)
-    total, error = two_sum(const(shrink, x.dtype), power.high * scale)
+    """1 / (1 + exp(-x)), the sum and the quotient with their errors."""
+    shrink, one_from = _SIGMOID_SHRINK[x.dtype]
+    marked, power = _exp_parts(_clamp(-x, -one_from, -_EXP[x.dtype].low))
+    scale = _power_of_two(marked + shrink)
+    total, error = two_sum(const(2.0**shrink, x.dtype), power.high * scale)
     inverse = 1.0 / total
-    return fma(-inverse * (error + power.low * scale), inverse, inverse) * shrink
+    rest = fma(-inverse, error + power.low * scale, fma(-inverse, total, 1.0))
+    return fma(rest, inverse, inverse) * 2.0**shrink
 
 
 def _half_exp(x: Expr) -> tuple[Double, Expr]:
@@ -805,81 +812,97 @@ _ERF = {
 }
 # -log(1 - erf(x)) on 0.95 <= x <= 3.95, 2**-29.5.
 _ERF_LARGE = (-0.00019249624, 0.0030092197, -0.022090321, 0.10364577, 0.63751096, 1.1274785, 0.00024389343)
-# (1 + 2x) exp(x**2) erfc(x) in t = (x - 4) / (x + 4); to x = 10.2 for float32 (t = (x - 3) / (x + 3), 2**-28.7)
-# and to 27.3, 2**-59.3, whose constant term is in two parts.
+# (1 + 2x) exp(x**2) erfc(x) in t = (x - 4) / (x + 4); to x = 10.2 for float32 (t = (x - 3) / (x + 3), 2**-30.3)
+# and to 27.3, 2**-58.0, whose constant term is in two parts.
 _ERFC = {
-    float32: (-0.0002671505421076449, -0.0007754463347265313, 0.0020026879630999496, 0.0025665125935347578,
-              -0.023798109680346517, 0.06829585001436698, -0.11927089064170979, 0.1296464949944144,
-              -0.04756240212753464, -0.13562113945374377),
-    float64: (2.8876211749483345e-10, 2.086605485217282e-09, 1.6624583796852397e-09, -1.6575830463230928e-08,
-              -1.9013004556812987e-08, 1.1327562604995179e-07, 7.689919070160907e-08, -8.27802111504453e-07,
-              2.9175207280036313e-07, 5.710823905899711e-06, -1.1220954204359034e-05, -2.439953835942856e-05,
-              0.00015062132786990026, -0.0001992566312653269, -0.0007577732178149168, 0.005031969969706572,
-              -0.01619773406667996, 0.037167515538206276, -0.06633036581156977, 0.09373283499830952,
-              -0.10103906603632852, 0.06809705425469387, 0.01537965210262009, -0.13962111684056253),
+    float32: (3.5806543534972336e-05, -0.00018193415873340592, -0.0007416908328427157, 0.0019493676385657051,
+              0.0025296260680840598, -0.02378738012658001, 0.06830601570044859, -0.11927168034861305,
+              0.12964540710560668, -0.04756238058955008, -0.13562111253130912),
+    float64: (2.8696671307860754e-10, 2.083937396984843e-09, 1.671290447413828e-09, -1.655979427075211e-08,
+              -1.902596091111301e-08, 1.1324240856205732e-07, 7.690536402217913e-08, -8.27766875097381e-07,
+              2.9175471872353905e-07, 5.7108019527664826e-06, -1.1220958818458365e-05, -2.439952990582202e-05,
+              0.00015062133029352718, -0.00019925663328116972, -0.0007577732184828804, 0.0050319699699904324,
+              -0.016197734066577728, 0.037167515538185786, -0.06633036581157792, 0.09373283499830995,
+              -0.10103906603632824, 0.06809705425469388, 0.015379652102620088, -0.13962111684056253),
 }
-_ERFC_0 = {float32: (1.2530080591151516, 0.0), float64: (1.2329951186255526, -4.625318921008717e-17)}
+_ERFC_0 = {float32: (1.2530080589083992, 0.0), float64: (1.2329951186255526, -4.625318921008717e-17)}
 _ERFC_CENTRE = {float32: 3.0, float64: 4.0}
 _ERFC_END = {float32: 10.2, float64: 27.3}
 # erfinv(x) / x, w = -log(1 - x**2): (w from, centre, constant term in two parts, the rest); from 6.25 on in sqrt(w).
 _ERFINV = {
     float32: (
-        (0.0, 3.125, (1.6536545713629327, 0.0),
-         (6.465880302046675e-10, -4.621386432392343e-09, -2.4394270168446124e-08, 4.259770539316736e-07,
-          -1.3906583197756412e-06, -1.3889444698147311e-05, 0.00018679630835404353, -0.0007406915690855554,
-          -0.006033727614234643, 0.24015817509517837)),  # 2**-27.3
-        (6.25, 3.25, (3.0838856022936985, 0.0),
-         (7.08236266169718e-05, -4.3494013923305516e-05, -0.00034843751278057386, 0.0009892763111266246,
-          -0.0016918823314300581, 0.002483403763315654, -0.003750659042408115, 0.005371553191517295,
-          1.0052589487022314)),  # 2**-28.5
+        (0.0, 3.125, (1.6536545713871147, 0.0),
+         (6.416725418381796e-10, -4.6309531004272075e-09, -2.429195568052777e-08, 4.2617070488200675e-07,
+          -1.3913246456465456e-06, -1.3890640160641784e-05, 0.00018679766733438436, -0.0007406894021525761,
+          -0.006033727816109459, 0.2401581750875373)),  # 2**-27.4
+        (6.25, 3.25, (3.083885602272992, 0.0),
+         (7.081609973278336e-05, -4.3527384389041754e-05, -0.00034842310536190924, 0.0009893122860980576,
+          -0.0016918886318937018, 0.002483391769419091, -0.0037506583538787688, 0.005371554473634554,
+          1.005258948670989)),  # 2**-28.5
     ),
     float64: (
         (0.0, 3.125, (1.6536545626831027, -2.3602490514133155e-17),
-         (-3.1732691218549303e-21, -1.68004148238666e-19, 1.2605970891982382e-18, 1.1133317314108084e-17,
-          -1.3272925281018008e-16, 2.1486964569116014e-17, 6.629840342958247e-15, -4.0551675484244863e-14,
-          -8.145441560326343e-14, 2.6335523368001264e-12, -1.2975485816442994e-11, -5.415431456192119e-11,
-          1.0512135295684828e-09, -4.112633432588332e-09, -2.9070372838595104e-08, 4.234787773495747e-07,
-          -1.3654691960332886e-06, -1.3882523361915865e-05, 0.00018673420803087576, -0.0007407025341666458,
-          -0.006033670871428986, 0.24015818242558967)),
+         (-3.319760042551228e-22, 3.1936966761039514e-21, 1.8416805901372127e-20, -3.473381176798047e-19,
+          6.470933021323407e-19, 1.5510758126539142e-17, -1.2272501032171497e-16, -3.940466394584977e-17,
+          6.526479765471587e-15, -4.001997596119998e-14, -8.074974023530305e-14, 2.630526317612969e-12,
+          -1.2978686569787824e-11, -5.414303004281731e-11, 1.0512230787493491e-09, -4.112660446474588e-09,
+          -2.907039081810245e-08, 4.2347881684093947e-07, -1.3654691762635912e-06, -1.38825233939787e-05,
+          0.0001867342080199518, -0.0007407025341546313, -0.00603367087142686, 0.24015818242558834)),  # 2**-57.66
         (6.25, 3.25, (3.0838856104922208, -8.717498657592625e-17),
-         (8.97970817560191e-08, -2.69444010047997e-07, 2.0332409541621147e-08, 1.496561262421649e-06,
-          -4.015706514050122e-06, 2.9270374965548123e-06, 1.2476132597414787e-05, -4.731944596726644e-05,
-          6.82846520034057e-05, 2.4031352414874786e-05, -0.0003550374966616344, 0.0009532893527223916,
-          -0.0016882755569212085, 0.0024914420976158177, -0.0037512085076112506, 0.005370914553557798,
-          1.0052589676941617)),
+         (7.853492640776817e-09, -1.5326431697700476e-08, -2.1392282163088062e-08, 1.3161444703295835e-07,
+          -2.4494885543705085e-07, -2.7611341390071263e-08, 1.4812573370098705e-06, -3.98573682528425e-06,
+          2.932700897577466e-06, 1.246505189463652e-05, -4.732070617258352e-05, 6.828710860601949e-05,
+          2.4031515729369032e-05, -0.0003550378120077323, 0.0009532893414393805, -0.0016882755356406407,
+          0.0024914420979580167, -0.00375120850821507, 0.00537091455355505, 1.0052589676941652)),  # 2**-57.78
         (16.0, 5.0, (4.849906401408584, -8.25220929251163e-17),
-         (-4.8639640420966355e-12, -2.480510018046477e-10, 1.418038140466552e-09, -3.816416957823715e-09,
-          7.761579062014684e-09, -1.492209107518309e-08, 2.9025204287863524e-08, -6.773830577657946e-08,
-          2.2946114642760859e-07, -9.929735680723988e-07, 4.52604861778675e-06, -1.9681779502676603e-05,
-          7.599527868048275e-05, -0.00021503011925694596, -0.00013871931840594312, 1.0103004648645384)),
+         (-1.6216553111882295e-11, 4.315344556193245e-11, 5.054833511086128e-11, -4.384840060565573e-10,
+          1.3519271177188858e-09, -3.470337451831067e-09, 7.785067287886863e-09, -1.5255281004141452e-08,
+          2.903989693657678e-08, -6.755653834042771e-08, 2.2904563000881653e-07, -9.930291195327593e-07,
+          4.526053860310841e-06, -1.968177077154962e-05, 7.599527797814562e-05, -0.00021503011982106505,
+          -0.00013871931837656162, 1.0103004648645453)),  # 2**-55.67
     ),
 }
 # fmt: on
 
 
 def erf(x: Expr) -> Expr:
+    """A polynomial for small |x|, else 1 - erfc(|x|), where erfc need not be right to its own last bit."""
     size = absolute(x)
     if x.dtype is float32:
         marked, _, r = _exp_reduce(-horner(_clamp(size, 0.0, 3.95), _ERF_LARGE))
         large = 1.0 - (_exp_tail(r) + 1) * _power_of_two(marked)
     else:
-        large = 1.0 - _erfc_positive(_clamp(size, 0.0, 6.0))
-    return copysign(select(size < 1, fma(size, horner(x * x, _ERF[x.dtype]), size), large), x)
+        clamped = _clamp(size, 0.0, 6.0)
+        square = clamped * clamped
+        marked, power = _exp_parts(-square)
+        rest = power.low - power.high * fma(clamped, clamped, -square)
+        ratio = _erfc_ratio(clamped, x.dtype)
+        large = 1.0 - fma(power.high, ratio, rest * ratio) * _power_of_two(marked)
+    small = size < (1.0 if x.dtype is float32 else 0.95)
+    return copysign(select(small, fma(size, horner(x * x, _ERF[x.dtype]), size), large), x)
 
 
 def erfc(x: Expr) -> Expr:
-    y = _erfc_positive(_clamp(absolute(x), 0.0, _ERFC_END[x.dtype]))
-    return select(x < 0, 2.0 - y, y)
+    dtype = x.dtype
+    y = _erfc_positive(widen(_clamp(absolute(x), 0.0, _ERFC_END[dtype])), dtype)
+    y = select(x < 0, 2.0 - y, y)
+    if dtype is float32:
+        return y
+    near_1 = fast_two_sum(const(1.0, dtype), -x)  # less the part of erf(x) beyond x
+    near_1 = near_1.high + fma(-x, horner(x * x, _ERF[dtype]), near_1.low)
+    return select(absolute(x) < 0.5, near_1, y)
 
 
-def _erfc_positive(x: Expr) -> Expr:
-    """exp(-x**2) times a function that is nearly 1 / (1 + 2x)"""
-    dtype, centre = x.dtype, _ERFC_CENTRE[x.dtype]
-    wide = widen(x)
-    t = (wide - centre) / (wide + centre)
-    marked, power = _wide_exp(-(wide * wide), dtype)
-    factor = _wide_polynomial(t, _ERFC_0[dtype], _ERFC[dtype]) / (wide * 2.0 + 1.0)
-    return _wide_scale(marked, power * factor, dtype)
+def _erfc_positive(x: Wide, dtype: DType) -> Expr:
+    marked, power = _wide_exp(-(x * x), dtype)
+    return _wide_scale(marked, power * _erfc_ratio(x, dtype), dtype)
+
+
+def _erfc_ratio(x: Wide, dtype: DType) -> Wide:
+    """exp(x**2) erfc(x) for positive x, which is nearly 1 / (1 + 2x)"""
+    centre = _ERFC_CENTRE[dtype]
+    t = (x - centre) / (x + centre)
+    return _wide_polynomial(t, _ERFC_0[dtype], _ERFC[dtype]) / (x * 2.0 + 1.0)
 
 
 def _wide_polynomial(t: Wide, constant_term: tuple[float, float], rest: tuple[float, ...]) -> Wide:
@@ -894,18 +917,17 @@ def erfinv(x: Expr) -> Expr:
     """
     size = absolute(x)
     inside = widen(select(size < 1, size, 0.0))
-    w = -leading(_wide_log((1.0 - inside) * (inside + 1.0)))
-    root = sqrt(w)
+    w = -_wide_log((1.0 - inside) * (inside + 1.0))
+    root = wide_sqrt(w)
     first, *others = _ERFINV[x.dtype]
-    ratio = _erfinv_piece(w, first, inside)
+    ratio = _erfinv_piece(w, first)
     for piece in others:
-        ratio = where(w < piece[0], ratio, _erfinv_piece(root, piece, inside))
+        ratio = where(leading(w) < piece[0], ratio, _erfinv_piece(root, piece))
     y = copysign(narrow(ratio * inside, x.dtype), x)
     y = select(eq(size, 1), copysign(const(_INF, x.dtype), x), y)
     return select(size <= 1, y, _NAN)
 
 
-def _erfinv_piece(w: Expr, piece: tuple, like: Wide) -> Wide:
+def _erfinv_piece(w: Wide, piece: tuple) -> Wide:
     _, centre, constant_term, rest = piece
-    t = w - centre
-    return _wide_polynomial(Double(t) if isinstance(like, Double) else t, constant_term, rest)
+    return _wide_polynomial(w - centre, constant_term, rest)

@@ -49,10 +49,9 @@ class Generator:
 
     def manual_seed(self, seed: Any) -> "Generator":
         """Restart the stream at `seed`, in [-2**63, 2**64); a negative seed means 2**64 + seed."""
-        try:
-            seed = operator.index(str(seed) if isinstance(seed, bool) else seed)
-        except TypeError:
-            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}") from None
+        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        seed = operator.index(seed)
         if not -(2**63) <= seed < 2**64:
             raise ValueError("Overflow when unpacking long long")
         # Knuth's recurrence, TAOCP volume 2, 3rd edition, page 106: only the low 32 bits of the seed enter.

@@ -407,8 +407,8 @@ def multinomial(
     narrow floats, come in the order of their indices; PyTorch leaves that order to its top-k.
     """
     if replacement and count > 1:
-        sums = np.cumsum(p, axis=1, dtype=np.float64 if dtype is float64 else np.float32)
-        sums = sums / sums[:, -1:]
+        sums = np.cumsum(p, axis=1, dtype=(float64 if dtype is float64 else float32).numpy)
+        np.divide(sums, sums[:, -1:], out=sums)
         sums[:, -1] = 1
         u = np.empty((len(p), count))
         uniform(generator, u.ctypes.data, u.size, 0.0, 1.0, float64)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
 
+from .compat.missing import module_getattr as _module_getattr
 from .core import dtype as _dtypes
 from .core import layout as _layouts
 from .core.device import device, get_default_device, set_default_device
 from .core.dtype import DType as dtype
 from .core.dtype import get_default_dtype, set_default_dtype
 from .core.generator import Generator, default_generator
-from .core.grad_mode import is_grad_enabled
+from .core.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .core.layout import Layout as layout
 from .core.layout import MemoryFormat as memory_format
+from .core.limits import finfo, iinfo
 from .core.op import FUNCTIONS as _FUNCTIONS
 from .core.printing import set_printoptions
 from .core.promotion import can_cast, promote_types
@@ -46,10 +47,7 @@ bool = _dtypes.bool_  # noqa: A001 (PyTorch's name)
 globals().update({value.name: value for value in vars(_layouts).values() if isinstance(value, (layout, memory_format))})
 
 # Submodules that are loaded when first used.
-_LAZY = ("cpu", "random", "linalg", "fft", "special", "utils", "compat")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+__getattr__ = _module_getattr(
+    __name__,
+    ("accelerator", "compat", "cpu", "cuda", "fft", "linalg", "nn", "random", "signal", "special", "utils"),
+)

@@ -75,7 +75,7 @@ def public(forms: str = "function", *aliases: str, name: str | None = None, out:
     wanted = forms.split()
 
     def decorate(function: Callable) -> Callable:
-        own = name or function.__name__.rstrip("_")
+        own = name or function.__name__
         complete = _with_keywords(function, own, out)
         for each in (own, *aliases):
             if "function" in wanted:
@@ -87,6 +87,16 @@ def public(forms: str = "function", *aliases: str, name: str | None = None, out:
         return complete
 
     return decorate
+
+
+def namespace(module: str) -> dict[str, Callable]:
+    """The public functions of a submodule: those whose names are `module.name`."""
+    prefix = module + "."
+    return {
+        name.removeprefix(prefix): function
+        for name, function in FUNCTIONS.items()
+        if name.startswith(prefix) and "." not in name.removeprefix(prefix)
+    }
 
 
 def add_inplace(name: str, function: Callable) -> None:

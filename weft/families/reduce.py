@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.dtype import DType, compute_type
-from ..core.iteration import broadcast_stride, loop_dims
+from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims
 from ..core.op import PlanCache, needs_recording, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
@@ -182,6 +182,8 @@ def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
 
     Raises: IndexError for a dim out of range, RuntimeError for one named twice, TypeError for no int.
     """
+    if ndim > MAX_DIMS:
+        raise RuntimeError(f"{name}(): only tensors with up to {MAX_DIMS} dims are supported, got {ndim}")
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
     given = dim if isinstance(dim, (tuple, list)) else (dim,)

@@ -209,6 +209,24 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType |
     return SUM.direct(input, dim, keepdim, dtype)
 
 
+@public("method")
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """The sum over the dims that broadcasting from `size` would have repeated: the derivative of `expand`.
+
+    Raises: RuntimeError if a tensor of `size` does not broadcast to this shape.
+    """
+    wanted = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    own = self.spec.shape
+    missing = len(own) - len(wanted)
+    if missing < 0 or any(w not in (1, o) for w, o in zip(wanted, own[missing:])):
+        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(own)}}}.")
+    repeated = [d for d, w in enumerate(wanted, missing) if w == 1 and own[d] != 1]
+    if not missing and not repeated:
+        return self
+    kept = SUM(self, dims=(*range(missing), *repeated), keepdim=True, dtype=self.spec.dtype)
+    return kept.view(wanted)
+
+
 @public("function method", out=True)
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The sum over `dim`, NaN counting as zero."""

@@ -1,0 +1,355 @@
+"""Ops whose indices are data: `Take` reads the elements that indices point at, `Put` writes or combines into them.
+
+An op states a rule, metadata in, `Access` out; one rule serves the op, its opposite and so its derivative. `pack` and
+`spread` do the same for masks. Nothing is written if an index is out of range.
+"""
+
+from __future__ import annotations
+
+import functools
+from array import array as buffer
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.device import CPU
+from ..core.dtype import DType, compute_type, float64, int64, uint8, uint16, uint32, uint64
+from ..core.iteration import broadcast_stride, loop_dims, memory_order
+from ..core.op import PlanCache, needs_recording, record
+from ..core.size import Size
+from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
+from ..core.tensor import Tensor, empty, make
+from ..engine.expr import load
+from ..engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
+from ..engine.kernel import PARALLEL_BYTES, Code, Parallel, compile_loop, stride_class
+from ..engine.loops import BROADCAST, Result, meta_words
+from .library import array, resolved
+from .map import COPY, as_type, common_device, load_as, store_as
+
+
+class Access(NamedTuple):
+    """Which elements of a tensor indices point at.
+
+    Position p of `shape` is the element p . stride + the sum over j of index_j[p . index_strides[j]] * steps[j].
+    """
+
+    shape: Size
+    stride: tuple[int, ...]  # of the tensor; 0 where an index decides
+    index_strides: tuple[tuple[int, ...], ...]
+    dims: tuple[int, ...]  # which dimension each index counts along, for messages
+    sizes: tuple[int, ...]  # of these dimensions
+    steps: tuple[int, ...]  # and their strides
+
+
+Rule = Callable[..., Access]  # (spec of the tensor, static arguments, *specs of the indices)
+
+
+def out_of_bounds(index: int, dim: int, size: int) -> Exception:
+    return IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+
+
+# ---- Launches ------------------------------------------------------------------------------------------------------
+
+# How often kernels have met an index out of range. It only grows: whoever sees it change looks for the culprit.
+_faults = buffer("q", [0])
+_FAULTS = _faults.buffer_info()[0]
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(kernel: IndexedKernel) -> Code:
+    return compile_loop(indexed_ir(kernel), len(kernel.strides), "i")
+
+
+class _Launch:
+    """A kernel with its sizes, strides and table: call it with addresses."""
+
+    __slots__ = ("entry", "table", "meta", "count", "keep")
+
+    def __init__(self, results, dtypes: Sequence[DType], rows, access: Access, wrap: bool, displaced, in_order: bool):
+        itemsizes = [sum(part.dtype.itemsize for part in r.parts) for r in results] + [d.itemsize for d in dtypes]
+        rows = tuple(tuple(s * size for s in row) for row, size in zip(rows, itemsizes, strict=True))
+        sizes, strides = (ordered_dims if in_order else loop_dims)(access.shape, rows)
+        classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
+        indices = len(access.steps)
+        if in_order and classes[0] != BROADCAST and set(classes[-indices:]) == {BROADCAST}:
+            in_order = False  # one index serves the whole inner loop, whose elements therefore differ
+        code = _compiled(IndexedKernel(tuple(results), tuple(dtypes), classes, indices, displaced, wrap, in_order))
+        step = itemsizes[displaced[0]] if displaced else 0
+        table = [value for size, stride in zip(access.sizes, access.steps, strict=True) for value in (size, stride * step)]
+        words = buffer("q", [_FAULTS, *table])
+        meta = buffer("q", meta_words(sizes, strides))
+        self.table, self.meta, self.count, self.keep = words.buffer_info()[0], meta.buffer_info()[0], sizes[0], (words, meta)
+        moved = access.shape.numel() * sum(itemsizes)
+        # Writes through indices stay on one thread: two of them may meet in one element.
+        parallel = moved >= PARALLEL_BYTES and 0 not in displaced
+        self.entry = Parallel(code.loop, len(itemsizes), "i") if parallel else code.entry
+
+    def __call__(self, *addresses: int) -> bool:
+        """Whether an index was out of range, perhaps."""
+        before = _faults[0]
+        self.entry(*addresses, self.table, self.meta, self.count)
+        return _faults[0] != before
+
+
+def ordered_dims(sizes: Sequence[int], strides: Sequence[Sequence[int]]):
+    """As `loop_dims`, but the elements are visited in their logical order."""
+    merged_sizes: list[int] = []
+    merged: list[list[int]] = []  # strides of all operands, dim by dim
+    for size, *row in zip(sizes, *strides, strict=True):
+        if size == 1:
+            continue
+        if merged and all(outer == stride * size for outer, stride in zip(merged[-1], row, strict=True)):
+            merged_sizes[-1] *= size
+            merged[-1] = row
+        else:
+            merged_sizes.append(size)
+            merged.append(row)
+    if not merged:
+        return (1,), tuple((0,) for _ in strides)
+    return tuple(merged_sizes), tuple(zip(*merged, strict=True))
+
+
+_BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
+
+
+def _bits(operand: int, dtype: DType) -> tuple[Result, DType]:
+    """An element of operand as it is, whatever it means."""
+    if dtype.itemsize == 16:
+        return Result((load((operand, 0), float64), load((operand, 1), float64))), dtype
+    bits = _BITS[dtype.itemsize]
+    return Result((load(operand, bits),)), bits
+
+
+def plain(tensor: Tensor) -> Tensor:
+    """Without pending conjugation or negation."""
+    if tensor.spec.conj or tensor.spec.neg:
+        return COPY.write(empty(contiguous_spec(tensor.spec.shape, tensor.spec.dtype, tensor.spec.device)), tensor)
+    return tensor
+
+
+def _runs(name: str, specs: Sequence[Spec]) -> bool:
+    """Whether there is memory to work on; not so on meta tensors."""
+    where = common_device(name, specs)
+    if where is not CPU and where.backend.has_memory:
+        raise NotImplementedError(f"{name} on device {where}: weft has no kernel for it")
+    return where is CPU
+
+
+class _Indexed:
+    def __init__(self, name: str, rule: Rule, *, wrap: bool = False, error: Callable[..., Exception] = out_of_bounds):
+        self.name = name
+        self.rule = rule
+        self.wrap = wrap  # negative indices count from the end
+        self.error = error
+
+    def _check(self, access: Access, indices: Sequence[Tensor]) -> None:
+        """Raise for the first index that is out of range."""
+        for index, dim, size in zip(indices, access.dims, access.sizes, strict=True):
+            values = array(index)
+            bad = (values >= size) | (values < (-size if self.wrap else 0))
+            if bad.any():
+                raise self.error(int(values[bad][0]), dim, size)
+
+
+class _TakePlan:
+    __slots__ = ("access", "spec", "launch", "allocate")
+
+    def __init__(self, access, spec, launch):
+        self.access, self.spec, self.launch = access, spec, launch
+        self.allocate = spec.device.backend.allocator(spec.nbytes)
+
+
+class Take(_Indexed):
+    """result[p] = input[where the indices point at p]. `in_memory_order`: strides follow the input's, as in a map."""
+
+    def __init__(self, name: str, rule: Rule, *, in_memory_order: bool = False, **options):
+        super().__init__(name, rule, **options)
+        self.in_memory_order = in_memory_order
+        self.plans = PlanCache(self._plan)
+
+    def _plan(self, own: Spec, static: tuple, *indices: Spec) -> _TakePlan:
+        access = self.rule(own, static, *indices)
+        stride = contiguous_spec(access.shape, own.dtype).stride
+        if self.in_memory_order:
+            order = memory_order(access.shape, [access.stride, *access.index_strides])
+            stride = strides_in_order(access.shape, order)
+        result = spec(access.shape, stride, own.dtype, own.device)
+        if not _runs(self.name, (own, *indices)) or not result.numel or 0 in access.sizes:
+            return _TakePlan(access, result, None)
+        element, bits = _bits(0, own.dtype)
+        rows = [stride, access.stride, *access.index_strides]
+        dtypes = [bits, *(index.dtype for index in indices)]
+        return _TakePlan(access, result, _Launch([element], dtypes, rows, access, self.wrap, (1,), in_order=False))
+
+    def __call__(self, input: Tensor, indices: Sequence[Tensor], *static: Any) -> Tensor:
+        if input.spec.conj or input.spec.neg:
+            input = plain(input)
+        plan = self.plans[(input.spec, static, *[index.spec for index in indices])]
+        storage = plan.allocate()
+        launch = plan.launch
+        if launch is None:
+            if plan.spec.numel and plan.spec.device is CPU:
+                self._check(plan.access, indices)
+        elif launch(
+            storage.ptr, input._storage.ptr + input._start, *[index._storage.ptr + index._start for index in indices]
+        ):
+            self._check(plan.access, indices)
+        result = make(storage, 0, plan.spec)
+        if needs_recording((input,)):
+            return record(self, result, (input, *indices), static)
+        return result
+
+
+class _PutPlan(NamedTuple):
+    access: Access
+    checks: list[_Launch]
+    launch: _Launch | None
+
+
+class Put(_Indexed):
+    """target[where the indices point at p] = value[p], in place; or combined with what is there.
+
+    `combine` maps the name of a reduction to (old, new) -> what is stored, on Exprs; "set" replaces.
+    """
+
+    def __init__(self, name: str, rule: Rule, **options):
+        super().__init__(name, rule, **options)
+        self.plans = PlanCache(self._plan)
+
+    def _plan(self, own: Spec, value: Spec, combine: Callable | None, static: tuple, *indices: Spec) -> _PutPlan:
+        access = self.rule(own, static, *indices)
+        if not _runs(self.name, (own, *indices)) or not access.shape.numel() or 0 in access.sizes:
+            return _PutPlan(access, [], None)
+        checks = [
+            _Launch([], [index.dtype], [index.stride], _one(access, j, index), self.wrap, (), in_order=False)
+            for j, index in enumerate(indices)
+        ]
+        rows, inputs, displaced = [access.stride], [value.dtype], (0,)
+        value_row = broadcast_stride(value, access.shape)
+        same = value.dtype is own.dtype and not (own.conj or own.neg or value.conj or value.neg)
+        if combine is None and same:
+            element, bits = _bits(0, own.dtype)
+            inputs = [bits]
+        elif combine is None:
+            element = store_as(load_as(0, value, compute_type(value.dtype)), own)
+        else:
+            compute = compute_type(own.dtype)
+            element = store_as(as_type(combine(load_as(0, own, compute), load_as(1, value, compute)), compute), own)
+            rows, inputs, displaced = [access.stride, access.stride], [own.dtype, value.dtype], (0, 1)
+        rows += [value_row, *access.index_strides]
+        dtypes = [*inputs, *(index.dtype for index in indices)]
+        return _PutPlan(access, checks, _Launch([element], dtypes, rows, access, self.wrap, displaced, in_order=True))
+
+    def __call__(
+        self, target: Tensor, indices: Sequence[Tensor], value: Tensor, *static: Any, combine: Callable | None = None
+    ) -> Tensor:
+        if needs_recording((target, value)):
+            record(self, target, (target, value, *indices), static)
+        storage = target._storage
+        value = apart(value, target)
+        indices = [apart(index, target) for index in indices]
+        plan = self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
+        addresses = [index._storage.ptr + index._start for index in indices]
+        launch = plan.launch
+        if launch is None:
+            if plan.access.shape.numel() and target.spec.device is CPU:
+                self._check(plan.access, indices)
+            return target
+        for check, address in zip(plan.checks, addresses, strict=True):
+            if check(address):
+                self._check(plan.access, indices)
+        start = storage.ptr + target._start
+        old = (start,) if combine is not None else ()
+        launch(start, *old, value._storage.ptr + value._start, *addresses)
+        storage.version += 1
+        return target
+
+
+def _one(access: Access, j: int, index: Spec) -> Access:
+    return Access(index.shape, (), (index.stride,), access.dims[j : j + 1], access.sizes[j : j + 1], (0,))
+
+
+def apart(tensor: Tensor, target: Tensor) -> Tensor:
+    """The tensor, copied if writing `target` could change it."""
+    return COPY(tensor) if tensor._storage is target._storage and tensor.spec.numel else tensor
+
+
+# ---- Masks ---------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def _pack_code(itemsize: int, spread: bool) -> Code:
+    return compile_loop(pack_ir(PackKernel(itemsize, spread)), 3, "ii")
+
+
+class _PackPlan(NamedTuple):
+    entry: Callable
+    meta: int
+    count: int
+    keep: Any
+
+
+def _pack_plan(own: Spec, mask: Spec, spread: bool) -> _PackPlan:
+    """The loop over a mask and what it selects from, in logical order; the packed operand does not advance."""
+    itemsize = own.dtype.itemsize
+    wide = tuple(stride * itemsize for stride in broadcast_stride(own, mask.shape))
+    sizes, (elements, chosen) = ordered_dims(mask.shape, (wide, mask.stride))
+    packed = (0,) * (len(sizes) - 1) + (itemsize,)
+    rows = (elements, packed, chosen) if spread else (packed, elements, chosen)
+    meta = buffer("q", meta_words(sizes, rows))
+    return _PackPlan(_pack_code(itemsize, spread).entry, meta.buffer_info()[0], sizes[0], meta)
+
+
+_pack_plans = PlanCache(_pack_plan)
+
+
+def count_true(mask: Tensor) -> int:
+    return int(np.count_nonzero(array(mask)))
+
+
+def pack(input: Tensor, mask: Tensor, count: int) -> Tensor:
+    """The elements of `input` (broadcast to the shape of `mask`) where the bool mask is true, in one dimension.
+
+    count: how many there are.
+    """
+    input = plain(input)
+    own = input.spec
+    backend = own.device.backend
+    itemsize = own.dtype.itemsize
+    storage = backend.allocate((count + 1) * itemsize)  # the kernel writes one element more than it keeps
+    storage.nbytes_ = count * itemsize
+    if count:
+        plan = _pack_plans[own, mask.spec, False]
+        cursor = buffer("q", [0])
+        plan.entry(
+            storage.ptr,
+            input._storage.ptr + input._start,
+            mask._storage.ptr + mask._start,
+            cursor.buffer_info()[0],
+            0,
+            plan.meta,
+            plan.count,
+        )
+    return make(storage, 0, contiguous_spec((count,), own.dtype, own.device))
+
+
+def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
+    """The opposite of `pack`: the first `count` of the contiguous `values` go where the mask is true, in place.
+
+    Dtypes are the same, and no conjugation or negation is pending.
+    """
+    if not count:
+        return
+    plan = _pack_plans[target.spec, mask.spec, True]
+    cursor = buffer("q", [0])
+    plan.entry(
+        target._storage.ptr + target._start,
+        values._storage.ptr + values._start,
+        mask._storage.ptr + mask._start,
+        cursor.buffer_info()[0],
+        count - 1,
+        plan.meta,
+        plan.count,
+    )
+    target._storage.version += 1

@@ -33,6 +33,7 @@ for _module in (
     "pointwise",
     "comparison",
     "bitwise",
+    "special",
     "operators",
     "random",
     "reduction",

@@ -71,7 +71,8 @@ class Spec:
     @property
     def repeats(self) -> bool:
         """Whether an element appears more than once (an expanded dimension), so that writing is ambiguous."""
-        return any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.stride, strict=True))
+        pairs = zip(self.shape, self.stride, strict=True)
+        return self.numel > 0 and any(stride == 0 and size > 1 for size, stride in pairs)
 
     def like(self, *, dtype: DType | None = None, device: device | None = None) -> Spec:
         return spec(self.shape, self.stride, dtype or self.dtype, device or self.device)

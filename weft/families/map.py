@@ -465,12 +465,13 @@ def unary(op: Map) -> Callable:
 
 
 def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
-    """`function(input, other, *, out=None)`; `numbers` says which of the two may be a number.
+    """`function(input, other, *, out=None)`; `numbers` says which may be a number (see `publish`).
 
     As an `operator` it answers NotImplemented to types it does not know, which may have their own.
     """
     plans = op.plans
     fast = op.is_kernel
+    fast_numbers = operator or numbers in ("all", "other", "input other")
 
     def function(input, other, *, out=None):
         if fast and type(input) is Tensor and out is None and input._autograd is None:
@@ -490,7 +491,7 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                     result._start = 0
                     result.spec = plan.spec
                     return result
-            elif (kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64:
+            elif fast_numbers and ((kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64):
                 plan = plans[input.spec, kind]
                 if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
                     storage = plan.allocate()
@@ -508,9 +509,14 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
 
 
 def check_operands(name: str, numbers: str, *operands: Any) -> None:
-    """Raises: TypeError for a number where a tensor is wanted, if `numbers` lacks the operand's name."""
+    """Raises: TypeError for numbers where a tensor is wanted; `numbers` names the operands that may be numbers.
+
+    All of them only where `numbers` says so by "all".
+    """
+    if numbers != "all" and not any(isinstance(operand, Tensor) for operand in operands):
+        raise _not_a_tensor(name, 0, operands[0])
     for position, operand in enumerate(operands):
-        if not isinstance(operand, Tensor) and ("input", "other")[position] not in numbers:
+        if not isinstance(operand, Tensor) and numbers != "all" and ("input", "other")[position] not in numbers:
             raise _not_a_tensor(name, position, operand)
 
 
@@ -583,7 +589,7 @@ def inplace_unary(op: Map) -> Callable:
 def publish(op: Map, arity: int, forms: str, *aliases: str, numbers: str = "other", doc: str = "") -> Callable:
     """Make an op public: `forms` are "function", "method", "inplace". Names with a dot are functions only.
 
-    `numbers` says which operands of a binary op may be numbers: "input", "other" or both.
+    `numbers` says which operands of a binary op may be numbers: "", "other", "input other" (one of them) or "all".
     """
     function = unary(op) if arity == 1 else binary(op, numbers=numbers)
     method = inplace_unary(op) if arity == 1 else inplace_of(op, numbers)

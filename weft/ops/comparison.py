@@ -14,6 +14,7 @@ from ..families.library import array
 from ..families.map import (
     Map,
     Types,
+    check_operands,
     chosen,
     common_device,
     keep,
@@ -145,7 +146,8 @@ def clamp_max(input, max):
 
 
 def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, list]:
-    operands = normalise("clamp", (input, *bounds))
+    check_operands(op.name, "other", input)
+    operands = normalise(op.name, (input, *bounds))
     dtype = common_dtype(map(spec_or_type, operands))
     for bound in operands[1:]:
         if not isinstance(bound, Tensor):

@@ -206,10 +206,10 @@ MUL        = Map("mul", keep,     lambda a, b: a * b,                           
 DIV        = Map("div", to_float, lambda a, b: a / b,                                     wide=True)
 # fmt: on
 
-plain_add = publish(ADD, 2, "", numbers="input other")
-plain_sub = publish(SUB, 2, "", numbers="input other")
-plain_div = publish(DIV, 2, "", numbers="input other")
-mul = publish(MUL, 2, "function method inplace", "multiply", numbers="input other", doc="input * other, elementwise.")
+plain_add = publish(ADD, 2, "", numbers="all")
+plain_sub = publish(SUB, 2, "", numbers="all")
+plain_div = publish(DIV, 2, "", numbers="all")
+mul = publish(MUL, 2, "function method inplace", "multiply", numbers="all", doc="input * other, elementwise.")
 
 
 def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, what: str) -> Callable:
@@ -346,7 +346,7 @@ FLOOR_DIVIDE = Division("floor_divide", keep, _floor_divide, check=refuse("bc", 
 DIV_TRUNC    = Division("div",          keep, _div_trunc,    check=refuse("bc", message='"div_trunc_cpu" not implemented for \'{dtype}\''))
 REMAINDER    = Division("remainder",    keep, _remainder,    check=NO_BOOL_OR_COMPLEX)
 FMOD         = Division("fmod",         keep, _fmod,         check=NO_BOOL_OR_COMPLEX)
-floor_divide = publish(FLOOR_DIVIDE, 2, "function method inplace", numbers="input other", doc="The largest integers not above input / other.")
+floor_divide = publish(FLOOR_DIVIDE, 2, "function method inplace", numbers="all", doc="The largest integers not above input / other.")
 remainder    = publish(REMAINDER,    2, "function method inplace", numbers="input other", doc="Python's input % other: the sign is that of other.")
 fmod         = publish(FMOD,         2, "function method inplace",                        doc="C's fmod: the sign is that of input.")
 # fmt: on

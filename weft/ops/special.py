@@ -1,0 +1,218 @@
+"""Special functions: gamma, Bessel and error functions, orthogonal polynomials. Sources: DLMF, SciPy."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..core.tensor import Tensor
+from ..engine import scalar as s
+from ..families.library import LibraryMap
+from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, chosen, keep, publish, to_float
+from .pointwise import OPS
+
+
+def scipy(name: str) -> Callable:
+    """A function of `scipy.special`, imported at the first call."""
+
+    def function(*arrays):
+        return getattr(importlib.import_module("scipy.special"), name)(*arrays)
+
+    return function
+
+
+# ---- Functions with a formula of their own ---------------------------------------------------------------------------
+
+SQRT_HALF = math.sqrt(0.5)
+
+
+def _entr(a):
+    positive = s.where(s.lift(0.0, a) < a, -a * s.log(a), s.where(s.eq(a, 0), s.lift(0.0, a), s.lift(-math.inf, a)))
+    return s.where(s.isnan(a), a, positive)
+
+
+def _xlog1py(a, b):
+    return s.where(s.isnan(b), b, s.where(s.eq(a, 0), s.lift(0.0, a), a * s.log1p(b)))
+
+
+def _ndtr(a):
+    return s.erfc(a * -SQRT_HALF) * 0.5
+
+
+# ---- Functions that SciPy computes -------------------------------------------------------------------------------------
+
+
+def _airy(x):
+    return scipy("airy")(x)[0]
+
+
+def _spherical_bessel_j0(x):
+    near = np.abs(x) < 0.5
+    z = np.where(near, x, 0) ** 2
+    series = 1 + z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 - z / 39916800))))
+    return np.where(near, series, np.where(np.isinf(x), 0, np.sin(x) / x))
+
+
+def _k(order: int, scaled: bool) -> Callable:
+    """NaN left of 0, as PyTorch has it."""
+    compute = scipy(f"k{order}{'e' if scaled else ''}")
+    return lambda x: np.where(x < 0, np.nan, compute(np.abs(x)))
+
+
+def _gammainc(upper: bool) -> Callable:
+    return scipy("gammaincc" if upper else "gammainc")
+
+
+def _digamma(x):
+    """-inf at +0, +inf at -0, NaN at the negative integers."""
+    value = scipy("digamma")(x)
+    return np.where(x == 0, np.copysign(np.inf, -x), value)
+
+
+def _trigamma(x):
+    """Left of 1/2 by reflection: psi1(1 - x) + psi1(x) = (pi / sin(pi x))**2."""
+    left = x < 0.5
+    value = scipy("polygamma")(1, np.where(left, 1 - x, x))
+    return np.where(left, (np.pi / np.sin(np.pi * x)) ** 2 - value, value)
+
+
+@functools.lru_cache(maxsize=64)
+def _polygamma(n: int) -> Map:
+    if n == 0:
+        return OPS["digamma"]
+    if n == 1:
+        return LibraryMap("polygamma", to_float, _trigamma, check=NO_COMPLEX)
+    factor = (-1.0) ** (n + 1) * math.gamma(n + 1)
+    return LibraryMap("polygamma", to_float, lambda x: factor * scipy("zeta")(n + 1, x), check=NO_COMPLEX)
+
+
+@functools.lru_cache(maxsize=64)
+def _mvlgamma(p: int) -> Map:
+    constant = p * (p - 1) / 4 * math.log(math.pi)
+    return LibraryMap(
+        "mvlgamma", to_float, lambda x: constant + sum(scipy("gammaln")(x - j / 2) for j in range(p)), check=NO_COMPLEX
+    )
+
+
+# fmt: off
+_UNARY = (
+    # names                              element                        forms                       what
+    ("lgamma special.gammaln",           scipy("gammaln"),              "function method inplace",  "the logarithm of |gamma(input)|"),
+    ("digamma special.digamma special.psi", _digamma,                   "function method inplace",  "the derivative of lgamma"),
+    ("i0 special.i0",                    scipy("i0"),                   "function method inplace",  "the modified Bessel function of the first kind, order 0"),
+    ("special.i0e",                      scipy("i0e"),                  "function",                 "exp(-|input|) i0(input)"),
+    ("special.i1",                       scipy("i1"),                   "function",                 "the modified Bessel function of the first kind, order 1"),
+    ("special.i1e",                      scipy("i1e"),                  "function",                 "exp(-|input|) i1(input)"),
+    ("special.modified_bessel_i0",       scipy("i0"),                   "function",                 "the modified Bessel function of the first kind, order 0"),
+    ("special.modified_bessel_i1",       scipy("i1"),                   "function",                 "the modified Bessel function of the first kind, order 1"),
+    ("special.modified_bessel_k0",       _k(0, False),                  "function",                 "the modified Bessel function of the second kind, order 0"),
+    ("special.modified_bessel_k1",       _k(1, False),                  "function",                 "the modified Bessel function of the second kind, order 1"),
+    ("special.scaled_modified_bessel_k0", _k(0, True),                  "function",                 "exp(input) modified_bessel_k0(input)"),
+    ("special.scaled_modified_bessel_k1", _k(1, True),                  "function",                 "exp(input) modified_bessel_k1(input)"),
+    ("special.bessel_j0",                scipy("j0"),                   "function",                 "the Bessel function of the first kind, order 0"),
+    ("special.bessel_j1",                scipy("j1"),                   "function",                 "the Bessel function of the first kind, order 1"),
+    ("special.bessel_y0",                scipy("y0"),                   "function",                 "the Bessel function of the second kind, order 0"),
+    ("special.bessel_y1",                scipy("y1"),                   "function",                 "the Bessel function of the second kind, order 1"),
+    ("special.spherical_bessel_j0",      _spherical_bessel_j0,          "function",                 "sin(input) / input; 1 at 0"),
+    ("special.airy_ai",                  _airy,                         "function",                 "the Airy function Ai"),
+    ("special.erfcx",                    scipy("erfcx"),                "function",                 "exp(input**2) erfc(input)"),
+    ("special.log_ndtr",                 scipy("log_ndtr"),             "function",                 "the logarithm of ndtr(input)"),
+    ("special.ndtri",                    scipy("ndtri"),                "function",                 "the inverse of ndtr"),
+)
+_UNARY_ROWS = (
+    ("special.entr",                     _entr,                         "-input * log(input); 0 at 0, -inf left of it"),
+    ("special.ndtr",                     _ndtr,                         "the area under the standard normal density left of input"),
+)
+# fmt: on
+for _names, _element, _forms, _what in _UNARY:
+    _name, *_aliases = _names.split()
+    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX)
+    publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
+for _name, _row, _what in _UNARY_ROWS:
+    OPS[_name] = Map(_name, to_float, _row, check=NO_COMPLEX)
+    publish(OPS[_name], 1, "function", doc=f"Of each element {_what}.")
+
+OPS["special.xlog1py"] = Map("special.xlog1py", to_float, _xlog1py, check=NO_COMPLEX)
+publish(OPS["special.xlog1py"], 2, "function", numbers="input other", doc="input * log1p(other); 0 where input is 0.")
+OPS["special.zeta"] = LibraryMap("special.zeta", to_float, scipy("zeta"), check=NO_COMPLEX)
+publish(OPS["special.zeta"], 2, "function", numbers="input other", doc="The Hurwitz zeta function of (input, other).")
+for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gammaincc", True)):
+    _own, _alias = _name.split()
+    OPS[_own] = LibraryMap(_own, keep, _gammainc(_upper), check=ONLY_FLOATS)
+    _what = f"The regularized {'upper' if _upper else 'lower'} incomplete gamma function of (input, other)."
+    publish(OPS[_own], 2, "function method inplace", _alias, numbers="", doc=_what)
+
+
+@chosen("function", "special.polygamma")
+def polygamma(n, input):
+    """The n-th derivative of digamma. Raises: RuntimeError for negative n."""
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return _polygamma(int(n)), (input,)
+
+
+# The method has its arguments the other way round.
+Tensor.polygamma = lambda self, n: polygamma(n, self)
+Tensor.polygamma_ = lambda self, n: _polygamma(int(n)).inplace(self)
+
+
+@chosen("function method inplace", "special.multigammaln")
+def mvlgamma(input, p):
+    """The logarithm of the multivariate gamma function of dimension `p`. Raises: RuntimeError for p < 1 and bools."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    if input.spec.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    return _mvlgamma(int(p)), (input,)
+
+
+# ---- Orthogonal polynomials: three-term recurrences ----------------------------------------------------------------
+
+
+def _recurrence(first: Callable, step: Callable) -> Callable:
+    """P_n(x) from P_0 = 1, P_1 = first(x), P_(k+1) = step(x, P_k, P_(k-1), k); 0 for negative n.
+
+    The degree differs from element to element: each keeps its value when its own n is reached.
+    """
+
+    def element(x, n):
+        x, n = np.broadcast_arrays(x, n)
+        n = np.trunc(n)
+        result = np.where(n < 0, 0, np.ones_like(x))
+        before, current = np.ones_like(x), first(x)
+        result = np.where(np.isnan(x), np.where(n < 0, 0, x), result)
+        top = int(np.nanmax(np.where(np.isfinite(n), n, -1), initial=-1))
+        for k in range(1, top + 1):
+            result = np.where(n == k, current, result)
+            before, current = current, step(x, current, before, k)
+        return result.astype(x.dtype)
+
+    return element
+
+
+def _chebyshev(first: Callable, shifted: bool) -> Callable:
+    def argument(x):
+        return 2 * x - 1 if shifted else x
+
+    return _recurrence(lambda x: first(argument(x)), lambda x, p, before, k: 2 * argument(x) * p - before)
+
+
+# fmt: off
+_CHEBYSHEV = {"t": lambda x: x, "u": lambda x: 2 * x, "v": lambda x: 2 * x - 1, "w": lambda x: 2 * x + 1}
+_POLYNOMIALS = {
+    **{f"chebyshev_polynomial_{kind}": _chebyshev(first, False) for kind, first in _CHEBYSHEV.items()},
+    **{f"shifted_chebyshev_polynomial_{kind}": _chebyshev(first, True) for kind, first in _CHEBYSHEV.items()},
+    "hermite_polynomial_h":  _recurrence(lambda x: 2 * x, lambda x, p, before, k: 2 * x * p - 2 * k * before),
+    "hermite_polynomial_he": _recurrence(lambda x: x,     lambda x, p, before, k: x * p - k * before),
+    "laguerre_polynomial_l": _recurrence(lambda x: 1 - x, lambda x, p, before, k: ((2 * k + 1 - x) * p - k * before) / (k + 1)),
+    "legendre_polynomial_p": _recurrence(lambda x: x,     lambda x, p, before, k: ((2 * k + 1) * x * p - k * before) / (k + 1)),
+}
+# fmt: on
+for _name, _element in _POLYNOMIALS.items():
+    _name = f"special.{_name}"
+    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX)
+    publish(OPS[_name], 2, "function", numbers="input other", doc="The polynomial of degree `other` at `input`.")

@@ -21,7 +21,7 @@ from ..core.dtype import (
     uint32,
     uint64,
 )
-from ..core.op import public
+from ..core.op import add_function, add_inplace, public
 from ..core.promotion import common_dtype
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
@@ -36,8 +36,10 @@ from ..families.map import (
     Map,
     Types,
     add_forms,
+    check_operands,
     chosen,
     inplace_of,
+    inplace_unary,
     keep,
     normalise,
     promote_bool,
@@ -111,7 +113,6 @@ _UNARY = (
     ("sign",                      keep,          s.sign,                  _SIGN,         "-1, 0 or 1; 0 for NaN"),
     ("angle",                     to_real_float, s.angle,                 None,          "the angle in the complex plane, in radians"),
     ("neg negative",              keep,          lambda a: -a,            _NEGATION,     "the negative"),
-    ("conj_physical",             keep,          s.conj,                  None,          "the complex conjugate, carried out at once"),
     ("reciprocal",                to_float,      s.reciprocal,            None,          "1 / input"),
     ("square",                    promote_bool,  s.square,                None,          "input * input"),
     ("sqrt",                      to_float,      s.sqrt,                  None,          "the square root"),
@@ -174,6 +175,17 @@ _publish_unary(_UNARY, "function method inplace")
 _publish_unary(_QUESTIONS, "function method")
 RELU = Map("relu", keep, _relu, check=lambda name, dtype: (_RELU(name, dtype), _NO_COMPLEX_RELU(name, dtype)))
 relu = publish(RELU, 1, "function method inplace", doc="max(input, 0) of each element.")
+
+
+CONJ = Map("conj_physical", keep, s.conj)
+add_inplace("conj_physical", inplace_unary(CONJ))
+add_function("conj_physical_", Tensor.conj_physical_)
+
+
+@public("function method", out=True)
+def conj_physical(input: Tensor) -> Tensor:
+    """The complex conjugate, carried out at once; a real tensor itself."""
+    return CONJ(input) if input.spec.dtype.is_complex else input
 
 
 @public("function method")
@@ -254,6 +266,9 @@ sub = _with_alpha("sub", plain_sub, "subtract", SUB, SUB_SCALED, "input - alpha 
 @chosen("function")
 def rsub(input, other, *, alpha=1):
     """other - alpha * input, elementwise."""
+    check_operands("rsub", "other", input, other)
+    if alpha != 1:
+        _check_alpha(alpha, common_dtype(map(spec_or_type, normalise("rsub", (other, input)))))
     return (SUB, (other, input)) if alpha == 1 else (SUB_SCALED, (other, input, alpha))
 
 
@@ -433,8 +448,7 @@ def pow(input, exponent):
 
     Integers wrap around. Raises: RuntimeError for integers to a negative number.
     """
-    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
-        raise TypeError("pow() received an invalid combination of arguments: input or exponent must be a Tensor")
+    check_operands("pow", "input other", input, exponent)
     input, exponent = normalise("pow", (input, exponent))
     if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
         return POW, (input, exponent)
@@ -483,6 +497,7 @@ def largest(dtype: DType) -> float:
 @chosen("function method inplace")
 def float_power(input, exponent):
     """input to the power of `exponent`, computed in float64 or complex128."""
+    check_operands("float_power", "input other", input, exponent)
     return FLOAT_POWER, (input, exponent)
 
 
@@ -503,6 +518,7 @@ Tensor.float_power_ = _float_power_
 @chosen("function method inplace")
 def ldexp(input, other):
     """input * 2**other, elementwise."""
+    check_operands("ldexp", "", input, other)
     return MUL, (input, POW(2.0, other))
 
 
@@ -567,7 +583,8 @@ HEAVISIDE = Map("heaviside", keep, _heaviside, check=_HEAVISIDE)
 @chosen("function method inplace")
 def heaviside(input, values):
     """0 where input < 0, `values` where it is 0, 1 where input > 0. Raises: RuntimeError for different dtypes."""
-    if isinstance(values, Tensor) and values.spec.dtype is not input.spec.dtype:
+    check_operands("heaviside", "", input, values)
+    if values.spec.dtype is not input.spec.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return HEAVISIDE, (input, values)
 
@@ -595,9 +612,9 @@ def _nextafter(dtype: DType) -> Map:
 @chosen("function method inplace")
 def nextafter(input, other):
     """The next representable number after `input` towards `other`."""
-    operands = normalise("nextafter", (input, other))
-    dtype = common_dtype(map(spec_or_type, operands))
-    return (_nextafter(dtype) if dtype.is_floating_point else _nextafter(float32)), operands
+    check_operands("nextafter", "", input, other)
+    dtype = common_dtype((input.spec, other.spec))
+    return _nextafter(dtype if dtype.is_floating_point else float32), (input, other)
 
 
 # fmt: off

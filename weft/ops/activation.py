@@ -1,0 +1,272 @@
+"""Activation functions of `torch.nn.functional`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..core.op import FUNCTIONS, add_function, public
+from ..core.tensor import Tensor
+from ..engine import scalar as s
+from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, refuse, to_float
+from .comparison import clamp
+from .pointwise import OPS, RELU
+
+SQRT_HALF = math.sqrt(0.5)
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def _gelu(a):
+    """a times the normal distribution's area left of a."""
+    return a * 0.5 * (s.erf(a * SQRT_HALF) + 1.0)
+
+
+def _gelu_tanh(a):
+    inner = (a + a * a * a * 0.044715) * math.sqrt(2 / math.pi)
+    return a * 0.5 * (s.tanh(inner) + 1.0)
+
+
+def _silu(a):
+    return a * s.sigmoid(a)
+
+
+def _mish(a):
+    return a * s.tanh(s.log1p(s.exp(a)))
+
+
+def _softplus(a, beta, threshold):
+    scaled = a * beta
+    return s.where(threshold < scaled, a, s.log1p(s.exp(scaled)) / beta)
+
+
+def _elu(a, alpha, scale, input_scale):
+    return s.where(a <= 0, s.expm1(a * input_scale) * alpha * scale, a * scale)
+
+
+def _logsigmoid(a):
+    return s.minimum(a, 0.0) - s.log1p(s.exp(-s.absolute(a)))
+
+
+def _hardsigmoid(a):
+    return s.minimum(s.maximum(a + 3.0, 0.0), 6.0) / 6.0
+
+
+def _softshrink(a, lambd):
+    shrunk = s.where(lambd < a, a - lambd, s.where(a < -lambd, a + lambd, s.lift(0.0, a)))
+    return s.where(s.isnan(a), a, shrunk)
+
+
+def _hardshrink(a, lambd):
+    return s.where((-lambd <= a) & (a <= lambd), s.lift(0.0, a), a)
+
+
+def _leaky(a, slope):
+    return s.where(s.lift(0, a) < a, a, a * slope)
+
+
+# fmt: off
+GELU        = Map("gelu",        keep,     _gelu,                                     check=ONLY_FLOATS)
+GELU_TANH   = Map("gelu",        keep,     _gelu_tanh,                                check=ONLY_FLOATS)
+SILU        = Map("silu",        keep,     _silu,                                     check=refuse("bui"))
+MISH        = Map("mish",        keep,     _mish,                                     check=ONLY_FLOATS)
+SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, check=ONLY_FLOATS)
+ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS)
+LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, check=ONLY_FLOATS)
+LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS)
+HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                              check=ONLY_FLOATS)
+HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS)
+SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"))
+TANHSHRINK  = Map("tanhshrink",  to_float, lambda a: a - s.tanh(a))
+HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, wide=True, check=ONLY_FLOATS)
+SOFTSHRINK  = Map("softshrink",  keep,     _softshrink,          deciding=1, wide=True, check=ONLY_FLOATS)
+THRESHOLD   = Map("threshold",   keep,     lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, check=NO_COMPLEX)
+PRELU       = Map("prelu",       keep,     _leaky,                                    check=ONLY_FLOATS)
+# fmt: on
+for _op in (GELU, SILU, MISH, SOFTPLUS, ELU, LEAKY_RELU, LOGSIGMOID, HARDSIGMOID, HARDSWISH, SOFTSIGN, TANHSHRINK, PRELU):
+    OPS[_op.name] = _op
+
+
+def _finish(op: Map, input: Tensor, *numbers: Any, inplace: bool) -> Tensor:
+    return op.inplace(input, *numbers) if inplace else op(input, *numbers)
+
+
+@public(name="nn.functional.gelu")
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """input times the standard normal distribution's area left of it; `approximate="tanh"` by a tanh."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"approximate argument must be either none or tanh: {approximate!r}")
+    return (GELU if approximate == "none" else GELU_TANH)(input)
+
+
+@public(name="nn.functional.silu")
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * sigmoid(input)."""
+    return _finish(SILU, input, inplace=inplace)
+
+
+@public(name="nn.functional.mish")
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * tanh(softplus(input))."""
+    return _finish(MISH, input, inplace=inplace)
+
+
+@public(name="nn.functional.softplus")
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta input)) / beta; input itself where beta * input > threshold."""
+    return SOFTPLUS(input, float(beta), float(threshold))
+
+
+@public(name="nn.functional.elu")
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """input where positive, else alpha * (exp(input) - 1)."""
+    return _finish(ELU, input, float(alpha), 1.0, 1.0, inplace=inplace)
+
+
+@public("function", "nn.functional.selu")
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """A scaled `elu`, whose constants keep mean 0 and variance 1."""
+    return _finish(ELU, input, SELU_ALPHA, SELU_SCALE, 1.0, inplace=inplace)
+
+
+@public("function", "nn.functional.celu")
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """input where positive, else alpha * (exp(input / alpha) - 1). Raises: RuntimeError for alpha = 0."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _finish(ELU, input, float(alpha), 1.0, 1.0 / alpha, inplace=inplace)
+
+
+@public(name="nn.functional.leaky_relu")
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """input where positive, else negative_slope * input."""
+    return _finish(LEAKY_RELU, input, float(negative_slope), inplace=inplace)
+
+
+@public(name="nn.functional.relu")
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(input, 0) of each element."""
+    return _finish(RELU, input, inplace=inplace)
+
+
+@public(name="nn.functional.hardtanh")
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Into [min_val, max_val]. Raises: RuntimeError for bools, and for unsigned types with negative limits."""
+    dtype = input.spec.dtype
+    if dtype.kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if dtype.kind == "u" and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    kind = int if dtype.kind in "ui" else float
+    bounds = kind(min_val), kind(max_val)
+    return input.clamp_(*bounds) if inplace else clamp(input, *bounds)
+
+
+@public(name="nn.functional.relu6")
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Into [0, 6]."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+@public(name="nn.functional.hardsigmoid")
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """(input + 3) / 6 into [0, 1]."""
+    return _finish(HARDSIGMOID, input, inplace=inplace)
+
+
+@public(name="nn.functional.hardswish")
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """input * hardsigmoid(input)."""
+    return _finish(HARDSWISH, input, inplace=inplace)
+
+
+@public(name="nn.functional.logsigmoid")
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(input))."""
+    return LOGSIGMOID(input)
+
+
+@public(name="nn.functional.softsign")
+def softsign(input: Tensor) -> Tensor:
+    """input / (1 + |input|)."""
+    return SOFTSIGN(input)
+
+
+@public(name="nn.functional.tanhshrink")
+def tanhshrink(input: Tensor) -> Tensor:
+    """input - tanh(input)."""
+    return TANHSHRINK(input)
+
+
+@public("function method", "nn.functional.hardshrink", out=True)
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """0 where |input| <= lambd, else input."""
+    return HARDSHRINK(input, float(lambd))
+
+
+@public(name="nn.functional.softshrink")
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """input moved towards 0 by lambd, and 0 within. Raises: RuntimeError for negative lambd."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return SOFTSHRINK(input, float(lambd))
+
+
+@public("function", "nn.functional.threshold", out=True)
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """input where it is above `threshold`, else `value`."""
+    return _finish(THRESHOLD, input, threshold, value, inplace=inplace)
+
+
+@public("function method", "nn.functional.prelu")
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """input where positive, else weight * input; `weight` has one element or one per channel (dim 1)."""
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"prelu(): argument 'weight' (position 2) must be Tensor, not {type(weight).__name__}")
+    if input.spec.dtype is not weight.spec.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.spec.dtype.name} and {weight.spec.dtype.name}"
+        )
+    ndim = input.spec.ndim
+    if weight.spec.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.spec.ndim}"
+        )
+    if weight.spec.numel != 1:
+        if ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.spec.shape[1] if ndim > 1 else 1
+        if channels != weight.spec.numel:
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.spec.numel} "
+                f"and channel size = {channels}."
+            )
+    sizes = [1] * ndim
+    if ndim > 1:
+        sizes[1] = weight.spec.numel
+    return PRELU(input, weight.reshape(sizes))
+
+
+def _inplace_form(name: str, function: Any) -> None:
+    """`torch.name_` and `torch.nn.functional.name_`."""
+
+    def method(input, *args, **kwargs):
+        return function(input, *args, inplace=True, **kwargs)
+
+    method.__name__ = f"{name}_"
+    method.__doc__ = f"In-place form of `{name}`."
+    add_function(f"nn.functional.{name}_", method)
+    if name in ("celu", "selu", "threshold"):
+        add_function(f"{name}_", method)
+
+
+for _name, _function in {
+    "elu": elu, "selu": selu, "celu": celu, "leaky_relu": leaky_relu, "hardtanh": hardtanh, "threshold": threshold,
+    "relu": relu,
+}.items():  # fmt: skip
+    _inplace_form(_name, _function)
+
+# Functions that torch.nn.functional shares with torch.
+for _name in ("sigmoid", "tanh"):
+    add_function(f"nn.functional.{_name}", FUNCTIONS[_name])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ..core.dtype import DType, float32, float64, int64, uint64
@@ -26,7 +27,9 @@ from .expr import (
     horner,
     int_like,
     isnan,
+    load,
     ne,
+    rarely,
     rint,
     select,
     sqrt,
@@ -397,10 +400,12 @@ _TWO_OVER_PI = (
 # fmt: on
 _PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
 _PI = (math.pi, 1.2246467991473532e-16)
+# Beyond, n pi/2 needs more bits of pi than fit. float32 has room to spare in float64.
+_HUGE = {float32: 2.0**40, float64: 2.0**30}
 
 
-def _quadrant_of_huge(x: Expr, eighths: int = 0) -> tuple[Expr, Double]:
-    """x + eighths pi/4 = q pi/2 + r, |r| <= pi/4, for a float64 x >= 2**20: q modulo 4 as int64, and r.
+def _quadrant_of_huge(x: Expr) -> tuple[Expr, Double]:
+    """x = q pi/2 + r, |r| <= pi/4, for a float64 x >= 2**20: q modulo 4 as int64, and r.
 
     Source: Payne and Hanek, "Radian reduction for trigonometric functions", SIGNUM Newsletter 18 (1983). Of the
     product of x's 53 bits with 2/pi only the bits below 4 matter: they come from 192 bits of 2/pi that begin at
@@ -426,7 +431,7 @@ def _quadrant_of_huge(x: Expr, eighths: int = 0) -> tuple[Expr, Double]:
     middle = factor * second
     low = middle + _multiply_high(factor, third)
     carry = select(low < middle, const(1, uint64), 0)
-    high = factor * first + _multiply_high(factor, second) + carry + (eighths << 61)
+    high = factor * first + _multiply_high(factor, second) + carry
     quadrant = (high + (1 << 61)) >> 62
     fraction = bitcast(high - (quadrant << 62), int64)
     kept = fraction & ~2047
@@ -448,18 +453,22 @@ def _multiply_high(a: Expr, b: Expr) -> Expr:
 
 
 def _quadrant(x: Expr) -> tuple[Expr, Double]:
-    """x = q pi/2 + r, |r| <= pi/4, for float64 x: q as int64 (modulo 4), and r."""
+    """x = q pi/2 + r, |r| <= pi/4, for float64 |x| <= 2**30: q as int64 (modulo 4), and r."""
     magic = _FORMAT[float64].magic
     marked = fma(x, 2 / math.pi, magic)
     n = marked - magic
     exact = fma(n, -_PI_2[0], x)
     r = fma(n, -_PI_2[1], exact)
     rest = fma(n, -_PI_2[2], fma(n, -_PI_2[1], exact - r))
-    quadrant, huge = _quadrant_of_huge(absolute(x))
-    negative = bitcast(x, int64) < 0
-    is_huge = const(2.0**30, float64) < absolute(x)
-    turned = where(is_huge, where(negative, -huge, huge), Double(r, rest))
-    return select(is_huge, select(negative, -quadrant, quadrant), bitcast(marked, int64)), turned
+    return bitcast(marked, int64), Double(r, rest)
+
+
+def _unless_huge(x: Expr, limit: float, usual: Expr, of_huge: Callable[[Expr, Expr, Double], Expr]) -> Expr:
+    """`usual`, but of_huge(x, q, r) with |x| = q pi/2 + r where |x| is beyond the limit; NaN for infinities."""
+    argument = load(0, x.dtype)
+    wide = absolute(cast(argument, float64))
+    exception = select(wide < _INF, of_huge(argument, *_quadrant_of_huge(wide)), _NAN)
+    return rarely(x, usual, const(limit, x.dtype) < absolute(argument), exception)
 
 
 def _sin_cos(r: Double) -> tuple[Double, Double]:
@@ -476,56 +485,62 @@ def _sin_cos(r: Double) -> tuple[Double, Double]:
 
 
 def sin(x: Expr) -> Expr:
-    if x.dtype is float32:
-        return select(eq(x, 0), x, _sin_float32(x, 0))
-    quadrant, r = _quadrant(x)
-    return select(eq(x, 0), x, _sin_of_quadrant(x, quadrant, r))
+    y = _sin_float32(x, 0) if x.dtype is float32 else _sin_of_quadrant(*_quadrant(x))
+    y = _unless_huge(x, _HUGE[x.dtype], y, _sin_of_huge)
+    return select(eq(x, 0), x, y)
 
 
 def cos(x: Expr) -> Expr:
     if x.dtype is float32:
-        return _sin_float32(x, 1)
-    quadrant, r = _quadrant(x)
-    return _sin_of_quadrant(x, quadrant + 1, r)
+        y = _sin_float32(x, 1)
+    else:
+        quadrant, r = _quadrant(x)
+        y = _sin_of_quadrant(quadrant + 1, r)
+    return _unless_huge(x, _HUGE[x.dtype], y, lambda x, q, r: cast(_sin_of_quadrant(q + 1, r), x.dtype))
 
 
-def _sin_of_quadrant(x: Expr, quadrant: Expr, r: Double) -> Expr:
+def _sin_of_huge(x: Expr, quadrant: Expr, r: Double) -> Expr:
+    y = cast(_sin_of_quadrant(quadrant, r), x.dtype)
+    return select(x < 0, -y, y)
+
+
+def _sin_of_quadrant(quadrant: Expr, r: Double) -> Expr:
     sine, cosine = _sin_cos(r)
     y = select(eq(quadrant & 1, 0), sine.high, cosine.high)
-    y = bitcast(bitcast(y, int64) ^ ((quadrant & 2) << 62), float64)
-    return select(absolute(x) < _INF, y, _NAN)
+    return bitcast(bitcast(y, int64) ^ ((quadrant & 2) << 62), float64)
 
 
 def _sin_float32(x: Expr, halves: int) -> Expr:
     """sin(x + halves pi/2) = (-1)**n sin(r) with x = (n - halves/2) pi + r, |r| <= pi/2, in float64."""
     wide = cast(x, float64)
-    magic = _FORMAT[float64].magic
-    offset = 0.5 * halves
+    magic, offset = _FORMAT[float64].magic, 0.5 * halves
     marked = fma(wide, 1 / math.pi, offset) + magic
     n = (marked - magic) - offset
     r = fma(n, -_PI[1], fma(n, -_PI[0], wide))
-    quadrant, huge = _quadrant_of_huge(absolute(wide) * 0.5, halves)  # x/2 + halves pi/4 = n pi/2 + r/2
-    is_huge = const(2.0**40, float64) < absolute(wide)
-    sign = bitcast(wide, int64) if not halves else const(0, int64)  # the sine is odd, the cosine even
-    r = select(is_huge, bitcast(bitcast(narrow(huge, float64) * 2, int64) ^ (sign & -(2**63)), float64), r)
-    turns = select(is_huge, quadrant, bitcast(marked, int64))
     z = r * r
     y = fma(r * z, horner(z, _SIN_HALF_PI), r)
-    y = cast(bitcast(bitcast(y, int64) ^ (turns << 63), float64), float32)
-    return select(absolute(x) < _INF, y, _NAN)
+    return cast(bitcast(bitcast(y, int64) ^ (bitcast(marked, int64) << 63), float64), float32)
 
 
 def tan(x: Expr) -> Expr:
-    quadrant, r = _quadrant(x if x.dtype is float64 else cast(x, float64))
+    y = _tan_of_quadrant(*_quadrant(cast(x, float64)), x.dtype)
+    y = _unless_huge(x, _HUGE[float64], y, _tan_of_huge)
+    return select(eq(x, 0), x, y)
+
+
+def _tan_of_huge(x: Expr, quadrant: Expr, r: Double) -> Expr:
+    y = _tan_of_quadrant(quadrant, r, x.dtype)
+    return select(x < 0, -y, y)
+
+
+def _tan_of_quadrant(quadrant: Expr, r: Double, dtype: DType) -> Expr:
     odd = ne(quadrant & 1, 0)
-    if x.dtype is float32:
+    if dtype is float32:
         z = r.high * r.high
         tangent = fma(r.high * z, horner(z, _TAN_SHORT), r.high)
-        y = cast(select(odd, -1.0 / tangent, tangent), float32)
-    else:
-        sine, cosine = _sin_cos(r)
-        y = narrow(where(odd, -cosine, sine) / where(odd, sine, cosine), float64)
-    return select(eq(x, 0), x, select(absolute(x) < _INF, y, _NAN))
+        return cast(select(odd, const(-1.0, float64), tangent) / select(odd, tangent, 1.0), float32)
+    sine, cosine = _sin_cos(r)
+    return narrow(where(odd, -cosine, sine) / where(odd, sine, cosine), float64)
 
 
 # ---------------------------------------------------------------------------------- asin, acos, atan, atan2
@@ -878,7 +893,7 @@ def erf(x: Expr) -> Expr:
         rest = power.low - power.high * fma(clamped, clamped, -square)
         ratio = _erfc_ratio(clamped, x.dtype)
         large = 1.0 - fma(power.high, ratio, rest * ratio) * _power_of_two(marked)
-    small = size < (1.0 if x.dtype is float32 else 0.95)
+    small = size < (1.0 if x.dtype is float32 else 0.97)
     return copysign(select(small, fma(size, horner(x * x, _ERF[x.dtype]), size), large), x)
 
 

@@ -28,6 +28,7 @@ PRIMITIVES = {
     "select": 3,  # (condition, if true, if false)
     "cast": 1,  # to `dtype`, as PyTorch converts (see `llvm.py`)
     "bitcast": 1,  # the same bits as another dtype of this size
+    "rarely": 2,  # (x, usual result); `value`: (condition, result where it holds), both of load(0) standing for x
 }  # fmt: skip
 
 _interned: WeakValueDictionary[tuple, Expr] = WeakValueDictionary()
@@ -176,6 +177,14 @@ def bitcast(a: Expr, dtype: DType) -> Expr:
     if a.dtype.itemsize != dtype.itemsize:
         raise TypeError(f"bitcast: {a.dtype} has {a.dtype.itemsize} bytes, {dtype} has {dtype.itemsize}")
     return a if a.dtype is dtype else node("bitcast", dtype, (a,))
+
+
+def rarely(x: Expr, usual: Expr, condition: Expr, exception: Expr) -> Expr:
+    """`exception` where `condition` holds, else `usual`; the first two are of load(0), which stands for x.
+
+    Unlike with `select`, the exception is computed only where it is needed: it may be long.
+    """
+    return node("rarely", usual.dtype, (x, usual), (condition, exception))
 
 
 def isnan(a: Expr) -> Expr:

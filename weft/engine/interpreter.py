@@ -159,6 +159,11 @@ def _float_to_uint64(a: np.ndarray) -> np.ndarray:
     return np.where(large, bits ^ np.uint64(2**63), bits)
 
 
+def _rarely(expr: Expr, x: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    holds, exception = evaluate(expr.value, [x])
+    return np.where(holds, exception, usual)
+
+
 # What the interpreter knows of arithmetic: primitive -> NumPy function.
 TABLE: dict[str, Callable] = {
     "load": _leaf,
@@ -193,4 +198,5 @@ TABLE: dict[str, Callable] = {
     "select": _numpy(np.where),
     "cast": _cast,
     "bitcast": _bitcast,
+    "rarely": _rarely,
 }

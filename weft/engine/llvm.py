@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Iterable
 
 from ..core.dtype import DType, bool_, float16, float32, float64, int32, int64, uint32, uint64
-from .expr import Expr, postorder
+from .expr import Expr, load, postorder
 
 # A float value whose conversion to an integer type leaves its range becomes this ("integer indefinite" on x86).
 _INT_MIN = {int32: -(2**31), int64: -(2**63)}
@@ -225,7 +226,9 @@ def _float_to_uint64(block, source, lanes, a):
 def _float_constant(dtype: DType, lanes: int, value: float) -> str:
     if dtype is float16:
         value = max(min(value, float("inf")), float("-inf"))
-        bits = struct.unpack("<H", struct.pack("<e", value if abs(value) < 65520 else float("inf") * value))[0]
+        bits = struct.unpack("<H", struct.pack("<e", value if abs(value) < 65520 else float("inf") * value))[
+            0
+        ]
     elif dtype is float32:
         bits = struct.unpack("<I", struct.pack("<f", value))[0]
     else:
@@ -234,11 +237,88 @@ def _float_constant(dtype: DType, lanes: int, value: float) -> str:
 
 
 def _compare(signed: str, unsigned: str, floating: str):
-    return _plain({"b": f"icmp {unsigned}", "u": f"icmp {unsigned}", "i": f"icmp {signed}", "f": f"fcmp {floating}"})
+    return _plain(
+        {"b": f"icmp {unsigned}", "u": f"icmp {unsigned}", "i": f"icmp {signed}", "f": f"fcmp {floating}"}
+    )
 
 
 def _all(instruction: str) -> dict[str, str]:
     return dict.fromkeys("bui", instruction)
+
+
+_VECTOR_VARIANTS = (2, 4, 8, 16)
+_PURE = "noinline willreturn memory(none) #0"
+
+
+def _rarely(block, expr, lanes, x, usual):
+    """A call of a function that branches. Loops still vectorise: it has variants for vectors.
+
+    They call the exception only for the lanes whose condition holds, one by one.
+    """
+    condition, exception = expr.value
+    source, target = expr.args[0].dtype, expr.dtype
+    lines = Block(block.declarations)
+    (result,) = emit(lines, [exception], {load(0, source): "%x"})
+    body = "\n".join([*lines.lines, f"ret {value_type(target)} {result}"])
+    name = hashlib.sha256(f"{condition!r}{body}".encode()).hexdigest()[:16]
+    head = f"{value_type(target)} @exception_{name}_1({value_type(source)} %x, {value_type(target)} %usual)"
+    block.declarations.add(f"define {head} {_PURE} {{\n{body}\n}}")
+    for width in (1, *_VECTOR_VARIANTS):
+        block.declarations.add(_check_ir(block, expr, width, name))
+    for width in _VECTOR_VARIANTS:
+        block.declarations.add(_each_lane_ir(block, expr, width, name))
+    variants = ",".join(
+        f"_ZGV_LLVM_N{width}vv_rarely_{name}_1(rarely_{name}_{width})" for width in _VECTOR_VARIANTS
+    )
+    hint = f' "vector-function-abi-variant"="{variants}"' if lanes == 1 else ""
+    whole = value_type(target, lanes)
+    return block.let(
+        f"call {whole} @rarely_{name}_{lanes}({value_type(source, lanes)} {x}, {whole} {usual}) "
+        f"nounwind willreturn memory(none){hint}"
+    )
+
+
+def _check_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
+    """The usual result unless the condition holds somewhere. All else is in another function: this one has no frame."""
+    source, target = value_type(expr.args[0].dtype, lanes), value_type(expr.dtype, lanes)
+    lines = Block(block.declarations)
+    (flags,) = emit(lines, [expr.value[0]], {load(0, expr.args[0].dtype): "%x"}, lanes)
+    if lanes > 1:
+        block.declarations.add(f"declare i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1>)")
+        flags = lines.let(f"call i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1> {flags})")
+    return "\n".join(
+        [
+            f"define {target} @rarely_{name}_{lanes}({source} %x, {target} %usual) {_PURE} {{",
+            *lines.lines,
+            f"br i1 {flags}, label %exception, label %usually",
+            f"usually:\nret {target} %usual",
+            f"exception:\n%y = tail call {target} @exception_{name}_{lanes}({source} %x, {target} %usual)",
+            f"ret {target} %y\n}}",
+        ]
+    )
+
+
+def _each_lane_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
+    """The exception for the lanes whose condition holds."""
+    element_in, element_out = value_type(expr.args[0].dtype), value_type(expr.dtype)
+    source, target = value_type(expr.args[0].dtype, lanes), value_type(expr.dtype, lanes)
+    return "\n".join(
+        [
+            f"define {target} @exception_{name}_{lanes}({source} %x, {target} %usual) {_PURE} {{",
+            "start:\nbr label %lane",
+            "lane:",
+            "%i = phi i64 [0, %start], [%next, %lane]",
+            f"%before = phi {target} [%usual, %start], [%after, %lane]",
+            f"%xi = extractelement {source} %x, i64 %i",
+            f"%yi = extractelement {target} %usual, i64 %i",
+            f"%zi = call {element_out} @rarely_{name}_1({element_in} %xi, {element_out} %yi)",
+            f"%after = insertelement {target} %before, {element_out} %zi, i64 %i",
+            "%next = add i64 %i, 1",
+            f"%more = icmp ult i64 %next, {lanes}",
+            "br i1 %more, label %lane, label %done",
+            f"done:\nret {target} %after\n}}",
+        ]
+    )
 
 
 def _leaf(block, expr, lanes):
@@ -279,4 +359,5 @@ HOST = {
     "select": _select,
     "cast": _cast,
     "bitcast": _bitcast,
+    "rarely": _rarely,
 }

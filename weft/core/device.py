@@ -88,7 +88,9 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
         )
     if colon:
         if index is not None:
-            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+            raise RuntimeError(
+                f"type (string) must not include an index because index was passed explicitly: {type}"
+            )
         if not number.isdecimal() or (len(number) > 1 and number[0] == "0"):
             raise RuntimeError(f"Invalid device string: '{type}'")
         index = int(number)

@@ -19,7 +19,16 @@ class DType:
     (torch.float16, 2, True)
     """
 
-    __slots__ = ("name", "itemsize", "kind", "exponent_bits", "mantissa_bits", "part", "carrier", "__weakref__")
+    __slots__ = (
+        "name",
+        "itemsize",
+        "kind",
+        "exponent_bits",
+        "mantissa_bits",
+        "part",
+        "carrier",
+        "__weakref__",
+    )
 
     name: str
     itemsize: int
@@ -29,7 +38,9 @@ class DType:
     part: DType | None  # of a complex type: the type of its real part
     carrier: str  # how NumPy (or ml_dtypes) names it
 
-    def __init__(self, name: str, itemsize: int, kind: str, *, carrier: str = "", exponent=0, mantissa=0, part=None):
+    def __init__(
+        self, name: str, itemsize: int, kind: str, *, carrier: str = "", exponent=0, mantissa=0, part=None
+    ):
         self.name, self.itemsize, self.kind, self.part = name, itemsize, kind, part
         self.exponent_bits, self.mantissa_bits = exponent, mantissa
         self.carrier = carrier or name
@@ -200,7 +211,9 @@ def set_default_dtype(d: DType) -> None:
     """
     global _default
     if not isinstance(d, DType):
-        raise TypeError(f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}")
+        raise TypeError(
+            f"invalid dtype object: only floating-point types are supported as the default type, got {d!r}"
+        )
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     _default = d

@@ -33,9 +33,7 @@ def broadcast_shapes(name: str, *shapes: Sequence[int]) -> Size:
 
 def _mismatch(name: str, shapes, a: int, b: int, back: int) -> str:
     longest = max(map(len, shapes))
-    first = (
-        f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {longest - back}"
-    )
+    first = f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {longest - back}"
     return f"{first}\n{aligned_shapes(name, shapes, back)}"
 
 
@@ -47,7 +45,9 @@ def aligned_shapes(name: str, shapes, back: int) -> str:
     rows = []
     for letter, text in zip("abcdefghij", texts, strict=False):
         cells = [""] * (longest - len(text)) + text
-        rows.append(f"  {letter}: " + "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)))
+        rows.append(
+            f"  {letter}: " + "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        )
     column = 5 + sum(width + 2 for width in widths[: longest - back])
     rows.append(" " * column + "^" * widths[longest - back])
     head = f"{name}: " if name else ""
@@ -109,7 +109,9 @@ def result_spec(operands: Sequence[Spec], sizes: Size, dtype: DType, where: devi
 
 
 @functools.lru_cache(maxsize=8192)
-def loop_dims(sizes: Size, strides: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+def loop_dims(
+    sizes: Size, strides: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """Sizes and strides of the fewest dims that visit every element, outermost first; at least one dim.
 
     Dims of size 1 are dropped, the rest sorted by memory order and merged where all operands allow it.
@@ -118,7 +120,9 @@ def loop_dims(sizes: Size, strides: tuple[tuple[int, ...], ...]) -> tuple[tuple[
     merged_sizes: list[int] = []
     merged: list[list[int]] = [[] for _ in strides]
     for dim in order:
-        if merged_sizes and all(row[-1] == own[dim] * sizes[dim] for row, own in zip(merged, strides, strict=True)):
+        if merged_sizes and all(
+            row[-1] == own[dim] * sizes[dim] for row, own in zip(merged, strides, strict=True)
+        ):
             merged_sizes[-1] *= sizes[dim]
             for row, own in zip(merged, strides, strict=True):
                 row[-1] = own[dim]

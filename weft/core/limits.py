@@ -18,10 +18,14 @@ class finfo:  # noqa: N801 (PyTorch's name)
     def __init__(self, type: DType | None = None):
         dtype = get_default_dtype() if type is None else type
         if not isinstance(dtype, DType):
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         dtype = dtype.to_real()
         if not dtype.is_floating_point:
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         self._dtype = dtype
         self.dtype = dtype.name
         self.bits = 8 * dtype.itemsize
@@ -74,7 +78,9 @@ class iinfo:  # noqa: N801 (PyTorch's name)
         if not isinstance(type, DType) or not type.is_integral:
             if type is bool_:
                 raise TypeError("torch.bool is not supported by torch.iinfo")
-            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'"
+            )
         self._dtype = type
         self.dtype = type.name
         self.bits = 8 * type.itemsize

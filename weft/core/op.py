@@ -62,7 +62,14 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
 FUNCTIONS: dict[str, Callable] = {}
 
 # Other names of arguments that PyTorch accepts, after NumPy.
-_NUMPY_ARGUMENTS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x2": "other", "x1": "input"}
+_NUMPY_ARGUMENTS = {
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x": "input",
+    "a": "input",
+    "x2": "other",
+    "x1": "input",
+}
 
 
 def public(forms: str = "function", *aliases: str, name: str | None = None, out: bool = False):
@@ -161,7 +168,11 @@ def _with_out(function: Callable, name: str) -> Callable:
         if len(out) != len(results):
             raise TypeError(f"{name}(): expected {len(results)} tensors in 'out', got {len(out)}")
         written = [write_out(target, result, name) for target, result in zip(out, results, strict=True)]
-        return type(results)(written) if hasattr(results, "_fields") or type(results) is not tuple else tuple(written)
+        return (
+            type(results)(written)
+            if hasattr(results, "_fields") or type(results) is not tuple
+            else tuple(written)
+        )
 
     return complete
 

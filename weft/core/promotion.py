@@ -58,7 +58,9 @@ def _integers(a: DType, b: DType) -> DType:
 
 
 def _unsupported(what: str, a: DType, b: DType) -> str:
-    return f"Promotion for {what} is not supported, attempted to promote {LEGACY_NAMES[a]} and {LEGACY_NAMES[b]}"
+    return (
+        f"Promotion for {what} is not supported, attempted to promote {LEGACY_NAMES[a]} and {LEGACY_NAMES[b]}"
+    )
 
 
 def number_dtype(kind: type) -> DType:

@@ -60,7 +60,9 @@ class Spec:
     def is_dense(self) -> bool:
         """Whether the elements fill `span` without holes or overlaps, in whatever order."""
         expected = 1
-        for size, stride in sorted(zip(self.shape, self.stride, strict=True), key=lambda pair: (pair[1], pair[0])):
+        for size, stride in sorted(
+            zip(self.shape, self.stride, strict=True), key=lambda pair: (pair[1], pair[0])
+        ):
             if size == 1:
                 continue
             if stride != expected:

@@ -35,7 +35,12 @@ _alive: list[Any] = []  # code and method definitions, which the interpreter ref
 
 
 class _MethodDef(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("code", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
 
 
 @functools.cache
@@ -98,24 +103,33 @@ def _link(machine, code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(engine.get_function_address(name) for name in names)
 
 
-def builtin(address: int, name: str) -> Callable:
-    """A Python function from the address of METH_FASTCALL machine code."""
+def builtin(address: int, name: str, bound: object = None) -> Callable:
+    """A Python function from the address of METH_FASTCALL machine code, which gets `bound` as its self."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(_method_definition(address, name)), bound, None)
+
+
+@functools.lru_cache(maxsize=None)
+def _method_definition(address: int, name: str) -> _MethodDef:
     definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
     _alive.append(definition)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p] * 3
-    return make(ctypes.addressof(definition), None, None)
+    return definition
 
 
-def entry_ir(operands: int, params: str) -> str:
+def entry_ir(operands: int, params: str, bound: bool = False) -> str:
     """`call`: the METH_FASTCALL face of `loop`.
 
     Arguments: `operands` addresses, a number for each letter of `params` (f: float32, d: float64, else the
     width of an integer in bytes), the address of meta, the size of the outermost dim. Returns the first argument.
+    `bound`: the function's self is the address of the kernel's row, and goes before the operands.
     """
     lines = ["define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {"]
     total = operands + len(params)
-    lines.append(f"%ops = alloca [{max(total, 1)} x i64], align 16")
+    lines.append(f"%room = alloca [{total + 1} x i64], align 16")
+    lines.append("%ops = getelementptr i64, ptr %room, i64 1")
+    if bound:
+        lines.append("%row = call ptr @PyLong_AsVoidPtr(ptr %self)\nstore ptr %row, ptr %room")
     for k in range(total + 2):
         lines.append(f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}\n%a{k} = load ptr, ptr %pa{k}")
     for k in range(total):

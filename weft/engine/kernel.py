@@ -13,7 +13,17 @@ import numpy as np
 from ..core.dtype import DType, float32, float64
 from . import workers
 from .host import builtin, compile_ir, entry_ir
-from .loops import (BROADCAST, CONTIGUOUS, STRIDED, MapKernel, element_size, map_ir, meta_words)
+from .loops import (
+    BROADCAST,
+    CONTIGUOUS,
+    STRIDED,
+    MapKernel,
+    MEMSET,
+    element_size,
+    map_ir,
+    meta_words,
+    shared_loop_ir,
+)
 from .reduce import Monoid, ReduceKernel, block_width, reduce_ir
 
 # Work for fewer bytes than this is done before a second thread has woken up.
@@ -32,13 +42,26 @@ class Launch(NamedTuple):
 class Code(NamedTuple):
     entry: Callable  # the builtin function
     loop: int  # the address of `loop`, for workers
+    row: int = 0  # the address of `row`, if the loop is shared
 
 
 @functools.lru_cache(maxsize=4096)
 def compiled(kernel: MapKernel) -> Code:
-    operands = len(kernel.strides)
-    letters = param_letters(kernel.params)
-    return compile_loop(map_ir(kernel), operands, letters)
+    return compile_row(map_ir(kernel), len(kernel.strides), param_letters(kernel.params))
+
+
+def compile_row(ir: str, operands: int, letters: str) -> Code:
+    """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
+    (row,) = compile_ir(ir, "row")
+    call, loop = _shared(operands, letters)
+    return Code(builtin(call, "kernel", row), loop, row)
+
+
+@functools.cache
+def _shared(operands: int, letters: str) -> tuple[int, ...]:
+    return compile_ir(
+        shared_loop_ir(operands) + MEMSET + "\n" + entry_ir(operands, letters, bound=True), "call", "loop"
+    )
 
 
 def compile_loop(ir: str, operands: int, letters: str) -> Code:
@@ -57,7 +80,9 @@ def stride_class(byte_stride: int, itemsize: int) -> str:
     return BROADCAST if byte_stride == 0 else STRIDED
 
 
-def prepare_map(results, operand_dtypes, params, sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> Launch:
+def prepare_map(
+    results, operand_dtypes, params, sizes: Sequence[int], strides: Sequence[Sequence[int]]
+) -> Launch:
     """A launch of the map over `sizes` (outermost first) with `strides` in bytes, one row for each operand."""
     itemsizes = [element_size(result) for result in results] + [dtype.itemsize for dtype in operand_dtypes]
     classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
@@ -65,7 +90,7 @@ def prepare_map(results, operand_dtypes, params, sizes: Sequence[int], strides: 
     code = compiled(kernel)
     meta = np.array(meta_words(sizes, strides), dtype=np.int64)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
-    entry = code.entry if moved < PARALLEL_BYTES else _Parallel(code.loop, len(itemsizes), param_letters(params))
+    entry = code.entry if moved < PARALLEL_BYTES else Parallel(code, len(itemsizes), param_letters(params))
     return Launch(entry, meta.ctypes.data, sizes[0], meta)
 
 
@@ -89,7 +114,7 @@ class ReduceLaunch(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def compiled_reduction(kernel: ReduceKernel) -> Code:
     operands = len(kernel.monoid.finish) + len(kernel.operand_dtypes)
-    return compile_loop(reduce_ir(kernel), operands, "i" + param_letters(kernel.params))
+    return compile_row(reduce_ir(kernel), operands, "i" + param_letters(kernel.params))
 
 
 def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, outer: bool) -> ReduceLaunch:
@@ -107,29 +132,30 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
     if work >= PARALLEL_BYTES and kept[0][0] > 1:
         # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
         grain = block if block and len(kept[0]) == 1 else 1
-        entry = _Parallel(code.loop, len(classes) + outputs, "i" + param_letters(params), grain)
+        entry = Parallel(code, len(classes) + outputs, "i" + param_letters(params), grain)
     return ReduceLaunch(entry, inner.ctypes.data, meta.ctypes.data, kept[0][0], (meta, inner))
 
 
-class _Parallel:
+class Parallel:
     """The entry of a large launch: same arguments, the loop shared among the workers."""
 
-    __slots__ = ("loop", "format", "grain")
+    __slots__ = ("code", "format", "grain")
 
-    def __init__(self, loop: int, operands: int, letters: str, grain: int = 1):
-        self.loop = loop
+    def __init__(self, code: Code, operands: int, letters: str, grain: int = 1):
+        self.code = code
         self.grain = grain
         codes = {"f": "f4x", "d": "d", "i": "Q"}
-        self.format = "=" + "Q" * operands + "".join(codes[letter] for letter in letters)
+        self.format = "=Q" + "Q" * operands + "".join(codes[letter] for letter in letters)
 
     def __call__(self, *arguments):
         *values, meta, count = arguments
-        packed = np.frombuffer(bytearray(struct.pack(self.format, *map(_packable, values, self._kinds()))), np.uint8)
-        workers.run(self.loop, packed.ctypes.data, meta, count, self.grain)
+        words = map(_packable, values, self._kinds())
+        packed = np.frombuffer(bytearray(struct.pack(self.format, self.code.row, *words)), np.uint8)
+        workers.run(self.code.loop, packed.ctypes.data + 8, meta, count, self.grain)
         return values[0]
 
     def _kinds(self):
-        return self.format[1:].replace("4x", "")
+        return self.format[2:].replace("4x", "")
 
 
 def _packable(value, kind):

@@ -1,6 +1,7 @@
 """Loop shapes around expressions, as LLVM IR text: `map` over any strides. Reductions are in `reduce.py`.
 
-Every kernel is a function `loop(operands, meta, begin, end)`:
+Every kernel is a function `row(pointer, stride, ... , params, n)` over the innermost dim. One `loop` for each number
+of operands, compiled once and shared, walks the outer dims: `loop(operands, meta, begin, end)`:
     operands   addresses (outputs first, then inputs), then the scalar parameters, eight bytes each
     meta       int64: number of dims D, the D sizes, then for each operand its D strides in bytes; dim 0 is outermost
     begin, end the part of the outermost dim that this call does, so that workers share one kernel
@@ -40,47 +41,37 @@ def element_size(result: Result) -> int:
 
 
 def map_ir(kernel: MapKernel) -> str:
-    """The IR of `kernel.loop`."""
-    operands = len(kernel.results) + len(kernel.operand_dtypes)
-    inner = _Inner(kernel)
+    """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
+    inner = Inner(kernel)
     body = inner.text()
     declarations = "\n".join(sorted(inner.declarations))
-    return f"{declarations}\n{body}\n{nest_ir('loop', 'row', operands)}\n{MEMSET}\n{_METADATA}"
+    return f"{declarations}\n{body}\n{METADATA}"
 
 
-_METADATA = """
+METADATA = """
 !0 = distinct !{}
 !1 = distinct !{!1, !2}
 !2 = !{!"llvm.loop.parallel_accesses", !0}
 """
 
 
-class _Inner:
+class Inner:
     """The innermost loop: `row(pointers..., strides..., params, n)`."""
 
     def __init__(self, kernel: MapKernel):
         self.kernel = kernel
         self.declarations: set[str] = set()
         self.operands = len(kernel.results) + len(kernel.operand_dtypes)
-        self.itemsizes = [element_size(r) for r in kernel.results] + [d.itemsize for d in kernel.operand_dtypes]
+        self.itemsizes = [element_size(r) for r in kernel.results] + [
+            d.itemsize for d in kernel.operand_dtypes
+        ]
 
     def text(self) -> str:
-        roots = [part for result in self.kernel.results for part in result.parts]
-        leaves = [e for e in postorder(tuple(roots)) if e.op in ("load", "param")]
         before, block = Block(self.declarations, "h"), Block(self.declarations)
-        names: dict[Expr, str] = {}
-        for leaf in leaves:
-            if leaf.op == "param":
-                names[leaf] = self._param(before, leaf)
-            else:
-                operand = len(self.kernel.results) + self._index(leaf)
-                hoist = self.kernel.strides[operand] == BROADCAST
-                names[leaf] = self._load(before if hoist else block, operand, leaf, "0" if hoist else "%i")
-        values = emit(block, roots, names)
-        self._store_all(block, values)
+        self._elements(before, block)
         arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
         lines = [
-            f"define internal void @row({arguments}, ptr %params, i64 %n) noinline #0 {{",
+            f"define void @row({arguments}, ptr %params, i64 %n) #0 {{",
             "start:",
             *before.lines,
             "%empty = icmp sle i64 %n, 0",
@@ -96,6 +87,24 @@ class _Inner:
             "}",
         ]
         return "\n".join(lines)
+
+    def _elements(self, before: Block, block: Block) -> None:
+        """Load, compute and store one element of each result; what all elements share goes to `before`."""
+        roots = [part for result in self.kernel.results for part in result.parts]
+        leaves = [e for e in postorder(tuple(roots)) if e.op in ("load", "param")]
+        names: dict[Expr, str] = {}
+        for leaf in leaves:
+            if leaf.op == "param":
+                names[leaf] = self._param(before, leaf)
+            else:
+                operand = len(self.kernel.results) + self._index(leaf)
+                hoist = self._hoisted(operand)
+                names[leaf] = self._load(before if hoist else block, operand, leaf, "0" if hoist else "%i")
+        self._store_all(block, emit(block, roots, names))
+
+    def _hoisted(self, operand: int) -> bool:
+        """Whether an operand is the same for all elements of the loop."""
+        return self.kernel.strides[operand] == BROADCAST
 
     @staticmethod
     def _index(leaf: Expr) -> int:
@@ -118,7 +127,9 @@ class _Inner:
         part = leaf.value[1] if isinstance(leaf.value, tuple) else 0
         address = self._address(block, operand, position, part * leaf.dtype.itemsize)
         align = leaf.dtype.itemsize
-        loaded = block.let(f"load {memory_type(leaf.dtype)}, ptr {address}, align {align}, !llvm.access.group !0")
+        loaded = block.let(
+            f"load {memory_type(leaf.dtype)}, ptr {address}, align {align}, !llvm.access.group !0"
+        )
         if leaf.dtype is bool_:  # any non-zero byte is true: memory may come from outside
             return block.let(f"icmp ne i8 {loaded}, 0")
         return loaded
@@ -225,6 +236,16 @@ done:
 ret void
 }}
 """
+
+
+def shared_loop_ir(operands: int) -> str:
+    """`loop` for every kernel with this number of operands: the address of its `row` stands before the operands."""
+    nest = nest_ir("loop", "%row", operands).replace("@%row", "%row")
+    return nest.replace(
+        "start:\n",
+        "start:\n%prow = getelementptr i64, ptr %operands, i64 -1\n%row = load ptr, ptr %prow\n",
+        1,
+    )
 
 
 MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"

@@ -1,6 +1,6 @@
 """Reductions as LLVM IR: many elements to one, in an order fixed by their number alone.
 
-`loop(operands, meta, begin, end)` has the interface of `loops.py` over the *kept* dims; its first parameter is the
+A kernel has the interface of `loops.py` over the *kept* dims; its first parameter is the
 address of a second meta for the *reduced* dims, whose operands are the inputs. Along one run of the innermost reduced
 dim elements are taken in vectors; float sums are cascaded (four levels of partial sums), so that the error grows with
 the logarithm of the length, and follow PyTorch's single-thread order, so that the bits agree.
@@ -81,7 +81,7 @@ def block_width(monoid: Monoid, columns: int) -> int:
 
 
 def reduce_ir(kernel: ReduceKernel) -> str:
-    """The IR of `loop` for this reduction."""
+    """The IR of `row` for this reduction: it runs along the innermost kept dim."""
     return _Writer(kernel).text()
 
 
@@ -104,7 +104,7 @@ class _Writer:
         if self.kernel.block:
             parts += [self._reduce_one("block", scalar=False), self._run("run_block", self._block_run())]
             parts.append(nest_ir("reduced_block", "run_block", self.inputs, "internal"))
-        parts += [self._kept_row(), nest_ir("loop", "row", self.outputs + self.inputs), MEMSET]
+        parts += [self._kept_row(), MEMSET]
         return "\n".join([*sorted(self.declarations), *parts]) + "\n"
 
     # -- states in memory: one slot of `width` lanes for each component --------------------------------------------
@@ -143,7 +143,9 @@ class _Writer:
         """`name(outputs..., inputs..., params)`: start a state, run over the reduced dims, finish and store."""
         lanes = 1 if scalar else self.width
         block = Block(self.declarations)
-        pointers = [f"ptr %o{k}, i64 %so{k}" for k in range(self.outputs)] + [f"ptr %p{k}" for k in range(self.inputs)]
+        pointers = [f"ptr %o{k}, i64 %so{k}" for k in range(self.outputs)] + [
+            f"ptr %p{k}" for k in range(self.inputs)
+        ]
         # Operands of the reduced nest: input addresses, then the state: position of the next element, components.
         total = 8 * self.inputs + 8 + self._slot_bytes() * len(self.monoid.identity)
         block.do(f"%ops = alloca [{total} x i8], align 64")
@@ -179,7 +181,9 @@ class _Writer:
                 offset += part.dtype.itemsize
                 position += 1
 
-    def _store_lanes(self, block: Block, operand: int, dtype: DType, value: str, offset: int, lanes: int) -> None:
+    def _store_lanes(
+        self, block: Block, operand: int, dtype: DType, value: str, offset: int, lanes: int
+    ) -> None:
         for lane in range(lanes):
             one = value
             if lanes > 1:
@@ -205,7 +209,9 @@ class _Writer:
         lines = "\n".join(body)
         return f"define internal void @{name}({arguments}, ptr %state, i64 %n) noinline #0 {{\n{lines}\nret void\n}}"
 
-    def _element(self, block: Block, lanes: int, address: Callable[[int], str], how: str, position: str) -> list[str]:
+    def _element(
+        self, block: Block, lanes: int, address: Callable[[int], str], how: str, position: str
+    ) -> list[str]:
         """The states of `lanes` elements. `address(k)` is where input k's first element lies."""
         names: dict[Expr, str] = {}
         for leaf in self.loads:
@@ -279,7 +285,10 @@ class _Writer:
         block.do(f"%{tag}rows = sdiv i64 %n, {width}")
         wide = self._cascade(block, width, f"%{tag}rows", self._stepper(width, how), tag, lanes_step=width)
         block.do(f"%{tag}done = mul i64 %{tag}rows, {width}")
-        first = [self._part(block, value, kind.dtype, width, 0, lanes) for value, kind in zip(wide, self.monoid.identity)]
+        first = [
+            self._part(block, value, kind.dtype, width, 0, lanes)
+            for value, kind in zip(wide, self.monoid.identity)
+        ]
         first = self._rest_rows(block, first, lanes, f"%{tag}done", how, tag + "r")
         for stream in range(1, STREAMS):
             part = [
@@ -364,7 +373,9 @@ class _Writer:
         block.do(f"br label %{t}next")
         block.do(f"{t}next:")
         block.do(f"br label %{t}outer")
-        self._accumulate(block, width, f"{t}tail", f"%{t}start", count, row, t + "t", f"{t}end", lanes_step, into=t)
+        self._accumulate(
+            block, width, f"{t}tail", f"%{t}start", count, row, t + "t", f"{t}end", lanes_step, into=t
+        )
         block.do(f"{t}end:")
         total = self._read_level(block, kinds, t, 0)
         for level in range(1, levels):
@@ -378,7 +389,9 @@ class _Writer:
         below, own = self._read_level(block, kinds, t, level - 1), self._read_level(block, kinds, t, level)
         for component, value in enumerate(self._combine(block, own, below, width)):
             block.do(f"store {kinds[component]} {value}, ptr %{t}l{level}_{component}, align 64")
-            block.do(f"store {kinds[component]} {identity[component]}, ptr %{t}l{level - 1}_{component}, align 64")
+            block.do(
+                f"store {kinds[component]} {identity[component]}, ptr %{t}l{level - 1}_{component}, align 64"
+            )
 
     def _accumulate(self, block, width, label, start, stop, row, t, after, lanes_step, into=None) -> None:
         """Level 0 += rows start..stop, in registers."""
@@ -392,7 +405,9 @@ class _Writer:
         block.do(f"%{t}i = phi i64 [{start}, %{label}], [%{t}i1, %{label}b]")
         held = []
         for component, kind in enumerate(kinds):
-            block.do(f"%{t}h{component} = phi {kind} [{begin[component]}, %{label}], [%{t}g{component}, %{label}b]")
+            block.do(
+                f"%{t}h{component} = phi {kind} [{begin[component]}, %{label}], [%{t}g{component}, %{label}b]"
+            )
             held.append(f"%{t}h{component}")
         (address, how) = row(block, f"%{t}i")
         place = block.let(f"mul i64 %{t}i, {lanes_step}")
@@ -429,14 +444,18 @@ class _Writer:
         block.do(f"%{tag}i = phi i64 [{done}, {before}], [%{tag}i1, %{tag}b]")
         held = []
         for component, kind in enumerate(kinds):
-            block.do(f"%{tag}h{component} = phi {kind} [{state[component]}, {before}], [%{tag}g{component}, %{tag}b]")
+            block.do(
+                f"%{tag}h{component} = phi {kind} [{state[component]}, {before}], [%{tag}g{component}, %{tag}b]"
+            )
             held.append(f"%{tag}h{component}")
         found = {}
         for k in range(self.inputs):
             offset = block.let(f"mul i64 %s{k}, %{tag}i")
             found[k] = block.let(f"getelementptr i8, ptr %p{k}, i64 {offset}")
         place = block.let(f"add i64 %{tag}i, %base")
-        lifted = self._element(block, lanes, found.__getitem__, how, self._positions(block, place, lanes, along=True))
+        lifted = self._element(
+            block, lanes, found.__getitem__, how, self._positions(block, place, lanes, along=True)
+        )
         for component, value in enumerate(self._combine(block, held, lifted, lanes)):
             kind = kinds[component]
             block.do(f"%{tag}g{component} = {_copy(kind, value)}")
@@ -446,7 +465,9 @@ class _Writer:
         block.do(f"{tag}x:")
         result = []
         for component, kind in enumerate(kinds):
-            block.do(f"%{tag}e{component} = phi {kind} [{state[component]}, {before}], [%{tag}g{component}, %{tag}b]")
+            block.do(
+                f"%{tag}e{component} = phi {kind} [{state[component]}, {before}], [%{tag}g{component}, %{tag}b]"
+            )
             result.append(f"%{tag}e{component}")
         return result
 
@@ -520,7 +541,7 @@ class _Writer:
         block.do("br i1 %more, label %single, label %done")
         block.do("done:")
         lines = "\n".join(block.lines)
-        return f"define internal void @row({arguments}, ptr %params, i64 %n) noinline #0 {{\n{lines}\nret void\n}}"
+        return f"define void @row({arguments}, ptr %params, i64 %n) #0 {{\n{lines}\nret void\n}}"
 
     def _call(self, block: Block, name: str, position: str) -> None:
         given = []

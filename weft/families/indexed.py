@@ -19,12 +19,13 @@ from ..core.iteration import broadcast_stride, loop_dims, memory_order
 from ..core.op import PlanCache, needs_recording, record
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
+from ..core.storage import Storage
 from ..core.tensor import Tensor, empty, make
 from ..engine.expr import load
 from ..engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
 from ..engine.kernel import PARALLEL_BYTES, Code, Parallel, compile_loop, stride_class
 from ..engine.loops import BROADCAST, Result, meta_words
-from .library import array, resolved
+from .library import array
 from .map import COPY, as_type, common_device, load_as, store_as
 
 
@@ -42,7 +43,7 @@ class Access(NamedTuple):
     steps: tuple[int, ...]  # and their strides
 
 
-Rule = Callable[..., Access]  # (spec of the tensor, static arguments, *specs of the indices)
+Rule = Callable[..., Access]  # (spec of the tensor, a static argument, *specs of the indices)
 
 
 def out_of_bounds(index: int, dim: int, size: int) -> Exception:
@@ -83,7 +84,7 @@ class _Launch:
         moved = access.shape.numel() * sum(itemsizes)
         # Writes through indices stay on one thread: two of them may meet in one element.
         parallel = moved >= PARALLEL_BYTES and 0 not in displaced
-        self.entry = Parallel(code.loop, len(itemsizes), "i") if parallel else code.entry
+        self.entry = Parallel(code, len(itemsizes), "i") if parallel else code.entry
 
     def __call__(self, *addresses: int) -> bool:
         """Whether an index was out of range, perhaps."""
@@ -168,7 +169,7 @@ class Take(_Indexed):
         self.in_memory_order = in_memory_order
         self.plans = PlanCache(self._plan)
 
-    def _plan(self, own: Spec, static: tuple, *indices: Spec) -> _TakePlan:
+    def _plan(self, own: Spec, static: Any, *indices: Spec) -> _TakePlan:
         access = self.rule(own, static, *indices)
         stride = contiguous_spec(access.shape, own.dtype).stride
         if self.in_memory_order:
@@ -182,7 +183,7 @@ class Take(_Indexed):
         dtypes = [bits, *(index.dtype for index in indices)]
         return _TakePlan(access, result, _Launch([element], dtypes, rows, access, self.wrap, (1,), in_order=False))
 
-    def __call__(self, input: Tensor, indices: Sequence[Tensor], *static: Any) -> Tensor:
+    def __call__(self, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
         if input.spec.conj or input.spec.neg:
             input = plain(input)
         plan = self.plans[(input.spec, static, *[index.spec for index in indices])]
@@ -197,7 +198,7 @@ class Take(_Indexed):
             self._check(plan.access, indices)
         result = make(storage, 0, plan.spec)
         if needs_recording((input,)):
-            return record(self, result, (input, *indices), static)
+            return record(self, result, (input, *indices), (static,))
         return result
 
 
@@ -210,15 +211,20 @@ class _PutPlan(NamedTuple):
 class Put(_Indexed):
     """target[where the indices point at p] = value[p], in place; or combined with what is there.
 
-    `combine` maps the name of a reduction to (old, new) -> what is stored, on Exprs; "set" replaces.
+    `combine(old, new)` gives what is stored, as an Expr; without it the new replaces the old.
     """
 
     def __init__(self, name: str, rule: Rule, **options):
         super().__init__(name, rule, **options)
         self.plans = PlanCache(self._plan)
 
-    def _plan(self, own: Spec, value: Spec, combine: Callable | None, static: tuple, *indices: Spec) -> _PutPlan:
+    def _plan(self, own: Spec, value: Spec, combine: Callable | None, static: Any, *indices: Spec) -> _PutPlan:
         access = self.rule(own, static, *indices)
+        if not _fits(value.shape, access.shape):
+            raise RuntimeError(
+                f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of "
+                f"shape {list(access.shape)}"
+            )
         if not _runs(self.name, (own, *indices)) or not access.shape.numel() or 0 in access.sizes:
             return _PutPlan(access, [], None)
         checks = [
@@ -242,10 +248,10 @@ class Put(_Indexed):
         return _PutPlan(access, checks, _Launch([element], dtypes, rows, access, self.wrap, displaced, in_order=True))
 
     def __call__(
-        self, target: Tensor, indices: Sequence[Tensor], value: Tensor, *static: Any, combine: Callable | None = None
+        self, target: Tensor, indices: Sequence[Tensor], value: Tensor, static: Any, combine: Callable | None = None
     ) -> Tensor:
         if needs_recording((target, value)):
-            record(self, target, (target, value, *indices), static)
+            record(self, target, (target, value, *indices), (static, combine))
         storage = target._storage
         value = apart(value, target)
         indices = [apart(index, target) for index in indices]
@@ -264,6 +270,13 @@ class Put(_Indexed):
         launch(start, *old, value._storage.ptr + value._start, *addresses)
         storage.version += 1
         return target
+
+
+def _fits(sizes: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether a tensor of `sizes` broadcasts to `wanted`."""
+    return len(sizes) <= len(wanted) and all(
+        size in (1, target) for size, target in zip(reversed(sizes), reversed(wanted), strict=False)
+    )
 
 
 def _one(access: Access, j: int, index: Spec) -> Access:
@@ -313,25 +326,28 @@ def pack(input: Tensor, mask: Tensor, count: int) -> Tensor:
 
     count: how many there are.
     """
-    input = plain(input)
     own = input.spec
-    backend = own.device.backend
-    itemsize = own.dtype.itemsize
-    storage = backend.allocate((count + 1) * itemsize)  # the kernel writes one element more than it keeps
-    storage.nbytes_ = count * itemsize
-    if count:
-        plan = _pack_plans[own, mask.spec, False]
-        cursor = buffer("q", [0])
-        plan.entry(
-            storage.ptr,
-            input._storage.ptr + input._start,
-            mask._storage.ptr + mask._start,
-            cursor.buffer_info()[0],
-            0,
-            plan.meta,
-            plan.count,
-        )
+    storage = packed_storage(own, count)
+    pack_into(storage.ptr, input, mask)
     return make(storage, 0, contiguous_spec((count,), own.dtype, own.device))
+
+
+def packed_storage(own: Spec, count: int) -> Storage:
+    """Memory for `count` packed elements, and for one more, which the kernel writes and nobody keeps."""
+    itemsize = own.dtype.itemsize
+    storage = own.device.backend.allocate((count + 1) * itemsize)
+    storage.nbytes_ = count * itemsize
+    return storage
+
+
+def pack_into(address: int, input: Tensor, mask: Tensor) -> None:
+    if not mask.spec.numel:
+        return
+    input = plain(input)
+    plan = _pack_plans[input.spec, mask.spec, False]
+    cursor = buffer("q", [0])
+    start, chosen = input._storage.ptr + input._start, mask._storage.ptr + mask._start
+    plan.entry(address, start, chosen, cursor.buffer_info()[0], 0, plan.meta, plan.count)
 
 
 def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
@@ -343,13 +359,7 @@ def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
         return
     plan = _pack_plans[target.spec, mask.spec, True]
     cursor = buffer("q", [0])
-    plan.entry(
-        target._storage.ptr + target._start,
-        values._storage.ptr + values._start,
-        mask._storage.ptr + mask._start,
-        cursor.buffer_info()[0],
-        count - 1,
-        plan.meta,
-        plan.count,
-    )
+    start, chosen = target._storage.ptr + target._start, mask._storage.ptr + mask._start
+    packed = values._storage.ptr + values._start
+    plan.entry(start, packed, chosen, cursor.buffer_info()[0], count - 1, plan.meta, plan.count)
     target._storage.version += 1

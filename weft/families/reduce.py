@@ -67,7 +67,14 @@ class Reduce:
 
     # -- planning --------------------------------------------------------------------------------------------------
 
-    def _plan(self, inputs: tuple[Spec, ...], dims: tuple[int, ...], keepdim: bool, wanted: DType | None, params: int):
+    def _plan(
+        self,
+        inputs: tuple[Spec, ...],
+        dims: tuple[int, ...],
+        keepdim: bool,
+        wanted: DType | None,
+        params: int,
+    ):
         first = inputs[0]
         where = common_device(self.name, inputs)
         types = self.types(first.dtype, wanted)
@@ -118,7 +125,8 @@ class Reduce:
         identity = [_constant(value, compute) for value in self.identity(compute)]
         components = [part for value in identity for part in _parts(value)]
         left, right = (
-            _regroup([state_leaf(side, k, part.dtype) for k, part in enumerate(components)], identity) for side in "lr"
+            _regroup([state_leaf(side, k, part.dtype) for k, part in enumerate(components)], identity)
+            for side in "lr"
         )
         finished = self.finish(left, *(param(k, compute.to_real()) for k in range(params)))
         stored = tuple(
@@ -137,7 +145,9 @@ class Reduce:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, *inputs: Tensor, dims: tuple[int, ...], keepdim=False, dtype: DType | None = None, params=()):
+    def __call__(
+        self, *inputs: Tensor, dims: tuple[int, ...], keepdim=False, dtype: DType | None = None, params=()
+    ):
         """The results (a tensor, or a tuple of them) of reducing `dims` (sorted, not negative) of the first input.
 
         Further inputs broadcast to the first.
@@ -151,8 +161,9 @@ class Reduce:
         found = results[0] if len(results) == 1 else tuple(results)
         return record(self, found, inputs, (dims, keepdim)) if needs_recording(inputs) else found
 
-
-    def direct(self, input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
+    def direct(
+        self, input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None
+    ) -> Any:
         """The result for dim= as users give it, by the shortest way."""
         if type(dim) is list:
             dim = tuple(dim)
@@ -271,5 +282,3 @@ def _regroup(leaves: list, like: Sequence[Any]) -> tuple:
     """Leaves as values of the same structure as `like`."""
     rest = iter(leaves)
     return tuple(Complex(next(rest), next(rest)) if isinstance(v, Complex) else next(rest) for v in like)
-
-

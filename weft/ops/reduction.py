@@ -311,7 +311,9 @@ _define_extremum("min", AMIN, MIN, "minimum")
 def _define_over_dims(op: Reduce) -> None:
     def function(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
         _reject_complex(input, op.name)
-        _check_not_empty(input, dims_of(dim, len(input.spec.shape), op.name), op.name, whole=dim is None or dim == ())
+        _check_not_empty(
+            input, dims_of(dim, len(input.spec.shape), op.name), op.name, whole=dim is None or dim == ()
+        )
         return op.direct(input, dim, keepdim)
 
     function.__name__ = function.__qualname__ = op.name
@@ -328,7 +330,7 @@ def _define_arg(op: Reduce) -> None:
         _reject_complex(input, op.name)
         ndim = len(input.spec.shape)
         if input.spec.dtype is bool_:
-            raise RuntimeError(f'"{op.name}_cpu" not implemented for \'Bool\'')
+            raise RuntimeError(f"\"{op.name}_cpu\" not implemented for 'Bool'")
         dims = tuple(range(ndim)) if dim is None else single_dim(dim, ndim, op.name)
         if dim is None and input.spec.numel == 0:
             raise IndexError(
@@ -388,14 +390,18 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 # ---- Moments -------------------------------------------------------------------------------------------------------------
 
 
-def _moment_arguments(input: Tensor, args: tuple, kwargs: dict, name: str) -> tuple[tuple[int, ...], float, bool]:
+def _moment_arguments(
+    input: Tensor, args: tuple, kwargs: dict, name: str
+) -> tuple[tuple[int, ...], float, bool]:
     """dims, correction and keepdim from (unbiased), (dim, unbiased, keepdim) or (dim, *, correction, keepdim)."""
     check_tensor(input, name)
     if input.spec.dtype.category < 2:
         raise RuntimeError(f"{name}: only support floating point and complex dtypes (got {input.spec.dtype})")
     names = ("unbiased",) if len(args) == 1 and isinstance(args[0], bool) else ("dim", "unbiased", "keepdim")
     if len(args) > len(names):
-        raise TypeError(f"{name}() takes at most {len(names) + 1} positional arguments ({len(args) + 1} given)")
+        raise TypeError(
+            f"{name}() takes at most {len(names) + 1} positional arguments ({len(args) + 1} given)"
+        )
     given = dict(zip(names, args)) | kwargs
     unknown = set(given) - {"dim", "unbiased", "keepdim", "correction"}
     if unknown:
@@ -403,7 +409,11 @@ def _moment_arguments(input: Tensor, args: tuple, kwargs: dict, name: str) -> tu
     correction = given.get("correction")
     if correction is None:
         correction = 1 if given.get("unbiased", True) else 0
-    return dims_of(given.get("dim"), len(input.spec.shape), name), correction, bool(given.get("keepdim", False))
+    return (
+        dims_of(given.get("dim"), len(input.spec.shape), name),
+        correction,
+        bool(given.get("keepdim", False)),
+    )
 
 
 def _spread(op: Reduce, input: Tensor, dims, correction, keepdim) -> tuple[Tensor, Tensor]:
@@ -478,7 +488,9 @@ def softmax_parts(input: Tensor, dim: int, dtype: DType | None, name: str) -> tu
     """The floating input, its maximum along `dim` (kept), and the sum of exp(input - maximum)."""
     check_tensor(input, name)
     if input.spec.dtype.category < 2 and dtype is None:
-        raise NotImplementedError(f'"{name}_lastdim_kernel_impl" not implemented for \'{LEGACY_NAMES[input.spec.dtype]}\'')
+        raise NotImplementedError(
+            f"\"{name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'"
+        )
     input = _as_float(input, dtype)
     dims = single_dim(dim, len(input.spec.shape), name)
     center = AMAX(input, dims=dims, keepdim=True)
@@ -504,4 +516,3 @@ def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     if not values.spec.numel:
         return values.clone()
     return LOG_SOFTMAX(values, center, LOG(total)).to(values.spec.dtype)
-

@@ -30,6 +30,8 @@ for _module in (
     "views",
     "splitting",
     "view_copies",
+    "splitting",
+    "view_copies",
     "joining",
     "creation",
     "basics",
@@ -39,8 +41,14 @@ for _module in (
     "special",
     "activation",
     "operators",
+    "joining",
+    "filling",
+    "masking",
+    "indexing",
     "random",
     "reduction",
+    "sorting",
+    "matmul",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 importlib.import_module(".interop.numpy", __name__)

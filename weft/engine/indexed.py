@@ -1,0 +1,189 @@
+"""Loops in which data decide where elements lie, as LLVM IR: gather, scatter, and packing by a mask.
+
+Kernels have the interface of `loops.py`. An out of range index never touches memory outside: the element at 0 is
+taken instead, and the fault is counted, so that the caller can look for it and raise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.dtype import DType
+from .llvm import Block, memory_type
+from .loops import BROADCAST, MEMSET, METADATA, Inner, Result, nest_ir
+
+
+class IndexedKernel(NamedTuple):
+    """A map, some of whose operands are displaced by indices (its last inputs).
+
+    The only param is the address of a table of int64: the address of the counter of faults, then for each index the
+    size of the dim that it counts along and that dim's stride in bytes.
+    """
+
+    results: tuple[Result, ...]  # none: the kernel only checks the indices
+    operand_dtypes: tuple[DType, ...]  # of the inputs; the indices come last
+    strides: str  # a class for each output, then each input
+    indices: int
+    displaced: tuple[int, ...]  # which operands the indices displace, outputs counted first
+    wrap: bool  # negative indices count from the end
+    in_order: bool  # an element may be written twice: keep the order of the writes
+
+
+def indexed_ir(kernel: IndexedKernel) -> str:
+    row = _IndexedRow(kernel)
+    text = row.text()
+    declarations = "\n".join(sorted(row.declarations))
+    return f"{declarations}\n{text}\n{nest_ir('loop', 'row', row.operands)}\n{MEMSET}\n{METADATA}"
+
+
+class _IndexedRow(Inner):
+    kernel: IndexedKernel
+
+    def text(self) -> str:
+        kernel = self.kernel
+        before, block = Block(self.declarations, "h"), Block(self.declarations)
+        bad = self._displace(before, block)
+        self._elements(before, block)
+        arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
+        again = "" if kernel.in_order else ", !llvm.loop !1"
+        lines = [
+            f"define internal void @row({arguments}, ptr %params, i64 %n) noinline #0 {{",
+            "start:",
+            *before.lines,
+            "%empty = icmp sle i64 %n, 0",
+            "br i1 %empty, label %done, label %step",
+            "step:",
+            "%i = phi i64 [0, %start], [%next, %step]",
+            "%faults = phi i64 [0, %start], [%faults.next, %step]",
+            *block.lines,
+            f"%faults.next = or i64 %faults, {bad}",
+            "%next = add nuw nsw i64 %i, 1",
+            "%more = icmp slt i64 %next, %n",
+            f"br i1 %more, label %step, label %checked{again}",
+            "checked:",
+            "%fine = icmp eq i64 %faults.next, 0",
+            "br i1 %fine, label %done, label %fault",
+            "fault:",
+            "%counter = load ptr, ptr %table",
+            "%old = atomicrmw add ptr %counter, i64 1 monotonic",
+            "br label %done",
+            "done:",
+            "ret void",
+            "}",
+        ]
+        return "\n".join(lines)
+
+    def _displace(self, before: Block, block: Block) -> str:
+        """Compute `%displacement`, in bytes, from the indices of the current element; returns whether one is bad."""
+        before.do("%table = load ptr, ptr %params")
+        first = self.operands - self.kernel.indices
+        total = bad = "0"
+        for j in range(self.kernel.indices):
+            size = self._table(before, 1 + 2 * j)
+            stride = self._table(before, 2 + 2 * j)
+            index = self._index_value(before, block, first + j)
+            if self.kernel.wrap:
+                negative = block.let(f"icmp slt i64 {index}, 0")
+                wrapped = block.let(f"add i64 {index}, {size}")
+                index = block.let(f"select i1 {negative}, i64 {wrapped}, i64 {index}")
+            outside = block.let(f"icmp uge i64 {index}, {size}")
+            index = block.let(f"select i1 {outside}, i64 0, i64 {index}")
+            outside = block.let(f"zext i1 {outside} to i64")
+            bad = block.let(f"or i64 {bad}, {outside}")
+            step = block.let(f"mul i64 {index}, {stride}")
+            total = block.let(f"add i64 {total}, {step}")
+        block.do(f"%displacement = add i64 {total}, 0")
+        return bad
+
+    @staticmethod
+    def _table(block: Block, position: int) -> str:
+        address = block.let(f"getelementptr i64, ptr %table, i64 {position}")
+        return block.let(f"load i64, ptr {address}")
+
+    def _index_value(self, before: Block, block: Block, operand: int) -> str:
+        dtype = self.kernel.operand_dtypes[operand - len(self.kernel.results)]
+        if self.kernel.strides[operand] == BROADCAST:
+            block, position = before, "0"
+        else:
+            position = "%i"
+        address = self._address(block, operand, position, 0)
+        kind = memory_type(dtype)
+        value = block.let(f"load {kind}, ptr {address}, align {dtype.itemsize}, !llvm.access.group !0")
+        return value if kind == "i64" else block.let(f"{'sext' if dtype.kind == 'i' else 'zext'} {kind} {value} to i64")
+
+    def _hoisted(self, operand: int) -> bool:
+        return super()._hoisted(operand) and operand not in self.kernel.displaced
+
+    def _address(self, block: Block, operand: int, position: str, part_offset: int) -> str:
+        address = super()._address(block, operand, position, part_offset)
+        if operand not in self.kernel.displaced:
+            return address
+        return block.let(f"getelementptr i8, ptr {address}, i64 %displacement")
+
+
+class PackKernel(NamedTuple):
+    """Copy between the elements that a mask chooses, in order, and consecutive ones.
+
+    Operands: the target, the source, the mask. Params: the address of the count so far, and (to `spread`) the number
+    of packed elements less one. `spread` False: target[count] = source[i]; True: target[i] = source[count].
+    """
+
+    itemsize: int
+    spread: bool
+
+
+def pack_ir(kernel: PackKernel) -> str:
+    """No branches: every element is moved, and where the mask is false the next one overwrites it (or it is what was
+    there before). So a packed target needs room for one element more.
+    """
+    kind, align = f"i{8 * kernel.itemsize}", min(kernel.itemsize, 8)
+    if kernel.spread:
+        move = f"""
+%within = icmp ult i64 %count, %last
+%from = select i1 %within, i64 %count, i64 %last
+%po = mul i64 %i, %s0
+%pa = getelementptr i8, ptr %p0, i64 %po
+%so = mul i64 %from, %s1
+%sa = getelementptr i8, ptr %p1, i64 %so
+%new = load {kind}, ptr %sa, align {align}
+%old = load {kind}, ptr %pa, align {align}
+%value = select i1 %chosen, {kind} %new, {kind} %old
+store {kind} %value, ptr %pa, align {align}"""
+    else:
+        move = f"""
+%so = mul i64 %i, %s1
+%sa = getelementptr i8, ptr %p1, i64 %so
+%value = load {kind}, ptr %sa, align {align}
+%po = mul i64 %count, %s0
+%pa = getelementptr i8, ptr %p0, i64 %po
+store {kind} %value, ptr %pa, align {align}"""
+    return f"""
+define internal void @row(ptr %p0, i64 %s0, ptr %p1, i64 %s1, ptr %p2, i64 %s2, ptr %params, i64 %n) noinline #0 {{
+start:
+%cursor = load ptr, ptr %params
+%pl = getelementptr i64, ptr %params, i64 1
+%last = load i64, ptr %pl
+%begin = load i64, ptr %cursor
+%empty = icmp sle i64 %n, 0
+br i1 %empty, label %done, label %step
+step:
+%i = phi i64 [0, %start], [%next, %step]
+%count = phi i64 [%begin, %start], [%count.next, %step]
+%mo = mul i64 %i, %s2
+%ma = getelementptr i8, ptr %p2, i64 %mo
+%byte = load i8, ptr %ma
+%chosen = icmp ne i8 %byte, 0
+{move}
+%one = zext i1 %chosen to i64
+%count.next = add i64 %count, %one
+%next = add nuw nsw i64 %i, 1
+%more = icmp slt i64 %next, %n
+br i1 %more, label %step, label %end
+end:
+store i64 %count.next, ptr %cursor
+br label %done
+done:
+ret void
+}}
+{nest_ir("loop", "row", 3)}
+{MEMSET}"""

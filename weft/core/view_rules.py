@@ -85,8 +85,8 @@ def view(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
     if strides is None:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            f"contiguous subspaces). Use .reshape(...) instead.\nview: shape {list(own.shape)}, strides {own.stride} as "
-            f"{list(sizes)}"
+            f"contiguous subspaces). Use .reshape(...) instead.\nview: shape {list(own.shape)}, strides "
+            f"{own.stride} as {list(sizes)}"
         )
     return moved(own, sizes, strides), 0
 
@@ -160,8 +160,8 @@ def expand(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
     leading = len(sizes) - len(own.shape)
     if leading < 0:
         raise RuntimeError(
-            f"expand(torch.{LEGACY_NAMES[own.dtype]}Tensor{{{list(own.shape)}}}, size={list(sizes)}): the number of sizes "
-            f"provided ({len(sizes)}) must be greater or equal to the number of dimensions in the tensor "
+            f"expand(torch.{LEGACY_NAMES[own.dtype]}Tensor{{{list(own.shape)}}}, size={list(sizes)}): the number of "
+            f"sizes provided ({len(sizes)}) must be greater or equal to the number of dimensions in the tensor "
             f"({len(own.shape)})"
         )
     result_sizes, strides = list(sizes), [0] * len(sizes)
@@ -174,15 +174,16 @@ def expand(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
             stride = result_sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else 1
             if wanted < 0:
                 raise RuntimeError(
-                    f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing dimension {dim}"
+                    f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing "
+                    f"dimension {dim}"
                 )
         if wanted == -1:
             wanted = size
         if wanted != size:
             if size != 1 or wanted < 0:
                 raise RuntimeError(
-                    f"The expanded size of the tensor ({wanted}) must match the existing size ({size}) at non-singleton "
-                    f"dimension {dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(own.shape)}"
+                    f"The expanded size of the tensor ({wanted}) must match the existing size ({size}) at "
+                    f"non-singleton dimension {dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(own.shape)}"
                 )
             stride = 0
         result_sizes[dim], strides[dim] = wanted, stride
@@ -205,7 +206,7 @@ def select(own: Spec, dim: int, index: int) -> tuple[Spec, int]:
 
 
 def slice(own: Spec, dim: int, start: int | None, end: int | None, step: int) -> tuple[Spec, int]:
-    """Every `step`-th element of `dim` from `start` to before `end`, which are cut to the size as Python's slices are."""
+    """Every `step`-th element of `dim` from `start` to before `end`, cut to the size as in Python's slices."""
     if not own.shape:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(own.shape))

@@ -63,10 +63,10 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     tensor([0., 0.])
     """
     own = input.spec
-    return _copy_to(input, formatted_spec(own, memory_format, own.dtype, own.device))
+    return copy_to(input, formatted_spec(own, memory_format, own.dtype, own.device))
 
 
-def _copy_to(input: Tensor, wanted: Spec) -> Tensor:
+def copy_to(input: Tensor, wanted: Spec) -> Tensor:
     result = empty(wanted)
     recorded = needs_recording((input,))
     if wanted.numel:
@@ -128,7 +128,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     same_format = memory_format is preserve_format or is_contiguous(self, memory_format)
     if not copy and dtype is own.dtype and where is own.device and same_format:
         return self
-    return _copy_to(self, formatted_spec(own, memory_format, dtype, where))
+    return copy_to(self, formatted_spec(own, memory_format, dtype, where))
 
 
 def _parse_to(self: Tensor, args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bool, MemoryFormat]:

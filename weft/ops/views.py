@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 from ..core import view_rules as rules
@@ -15,6 +14,7 @@ from ..core.op import FUNCTIONS, PlanCache, public
 from ..core.size import Size
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
+from ..core.warn import warn_once
 from ..families.map import COPY
 from ..families.view import View
 from .copying import clone, contiguous
@@ -126,7 +126,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     sizes = _flat_shape[
         input.spec, integer(start_dim, "flatten", "start_dim"), integer(end_dim, "flatten", "end_dim")
     ]
-    return input if sizes is None else reshape(input, sizes)
+    if sizes is None:
+        return input
+    return VIEW(input, sizes) if input.spec.is_contiguous else reshape(input, sizes)
 
 
 @PlanCache
@@ -253,8 +255,8 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     targets = integers((destination,), "movedim", "destination")
     if len(sources) != len(targets):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same number "
-            f"of dims as destination ({list(targets)} dims)"
+            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same "
+            f"number of dims as destination ({list(targets)} dims)"
         )
     ndim = input.spec.ndim
     wrapped_sources = [wrap_dim(dim, ndim) for dim in sources]
@@ -272,20 +274,15 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return PERMUTE(input, tuple(moves[dim] if dim in moves else next(others) for dim in range(ndim)))
 
 
-@functools.cache
-def _warn_once(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)
-
-
 def _numpy_transpose(self: Tensor) -> Tensor:
     """All dimensions in reverse order."""
     ndim = len(self.spec.shape)
     if ndim == 0:
-        _warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+        warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
     elif ndim != 2:
-        _warn_once(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
-            "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+        warn_once(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
     return PERMUTE(self, tuple(range(ndim - 1, -1, -1)))
@@ -308,14 +305,14 @@ def _matrix_transpose(self: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
     if _matrices(self, "mT"):
         return TRANSPOSE(self, -2, -1)
-    _warn_once("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
+    warn_once("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
     return self
 
 
 def _adjoint(self: Tensor, name: str) -> Tensor:
     if _matrices(self, name):
         return conj(TRANSPOSE(self, -2, -1))
-    _warn_once(f"{name} is deprecated on 0-D tensors. Consider using x.conj().")
+    warn_once(f"{name} is deprecated on 0-D tensors. Consider using x.conj().")
     return conj(self)
 
 
@@ -518,8 +515,8 @@ def check_bounds(tensor: Tensor) -> None:
     if _span_bytes[own,] + tensor._start > tensor._storage.nbytes_ and own.numel:
         needed = tensor._start + _span_bytes[own,]
         raise RuntimeError(
-            f"setStorage: sizes {list(own.shape)}, strides {list(own.stride)}, storage offset {tensor.storage_offset()}, "
-            f"and itemsize {own.dtype.itemsize} requiring a storage size of {needed} are out of bounds for storage of "
+            f"setStorage: sizes {list(own.shape)}, strides {list(own.stride)}, storage offset "
+            f"{tensor.storage_offset()}, and itemsize {own.dtype.itemsize} requiring a storage size of {needed} are out of bounds for storage of "
             f"size {tensor._storage.nbytes_}"
         )
 

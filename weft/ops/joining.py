@@ -1,0 +1,714 @@
+"""Joining tensors and rearranging their elements, which copies."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import view_rules as rules
+from ..core.arguments import integer, integers
+from ..core.layout import (
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+    strides_for,
+)
+from ..core.op import PlanCache, needs_recording, public, record, resize_out
+from ..core.promotion import common_dtype
+from ..core.size import shape
+from ..core.spec import Spec, contiguous_spec, spec
+from ..core.tensor import Tensor, make, wrap_dim
+from ..core.warn import warn_once
+from ..families.library import tensor_of
+from ..families.map import COPY
+from ..families.view import View
+from .copying import clone, contiguous, copy_to, formatted_spec
+from .creation import fill, new
+from .views import (
+    EXPAND,
+    PERMUTE,
+    UNSQUEEZE,
+    VIEW,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    narrow,
+    reshape,
+    transpose,
+)
+
+# ---- Memory formats ------------------------------------------------------------------------------------------------
+
+
+def suggested_format(own: Spec) -> MemoryFormat:
+    """The memory format that a result should take over: channels_last if the strides are in that order."""
+    for wanted, order in ((channels_last, (1, 3, 2, 0)), (channels_last_3d, (1, 4, 3, 2, 0))):
+        if len(own.shape) == len(order) and _in_order(own, order):
+            return wanted
+    return contiguous_format
+
+
+def _in_order(own: Spec, order: tuple[int, ...]) -> bool:
+    """Whether strides grow along `order`. With one channel and one sample they may mean either format: then not."""
+    least = 0
+    if own.stride[1] == 0:
+        return False
+    for dim in order:
+        if own.shape[dim] == 0 or own.stride[dim] < least or (dim == 0 and least == own.stride[1]):
+            return False
+        least = own.stride[dim] * max(own.shape[dim], 1)
+    return True
+
+
+# ---- cat and stack -------------------------------------------------------------------------------------------------
+
+
+class Joined:
+    """What one call of `cat` or `stack` does: the result's spec, and for each tensor where and how it is copied."""
+
+    __slots__ = ("spec", "allocate", "copies")
+
+    def __init__(self, result: Spec, copies: list):
+        self.spec = result
+        self.allocate = result.device.backend.allocator(result.nbytes)
+        self.copies = copies
+
+
+class Join:
+    """An op that copies tensors one behind the other along a dimension; `rule` gives the result's spec."""
+
+    def __init__(self, name: str, rule: Callable[..., Spec], new_dim: bool):
+        self.name = name
+        self.rule = rule
+        self.new_dim = new_dim
+        self.plans = PlanCache(self._plan)
+        self.write_plans = PlanCache(self._plan_write)
+
+    def _plan(self, dim: int, *specs: Spec) -> Joined:
+        return self._plan_write(self.rule(dim, *specs), dim, *specs)
+
+    def _plan_write(self, target: Spec, dim: int, *specs: Spec) -> Joined:
+        dim = wrap_dim(dim, target.ndim)
+        copies, at = [], 0
+        for position, own in enumerate(specs):
+            if _is_legacy_empty(own) and not self.new_dim:
+                continue
+            source = rules.unsqueeze(own, dim)[0] if self.new_dim else own
+            length = source.shape[dim]
+            piece, offset = rules.slice(target, dim, at, at + length, 1)
+            if piece.numel:
+                plan = COPY.write_plans[piece, source]
+                copies.append(
+                    (position, offset * target.dtype.itemsize, plan.entry, plan.meta, plan.count, plan)
+                )
+            at += length
+        return Joined(target, copies)
+
+    def __call__(self, tensors: Sequence[Tensor], dim: int) -> Tensor:
+        plan = self.plans[(dim, *[tensor.spec for tensor in tensors])]
+        result = make(plan.allocate(), 0, plan.spec)
+        self._run(plan, result, tensors)
+        if needs_recording(tensors):
+            return record(self, result, tensors, (dim,))
+        return result
+
+    def into(self, out: Tensor, tensors: Sequence[Tensor], dim: int) -> Tensor:
+        specs = [tensor.spec for tensor in tensors]
+        wanted = self.rule(dim, *specs)
+        if wanted.dtype.category > out.spec.dtype.category:
+            raise TypeError(
+                f"torch.{self.name}(): input types can't be cast to the desired output type "
+                f"{rules.LEGACY_NAMES[out.spec.dtype]}"
+            )
+        if wanted.device is not out.spec.device:
+            raise RuntimeError(
+                f"Expected out tensor to have device {wanted.device}, but got {out.spec.device} instead"
+            )
+        if out.spec.shape != wanted.shape:
+            resize_out(out, wanted.shape, self.name)
+        if needs_recording((out, *tensors)):
+            record(f"{self.name}(out=)", None, (out, *tensors))
+        for position, tensor in enumerate(tensors):
+            if tensor._storage is out._storage and tensor.spec.numel and _overlap(tensor, out):
+                raise RuntimeError(
+                    "unsupported operation: the input tensors cannot refer to any of the output memory locations. "
+                    f"Found overlap in input tensor {position}"
+                )
+        self._run(self.write_plans[(out.spec, dim, *specs)], out, tensors)
+        out._storage.version += 1
+        return out
+
+    @staticmethod
+    def _run(plan: Joined, result: Tensor, tensors: Sequence[Tensor]) -> None:
+        base = result._storage.ptr + result._start
+        for position, start, entry, meta, count, _ in plan.copies:
+            source = tensors[position]
+            entry(base + start, source._storage.ptr + source._start, meta, count)
+
+
+def _overlap(a: Tensor, b: Tensor) -> bool:
+    ends = [each._start + each.spec.span * each.spec.dtype.itemsize for each in (a, b)]
+    return a._start < ends[1] and b._start < ends[0]
+
+
+def _is_legacy_empty(own: Spec) -> bool:
+    """cat ignores tensors of shape (0,), whatever the shape of the others."""
+    return own.shape == (0,)
+
+
+def _cat(dim: int, *specs: Spec) -> Spec:
+    for position, own in enumerate(specs):
+        if not own.shape:
+            raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
+        if own.device is not specs[0].device:
+            raise RuntimeError(
+                f"Tensor on device {own.device} is not on the expected device {specs[0].device}!"
+            )
+    dtype = common_dtype(specs)
+    counted = [(position, own) for position, own in enumerate(specs) if not _is_legacy_empty(own)]
+    if not counted:
+        return contiguous_spec((0,), dtype, specs[0].device)
+    first = counted[0][1]
+    dim = wrap_dim(dim, first.ndim)
+    for position, own in counted:
+        _check_sizes(first, own, dim, position)
+    sizes = list(first.shape)
+    sizes[dim] = sum(own.shape[dim] for _, own in counted)
+    formats = {suggested_format(own) for own in specs}
+    chosen = formats.pop() if len(formats) == 1 else contiguous_format
+    return spec(shape(sizes), strides_for(sizes, chosen), dtype, first.device)
+
+
+def _check_sizes(first: Spec, own: Spec, dim: int, position: int) -> None:
+    if own.ndim != first.ndim:
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {own.ndim}")
+    for each, (expected, size) in enumerate(zip(first.shape, own.shape, strict=True)):
+        if each != dim and expected != size:
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {dim}. Expected size {expected} but got size {size} "
+                f"for tensor number {position} in the list.\ncat: shapes {list(first.shape)} and {list(own.shape)}"
+            )
+
+
+def _stack(dim: int, *specs: Spec) -> Spec:
+    first = specs[0]
+    for position, own in enumerate(specs):
+        if own.shape != first.shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and "
+                f"{list(own.shape)} at entry {position}"
+            )
+        if own.device is not first.device:
+            raise RuntimeError(f"Tensor on device {own.device} is not on the expected device {first.device}!")
+    dim = wrap_dim(dim, first.ndim + 1)
+    sizes = (*first.shape[:dim], len(specs), *first.shape[dim:])
+    return contiguous_spec(sizes, common_dtype(specs), first.device)
+
+
+CAT = Join("cat", _cat, new_dim=False)
+STACK = Join("stack", _stack, new_dim=True)
+
+
+def _tensor_list(tensors: Any, name: str) -> Sequence[Tensor]:
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+        )
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {position} in argument 0, but got {type(tensor).__name__}"
+            )
+    return tensors
+
+
+@public("function", "concat", "concatenate")
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one behind the other along a dimension; their other sizes must be equal.
+
+    >>> import weft as torch
+    >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    tensors = _tensor_list(tensors, "cat")
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    dim = integer(dim, "cat", "dim")
+    return CAT(tensors, dim) if out is None else CAT.into(out, tensors, dim)
+
+
+@public("function")
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Tensors of equal shape along a new dimension.
+
+    >>> import weft as torch
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    tensors = _tensor_list(tensors, "stack")
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    dim = integer(dim, "stack", "dim")
+    return STACK(tensors, dim) if out is None else STACK.into(out, tensors, dim)
+
+
+def _stacker(name: str, arrange: Callable[[Tensor], Tensor], dim: int, text: str, *aliases: str) -> None:
+    def stacker(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+        tensors = _tensor_list(tensors, name)
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        arranged = [arrange(tensor) for tensor in tensors]
+        return cat(arranged, min(dim, arranged[0].spec.ndim - 1), out=out)
+
+    stacker.__doc__ = text
+    public("function", *aliases, name=name)(stacker)
+
+
+def _as_column(input: Tensor) -> Tensor:
+    return reshape(input, (input.spec.numel, 1)) if input.spec.ndim <= 1 else input
+
+
+_stacker(
+    "hstack", atleast_1d, 1, "The tensors side by side: along dimension 1, or 0 if that is all they have."
+)
+_stacker("vstack", atleast_2d, 0, "The tensors below each other; one dimension counts as a row.", "row_stack")
+_stacker("dstack", atleast_3d, 2, "The tensors behind each other, along dimension 2.")
+_stacker("column_stack", _as_column, 1, "The tensors side by side; one dimension counts as a column.")
+
+
+@public("function")
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given matrices on its diagonal and zeros elsewhere; fewer dimensions count as one row.
+
+    >>> import weft as torch
+    >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor(3))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    tensors = _tensor_list(tensors, "block_diag")
+    for position, tensor in enumerate(tensors):
+        if tensor.spec.ndim > 2:
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input "
+                f"{position} has {tensor.spec.ndim} dimensions"
+            )
+    if not tensors:
+        return new((1, 0), None, None)
+    blocks = [atleast_2d(tensor) for tensor in tensors]
+    dtype, where = common_dtype([tensor.spec for tensor in tensors]), tensors[0].spec.device
+    widths = [block.spec.shape[1] for block in blocks]
+    rows = []
+    for position, block in enumerate(blocks):
+        height = block.spec.shape[0]
+        before, after = sum(widths[:position]), sum(widths[position + 1 :])
+        left, right = (fill(new((height, width), dtype, where), 0) for width in (before, after))
+        rows.append(cat([left, block, right], 1))
+    return cat(rows, 0)
+
+
+# ---- Repeating -----------------------------------------------------------------------------------------------------
+
+
+@public("method")
+def repeat(self: Tensor, *repeats: Any) -> Tensor:
+    """The tensor copied so many times along each dimension; further counts add dimensions in front.
+
+    >>> import weft as torch
+    >>> torch.tensor([1, 2]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
+    if not repeats:
+        raise TypeError('repeat() missing 1 required positional arguments: "repeats"')
+    counts = integers(repeats, "repeat", "repeats")
+    missing = len(counts) - self.spec.ndim
+    if missing < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    sizes = (1,) * missing + tuple(self.spec.shape)
+    result = [count * size for count, size in zip(counts, sizes, strict=True)]
+    if any(size < 0 for size in result):
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {next(s for s in result if s < 0)}: {result}"
+        )
+    apart = VIEW(self, tuple(n for size in sizes for n in (1, size)))
+    counted = tuple(n for count, size in zip(counts, sizes, strict=True) for n in (count, size))
+    if any(count < 0 for count in counts):  # of a dimension of size 0
+        return new(result, self.spec.dtype, self.spec.device)
+    return VIEW(clone(EXPAND(apart, counted), memory_format=contiguous_format), tuple(result))
+
+
+@public("function method")
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """Like `repeat`, but fewer counts than dimensions are taken for the last ones.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2]]).tile(2)
+    tensor([[1, 2, 1, 2]])
+    """
+    if not dims:
+        raise TypeError('tile() missing 1 required positional arguments: "dims"')
+    counts = integers(dims, "tile", "dims")
+    return repeat(input, (1,) * (input.spec.ndim - len(counts)) + counts)
+
+
+@public("function method")
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Every element of a dimension so many times in a row; without `dim`, of all elements.
+
+    `repeats` is an int or an integer tensor, one count for all or one for each. Alone, the tensor of counts gives
+    the indices: position i appears counts[i] times.
+
+    >>> import weft as torch
+    >>> torch.tensor([3, 4]).repeat_interleave(torch.tensor([1, 2]))
+    tensor([3, 4, 4])
+    """
+    if repeats is None:
+        return _repeated_index(input, output_size)
+    if dim is None:
+        input, dim = reshape(input, (-1,)), 0
+    dim = wrap_dim(integer(dim, "repeat_interleave", "dim"), input.spec.ndim)
+    if not isinstance(repeats, Tensor):
+        return _repeat_each(input, integer(repeats, "repeat_interleave", "repeats"), dim)
+    if repeats.spec.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    size = input.spec.shape[dim] if input.spec.shape else 1
+    if repeats.spec.numel == 1:
+        repeats = EXPAND(reshape(repeats, (1,)), (size,))
+    elif repeats.spec.shape[0] != size:
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{repeats.spec.shape[0]} and input.size({dim}) = {size}"
+        )
+    return input.index_select(dim, _repeated_index(repeats, output_size))
+
+
+def _repeat_each(input: Tensor, count: int, dim: int) -> Tensor:
+    if count < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    sizes = UNSQUEEZE(input, dim + 1).spec.shape
+    repeated = EXPAND(UNSQUEEZE(input, dim + 1), (*sizes[: dim + 1], count, *sizes[dim + 2 :]))
+    merged = (*sizes[:dim], sizes[dim] * count, *sizes[dim + 2 :])
+    return VIEW(clone(repeated, memory_format=contiguous_format), merged)
+
+
+def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
+    if repeats.spec.ndim != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats.spec.dtype.name not in ("int32", "int64"):
+        raise NotImplementedError(
+            f"\"repeat_interleave_cpu\" not implemented for '{rules.LEGACY_NAMES[repeats.spec.dtype]}'"
+        )
+    counts = repeats.numpy()
+    if (counts < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    if output_size is not None and counts.sum() != output_size:
+        raise RuntimeError("allocated size does not match required size")
+    return tensor_of(np.repeat(np.arange(len(counts), dtype=counts.dtype), counts))
+
+
+# ---- Reversing and rotating ----------------------------------------------------------------------------------------
+
+
+def _flipped(own: Spec, dims: tuple[int, ...]) -> tuple[Spec, int]:
+    """A view that runs backwards. Only this file sees one: PyTorch's tensors have no negative strides."""
+    chosen = [dim for dim in dims if own.shape[dim] > 1]
+    strides = tuple(-step if dim in chosen else step for dim, step in enumerate(own.stride))
+    start = sum((own.shape[dim] - 1) * own.stride[dim] for dim in chosen)
+    return rules.moved(own, own.shape, strides), start if own.numel else 0
+
+
+FLIPPED = View(_flipped)
+
+
+@public("function method")
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """The elements in reverse order along the given dimensions.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).flip(0)
+    tensor([[3, 4],
+            [1, 2]])
+    """
+    if not dims:
+        raise TypeError('flip() missing 1 required positional arguments: "dims"')
+    own = input.spec
+    chosen = rules.distinct_dims(integers(dims, "flip", "dims"), own.ndim)
+    if not own.shape:
+        return clone(input)
+    wanted = formatted_spec(own, preserve_format, own.dtype, own.device)
+    return copy_to(FLIPPED(input, tuple(chosen)), wanted)
+
+
+@public("function method")
+def fliplr(input: Tensor) -> Tensor:
+    """The columns in reverse order."""
+    if input.spec.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+@public("function method")
+def flipud(input: Tensor) -> Tensor:
+    """The rows in reverse order."""
+    if input.spec.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+@public("function method")
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned by `k` right angles in the plane of two dimensions, from the first towards the second.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).rot90()
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    plane = integers((dims,), "rot90", "dims")
+    ndim = input.spec.ndim
+    if len(plane) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    first, second = plane
+    if first == second or abs(first - second) == ndim:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {first} and dim1 = {second}"
+        )
+    wrap_dim(first, ndim), wrap_dim(second, ndim)
+    turns = integer(k, "rot90", "k") % 4
+    if turns == 1:
+        return transpose(flip(input, second), first, second)
+    if turns == 2:
+        return flip(input, first, second)
+    if turns == 3:
+        return transpose(flip(input, first), first, second)
+    return clone(input, memory_format=contiguous_format)
+
+
+@public("function method")
+def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+    """The elements shifted along dimensions; those that leave at the end come back at the start.
+
+    Without `dims`, of all elements in one row.
+
+    >>> import weft as torch
+    >>> torch.arange(4).roll(1)
+    tensor([3, 0, 1, 2])
+    """
+    steps = integers((shifts,), "roll", "shifts")
+    along = integers((dims,), "roll", "dims")
+    if not steps:
+        raise RuntimeError("`shifts` required")
+    if not along and len(steps) == 1:
+        return VIEW(_roll(contiguous(input).view(-1), steps[0], 0), input.spec.shape)
+    if len(steps) != len(along):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
+    if not input.spec.shape:
+        raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
+    for step, dim in zip(steps, along, strict=True):
+        input = _roll(input, step, dim)
+    return input
+
+
+def _roll(input: Tensor, step: int, dim: int) -> Tensor:
+    dim = wrap_dim(dim, input.spec.ndim)
+    if input.spec.numel == 0:
+        return clone(input)
+    size = input.spec.shape[dim]
+    start = -step % size
+    return CAT((narrow(input, dim, start, size - start), narrow(input, dim, 0, start)), dim)
+
+
+# ---- Grids and combinations ----------------------------------------------------------------------------------------
+
+
+@public("function")
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """The coordinates of a grid: each tensor of one dimension repeated along those of the others.
+
+    indexing: "ij" gives results of shape (len of first, len of second, ...); "xy" exchanges the first two.
+
+    >>> import weft as torch
+    >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
+    (tensor([[1, 1],
+            [2, 2]]), tensor([[3, 4],
+            [3, 4]]))
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    if indexing is None:
+        warn_once(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            stacklevel=3,
+        )
+    tensors = tuple(_tensor_list(tensors, "meshgrid"))
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    _check_grid(tensors)
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    exchanged = indexing == "xy" and len(tensors) >= 2
+    if exchanged:
+        tensors = (tensors[1], tensors[0], *tensors[2:])
+    sizes = [tensor.spec.numel for tensor in tensors]
+    grids = []
+    for position, tensor in enumerate(tensors):
+        own = [1] * len(sizes)
+        own[position] = sizes[position]
+        grids.append(EXPAND(VIEW(tensor, tuple(own)), tuple(sizes)))
+    if exchanged:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def _check_grid(tensors: tuple[Tensor, ...]) -> None:
+    first = tensors[0].spec
+    for tensor in tensors:
+        if tensor.spec.dtype is not first.dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+        if tensor.spec.device is not first.device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
+        if tensor.spec.ndim > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(tensor.shape)}"
+            )
+
+
+def _check_vector(input: Tensor) -> None:
+    if input.spec.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.spec.shape)}")
+
+
+@public("function")
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All tuples with one element of each tensor, as rows; one tensor is returned as it is.
+
+    >>> import weft as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    for tensor in _tensor_list(tensors, "cartesian_prod"):
+        _check_vector(tensor)
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = meshgrid(*tensors, indexing="ij")
+    return stack([reshape(grid, (-1,)) for grid in grids], 1)
+
+
+@public("function")
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All ways to pick `r` elements in order, as rows.
+
+    >>> import weft as torch
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    _check_vector(input)
+    r = integer(r, "combinations", "r")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return new((0,), input.spec.dtype, input.spec.device)
+    pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    flat = itertools.chain.from_iterable(pick(range(input.spec.numel), r))
+    picked = tensor_of(np.fromiter(flat, np.int64)).to(input.spec.device)
+    return VIEW(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))
+
+
+# ---- Channels and pixels -------------------------------------------------------------------------------------------
+
+
+def _rearranged(
+    input: Tensor, apart: tuple[int, ...], order: tuple[int, ...], sizes: tuple[int, ...]
+) -> Tensor:
+    """Dimensions taken apart, permuted and merged again, in the memory format of the input."""
+    result = reshape(PERMUTE(reshape(input, apart), order), sizes)
+    if result._storage is input._storage:
+        result = clone(result, memory_format=contiguous_format)
+    return contiguous(result, suggested_format(input.spec))
+
+
+@public("function", "nn.functional.channel_shuffle")
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The channels (dimension 1), seen as `groups` rows, transposed."""
+    sizes = input.spec.shape
+    groups = integer(groups, "channel_shuffle", "groups")
+    if len(sizes) <= 2:
+        raise RuntimeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(sizes)}"
+        )
+    if groups <= 0:
+        raise RuntimeError(
+            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
+        )
+    if sizes[1] % groups:
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {sizes[1]} channels and {groups} groups."
+        )
+    apart = (sizes[0], groups, sizes[1] // groups, *sizes[2:])
+    return _rearranged(input, apart, (0, 2, 1, *range(3, len(apart))), tuple(sizes))
+
+
+@public("function", "nn.functional.pixel_shuffle")
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """(..., C * r**2, H, W) -> (..., C, H * r, W * r), with r = `upscale_factor`.
+
+    Source: Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution".
+    """
+    *batch, channels, height, width = _image(input, "pixel_shuffle")
+    r = integer(upscale_factor, "pixel_shuffle", "upscale_factor")
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    if channels % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            f"but input.size(-3)={channels} is not divisible by {r * r}"
+        )
+    kept, n = channels // (r * r), len(batch)
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return _rearranged(
+        input, (*batch, kept, r, r, height, width), order, (*batch, kept, height * r, width * r)
+    )
+
+
+@public("function", "nn.functional.pixel_unshuffle")
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """(..., C, H * r, W * r) -> (..., C * r**2, H, W), with r = `downscale_factor`: the reverse of `pixel_shuffle`."""
+    *batch, channels, height, width = _image(input, "pixel_unshuffle")
+    r = integer(downscale_factor, "pixel_unshuffle", "downscale_factor")
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    for name, size, dim in (("height", height, -2), ("width", width, -1)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({dim})={size} is "
+                f"not divisible by {r}"
+            )
+    n = len(batch)
+    apart = (*batch, channels, height // r, r, width // r, r)
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return _rearranged(input, apart, order, (*batch, channels * r * r, height // r, width // r))
+
+
+def _image(input: Tensor, name: str) -> tuple[int, ...]:
+    if input.spec.ndim < 3:
+        raise RuntimeError(
+            f"{name} expects input to have at least 3 dimensions, but got input with {input.spec.ndim} dimension(s)"
+        )
+    return input.spec.shape

@@ -1,0 +1,235 @@
+"""Taking tensors apart along a dimension: every piece is a view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import view_rules as rules
+from ..core.arguments import integer, integers
+from ..core.dtype import LEGACY_NAMES, int64
+from ..core.op import PlanCache, public
+from ..core.spec import Spec
+from ..core.tensor import Tensor, make, wrap_dim
+from .views import SELECT, SLICE
+
+Pieces = tuple[Tensor, ...]
+
+
+@public("function method")
+def unbind(input: Tensor, dim: int = 0) -> Pieces:
+    """All elements of a dimension, which goes away.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).unbind(1)
+    (tensor([1, 3]), tensor([2, 4]))
+    """
+    own = input.spec
+    dim = _dim(own, integer(dim, "unbind", "dim"))
+    size = own.shape[dim]
+    if input._autograd is not None or not size:
+        return tuple([SELECT(input, dim, index) for index in range(size)])
+    piece, _ = SELECT.plans[own, dim, 0]
+    step = own.stride[dim] * own.dtype.itemsize
+    storage, start = input._storage, input._start
+    return tuple([make(storage, start + index * step, piece) for index in range(size)])
+
+
+def _dim(own: Spec, dim: int) -> int:
+    if not own.shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, len(own.shape))
+
+
+def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...]) -> Pieces:
+    """The slices of `dim` between each two bounds."""
+    if input._autograd is not None:
+        return tuple([SLICE(input, dim, start, end, 1) for start, end in bounds])
+    plan = _piece_plans[input.spec, dim, bounds]
+    storage, own_start = input._storage, input._start
+    return tuple([make(storage, own_start + start, piece) for piece, start in plan])
+
+
+@PlanCache
+def _piece_plans(own: Spec, dim: int, bounds: tuple[tuple[int, int], ...]) -> list[tuple[Spec, int]]:
+    slices = [rules.slice(own, dim, start, end, 1) for start, end in bounds]
+    return [(piece, offset * own.dtype.itemsize) for piece, offset in slices]
+
+
+def _bounds(sizes: list[int]) -> tuple[tuple[int, int], ...]:
+    bounds, start = [], 0
+    for size in sizes:
+        bounds.append((start, start + size))
+        start += size
+    return tuple(bounds)
+
+
+@public("function")
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Pieces:
+    """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes.
+
+    >>> import weft as torch
+    >>> torch.arange(5).split(2), torch.arange(5).split([1, 4])
+    ((tensor([0, 1]), tensor([2, 3]), tensor([4])), (tensor([0]), tensor([1, 2, 3, 4])))
+    """
+    if isinstance(split_size_or_sections, (tuple, list)):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    step = integer(split_size_or_sections, "split", "split_size_or_sections")
+    return _split(tensor, step, dim)
+
+
+@public("method", name="split")
+def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Pieces:
+    """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes."""
+    return split(self, split_size, dim)
+
+
+def _split(input: Tensor, step: int, dim: int) -> Pieces:
+    sizes = input.spec.shape
+    if not sizes:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if step < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
+    dim = wrap_dim(integer(dim, "split", "dim"), len(sizes))
+    size = sizes[dim]
+    if step == 0 and size:
+        raise RuntimeError(
+            f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
+        )
+    starts = range(0, size, step) if size else (0,)
+    return _pieces(input, dim, tuple([(start, min(start + step, size)) for start in starts]))
+
+
+@public("function method")
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
+    """Pieces of the given sizes, which must add up to the size of the dimension."""
+    if not input.spec.shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    dim = wrap_dim(integer(dim, "split_with_sizes", "dim"), len(input.spec.shape))
+    parts = integers((split_sizes,), "split_with_sizes", "split_sizes")
+    size = input.spec.shape[dim]
+    if any(part < 0 for part in parts):
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(parts)}"
+        )
+    if sum(parts) != size:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
+            f"but got split_sizes={list(parts)}"
+        )
+    return _pieces(input, dim, _bounds(parts))
+
+
+@public("function method")
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> Pieces:
+    """At most `chunks` pieces of equal size, the last one possibly smaller.
+
+    >>> import weft as torch
+    >>> torch.arange(5).chunk(2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
+    sizes = input.spec.shape
+    if not sizes:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    chunks = integer(chunks, "chunk", "chunks")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    dim = wrap_dim(integer(dim, "chunk", "dim"), len(sizes))
+    size = sizes[dim]
+    if size == 0:
+        return _pieces(input, dim, ((0, 0),) * chunks)
+    return _split(input, -(-size // chunks), dim)
+
+
+@public("function method")
+def tensor_split(
+    input: Tensor,
+    indices_or_sections: Any = None,
+    dim: int = 0,
+    *,
+    indices: Any = None,
+    sections: int | None = None,
+    tensor_indices_or_sections: Tensor | None = None,
+) -> Pieces:
+    """As many pieces as asked for, of sizes that differ by one at most, or cut before the given indices.
+
+    >>> import weft as torch
+    >>> torch.arange(5).tensor_split(2), torch.arange(5).tensor_split((1, 3))
+    ((tensor([0, 1, 2]), tensor([3, 4])), (tensor([0]), tensor([1, 2]), tensor([3, 4])))
+    """
+    given = [g for g in (indices_or_sections, indices, sections, tensor_indices_or_sections) if g is not None]
+    if len(given) != 1:
+        raise TypeError(
+            "tensor_split() received an invalid combination of arguments: give indices or sections"
+        )
+    where = given[0]
+    if not input.spec.shape:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    dim = wrap_dim(integer(dim, "tensor_split", "dim"), len(input.spec.shape))
+    if isinstance(where, Tensor):
+        where = _listed(where)
+    if isinstance(where, (tuple, list)):
+        cuts = integers((where,), "tensor_split", "indices")
+        ends = (*cuts, input.spec.shape[dim])
+        return _pieces(input, dim, tuple(zip((0, *cuts), ends, strict=True)))
+    count = integer(where, "tensor_split", "sections")
+    if count <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+    size, larger = divmod(input.spec.shape[dim], count)
+    return _pieces(input, dim, _bounds([size + 1] * larger + [size] * (count - larger)))
+
+
+def _listed(where: Tensor) -> Any:
+    if where.spec.device.type != "cpu":
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {where.spec.device}"
+        )
+    if where.spec.dtype is not int64:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{LEGACY_NAMES[where.spec.dtype]}"
+        )
+    if where.spec.ndim > 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+            f"got a tensor with {where.spec.ndim} dims"
+        )
+    return where.tolist()
+
+
+def _along(name: str, least: int, dim: int):
+    def split_along(input: Tensor, *args: Any, indices: Any = None, sections: int | None = None) -> Pieces:
+        ndim = input.spec.ndim
+        if ndim < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} "
+                "dimensions!"
+            )
+        given = [each for each in (*args, indices, sections) if each is not None]
+        if not given:
+            raise TypeError(
+                f"{name}() received an invalid combination of arguments: give indices or sections"
+            )
+        where = given[0] if len(given) == 1 else tuple(given)
+        along = 0 if ndim == 1 else dim
+        if not isinstance(where, (tuple, list)):
+            count = integer(where, name, "sections")
+            size = input.spec.shape[along]
+            if count <= 0 or size % count:
+                raise RuntimeError(
+                    f"torch.{name} attempted to split along dimension {along}, but the size of the dimension {size} is "
+                    f"not divisible by the split_size {count}!"
+                )
+        return tensor_split(input, where, along)
+
+    split_along.__doc__ = f"""`tensor_split` along dimension {dim}, into sections of equal size or before indices.
+
+    Raises: RuntimeError if the sections cannot be equal, or there are fewer than {least} dimensions.
+    """
+    public("function method", name=name)(split_along)
+
+
+_along("hsplit", 1, 1)
+_along("vsplit", 2, 0)
+_along("dsplit", 3, 2)

@@ -1,0 +1,63 @@
+"""The `*_copy` forms of views: the same elements in new memory, contiguous."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..core.layout import contiguous_format
+from ..core.op import public
+from ..core.tensor import Tensor
+from . import splitting, views
+from .copying import clone, detach
+
+
+def _copied(result: Any) -> Any:
+    if isinstance(result, Tensor):
+        return clone(result, memory_format=contiguous_format)
+    return tuple([clone(piece, memory_format=contiguous_format) for piece in result])
+
+
+def _copy_of(name: str, view: Callable, forms: str = "function") -> None:
+    @functools.wraps(view)
+    def copy(*args: Any, **kwargs: Any) -> Any:
+        return _copied(view(*args, **kwargs))
+
+    copy.__doc__ = f"`{name}`, copied into new contiguous memory."
+    public(forms, name=f"{name}_copy", out=True)(copy)
+
+
+def _view(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
+    return views.view(input, size, dtype=dtype) if dtype is None else views.view(input, dtype=dtype)
+
+
+def _slice(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    return views.SLICE(input, dim, start, end, step)
+
+
+for _name, _function in {
+    "view": _view,
+    "expand": views.expand,
+    "permute": views.permute,
+    "transpose": views.transpose,
+    "t": views.t,
+    "squeeze": views.squeeze,
+    "unsqueeze": views.unsqueeze,
+    "as_strided": views.as_strided,
+    "diagonal": views.diagonal,
+    "select": views.select,
+    "slice": _slice,
+    "unfold": views.unfold,
+    "unbind": splitting.unbind,
+    "split": splitting.split,
+    "split_with_sizes": splitting.split_with_sizes,
+    "alias": views.ALIAS,
+    "detach": detach,
+    "view_as_real": views.view_as_real,
+    "view_as_complex": views.view_as_complex,
+}.items():
+    _copy_of(_name, _function)
+_copy_of("narrow", views.narrow, "function method")

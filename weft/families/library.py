@@ -101,6 +101,14 @@ def adopt(values: np.ndarray, exposed: bool = False) -> Tensor:
     return make(storage, 0, own)
 
 
+def tensor_in(values: Any, wanted: Spec) -> Tensor:
+    """`values` as a new tensor with the strides and dtype of `wanted`, which is dense."""
+    result = empty(wanted)
+    if wanted.numel:
+        array(result)[...] = values
+    return result
+
+
 def new_like(values: np.ndarray, like: Spec) -> Tensor:
     """`values` as a new tensor of the dtype of `like`."""
     return tensor_of(values, like.dtype)

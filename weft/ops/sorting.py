@@ -1,0 +1,378 @@
+"""Order: sort and argsort, and what is selected by rank: topk, kthvalue, the medians, mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core.dtype import FLOAT8, LEGACY_NAMES, UNSIGNED_WIDE, DType, bool_, int64
+from ..core.layout import preserve_format
+from ..core.op import needs_recording, public
+from ..core.return_types import return_type
+from ..core.spec import Spec
+from ..core.tensor import Tensor, wrap_dim
+from ..families.library import array, library, tensor_in, tensor_of
+from ..families.reduce import as_int
+from .copying import formatted_spec
+
+# Rows longer than this are sorted digit by digit: the time is linear, but each digit costs some microseconds.
+SHORT_ROW = 2048
+
+
+# ---- Orders of arrays ----------------------------------------------------------------------------------------------
+
+
+def order_key(values: np.ndarray) -> np.ndarray:
+    """Unsigned integers that compare as the values do: -0.0 equals 0.0, NaN (all of them equal) is the greatest."""
+    if values.dtype.kind == "b":
+        return values.view(np.uint8)
+    if values.dtype.kind == "u":
+        return values
+    bits = np.dtype(f"u{values.itemsize}")
+    top = bits.type(1 << (8 * values.itemsize - 1))
+    if values.dtype.kind == "i":
+        return values.view(bits) ^ top
+    signed = (values + values.dtype.type(0)).view(f"i{values.itemsize}")  # -0.0 + 0 is 0.0
+    key = (signed >> (8 * values.itemsize - 1)).view(bits)
+    key |= top
+    key ^= signed.view(bits)
+    nan = np.isnan(values)
+    if nan.any():
+        key[nan] = np.iinfo(bits).max
+    return key
+
+
+def stable_order(key: np.ndarray) -> np.ndarray:
+    """Indices (int64) that sort the last axis of unsigned integers; equal keys stay in their order.
+
+    NumPy's fast sorts are unstable and its stable ones are slow, except the radix sort of 16-bit integers. So
+    long rows are sorted by 16-bit digits, short ones as integers that hold the key and, below it, the position.
+    """
+    n = key.shape[-1]
+    if n > SHORT_ROW:
+        order = np.empty(key.shape, np.int64)
+        for row, found in zip(key.reshape(-1, n), order.reshape(-1, n), strict=True):
+            found[:] = _order_by_digits(row)
+        return order
+    if key.itemsize > 4:
+        return np.argsort(key, axis=-1, kind="stable")
+    wide, shift = (np.uint32, 16) if key.itemsize <= 2 else (np.uint64, 32)
+    packed = key.astype(wide) << wide(shift)
+    packed |= np.arange(n, dtype=wide)
+    packed.sort(axis=-1)
+    return (packed & wide((1 << shift) - 1)).astype(np.int64)
+
+
+def _order_by_digits(key: np.ndarray) -> np.ndarray:
+    if key.itemsize <= 2:
+        return np.argsort(key, kind="stable")
+    digits = key.view(np.uint16).reshape(len(key), -1)  # the least significant first
+    order = np.argsort(digits[:, 0].copy(), kind="stable")
+    for digit in digits.T[1:]:
+        order = order[np.argsort(digit[order], kind="stable")]
+    return order
+
+
+def rows_of(values: np.ndarray, dim: int) -> np.ndarray:
+    """The array with `dim` moved to the end, contiguous; 0-dim as one row of one."""
+    if values.ndim == 0:
+        return values.reshape(1)
+    return np.ascontiguousarray(np.moveaxis(values, dim, -1))
+
+
+def back(rows: np.ndarray, dim: int, ndim: int) -> np.ndarray:
+    """The inverse of `rows_of`: the last axis becomes `dim`."""
+    return rows.reshape(()) if ndim == 0 else np.moveaxis(rows, -1, dim)
+
+
+def key_rows(input: Tensor, dim: int) -> np.ndarray:
+    """Keys of the elements, with `dim` as the last axis."""
+    values = rows_of(array(input), dim)
+    if values.dtype.kind not in "buif":  # bfloat16
+        values = values.astype(np.float32)
+    return order_key(values)
+
+
+# ---- What the ops share --------------------------------------------------------------------------------------------
+
+
+def not_implemented(kernel: str, dtype: DType) -> NotImplementedError:
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[dtype]}'")
+
+
+def check_comparable(input: Tensor, kernel: str, *rejected: DType) -> None:
+    """Raises: NotImplementedError for dtypes without an order, and for those rejected."""
+    dtype = input.spec.dtype
+    if dtype.is_complex or dtype in FLOAT8 or dtype in rejected:
+        raise not_implemented(kernel, dtype)
+
+
+def check_selectable(input: Tensor, kernel: str) -> None:
+    """Like `check_comparable`, for ops that PyTorch does not offer for bool and wide unsigned integers."""
+    check_comparable(input, kernel, bool_, *UNSIGNED_WIDE)
+
+
+def check_tensor(input: Any, name: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
+def dim_of(input: Tensor, dim: Any, name: str) -> int:
+    check_tensor(input, name)
+    return wrap_dim(as_int(dim, name), len(input.spec.shape))
+
+
+def check_not_empty(input: Tensor, dim: int, name: str) -> None:
+    if input.spec.shape and input.spec.shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
+def picked(input: Tensor, dim: int, found: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """(values, indices) of a selection along `dim`. Where derivatives are wanted, the values come from `gather`."""
+    values, indices = found
+    if needs_recording((input,)):
+        values = input.gather(dim, indices) if input.spec.shape else input.clone()
+    return values, indices
+
+
+def take_rows(input: Tensor, dim: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The elements at `order` (rows: the last axis runs along `dim`), and `order`, in the dims of the input."""
+    ndim = len(input.spec.shape)
+    values = np.take_along_axis(rows_of(array(input), dim), order, -1)
+    return back(values, dim, ndim), back(order, dim, ndim)
+
+
+def in_order_of(own: Spec, dtype: DType) -> Spec:
+    """A dense spec in the memory order of `own`."""
+    return formatted_spec(own, preserve_format, dtype, own.device)
+
+
+# ---- Sorting -------------------------------------------------------------------------------------------------------
+
+
+@library
+def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
+    key = key_rows(input, dim)
+    values, order = take_rows(input, dim, stable_order(~key if descending else key))
+    own = input.spec
+    return tensor_in(values, in_order_of(own, own.dtype)), tensor_in(order, in_order_of(own, int64))
+
+
+@public("function method", out=True)
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = False) -> Any:
+    """(values, indices): the elements in order along `dim`, NaN as the greatest, and where they came from.
+
+    Equal elements keep their order, whether `stable` asks for it or not.
+
+    Raises: IndexError for a dim out of range, RuntimeError for complex tensors.
+
+    >>> import weft as torch
+    >>> torch.tensor([3, 1, 2]).sort(descending=True)
+    torch.return_types.sort(
+    values=tensor([3, 2, 1]),
+    indices=tensor([0, 2, 1]))
+    """
+    dim = dim_of(input, dim, "sort")
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    check_comparable(input, "sorting_kernel_method_name")
+    found = _sort(input.detach(), dim, bool(descending))
+    return return_type("sort", ("values", "indices"))(picked(input, dim, found))
+
+
+@public("function method", out=True)
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """The indices that sort `input` along `dim`: those of `sort`.
+
+    >>> import weft as torch
+    >>> torch.argsort(torch.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
+    check_tensor(input, "argsort")
+    return sort(input.detach(), dim, descending)[1]
+
+
+@public("function method", out=True)
+def msort(input: Tensor) -> Tensor:
+    """The elements in ascending order along the first dim."""
+    return sort(input, 0)[0]
+
+
+# ---- Selection by rank ---------------------------------------------------------------------------------------------
+
+
+@library
+def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
+    key = key_rows(input, dim)
+    if largest:
+        key = ~key
+    n = key.shape[-1]
+    if 0 < k < n // 4:
+        # Only the candidates are sorted; in ascending positions, so that equal ones stay in order.
+        candidates = np.sort(np.argpartition(key, k - 1, axis=-1)[..., :k], axis=-1)
+        order = np.take_along_axis(candidates, stable_order(np.take_along_axis(key, candidates, -1)), -1)
+    else:
+        order = stable_order(key)[..., :k]
+    values, indices = take_rows(input, dim, order)
+    return tensor_of(values), tensor_of(indices)
+
+
+@public("function method", out=True)
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """(values, indices) of the `k` greatest (or least) elements along `dim`, in order; NaN is the greatest.
+
+    Raises: RuntimeError if there are fewer than `k`.
+
+    >>> import weft as torch
+    >>> torch.topk(torch.tensor([3.0, 1.0, 2.0]), 2).values
+    tensor([3., 2.])
+    """
+    dim = dim_of(input, dim, "topk")
+    k = as_int(k, "topk")
+    if not 0 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
+        raise RuntimeError(
+            f"selected index k out of range\ntopk: k = {k}, dim {dim} of shape {list(input.spec.shape)}"
+        )
+    if input.spec.dtype.is_complex or input.spec.dtype is bool_:
+        kind = "bool" if input.spec.dtype is bool_ else "complex"
+        raise RuntimeError(f" topk does not support {kind} dtypes on CPU")
+    check_selectable(input, "topk_cpu")
+    found = _topk(input.detach(), k, dim, bool(largest))
+    return return_type("topk", ("values", "indices"))(picked(input, dim, found))
+
+
+@library
+def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
+    """One element of each row along `dim`, and where it is; `choose(key)` is its position, of size 1 in the last axis."""
+    values, indices = take_rows(input, dim, choose(key_rows(input, dim)))
+    if input.spec.shape and not keepdim:
+        values, indices = np.squeeze(values, dim), np.squeeze(indices, dim)
+    return tensor_of(values), tensor_of(indices)
+
+
+def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """The first position of the element that would come at `rank` if the row were sorted."""
+    wanted = np.take_along_axis(np.partition(key, np.unique(rank), axis=-1), rank, -1)
+    return np.argmax(key == wanted, axis=-1, keepdims=True)
+
+
+def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: Callable) -> Any:
+    values, indices = _chosen(input.detach(), dim, bool(keepdim), choose)
+    if needs_recording((input,)):
+        kept = indices if keepdim or not input.spec.shape else indices.unsqueeze(dim)
+        values = picked(input, dim, (values, kept))[0]
+        values = values if keepdim or not input.spec.shape else values.squeeze(dim)
+    return return_type(name, ("values", "indices"))((values, indices))
+
+
+@public("function method", out=True)
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """(values, indices) of the `k`-th smallest element along `dim`, counted from 1.
+
+    Raises: RuntimeError if there are fewer than `k`.
+
+    >>> import weft as torch
+    >>> torch.kthvalue(torch.tensor([3, 1, 2]), 2).values
+    tensor(2)
+    """
+    dim = dim_of(input, dim, "kthvalue")
+    k = as_int(k, "kthvalue")
+    check_not_empty(input, dim, "kthvalue")
+    if not 1 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {dim}\nk = {k}, shape {list(input.spec.shape)}"
+        )
+    check_selectable(input, "kthvalue_cpu")
+    return _select(
+        "kthvalue", input, dim, keepdim, lambda key: _at_rank(key, np.full((*key.shape[:-1], 1), k - 1))
+    )
+
+
+def _last(key: np.ndarray) -> np.ndarray:
+    """The key of NaN."""
+    return np.iinfo(key.dtype).max
+
+
+def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
+    """The lower of the two in the middle; the first NaN if there is one and they are not ignored."""
+
+    def choose(key: np.ndarray) -> np.ndarray:
+        n = key.shape[-1]
+        valid = np.full((*key.shape[:-1], 1), n)
+        if is_float:
+            valid -= (key == _last(key)).sum(-1, keepdims=True)
+        rank = np.maximum(valid - 1, 0) // 2
+        return _at_rank(key, rank if ignore_nan else np.where(valid < n, valid, rank))
+
+    return choose
+
+
+def _define_median(name: str, ignore_nan: bool) -> None:
+    def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+        check_tensor(input, name)
+        choose = _median_choice(input.spec.dtype.is_floating_point, ignore_nan)
+        if dim is None:
+            check_selectable(input, "median_cpu")
+            return _median_of_all(input, choose)
+        dim = dim_of(input, dim, name)
+        check_not_empty(input, dim, name)
+        check_selectable(input, "median_out")
+        return _select(name, input, dim, keepdim, choose)
+
+    median.__name__ = median.__qualname__ = name
+    rest = "NaN is left out" if ignore_nan else "NaN if there is one"
+    median.__doc__ = f"""The median of all elements, or (values, indices) along `dim`: the lower one of two; {rest}.
+
+    >>> import weft as torch
+    >>> torch.{name}(torch.tensor([4.0, 1.0, 3.0, 2.0]))
+    tensor(2.)
+    """
+    public("function method", out=True)(median)
+
+
+def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
+    own = input.spec
+    if own.numel == 0:
+        return tensor_of(np.array(np.nan), own.dtype)
+    flat = input.detach().reshape(-1)
+    values, indices = _chosen(flat, 0, False, choose)
+    return input.reshape(-1)[indices] if needs_recording((input,)) else values
+
+
+_define_median("median", ignore_nan=False)
+_define_median("nanmedian", ignore_nan=True)
+
+
+def _mode_choice(is_float: bool) -> Callable:
+    """The last of the longest run of equal elements, the first of such runs; each NaN is a run of its own."""
+
+    def choose(key: np.ndarray) -> np.ndarray:
+        order = stable_order(key)
+        ordered = np.take_along_axis(key, order, -1)
+        position = np.arange(key.shape[-1])
+        starts = np.ones(key.shape, bool)
+        starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+        if is_float:
+            starts |= ordered == _last(key)
+        first = np.maximum.accumulate(np.where(starts, position, 0), axis=-1)
+        return np.take_along_axis(order, np.argmax(position - first, axis=-1, keepdims=True), -1)
+
+    return choose
+
+
+@public("function method", out=True)
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """(values, indices): the most frequent element along `dim`, the smallest of several, and where it is last.
+
+    >>> import weft as torch
+    >>> torch.mode(torch.tensor([1, 3, 3, 2, 2]))
+    torch.return_types.mode(
+    values=tensor(2),
+    indices=tensor(4))
+    """
+    dim = dim_of(input, dim, "mode")
+    check_not_empty(input, dim, "mode")
+    check_comparable(input, "mode_cpu", *UNSIGNED_WIDE)
+    return _select("mode", input, dim, keepdim, _mode_choice(input.spec.dtype.is_floating_point))

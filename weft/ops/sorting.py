@@ -203,19 +203,29 @@ def msort(input: Tensor) -> Tensor:
 # ---- Selection by rank ---------------------------------------------------------------------------------------------
 
 
+def _least(key: np.ndarray, k: int) -> np.ndarray:
+    """The positions of the `k` least in the last axis, in order; equal ones by position."""
+    n = key.shape[-1]
+    if n > SHORT_ROW and 0 < k <= n // 64:
+        rows = [_least_of_many(row, k) for row in key.reshape(-1, n)]
+        return np.array(rows, np.int64).reshape(*key.shape[:-1], k)
+    return stable_order(key)[..., :k]
+
+
+def _least_of_many(row: np.ndarray, k: int) -> np.ndarray:
+    # The k-th of the columns' minima bounds the k-th of all: few elements are left to sort.
+    columns = len(row) // 64
+    minima = row[: 64 * columns].reshape(64, columns).min(axis=0)
+    candidates = np.flatnonzero(row <= np.partition(minima, k - 1)[k - 1])
+    return candidates[stable_order(row[candidates])[:k]]
+
+
 @library
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
     key = key_rows(input, dim)
     if largest:
         key = ~key
-    n = key.shape[-1]
-    if 0 < k < n // 4:
-        # Only the candidates are sorted; in ascending positions, so that equal ones stay in order.
-        candidates = np.sort(np.argpartition(key, k - 1, axis=-1)[..., :k], axis=-1)
-        order = np.take_along_axis(candidates, stable_order(np.take_along_axis(key, candidates, -1)), -1)
-    else:
-        order = stable_order(key)[..., :k]
-    values, indices = take_rows(input, dim, order)
+    values, indices = take_rows(input, dim, _least(key, k))
     return tensor_of(values), tensor_of(indices)
 
 

@@ -340,14 +340,30 @@ def _wide_log(x: Wide, add_to_k: Expr | None = None) -> Wide:
         z = s * s
         tail = fma(s * z, horner(z, _LOG_TAIL_SHORT), s + s)
         return fma(exponent, high, fma(exponent, low, tail))
-    shift = cast(k, int64) << 52
-    rest = None if x.low is None else x.low * bitcast(const(_bits64(1.0), int64) - shift, float64)
-    s = Double(f, rest) / (Double(f, rest) + 2.0)
-    z = s * s
-    cubic = s * z * Double(const(0.6666666666666666, float64), const(3.700743415417188e-17, float64))
-    tail = s.high * z.high * z.high * horner(z.high, _LOG_TAIL_LONG)
-    total = s * 2.0 + cubic + tail
-    return Double(exponent * high) + total + exponent * low
+    rest = const(0.0, float64)
+    if x.low is not None:
+        rest = x.low * bitcast(const(_bits64(1.0), int64) - (cast(k, int64) << 52), float64)
+    s = _log_quotient(f, rest)
+    z = s.high * s.high
+    z_low = fma(s.high + s.high, s.low, fma(s.high, s.high, -z))
+    third = 2 / 3
+    linear = z * third
+    linear_low = fma(z_low, third, fma(z, 3.700743415417188e-17, fma(z, third, -linear)))
+    cubic = s.high * linear
+    cubic_low = fma(s.low, linear, fma(s.high, linear_low, fma(s.high, linear, -cubic)))
+    tail = fma(s.high * z * z, horner(z, _LOG_TAIL_LONG), cubic_low)
+    total = fast_two_sum(s.high + s.high, cubic)
+    whole = fast_two_sum(exponent * high, total.high)
+    return fast_two_sum(whole.high, whole.low + fma(exponent, low, total.low + (s.low + s.low + tail)))
+
+
+def _log_quotient(f: Expr, rest: Expr) -> Double:
+    """(f + rest) / (2 + f + rest)"""
+    total = fast_two_sum(const(2.0, f.dtype), f)
+    inverse = 1.0 / total.high
+    quotient = f * inverse
+    remainder = fma(-quotient, total.high, f) + fma(-quotient, total.low + rest, rest)
+    return Double(quotient, remainder * inverse)
 
 
 def _wide_exp(x: Wide, dtype: DType) -> tuple[Expr, Wide]:
@@ -726,11 +742,12 @@ _SIGMOID_SHRINK = {float32: (-32, 60.0), float64: (-64, 60.0)}
 def sigmoid(x: Expr) -> Expr:
     """1 / (1 + exp(-x)), the sum and the quotient with their errors."""
     shrink, one_from = _SIGMOID_SHRINK[x.dtype]
-    marked, power = _exp_parts(_clamp(-x, -one_from, -_EXP[x.dtype].low))
+    marked, _, r = _exp_reduce(_clamp(-x, -one_from, -_EXP[x.dtype].low))
     scale = _power_of_two(marked + shrink)
+    power = fast_two_sum(const(1.0, x.dtype), _exp_tail(r))
     total, error = two_sum(const(2.0**shrink, x.dtype), power.high * scale)
     inverse = 1.0 / total
-    rest = fma(-inverse, error + power.low * scale, fma(-inverse, total, 1.0))
+    rest = fma(-inverse, fma(power.low, scale, error), fma(-inverse, total, 1.0))
     return fma(rest, inverse, inverse) * 2.0**shrink
 
 

@@ -24,7 +24,7 @@ from .loops import (
     meta_words,
     shared_loop_ir,
 )
-from .reduce import Monoid, ReduceKernel, block_width, reduce_ir
+from .reduce import META_HEADER, Monoid, ReduceKernel, block_width, chunk_bytes, chunks, reduce_ir
 
 # Work for fewer bytes than this is done before a second thread has woken up.
 PARALLEL_BYTES = 1 << 20
@@ -43,6 +43,7 @@ class Code(NamedTuple):
     entry: Callable  # the builtin function
     loop: int  # the address of `loop`, for workers
     row: int = 0  # the address of `row`, if the loop is shared
+    chunks: int = 0  # of a reduction: the address of `chunks`; 0 if it has none
 
 
 @functools.lru_cache(maxsize=4096)
@@ -50,11 +51,11 @@ def compiled(kernel: MapKernel) -> Code:
     return compile_row(map_ir(kernel), len(kernel.strides), param_letters(kernel.params))
 
 
-def compile_row(ir: str, operands: int, letters: str) -> Code:
+def compile_row(ir: str, operands: int, letters: str, *others: str) -> Code:
     """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
-    (row,) = compile_ir(ir, "row")
+    row, *rest = compile_ir(ir, "row", *others)
     call, loop = _shared(operands, letters)
-    return Code(builtin(call, "kernel", row), loop, row)
+    return Code(builtin(call, "kernel", row), loop, row, *rest)
 
 
 @functools.cache
@@ -114,7 +115,7 @@ class ReduceLaunch(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def compiled_reduction(kernel: ReduceKernel) -> Code:
     operands = len(kernel.monoid.finish) + len(kernel.operand_dtypes)
-    return compile_row(reduce_ir(kernel), operands, "i" + param_letters(kernel.params))
+    return compile_row(reduce_ir(kernel), operands, "i" + param_letters(kernel.params), "chunks")
 
 
 def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, outer: bool) -> ReduceLaunch:
@@ -126,14 +127,42 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
     kernel = ReduceKernel(monoid, tuple(operand_dtypes), tuple(params), classes, block)
     code = compiled_reduction(kernel)
     meta = np.array(meta_words(*kept), dtype=np.int64)
-    inner = np.array(meta_words(*reduced), dtype=np.int64)
+    inner = np.array([0] * META_HEADER + meta_words(*reduced), dtype=np.int64)
     work = operand_dtypes[0].itemsize * math.prod(kept[0]) * math.prod(reduced[0])
     entry = code.entry
     if work >= PARALLEL_BYTES and kept[0][0] > 1:
         # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
         grain = block if block and len(kept[0]) == 1 else 1
         entry = Parallel(code, len(classes) + outputs, "i" + param_letters(params), grain)
-    return ReduceLaunch(entry, inner.ctypes.data, meta.ctypes.data, kept[0][0], (meta, inner))
+    elif work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not block:
+        count = chunks(monoid, reduced[0][0])
+        if STRIDED not in classes and count > 1:
+            entry = _Chunked(code, outputs, len(classes), inner, count, chunk_bytes(monoid))
+    header = META_HEADER * inner.itemsize
+    return ReduceLaunch(entry, inner.ctypes.data + header, meta.ctypes.data, kept[0][0], (meta, inner))
+
+
+class _Chunked:
+    """The entry of a reduction of one long run: its chunks are shared among the workers, then put together."""
+
+    __slots__ = ("code", "outputs", "inputs", "words", "count", "nbytes")
+
+    def __init__(self, code: Code, outputs: int, inputs: int, words: np.ndarray, count: int, nbytes: int):
+        self.code, self.outputs, self.inputs = code, outputs, inputs
+        self.words, self.count, self.nbytes = words, count, nbytes
+
+    def __call__(self, *arguments):
+        if workers.get_num_threads() == 1:
+            return self.code.entry(*arguments)
+        states = np.empty(self.count * self.nbytes + 64, np.uint8)
+        address = states.ctypes.data + 63 & ~63
+        end = self.outputs + self.inputs
+        operands = np.array([*arguments[self.outputs : end], address], np.uint64)
+        words = self.words.copy()
+        words[:META_HEADER] = self.count, address
+        meta = words.ctypes.data + META_HEADER * words.itemsize
+        workers.run(self.code.chunks, operands.ctypes.data, meta, self.count)
+        return self.code.entry(*arguments[:end], meta, *arguments[end + 1 :])
 
 
 class Parallel:

@@ -22,6 +22,9 @@ from .loops import BROADCAST, MEMSET, STRIDED, Result, nest_ir
 
 LEVELS = 4  # of partial sums in a cascade
 STREAMS = 4  # independent rows of a vector register's width
+HEADER = 24  # bytes before a state: the position of the next element, the number of chunks done, their address
+META_HEADER = 2  # words before the meta of the reduced dims: the number of chunks done and their address
+CHUNK_ROWS = 4096  # rows of a chunk where rounding does not depend on the order
 
 
 class Monoid(NamedTuple):
@@ -74,6 +77,27 @@ def vector_lanes(monoid: Monoid) -> int:
     return max(1, 32 // max(each.dtype.itemsize for each in monoid.identity))
 
 
+def chunks(monoid: Monoid, length: int) -> int:
+    """How many chunks of a contiguous run of `length` elements may be reduced apart without changing a bit.
+
+    A chunk is what the cascade carries into its highest level at once.
+    """
+    rows = length // (STREAMS * vector_lanes(monoid))
+    if not monoid.cascade:
+        return rows // CHUNK_ROWS
+    power = max(4, max(rows - 1, 0).bit_length() // LEVELS)
+    return rows >> (LEVELS - 1) * power
+
+
+def chunk_bytes(monoid: Monoid) -> int:
+    """The size of a chunk's state."""
+    return _slot_bytes(STREAMS * vector_lanes(monoid)) * len(monoid.identity)
+
+
+def _slot_bytes(width: int) -> int:
+    return 64 * ((width * 8 + 63) // 64)
+
+
 def block_width(monoid: Monoid, columns: int) -> int:
     """How many columns to reduce together: four registers' worth, or four where not even one register fills."""
     lanes = vector_lanes(monoid)
@@ -104,6 +128,8 @@ class _Writer:
         if self.kernel.block:
             parts += [self._reduce_one("block", scalar=False), self._run("run_block", self._block_run())]
             parts.append(nest_ir("reduced_block", "run_block", self.inputs, "internal"))
+        if not self.kernel.block and not self.strided:
+            parts.append(self._chunk_loop())
         parts += [self._kept_row(), MEMSET]
         return "\n".join([*sorted(self.declarations), *parts]) + "\n"
 
@@ -120,10 +146,10 @@ class _Writer:
         return emit(block, self.monoid.combine, names, lanes)
 
     def _slot_bytes(self) -> int:
-        return 64 * ((self.width * 8 + 63) // 64)
+        return _slot_bytes(self.width)
 
     def _state_address(self, block: Block, base: str, component: int) -> str:
-        return block.let(f"getelementptr i8, ptr {base}, i64 {8 + component * self._slot_bytes()}")
+        return block.let(f"getelementptr i8, ptr {base}, i64 {HEADER + component * self._slot_bytes()}")
 
     def _load_state(self, block: Block, base: str, lanes: int) -> list[str]:
         found = []
@@ -147,7 +173,7 @@ class _Writer:
             f"ptr %p{k}" for k in range(self.inputs)
         ]
         # Operands of the reduced nest: input addresses, then the state: position of the next element, components.
-        total = 8 * self.inputs + 8 + self._slot_bytes() * len(self.monoid.identity)
+        total = 8 * self.inputs + HEADER + self._slot_bytes() * len(self.monoid.identity)
         block.do(f"%ops = alloca [{total} x i8], align 64")
         for k in range(self.inputs):
             slot = block.let(f"getelementptr i64, ptr %ops, i64 {k}")
@@ -156,6 +182,11 @@ class _Writer:
         block.do(f"store i64 0, ptr {state}")
         self._store_state(block, state, self._identity(lanes), lanes)
         meta = block.let("load ptr, ptr %params")
+        for word in (1, 2):  # chunks that other threads have done: how many, and where their states are
+            source = block.let(f"getelementptr i64, ptr {meta}, i64 {word - 3}")
+            given = block.let(f"load i64, ptr {source}")
+            target = block.let(f"getelementptr i64, ptr {state}, i64 {word}")
+            block.do(f"store i64 {given}, ptr {target}")
         size = block.let(f"getelementptr i64, ptr {meta}, i64 1")
         count = block.let(f"load i64, ptr {size}")
         nest = "reduced" if scalar else "reduced_block"
@@ -283,7 +314,8 @@ class _Writer:
         """Cascade over rows of STREAMS * lanes elements, left-over rows to stream 0, streams folded: `lanes` states."""
         width = STREAMS * lanes
         block.do(f"%{tag}rows = sdiv i64 %n, {width}")
-        wide = self._cascade(block, width, f"%{tag}rows", self._stepper(width, how), tag, lanes_step=width)
+        resume = how == "vector"
+        wide = self._cascade(block, width, f"%{tag}rows", self._stepper(width, how), tag, lanes_step=width, resume=resume)
         block.do(f"%{tag}done = mul i64 %{tag}rows, {width}")
         first = [
             self._part(block, value, kind.dtype, width, 0, lanes)
@@ -328,10 +360,11 @@ class _Writer:
         steps = ", ".join(f"i64 {lane}" for lane in range(lanes))
         return block.let(f"add <{lanes} x i64> {vector}, <{steps}>")
 
-    def _cascade(self, block, width, count, row, tag, lanes_step) -> list[str]:
+    def _cascade(self, block, width, count, row, tag, lanes_step, resume=False, chunk=None) -> list[str]:
         """Combine `count` rows of `width` states; `row(block, i)` gives addresses and the way to load.
 
         PyTorch's order: rows add up in level 0; after every `step` rows a level is carried into the next one.
+        `resume`: the first chunks may be done already. `chunk`: do this one only.
         """
         t = f"{tag}c"
         kinds, identity = self._kinds(width), self._identity(width)
@@ -349,13 +382,22 @@ class _Writer:
             block.do(f"%{t}quarter = sdiv i64 %{t}log, {LEVELS}")
             block.do(f"%{t}power = call i64 @llvm.smax.i64(i64 %{t}quarter, i64 4)")
             block.do(f"%{t}step = shl i64 1, %{t}power")
+            block.do(f"%{t}carried = mul i64 %{t}power, {LEVELS - 1}")
+            block.do(f"%{t}size = shl i64 1, %{t}carried")
         else:
             block.do(f"%{t}step = call i64 @llvm.smax.i64(i64 {count}, i64 1)")
+            block.do(f"%{t}size = add i64 0, {CHUNK_ROWS}")
+        first = "0"
+        if chunk is not None:
+            first = block.let(f"mul i64 {chunk}, %{t}size")
+            count = block.let(f"add i64 {first}, %{t}size")
+        if resume:
+            first = self._chunks_done(block, kinds, width, t, levels - 1)
         block.do(f"%{t}mask = sub i64 %{t}step, 1")
         before = self._fresh_label(block, f"{t}e")
         block.do(f"br label %{t}outer")
         block.do(f"{t}outer:")
-        block.do(f"%{t}start = phi i64 [0, {before}], [%{t}stop, %{t}next]")
+        block.do(f"%{t}start = phi i64 [{first}, {before}], [%{t}stop, %{t}next]")
         block.do(f"%{t}stop = add i64 %{t}start, %{t}step")
         block.do(f"%{t}fits = icmp sle i64 %{t}stop, {count}")
         block.do(f"br i1 %{t}fits, label %{t}fill, label %{t}tail")
@@ -381,6 +423,89 @@ class _Writer:
         for level in range(1, levels):
             total = self._combine(block, total, self._read_level(block, kinds, t, level), width)
         return total
+
+    def _chunks_done(self, block, kinds, width, t, top) -> str:
+        """Put the chunks that are done into the highest level, in order; returns the first row after them."""
+        for word, name in ((1, "count"), (2, "states")):
+            address = block.let(f"getelementptr i64, ptr %state, i64 {word}")
+            block.do(f"%{t}{name} = load {'ptr' if word == 2 else 'i64'}, ptr {address}")
+        before = self._fresh_label(block, f"{t}a")
+        block.do(f"br label %{t}again")
+        block.do(f"{t}again:")
+        block.do(f"%{t}k = phi i64 [0, {before}], [%{t}k1, %{t}add]")
+        block.do(f"%{t}left = icmp slt i64 %{t}k, %{t}count")
+        block.do(f"br i1 %{t}left, label %{t}add, label %{t}added")
+        block.do(f"{t}add:")
+        held = self._read_level(block, kinds, t, top)
+        given = self._load_chunk(block, kinds, f"%{t}states", f"%{t}k")
+        for component, value in enumerate(self._combine(block, held, given, width)):
+            block.do(f"store {kinds[component]} {value}, ptr %{t}l{top}_{component}, align 64")
+        block.do(f"%{t}k1 = add i64 %{t}k, 1")
+        block.do(f"br label %{t}again")
+        block.do(f"{t}added:")
+        return block.let(f"mul i64 %{t}count, %{t}size")
+
+    def _chunk_address(self, block, base, number, component) -> str:
+        skip = block.let(f"mul i64 {number}, {chunk_bytes(self.monoid)}")
+        skip = block.let(f"add i64 {skip}, {component * self._slot_bytes()}")
+        return block.let(f"getelementptr i8, ptr {base}, i64 {skip}")
+
+    def _load_chunk(self, block, kinds, base, number) -> list[str]:
+        return [
+            block.let(f"load {kind}, ptr {self._chunk_address(block, base, number, c)}, align 64")
+            for c, kind in enumerate(kinds)
+        ]
+
+    def _chunk_loop(self) -> str:
+        """`chunks(operands, meta, begin, end)`: the states of some chunks of one contiguous run.
+
+        Operands are the inputs and where the states go; meta is that of the reduced dims, which must be one.
+        """
+        block = Block(self.declarations, "c")
+        for k in range(self.inputs):
+            slot = block.let(f"getelementptr ptr, ptr %operands, i64 {k}")
+            block.do(f"%p{k} = load ptr, ptr {slot}")
+            word = block.let(f"getelementptr i64, ptr %meta, i64 {2 + k}")
+            block.do(f"%s{k} = load i64, ptr {word}")
+        slot = block.let(f"getelementptr ptr, ptr %operands, i64 {self.inputs}")
+        block.do(f"%states = load ptr, ptr {slot}")
+        word = block.let("getelementptr i64, ptr %meta, i64 1")
+        block.do(f"%n = load i64, ptr {word}")
+        block.do("%base = add i64 0, 0")
+        block.do(f"%rows = sdiv i64 %n, {self.width}")
+        before = self._fresh_label(block, "go")
+        block.do("br label %each")
+        block.do("each:")
+        block.do(f"%number = phi i64 [%begin, {before}], [%following, %store]")
+        block.do("%inside = icmp slt i64 %number, %end")
+        block.do("br i1 %inside, label %body, label %finished")
+        block.do("body:")
+        block.do("call void @one_chunk(" + self._chunk_arguments() + ")")
+        block.do("br label %store")
+        block.do("store:")
+        block.do("%following = add i64 %number, 1")
+        block.do("br label %each")
+        block.do("finished:")
+        loop = "\n".join(block.lines)
+        return (
+            f"{self._one_chunk()}\n"
+            f"define void @chunks(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{\n{loop}\nret void\n}}"
+        )
+
+    def _chunk_arguments(self) -> str:
+        pointers = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.inputs))
+        return f"{pointers}, i64 %base, i64 %rows, i64 %number, ptr %states"
+
+    def _one_chunk(self) -> str:
+        block = Block(self.declarations, "o")
+        total = self._cascade(
+            block, self.width, "%rows", self._stepper(self.width, "vector"), "q", self.width, chunk="%number"
+        )
+        for component, (kind, value) in enumerate(zip(self._kinds(self.width), total, strict=True)):
+            address = self._chunk_address(block, "%states", "%number", component)
+            block.do(f"store {kind} {value}, ptr {address}, align 64")
+        body = "\n".join(block.lines)
+        return f"define internal void @one_chunk({self._chunk_arguments()}) noinline #0 {{\n{body}\nret void\n}}"
 
     def _read_level(self, block, kinds, t, level) -> list[str]:
         return [block.let(f"load {kind}, ptr %{t}l{level}_{c}, align 64") for c, kind in enumerate(kinds)]

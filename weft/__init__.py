@@ -40,6 +40,7 @@ for _module in (
     "bitwise",
     "special",
     "activation",
+    "gradient",
     "operators",
     "joining",
     "filling",

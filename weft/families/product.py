@@ -1,0 +1,183 @@
+"""Matrix products: BLAS, through NumPy, straight into the memory of the result."""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtype import (
+    INTEGER,
+    LEGACY_NAMES,
+    bool_,
+    complex64,
+    complex128,
+    compute_type,
+    float32,
+    float64,
+    numpy_dtype,
+)
+from ..core.iteration import broadcast_shapes
+from ..core.op import PlanCache, needs_recording, record
+from ..core.spec import Spec, contiguous_spec, spec
+from ..core.tensor import Tensor, empty, make
+from .library import array
+from .map import COPY, common_device
+
+# All memory as one buffer: an array at an address without a new buffer object for each (0.25 us instead of 1.5 us).
+# It starts at an address that is never used, but not at 0, which NumPy takes for no buffer.
+BASE = 64
+MEMORY = (ctypes.c_char * 2**62).from_address(BASE)
+
+# NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
+_QUIET = contextvars.Context()
+_QUIET.run(np.seterr, all="ignore")
+
+BLAS_DTYPES = (float32, float64, complex64, complex128)
+
+# Below this many multiplications the detour of integers over floats does not pay.
+SMALL_INTEGER_WORK = 1 << 15
+
+_ndarray = np.ndarray
+
+
+class Plan:
+    """The result's spec and how to fill it: `run(result, a, b)`."""
+
+    __slots__ = ("spec", "allocate", "run")
+
+    def __init__(self, spec: Spec, allocate: Callable, run: Callable):
+        self.spec, self.allocate, self.run = spec, allocate, run
+
+
+class Product:
+    """`a @ b` as NumPy and PyTorch define it: vectors, matrices, and stacks of matrices that broadcast.
+
+    `check(a, b)` raises for what the public function rejects, in its own words; `refusal` names the function
+    in the message for bools.
+    """
+
+    def __init__(self, name: str, check: Callable[[Spec, Spec], None], refusal: str):
+        self.name, self.check, self.refusal = name, check, refusal
+        self.plans = PlanCache(self._plan)
+
+    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+        plan = self.plans[a.spec, b.spec]
+        result = make(plan.allocate(), 0, plan.spec)
+        plan.run(result, a, b)
+        if (a._autograd is not None or b._autograd is not None) and needs_recording((a, b)):
+            return record(self, result, (a, b))
+        return result
+
+    def _plan(self, a: Spec, b: Spec) -> Plan:
+        self.check(a, b)
+        if a.dtype is bool_:
+            raise NotImplementedError(f"\"{self.refusal}\" not implemented for '{LEGACY_NAMES[a.dtype]}'")
+        where = common_device(self.name, (a, b))
+        batch = broadcast_shapes(self.name, a.shape[:-2], b.shape[:-2])
+        columns = b.shape[-1:] if len(b.shape) > 1 else ()
+        result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), a.dtype, where)
+        return Plan(result, where.backend.allocator(result.nbytes), self._runner(a, b, result))
+
+    def _runner(self, a: Spec, b: Spec, result: Spec) -> Callable[[Tensor, Tensor, Tensor], None]:
+        if result.numel == 0 or not result.device.backend.has_memory:
+            return _nothing
+        if a.dtype.category == INTEGER:
+            return _integers
+        left, right = blas_strides(a), blas_strides(b)
+        if left is None or right is None:
+            return self._after_copies
+        return _direct(a, left, b, right, result)
+
+    def _after_copies(self, result: Tensor, a: Tensor, b: Tensor) -> None:
+        """First bring the operands into a dtype and memory order that BLAS takes; round once at the end."""
+        a, b = _readable(a), _readable(b)
+        if a.spec.dtype is result.spec.dtype:
+            self.plans[a.spec, b.spec].run(result, a, b)
+        else:
+            COPY.write(result, self(a, b))
+
+
+def _nothing(result: Tensor, a: Tensor, b: Tensor) -> None:
+    pass
+
+
+def blas_strides(own: Spec) -> tuple[int, ...] | None:
+    """Strides (elements) by which BLAS can read the matrices where they are, or None.
+
+    A matrix must have unit stride one way and must not overlap the other way; a vector must be contiguous.
+    """
+    if own.dtype not in BLAS_DTYPES or own.conj or own.neg:
+        return None
+    if len(own.shape) == 1:
+        return (1,) if own.stride[0] == 1 or own.numel <= 1 else None
+    (rows, columns), (down, across) = own.shape[-2:], own.stride[-2:]
+    # The stride of a dim of size 1 is never used, but BLAS checks it.
+    if (across == 1 or columns <= 1) and (down >= columns or rows <= 1):
+        return (*own.stride[:-2], down if rows > 1 else max(columns, 1), 1)
+    if (down == 1 or rows <= 1) and (across >= rows or columns <= 1):
+        return (*own.stride[:-2], 1, across if columns > 1 else max(rows, 1))
+    return None
+
+
+def _direct(a: Spec, left, b: Spec, right, result: Spec) -> Callable[[Tensor, Tensor, Tensor], None]:
+    a_shape, b_shape, shape = tuple(a.shape), tuple(b.shape), tuple(result.shape)
+    if len(a_shape) > 2 and len(b_shape) <= 2 and left[-1] == 1 and _is_even(a_shape[:-1], left[:-1]):
+        # One call of BLAS: the batch is more rows.
+        rows = math.prod(a_shape[:-1])
+        a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, *b_shape[1:])
+    itemsize = a.dtype.itemsize
+    a_stride, b_stride = (tuple(step * itemsize for step in stride) for stride in (left, right))
+    dtype = numpy_dtype(a.dtype)
+    # np.dot makes the same BLAS call as np.matmul with half the overhead, but broadcasts differently.
+    multiply: Any = np.dot if len(a_shape) <= 2 and len(b_shape) <= 2 else np.matmul
+
+    def run(result: Tensor, a: Tensor, b: Tensor) -> None:
+        _QUIET.copy().run(
+            multiply,
+            _ndarray(a_shape, dtype, MEMORY, a._storage.ptr + a._start - BASE, a_stride),
+            _ndarray(b_shape, dtype, MEMORY, b._storage.ptr + b._start - BASE, b_stride),
+            _ndarray(shape, dtype, MEMORY, result._storage.ptr + result._start - BASE),
+        )
+
+    return run
+
+
+def _is_even(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether stepping through all dims in order always moves by the last stride."""
+    return all(
+        outer == size * inner for outer, size, inner in zip(strides, sizes[1:], strides[1:], strict=False)
+    )
+
+
+def _readable(tensor: Tensor) -> Tensor:
+    """The tensor, or a copy that BLAS can read: in the compute type, a transposed matrix still transposed."""
+    own = tensor.spec
+    if blas_strides(own) is not None:
+        return make(tensor._storage, tensor._start, own)
+    dtype = compute_type(own.dtype)
+    wanted = spec(own.shape, own.stride, dtype, own.device)
+    if not own.is_dense or blas_strides(wanted) is None:
+        wanted = contiguous_spec(own.shape, dtype, own.device)
+    return COPY.write(empty(wanted), make(tensor._storage, tensor._start, own))
+
+
+def _integers(result: Tensor, a: Tensor, b: Tensor) -> None:
+    """Integer products wrap around. NumPy's loops are slow, so BLAS does what floats represent exactly."""
+    out, x, y = array(result), array(a), array(b)
+    terms = x.shape[-1]
+    if out.size * terms >= SMALL_INTEGER_WORK:
+        bound = terms * _magnitude(x) * _magnitude(y)  # of every partial sum, in whatever order
+        if bound < 2**53:
+            wide: Any = np.float32 if bound < 2**24 else np.float64
+            np.copyto(out, np.matmul(x.astype(wide), y.astype(wide)).astype(np.int64), casting="unsafe")
+            return
+    np.matmul(x, y, out=out)
+
+
+def _magnitude(values: np.ndarray) -> int:
+    return max(int(values.max()), -int(values.min()))

@@ -1,0 +1,507 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.dtype import (
+    INTEGER,
+    LEGACY_NAMES,
+    DType,
+    bfloat16,
+    bool_,
+    complex32,
+    complex64,
+    complex128,
+    compute_type,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from ..core.op import needs_recording, public
+from ..core.promotion import common_dtype
+from ..core.spec import Spec
+from ..core.tensor import Tensor, wrap_dim
+from ..families.product import Product
+from .joining import stack
+from .pointwise import mul
+
+# How messages about matrices name dtypes: PyTorch prints the C++ types here.
+_CPP_NAMES = {
+    bool_: "bool",
+    uint8: "unsigned char",
+    int8: "signed char",
+    int16: "short",
+    int32: "int",
+    int64: "long int",
+    float16: "c10::Half",
+    bfloat16: "c10::BFloat16",
+    float32: "float",
+    float64: "double",
+    complex32: "c10::complex<c10::Half>",
+    complex64: "c10::complex<float>",
+    complex128: "c10::complex<double>",
+}
+
+
+def cpp_name(dtype: DType) -> str:
+    return _CPP_NAMES.get(dtype, dtype.name)
+
+
+def _shapes(name: str, a: Spec, b: Spec) -> str:
+    return f"\n{name}: {list(a.shape)} {a.dtype} @ {list(b.shape)} {b.dtype}"
+
+
+# ---- What each product accepts ---------------------------------------------------------------------------------------
+
+
+def _check_mm(a: Spec, b: Spec) -> None:
+    for matrix, name in ((a, "self"), (b, "mat2")):
+        if len(matrix.shape) != 2:
+            raise RuntimeError(f"{name} must be a matrix{_shapes('mm', a, b)}")
+    _check_matrices(a, b)
+
+
+def _check_matrices(a: Spec, b: Spec) -> None:
+    if a.shape[-1] != b.shape[-2]:
+        rows = math.prod(a.shape[:-1])
+        raise RuntimeError(
+            f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
+            f"{_shapes('matmul', a, b)}: the last size of the first must equal the second-last size of the second"
+        )
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {cpp_name(a.dtype)} != {cpp_name(b.dtype)}"
+            f"{_shapes('matmul', a, b)}"
+        )
+
+
+def _check_bmm(a: Spec, b: Spec) -> None:
+    for matrix, name in ((a, "batch1"), (b, "batch2")):
+        if len(matrix.shape) != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor{_shapes('bmm', a, b)}")
+    wanted, found = [a.shape[0], a.shape[2]], list(b.shape[:2])
+    if wanted != found:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {found}."
+            f"{_shapes('bmm', a, b)}"
+        )
+    _check_scalar_type(a, b)
+
+
+def _check_scalar_type(a: Spec, b: Spec) -> None:
+    if a.dtype is not b.dtype:
+        raise RuntimeError(f"expected scalar type {LEGACY_NAMES[a.dtype]} but found {LEGACY_NAMES[b.dtype]}")
+
+
+def _check_mv(a: Spec, b: Spec) -> None:
+    if len(a.shape) != 2 or len(b.shape) != 1:
+        dims = f"{len(b.shape)}, {len(a.shape)}, {len(b.shape)}"
+        raise RuntimeError(f"vector + matrix @ vector expected, got {dims}{_shapes('mv', a, b)}")
+    _check_vector(a, b)
+
+
+def _check_vector(a: Spec, b: Spec) -> None:
+    if a.shape[-1] != b.shape[0]:
+        rows = math.prod(a.shape[:-1])
+        raise RuntimeError(
+            f"size mismatch, got input ({rows}), mat ({rows}x{a.shape[-1]}), vec ({b.shape[0]}){_shapes('mv', a, b)}"
+        )
+    if a.dtype is not b.dtype:
+        found = ", ".join(LEGACY_NAMES[dtype] for dtype in (b.dtype, a.dtype))
+        raise RuntimeError(
+            f"addmv input tensors must have the same dtype, but got {found}, and {LEGACY_NAMES[b.dtype]}"
+            f"{_shapes('mv', a, b)}"
+        )
+
+
+def _check_dot(a: Spec, b: Spec) -> None:
+    if len(a.shape) != 1 or len(b.shape) != 1:
+        raise RuntimeError(
+            f"1D tensors expected, but got {len(a.shape)}D and {len(b.shape)}D tensors{_shapes('dot', a, b)}"
+        )
+    if a.dtype is not b.dtype:
+        raise RuntimeError(
+            "dot : expected both vectors to have same dtype, but found "
+            f"{LEGACY_NAMES[a.dtype]} and {LEGACY_NAMES[b.dtype]}"
+        )
+    n, m = a.shape[0], b.shape[0]
+    if n != m:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, "
+            f"but got {n} and {m} elements respectively"
+        )
+
+
+def _check_matmul(a: Spec, b: Spec) -> None:
+    left, right = len(a.shape), len(b.shape)
+    if not left or not right:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {left}D and {right}D"
+        )
+    if left == right == 1:
+        _check_dot(a, b)
+    elif right == 1:
+        _check_vector(a, b)
+    elif left > 2 and right > 2 and a.shape[-1] != b.shape[-2]:
+        batch = math.prod(a.shape[:-2])
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: {[batch, a.shape[-1]]} but got: "
+            f"{[batch, b.shape[-2]]}.{_shapes('matmul', a, b)}"
+        )
+    else:
+        _check_matrices(a, b)
+
+
+MM = Product("mm", _check_mm, "addmm_impl_cpu_")
+BMM = Product("bmm", _check_bmm, "bmm")
+MV = Product("mv", _check_mv, "addmv_impl_cpu")
+DOT = Product("dot", _check_dot, "dot")
+MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_")
+
+
+def check_tensors(name: str, **arguments: Any) -> None:
+    """Raises: TypeError, naming the argument, for what is no tensor."""
+    for position, (argument, value) in enumerate(arguments.items(), 1):
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+            )
+
+
+# ---- Plain products --------------------------------------------------------------------------------------------------
+
+
+@public("function method", "linalg.matmul", out=True)
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The product of vectors, matrices, or stacks of matrices whose leading dims broadcast.
+
+    Shapes: [..., n, k] @ [..., k, m] -> [..., n, m]; a vector [k] counts as a row on the left, a column on the
+    right, and that dim is dropped from the result. Raises: RuntimeError if k or the dtypes differ.
+
+    >>> import weft as torch
+    >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
+    if type(input) is not Tensor or type(other) is not Tensor:
+        check_tensors("matmul", input=input, other=other)
+    return MATMUL(input, other)
+
+
+@public("function method", out=True)
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices: [n, k] @ [k, m] -> [n, m]."""
+    check_tensors("mm", input=input, mat2=mat2)
+    return MM(input, mat2)
+
+
+@public("function method", out=True)
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two stacks of matrices: [b, n, k] @ [b, k, m] -> [b, n, m]."""
+    check_tensors("bmm", input=input, mat2=mat2)
+    return BMM(input, mat2)
+
+
+@public("function method", out=True)
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """The product of a matrix and a vector: [n, k] @ [k] -> [n]."""
+    check_tensors("mv", input=input, vec=vec)
+    return MV(input, vec)
+
+
+@public("function method", out=True)
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements, without conjugation: [n], [n] -> []."""
+    check_tensors("dot", input=input, tensor=tensor)
+    return DOT(input, tensor)
+
+
+@public("function method", out=True)
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """Like `dot`, with the first vector conjugated."""
+    check_tensors("vdot", input=input, other=other)
+    return DOT(input.conj(), other)
+
+
+@public("function method", "ger", out=True)
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of an element of one vector and one of the other: [n], [m] -> [n, m].
+
+    >>> import weft as torch
+    >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4, 5]))
+    tensor([[ 3,  4,  5],
+            [ 6,  8, 10]])
+    """
+    check_tensors("outer", input=input, vec2=vec2)
+    for vector, name in ((input, "self"), (vec2, "vec2")):
+        if vector.dim() != 1:
+            raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {vector.dim()}-D")
+    return mul(input.unsqueeze(1), vec2)
+
+
+@public("function method", out=True)
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The products summed over the last dims: [..., k], [___, k] -> [..., ___]; a 0-dim tensor just multiplies."""
+    check_tensors("inner", input=input, other=other)
+    if not input.dim() or not other.dim():
+        return mul(input, other)
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(input.shape)} and {list(other.shape)}"
+        )
+    return tensordot(input, other, dims=([-1], [-1]))
+
+
+@public("function", out=True)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """The products summed over pairs of dims; the other dims of `a`, then those of `b`, remain.
+
+    dims: the number of last dims of `a` paired with as many first dims of `b`, or two lists of dims.
+
+    >>> import weft as torch
+    >>> torch.tensordot(torch.ones(3, 4, 5), torch.ones(4, 3, 2), dims=([1, 0], [0, 1])).shape
+    torch.Size([5, 2])
+    """
+    check_tensors("tensordot", a=a, b=b)
+    a_dims, b_dims = _paired_dims(a, b, dims)
+    if a.spec.dtype is not b.spec.dtype:
+        raise RuntimeError(f"both inputs should have same dtype (tensordot: {a.dtype} and {b.dtype})")
+    for i, j in zip(a_dims, b_dims, strict=True):
+        if a.shape[i] == 1 != b.shape[j]:
+            b = b.sum(j, keepdim=True)
+        elif b.shape[j] == 1 != a.shape[i]:
+            a = a.sum(i, keepdim=True)
+        elif a.shape[i] != b.shape[j]:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i - a.dim()} and "
+                f"second has size {b.shape[j]} in dim {j}\ntensordot: shapes {list(a.shape)} and {list(b.shape)}"
+            )
+    a_free = [d for d in range(a.dim()) if d not in a_dims]
+    b_free = [d for d in range(b.dim()) if d not in b_dims]
+    shape = [a.shape[d] for d in a_free] + [b.shape[d] for d in b_free]
+    terms = math.prod(a.shape[d] for d in a_dims)
+    left = a.permute((*a_free, *a_dims)).reshape(math.prod(a.shape[d] for d in a_free), terms)
+    right = b.permute((*b_dims, *b_free)).reshape(terms, math.prod(b.shape[d] for d in b_free))
+    return MM(left, right).reshape(shape)
+
+
+def _paired_dims(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]:
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        return list(range(a.dim() - dims, a.dim())), list(range(dims))
+    firsts, seconds = ([d] if isinstance(d, int) else list(d) for d in dims)
+    if len(firsts) != len(seconds):
+        raise RuntimeError("both dimension lists should have same length")
+    found = [wrap_dim(d, a.dim()) for d in firsts], [wrap_dim(d, b.dim()) for d in seconds]
+    for each in found:
+        if len(set(each)) != len(each):
+            raise RuntimeError(
+                f"dim {next(d for d in each if each.count(d) > 1)} appears multiple times in the list of dims"
+            )
+    return found
+
+
+@public("function method", out=True)
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Every element of `input` times all of `other`: [n, m], [p, q] -> [n * p, m * q], for any number of dims.
+
+    >>> import weft as torch
+    >>> torch.kron(torch.eye(2), torch.ones(1, 2))
+    tensor([[1., 1., 0., 0.],
+            [0., 0., 1., 1.]])
+    """
+    check_tensors("kron", input=input, other=other)
+    ndim = max(input.dim(), other.dim())
+    a, b = ((1,) * (ndim - t.dim()) + tuple(t.shape) for t in (input, other))
+    left = input.reshape([size for n in a for size in (n, 1)])
+    right = other.reshape([size for n in b for size in (1, n)])
+    return mul(left, right).reshape([n * p for n, p in zip(a, b, strict=True)])
+
+
+@public("function")
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """The product of matrices in the cheapest order. Deprecated: use `linalg.multi_dot`."""
+    from .linalg import multi_dot
+
+    warnings.warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters.",
+        UserWarning,
+        stacklevel=2,
+    )
+    if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    if any(matrix.dim() != 2 for matrix in matrices):
+        raise RuntimeError(
+            f"Tensor dimension is {next(m.dim() for m in matrices if m.dim() != 2)}, expected 2 instead."
+        )
+    return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)
+
+
+# ---- Products added to something -------------------------------------------------------------------------------------
+
+
+def _combined(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], product: Callable) -> Tensor:
+    """beta * input + alpha * product(*operands), with `input` broadcast; beta 0 ignores its values, NaN included.
+
+    The narrow floats stay wide until the end.
+    """
+    dtype = operands[0].spec.dtype
+    wide = compute_type(dtype)
+    if wide is not dtype:
+        operands = [operand.to(wide) for operand in operands]
+    if dtype.category <= INTEGER:
+        beta, alpha = int(beta), int(alpha)
+    result = product(*operands)
+    input = input.expand(result.shape)
+    fresh = not needs_recording((input, *operands))  # then the product may be overwritten
+    if alpha != 1:
+        result = result.mul_(alpha) if fresh else result * alpha
+    if beta != 0:
+        term = input.to(wide)
+        result = result.add_(term, alpha=beta) if fresh else result.add(term, alpha=beta)
+    return result.to(dtype)
+
+
+def _check_same(input: Tensor, message: str, *others: Tensor) -> None:
+    for other in others:
+        if other.spec.dtype is not input.spec.dtype:
+            raise RuntimeError(message.format(*(LEGACY_NAMES[t.spec.dtype] for t in (input, *others))))
+
+
+@public("function method inplace", out=True)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2), with `input` broadcast to the product; beta 0 ignores its values.
+
+    >>> import weft as torch
+    >>> torch.addmm(torch.ones(2), torch.eye(2), torch.eye(2), alpha=3)
+    tensor([[4., 1.],
+            [1., 4.]])
+    """
+    check_tensors("addmm", input=input, mat1=mat1, mat2=mat2)
+    for matrix, name in ((mat1, "mat1"), (mat2, "mat2")):
+        if matrix.dim() != 2:
+            raise RuntimeError(f"{name} must be a matrix, got {matrix.dim()}-D tensor")
+    _check_matrices(mat1.spec, mat2.spec)
+    _check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", mat1, mat2)
+    return _combined(input, beta, alpha, (mat1, mat2), MM)
+
+
+@public("function method inplace", out=True)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (mat @ vec)."""
+    check_tensors("addmv", input=input, mat=mat, vec=vec)
+    if mat.dim() != 2 or vec.dim() != 1 or input.dim() > 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got {input.dim()}, {mat.dim()}, {vec.dim()}")
+    rows, columns = mat.shape
+    if columns != vec.shape[0] or input.numel() not in (1, rows):
+        raise RuntimeError(
+            f"size mismatch, got input ({input.numel()}), mat ({rows}x{columns}), vec ({vec.shape[0]})"
+        )
+    _check_same(input, "addmv input tensors must have the same dtype, but got {0}, {1}, and {2}", mat, vec)
+    return _combined(input, beta, alpha, (mat, vec), MV)
+
+
+@public("function method inplace", out=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2), in the common dtype."""
+    check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
+    for vector, name in ((vec1, "vec1"), (vec2, "vec2")):
+        if vector.dim() != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
+    dtype = common_dtype((input.spec, vec1.spec, vec2.spec))
+    return _combined(input, beta, alpha, (vec1.to(dtype), vec2.to(dtype)), outer)
+
+
+@public("function method inplace", out=True)
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * bmm(batch1, batch2)."""
+    check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
+    if not input.spec.dtype is batch1.spec.dtype is batch2.spec.dtype:
+        found = [cpp_name(t.spec.dtype) for t in (input, batch1, batch2)]
+        raise RuntimeError(
+            "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*found)
+        )
+    _check_bmm(batch1.spec, batch2.spec)
+    return _combined(input, beta, alpha, (batch1, batch2), BMM)
+
+
+@public("function method inplace", out=True)
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
+    check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
+    _check_bmm(batch1.spec, batch2.spec)
+    _check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", batch1, batch2)
+    return _combined(input, beta, alpha, (batch1, batch2), _summed_bmm)
+
+
+def _summed_bmm(batch1: Tensor, batch2: Tensor) -> Tensor:
+    """The sum over the batch is more terms of one product: [b, n, k], [b, k, m] -> [n, b * k] @ [b * k, m]."""
+    batch, rows, terms = batch1.shape
+    left = batch1.transpose(0, 1).reshape(rows, batch * terms)
+    return MM(left, batch2.reshape(batch * terms, batch2.shape[2]))
+
+
+# ---- Cross products --------------------------------------------------------------------------------------------------
+
+
+@public("function method", out=True)
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross products of vectors that lie along `dim`, by default the first dim of size 3."""
+    check_tensors("cross", input=input, other=other)
+    if dim is None:
+        shape = input.shape
+        if 3 not in shape:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = shape.index(3)
+    return linalg_cross(input, other, dim=dim)
+
+
+@public("function", name="linalg.cross", out=True)
+def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross products of vectors of size 3 that lie along `dim`; the other dims broadcast."""
+    check_tensors("linalg.cross", input=input, other=other)
+    if input.dim() != other.dim():
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    first, second = (tensor.shape[wrap_dim(dim, tensor.dim())] for tensor in (input, other))
+    if first != 3 or second != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {first} and {second}"
+        )
+    _check_scalar_type(input.spec, other.spec)
+    if input.spec.dtype is bool_:
+        raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    x, y, z = (input.select(dim, i) for i in range(3))
+    u, v, w = (other.select(dim, i) for i in range(3))
+    return stack((y * w - z * v, z * u - x * w, x * v - y * u), dim)
+
+
+# ---- The operator ----------------------------------------------------------------------------------------------------
+
+
+def __matmul__(self: Tensor, other: Any) -> Tensor:
+    return MATMUL(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def __rmatmul__(self: Tensor, other: Any) -> Tensor:
+    return MATMUL(other, self) if isinstance(other, Tensor) else NotImplemented
+
+
+Tensor.__matmul__ = __matmul__
+Tensor.__rmatmul__ = __rmatmul__

@@ -103,21 +103,11 @@ for _name, _element, _what in _EXTREMA:
 # ---- Clamping ----------------------------------------------------------------------------------------------------
 
 
-def _clamp_check(stub: str) -> Callable:
-    complex_numbers = refuse("c", message="clamp is not supported for complex types")
-    bools = refuse("b", message=f'"{stub}_cpu" not implemented for \'{{dtype}}\'')
-
-    def check(name: str, dtype: DType) -> None:
-        complex_numbers(name, dtype)
-        bools(name, dtype)
-
-    return check
-
-
+_CLAMP = refuse("c", message="clamp is not supported for complex types")
 # fmt: off
-CLAMP     = Map("clamp",     keep, lambda a, low, high: _minimum(_maximum(a, low), high), check=_clamp_check("clamp_scalar"))
-CLAMP_MIN = Map("clamp_min", keep, _maximum,                                              check=_clamp_check("clamp_min_scalar"))
-CLAMP_MAX = Map("clamp_max", keep, _minimum,                                              check=_clamp_check("clamp_max_scalar"))
+CLAMP     = Map("clamp",     keep, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP)
+CLAMP_MIN = Map("clamp_min", keep, _maximum,                                              check=_CLAMP)
+CLAMP_MAX = Map("clamp_max", keep, _minimum,                                              check=_CLAMP)
 # fmt: on
 
 
@@ -151,6 +141,8 @@ def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, list]:
     dtype = common_dtype(map(spec_or_type, operands))
     for bound in operands[1:]:
         if not isinstance(bound, Tensor):
+            if dtype is bool_:
+                raise NotImplementedError(f'"{op.name}_scalar_cpu" not implemented for \'Bool\'')
             check_fits(bound, dtype)
     return op, operands
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from ..core.dtype import (
     DType,
     bool_,
     complex128,
+    float16,
     float32,
     float64,
     int32,
@@ -172,6 +174,18 @@ def _publish_unary(table, forms: str) -> None:
 
 
 _publish_unary(_UNARY, "function method inplace")
+
+
+def _abs_(self: Tensor) -> Tensor:
+    """In-place form of `abs`. Raises: RuntimeError for complex tensors."""
+    if self.spec.dtype.is_complex:
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+    return OPS["abs"].inplace(self)
+
+
+for _name in ("abs", "absolute"):
+    add_inplace(_name, _abs_)
+add_function("abs_", _abs_)
 _publish_unary(_QUESTIONS, "function method")
 RELU = Map("relu", keep, _relu, check=lambda name, dtype: (_RELU(name, dtype), _NO_COMPLEX_RELU(name, dtype)))
 relu = publish(RELU, 1, "function method inplace", doc="max(input, 0) of each element.")
@@ -255,7 +269,7 @@ def _check_alpha(alpha: Any, dtype: DType) -> None:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
     elif isinstance(alpha, float) and dtype.category < 2:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    elif isinstance(alpha, complex) and not dtype.is_complex:
+    elif isinstance(alpha, builtins.complex) and not dtype.is_complex:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
 
 
@@ -453,7 +467,7 @@ def pow(input, exponent):
     if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
         return POW, (input, exponent)
     dtype = input.spec.dtype
-    if type(exponent) is not complex and dtype.category >= 2 and exponent in _SIMPLE_POWERS:
+    if type(exponent) is not builtins.complex and dtype.category >= 2 and exponent in _SIMPLE_POWERS:
         return _SIMPLE_POWERS[exponent], (input,)
     if type(exponent) is int and dtype.category < 2:
         if exponent < 0:
@@ -467,7 +481,7 @@ def check_fits(value: Any, dtype: DType) -> None:
     """Raises: RuntimeError for a number that the dtype cannot hold."""
     if dtype is bool_ or dtype.is_complex:
         return
-    if isinstance(value, complex) and value.imag:
+    if isinstance(value, builtins.complex) and value.imag:
         fits = False
     elif dtype.kind in "ui":
         info = np.iinfo(dtype.numpy)
@@ -671,14 +685,24 @@ ROUND_RIGHT = Map("round", keep, _decimals, check=ONLY_FLOATS, deciding=1, wide=
 ROUND_LEFT = Map("round", keep, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True)
 
 
-@chosen("function method inplace", "special.round")
-def round(input, *, decimals=0):
-    """To the nearest integer, half to even; or to `decimals` places (negative: tens, hundreds ...)."""
-    if decimals == 0:
-        return ROUND, (input,)
-    if decimals > 0:
+
+@chosen("function method inplace")
+def round(input, *, decimals=None):
+    """To the nearest integer, half to even; or floats to `decimals` places (negative: tens, hundreds ...)."""
+    return (ROUND, (input,)) if decimals is None else _round_to(input, decimals)
+
+
+def _round_to(input, decimals):
+    if decimals >= 0:
         return ROUND_RIGHT, (input, float(10**decimals))
     return ROUND_LEFT, (input, float(10**-decimals))
+
+
+@public(name="special.round", out=True)
+def special_round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """Floats to the nearest number with `decimals` places, half to even."""
+    op, operands = _round_to(input, decimals)
+    return op(*operands)
 
 
 def _logit(a):
@@ -754,6 +778,50 @@ FREXP_EXPONENT = Map("frexp", _float_to_int32, lambda a: _frexp(a)[1], check=_FR
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     """Mantissa in [0.5, 1) and int32 exponent, with input = mantissa * 2**exponent."""
     return return_type("frexp", ("mantissa", "exponent"))((FREXP_MANTISSA(input), FREXP_EXPONENT(input)))
+
+
+# ---- Complex numbers from two real ones ------------------------------------------------------------------------------
+
+
+def _real_to_complex(common: DType) -> Types:
+    return Types(common, common.to_complex())
+
+
+def _two_reals(name: str, first: str, a: Any, second: str, b: Any) -> None:
+    for position, (argument, operand) in enumerate(((first, a), (second, b)), 1):
+        if not isinstance(operand, Tensor):
+            kind = type(operand).__name__
+            raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {kind}")
+    one, other = LEGACY_NAMES[a.spec.dtype], LEGACY_NAMES[b.spec.dtype]
+    if not {a.spec.dtype, b.spec.dtype} <= {float16, float32, float64}:
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {one} and {other}")
+    if one != other:
+        raise RuntimeError(f"Expected object of scalar type {one} but got scalar type {other} for second argument")
+
+
+COMPLEX = Map("complex", _real_to_complex, s.Complex)
+POLAR = Map("polar", _real_to_complex, lambda size, angle: s.Complex(size * s.cos(angle), size * s.sin(angle)))
+
+
+@public("function")
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """real + i imag, elementwise. Raises: RuntimeError unless both are of one floating point dtype."""
+    _two_reals("complex", "real", real, "imag", imag)
+    if out is None:
+        return COMPLEX(real, imag)
+    wanted, given = LEGACY_NAMES[real.spec.dtype.to_complex()], LEGACY_NAMES[out.spec.dtype]
+    if wanted != given:
+        raise RuntimeError(
+            f"Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
+        )
+    return COMPLEX.into(out, real, imag)
+
+
+@chosen("function")
+def polar(abs, angle):
+    """abs * exp(i angle), elementwise. Raises: RuntimeError unless both are of one floating point dtype."""
+    _two_reals("polar", "abs", abs, "angle", angle)
+    return POLAR, (abs, angle)
 
 
 # ---- Integers --------------------------------------------------------------------------------------------------------

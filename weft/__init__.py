@@ -49,6 +49,7 @@ for _module in (
     "random",
     "reduction",
     "sorting",
+    "scans",
     "matmul",
 ):
     importlib.import_module(f".ops.{_module}", __name__)

@@ -42,6 +42,8 @@ def promote_types(type1: DType, type2: DType) -> DType:
 
 
 def _same_category(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
     if a.category == INTEGER:
         return _integers(a, b)
     if a.itemsize == b.itemsize:  # float16 and bfloat16

@@ -60,8 +60,8 @@ class device:  # noqa: N801 (PyTorch's name)
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
-    def __reduce__(self):
-        return device, (self.type, self.index)
+    def __reduce__(self):  # by a function of ours: the class says that it is torch's
+        return as_device, (str(self),)
 
     def __enter__(self):
         global _default

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -193,6 +194,9 @@ def from_numpy_dtype(dtype: Any) -> DType:
 
 _default: DType = float32
 
+# Called when the default changes: what was planned with the old one must be forgotten.
+when_default_changes: list[Callable[[], None]] = []
+
 
 def get_default_dtype() -> DType:
     """The dtype of floating point tensors made without one.
@@ -216,7 +220,10 @@ def set_default_dtype(d: DType) -> None:
         )
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
-    _default = d
+    if d is not _default:
+        _default = d
+        for forget in when_default_changes:
+            forget()
 
 
 def default_complex() -> DType:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .spec import contiguous_stride, strides_in_order
+from .spec import Spec, contiguous_stride, strides_in_order
 
 
 class MemoryFormat:
@@ -69,3 +69,23 @@ def strides_for(sizes, memory_format: MemoryFormat) -> tuple[int, ...]:
     if len(sizes) != wanted:
         raise RuntimeError(f"required rank {wanted} tensor to use {memory_format.name} format")
     return strides_in_order(sizes, (0, *range(2, wanted), 1))
+
+
+def suggested_format(own: Spec) -> MemoryFormat:
+    """The memory format that a result should take over: channels_last if the strides are in that order."""
+    for wanted, order in ((channels_last, (1, 3, 2, 0)), (channels_last_3d, (1, 4, 3, 2, 0))):
+        if len(own.shape) == len(order) and _in_order(own, order):
+            return wanted
+    return contiguous_format
+
+
+def _in_order(own: Spec, order: tuple[int, ...]) -> bool:
+    """Whether strides grow along `order`. With one channel and one sample they may mean either format: then not."""
+    least = 0
+    if own.stride[1] == 0:
+        return False
+    for dim in order:
+        if own.shape[dim] == 0 or own.stride[dim] < least or (dim == 0 and least == own.stride[1]):
+            return False
+        least = own.stride[dim] * max(own.shape[dim], 1)
+    return True

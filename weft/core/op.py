@@ -6,12 +6,23 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
+from .dtype import LEGACY_NAMES, when_default_changes
 from .grad_mode import mode
 from .spec import Spec, contiguous_spec
 from .tensor import Tensor, make
 
 PLANS_PER_OP = 4096
+
+
+_caches: WeakValueDictionary[int, PlanCache] = WeakValueDictionary()
+
+
+@when_default_changes.append
+def _forget_plans() -> None:
+    for cache in list(_caches.values()):
+        cache.clear()
 
 
 class PlanCache(dict):
@@ -20,11 +31,12 @@ class PlanCache(dict):
     Bounded: when full, the oldest quarter goes. A lookup that hits is a plain dictionary lookup.
     """
 
-    __slots__ = ("plan",)
+    __slots__ = ("plan", "__weakref__")
 
     def __init__(self, plan: Callable):
         super().__init__()
         self.plan = plan
+        _caches[id(self)] = self
 
     def __missing__(self, key):
         found = self.plan(*key)
@@ -198,19 +210,22 @@ def write_out(out: Tensor, result: Tensor, name: str) -> Tensor:
 
 
 def check_out(out: Tensor, dtype, device, name: str) -> None:
-    if dtype.category > out.spec.dtype.category:
-        raise RuntimeError(
-            f"{name}(): result type {_type_name(dtype)} can't be cast to the desired output type {_type_name(out.dtype)}"
-        )
+    check_dtype(out.spec, dtype, name)
     if out.spec.device is not device:
         raise RuntimeError(
             f"Expected out tensor to have device {device}, but got {out.spec.device} instead ({name})"
         )
 
 
-def _type_name(dtype) -> str:
-    from .dtype import LEGACY_NAMES
+def check_dtype(target: Spec, dtype, name: str) -> None:
+    """Raises: RuntimeError if results of `dtype` cannot be written into `target`."""
+    if dtype.category > target.dtype.category:
+        raise RuntimeError(
+            f"result type {_type_name(dtype)} can't be cast to the desired output type {_type_name(target.dtype)}\n{name}"
+        )
 
+
+def _type_name(dtype) -> str:
     return LEGACY_NAMES[dtype]
 
 
@@ -233,20 +248,8 @@ def resize(tensor: Tensor, spec: Spec) -> None:
     needed = tensor._start + spec.span * spec.dtype.itemsize
     storage = tensor._storage
     if needed > storage.nbytes_:
-        grow(storage, needed)
+        storage.resize_(needed)
     tensor.spec = spec
-
-
-def grow(storage, nbytes: int) -> None:
-    """Move a storage to a larger block, keeping its bytes; every tensor on it follows."""
-    backend = storage.device.backend
-    larger = backend.allocate(nbytes)
-    backend.copy_bytes(larger.ptr, storage.ptr, min(storage.nbytes_, nbytes))
-    # Swap the memory: `larger` dies with the old block.
-    for part in ("ptr", "nbytes_", "bin", "owner"):
-        old, new = getattr(storage, part), getattr(larger, part)
-        setattr(storage, part, new)
-        setattr(larger, part, old)
 
 
 def inplace(function: Callable, name: str) -> Callable:
@@ -260,10 +263,7 @@ def inplace(function: Callable, name: str) -> Callable:
             raise RuntimeError(
                 f"output with shape {list(self.spec.shape)} doesn't match the broadcast shape {list(result.spec.shape)}"
             )
-        if result.spec.dtype.category > self.spec.dtype.category:
-            raise RuntimeError(
-                f"result type {_type_name(result.dtype)} can't be cast to the desired output type {_type_name(self.dtype)}"
-            )
+        check_dtype(self.spec, result.spec.dtype, f"{name}_")
         copy_values(self, result)
         return self
 
@@ -273,14 +273,18 @@ def inplace(function: Callable, name: str) -> Callable:
 
 def check_inplace(tensor: Tensor, name: str) -> None:
     """Raises: RuntimeError where elements of the tensor share memory, or writing would lose derivatives."""
-    if tensor.spec.repeats:
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            f"Please clone() the tensor before performing the operation.\n{name}_: shape {list(tensor.shape)}, strides "
-            f"{tensor.stride()}"
-        )
+    check_no_repeats(tensor.spec, name)
     if needs_recording((tensor,)):
         record(f"{name}_", None, (tensor,))
+
+
+def check_no_repeats(spec: Spec, name: str) -> None:
+    if spec.repeats:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            f"Please clone() the tensor before performing the operation.\n{name}_: shape {list(spec.shape)}, strides "
+            f"{spec.stride}"
+        )
 
 
 def view_of(base: Tensor, spec: Spec, offset: int) -> Tensor:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .device import CPU, device
+import numpy as np
+
+from .device import CPU, as_device, device
 
 # The bin of memory that is not ours: it forgets what it is given.
 FOREIGN: Any = deque(maxlen=0)
@@ -15,14 +18,32 @@ FOREIGN: Any = deque(maxlen=0)
 class Storage:
     """Bytes at an address, `torch.UntypedStorage`.
 
-    `owner` keeps foreign memory alive (a NumPy array, a mapped file); memory of our own goes back to its
-    bin of the allocator when the Storage dies. `version` counts writes, for autograd. `exposed` is set once
-    anyone outside weft can see the memory.
+    Users give a number of bytes, or the bytes: UntypedStorage(5), UntypedStorage([1, 2, 3]). Within weft, all of an
+    address, a size, a device and a bin are given: `owner` keeps foreign memory alive (a NumPy array, a mapped file);
+    memory of our own goes back to its bin of the allocator when the Storage dies. `version` counts writes, for
+    autograd. `exposed` is set once anyone outside weft can see the memory.
+
+    >>> import weft as torch
+    >>> torch.UntypedStorage([1, 2, 3]).nbytes()
+    3
     """
 
     __slots__ = ("ptr", "nbytes_", "device", "bin", "owner", "version", "exposed", "__weakref__")
+    __module__ = "torch.storage"
 
-    def __init__(self, ptr: int, nbytes: int, device: device = CPU, bin: Any = FOREIGN, owner: Any = None):
+    is_sparse = False
+    is_sparse_csr = False
+
+    def __init__(
+        self,
+        ptr: Any = 0,
+        nbytes: int | None = None,
+        device: Any = CPU,
+        bin: Any = FOREIGN,
+        owner: Any = None,
+    ):
+        if nbytes is None:
+            ptr, nbytes, device, bin, owner = _new_block(ptr, as_device(device))
         self.ptr = ptr
         self.nbytes_ = nbytes
         self.device = device
@@ -37,6 +58,254 @@ class Storage:
     def memory(self) -> ctypes.Array:
         """The bytes as a buffer, for NumPy and friends; the caller keeps this Storage alive."""
         return (ctypes.c_char * self.nbytes_).from_address(self.ptr)
+
+    def bytes_(self) -> np.ndarray:
+        """The bytes as an array on this memory.
+
+        Raises: NotImplementedError if they are on another device.
+        """
+        if not self.device.backend.has_memory:
+            raise NotImplementedError(f"Not available for '{self.device.type}' device type")
+        return np.frombuffer(self.memory(), np.uint8)
+
+    # -- sizes and places ----------------------------------------------------------------------------------------------
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self.nbytes_
+
+    size = nbytes
+    __len__ = nbytes
+
+    def element_size(self) -> int:
+        return 1
+
+    def data_ptr(self) -> int:
+        """The address of the first byte; from now on the memory may be seen from outside."""
+        self.exposed = True
+        return self.ptr if self.nbytes_ else 0
+
+    @property
+    def _cdata(self) -> int:
+        """A number that tells storages apart."""
+        return id(self)
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    @property
+    def is_hpu(self) -> bool:
+        return self.device.type == "hpu"
+
+    def get_device(self) -> int | None:
+        """The number of the CUDA device, None elsewhere."""
+        return self.device.index if self.is_cuda else None
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        return False
+
+    def is_shared(self) -> bool:
+        """Whether other processes see this memory."""
+        return False
+
+    @property
+    def filename(self) -> str | None:
+        """The file whose memory this is."""
+        return str(self.owner.filename) if isinstance(self.owner, np.memmap) else None
+
+    def untyped(self) -> Storage:
+        return self
+
+    # -- bytes ---------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        """A byte, or for a slice a copy of bytes."""
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self.nbytes_)
+            if step != 1:
+                raise RuntimeError(
+                    f"Trying to slice with a step of {step}, but only a step of 1 is supported"
+                )
+            return Storage(self.bytes_()[start : max(stop, start)])
+        return int(self.bytes_()[self._position(index)])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(value, int):
+            raise RuntimeError(
+                f"can only set storage content with a int types, but got {type(value).__name__} instead"
+            )
+        where = index if isinstance(index, slice) else self._position(index)
+        self.bytes_()[where] = value % 256
+        self.version += 1
+
+    def _position(self, index: Any) -> int:
+        if not isinstance(index, int):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        if not -self.nbytes_ <= index < self.nbytes_:
+            raise IndexError(f"index {index} out of range for storage of size {self.nbytes_}")
+        return index % self.nbytes_
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[int]:
+        return self.bytes_().tolist()
+
+    def fill_(self, value: int) -> Storage:
+        """Write one byte everywhere."""
+        self.bytes_()[:] = int(value) % 256
+        self.version += 1
+        return self
+
+    def copy_(self, source: Storage, non_blocking: bool | None = None) -> Storage:
+        """Write the bytes of a storage of equal size.
+
+        Raises: RuntimeError if the sizes differ.
+        """
+        source = source.untyped()
+        if source.nbytes_ != self.nbytes_:
+            raise RuntimeError(
+                f"size does not match, self was {self.nbytes_} bytes but src was {source.nbytes_} bytes"
+            )
+        if self.device.backend.has_memory:
+            self.bytes_()[:] = source.bytes_()
+        self.version += 1
+        return self
+
+    def byteswap(self, dtype: Any) -> None:
+        """Reverse the bytes of every element; of a complex one, those of each part."""
+        size = dtype.to_real().itemsize
+        each = self.bytes_()[: self.nbytes_ // size * size].reshape(-1, size)
+        each[:] = each[:, ::-1].copy()
+        self.version += 1
+
+    def resizable(self) -> bool:
+        """Whether this memory can become larger: not if it is someone else's."""
+        return not (self.exposed and self.owner is not None)
+
+    def resize_(self, nbytes: int) -> Storage:
+        """Move to a block of another size, keeping the bytes; every tensor on the storage follows.
+
+        Raises: RuntimeError if the memory is someone else's.
+        """
+        if not self.resizable():
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        other = self.device.backend.allocate(_checked(nbytes))
+        self.device.backend.copy_bytes(other.ptr, self.ptr, min(self.nbytes_, nbytes))
+        if self.exposed:
+            other.bin = FOREIGN  # whoever has the address may still look: the old block is never used again
+        for part in ("ptr", "nbytes_", "bin", "owner"):  # the old block dies with `other`
+            old, new = getattr(self, part), getattr(other, part)
+            setattr(self, part, new)
+            setattr(other, part, old)
+        return self
+
+    # -- copies --------------------------------------------------------------------------------------------------------
+
+    def new(self) -> Storage:
+        return Storage(0, device=self.device)
+
+    def clone(self) -> Storage:
+        """A copy with memory of its own."""
+        return Storage(self.nbytes_, device=self.device).copy_(self)
+
+    def __copy__(self) -> Storage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict) -> Storage:
+        copy = memo[id(self)] = self.clone()
+        return copy
+
+    def __reduce__(self):
+        return _rebuilt, (self.bytes_().tobytes(),)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> Storage:
+        """The storage on a device: itself if it is there."""
+        where = as_device(device)
+        return self if where is self.device else Storage(self.nbytes_, device=where).copy_(self)
+
+    def cpu(self) -> Storage:
+        return self.to(device=CPU)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes_
+
+    def __repr__(self) -> str:
+        content = "..." if self.device.type == "meta" else " " + "\n ".join(map(str, self))
+        return f"{content}\n[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes_}]"
+
+    @staticmethod
+    def from_file(filename: str, shared: bool = False, nbytes: int = 0) -> Storage:
+        """The memory of a file; with `shared`, writes go to the file, which grows to `nbytes`."""
+        if shared:
+            with open(filename, "ab") as file:
+                file.truncate(max(file.tell(), nbytes))
+        values = np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,) if nbytes else None)
+        return foreign(values.ctypes.data, values.nbytes, values)
+
+    @staticmethod
+    def from_buffer(
+        buffer: Any, byte_order: str = "", count: int = -1, offset: int = 0, *, dtype: Any
+    ) -> Storage:
+        """A copy of `count` elements of a buffer, from byte `offset`, brought to this machine's byte order."""
+        available = memoryview(buffer).nbytes - offset
+        size = dtype.itemsize
+        if not byte_order and size > 1:
+            raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+        if byte_order not in ("", "native", "little", "big"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'big', 'little', or 'native')")
+        if count < 0 and available % size:
+            raise ValueError(f"buffer size ({available}) must be a multiple of element size ({size})")
+        nbytes = available if count < 0 else count * size
+        if nbytes > available:
+            raise ValueError(
+                f"requested buffer length ({nbytes}) after offset {offset} exceeds the {available} bytes there are"
+            )
+        storage = Storage(np.frombuffer(buffer, np.uint8, nbytes, offset))
+        if byte_order == "big":  # weft runs on little-endian machines only
+            storage.byteswap(dtype)
+        return storage
+
+
+Storage.__name__ = Storage.__qualname__ = "UntypedStorage"
+
+
+def _new_block(content: Any, where: device) -> tuple:
+    """The parts of a storage with new memory: of so many bytes, or with these bytes."""
+    if isinstance(content, int):
+        block = where.backend.allocate(_checked(content))
+    elif isinstance(content, (Sequence, np.ndarray)):
+        block = where.backend.allocate(len(content))
+        if len(content) and block.device.backend.has_memory:
+            block.bytes_()[:] = content if isinstance(content, np.ndarray) else _as_bytes(content)
+    else:
+        raise RuntimeError(
+            f"torch.UntypedStorage(): Expected a sequence type, but got {type(content).__name__}"
+        )
+    parts = block.ptr, block.nbytes_, block.device, block.bin, block.owner
+    block.bin = FOREIGN  # the memory now belongs to whoever gets the parts
+    return parts
+
+
+def _checked(nbytes: int) -> int:
+    if nbytes < 0:
+        raise RuntimeError(f"a storage cannot have a negative number of bytes: {nbytes}")
+    return nbytes
+
+
+def _as_bytes(content: Sequence) -> list[int]:
+    for item in content:
+        if not isinstance(item, int):
+            raise RuntimeError(
+                f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(content).__name__}), but "
+                f"one of the items was of type {type(item).__name__} instead of int"
+            )
+    return [item % 256 for item in content]
+
+
+def _rebuilt(content: bytes) -> Storage:
+    return Storage(np.frombuffer(content, np.uint8))
 
 
 def foreign(ptr: int, nbytes: int, owner: Any, exposed: bool = True) -> Storage:

@@ -322,8 +322,10 @@ def log1p(x: Expr) -> Expr:
 # The polynomials for float64 that will be rounded to float32.
 _EXP_TAIL_SHORT = (0.00019909783394166908, 0.0013946336492676663, 0.008333280296358462, 0.04166626558767932,
                    0.16666666790816947, 0.5000000079578989)  # as _EXP's tail, 2**-34.3
-_LOG_TAIL_SHORT = (0.19585676166834254, 0.22176086577226842, 0.2857211151913915, 0.39999995600225435,
-                   0.6666666667586297)  # as _LOG_TAIL, 2**-43.9
+# (log(1+f) - f) / f**2 for sqrt(1/2) <= 1+f <= sqrt(2), 2**-35.1: longer than in s, but a division costs more.
+_LOG_TAIL_SHORT = (0.049871387120134295, -0.09562798078859357, 0.10039947494450345, -0.10000591497491004,
+                   0.11016697987467443, -0.12491070404666627, 0.14289660721656783, -0.16667169790050168,
+                   0.19999933617316076, -0.24999990970192726, 0.33333333620813593, -0.5000000003965184)
 # (log((1+s)/(1-s))/s - 2 - 2/3 s**2) / s**4 in s**2, 2**-65.3.
 _LOG_TAIL_LONG = (0.13197975913800616, 0.13256641697304564, 0.15386764843458522, 0.18181784204666693,
                   0.2222222252177955, 0.28571428570089114, 0.4000000000000228)
@@ -336,10 +338,7 @@ def _wide_log(x: Wide, add_to_k: Expr | None = None) -> Wide:
     exponent = k if add_to_k is None else k + add_to_k
     high, low = _split(*_LN2, float64)
     if not isinstance(x, Double):
-        s = f / (f + 2)
-        z = s * s
-        tail = fma(s * z, horner(z, _LOG_TAIL_SHORT), s + s)
-        return fma(exponent, high, fma(exponent, low, tail))
+        return fma(exponent, _LN2[0], fma(f * f, horner(f, _LOG_TAIL_SHORT), f))
     rest = const(0.0, float64)
     if x.low is not None:
         rest = x.low * bitcast(const(_bits64(1.0), int64) - (cast(k, int64) << 52), float64)
@@ -351,7 +350,10 @@ def _wide_log(x: Wide, add_to_k: Expr | None = None) -> Wide:
     linear_low = fma(z_low, third, fma(z, 3.700743415417188e-17, fma(z, third, -linear)))
     cubic = s.high * linear
     cubic_low = fma(s.low, linear, fma(s.high, linear_low, fma(s.high, linear, -cubic)))
-    tail = fma(s.high * z * z, horner(z, _LOG_TAIL_LONG), cubic_low)
+    quartic = z * z
+    quartic_low = fma(z + z, z_low, fma(z, z, -quartic))
+    rest_of_series = horner(z, _LOG_TAIL_LONG)
+    tail = fma(s.high * quartic, rest_of_series, fma(s.high * rest_of_series, quartic_low, cubic_low))
     total = fast_two_sum(s.high + s.high, cubic)
     whole = fast_two_sum(exponent * high, total.high)
     return fast_two_sum(whole.high, whole.low + fma(exponent, low, total.low + (s.low + s.low + tail)))
@@ -812,13 +814,13 @@ def pow(x: Expr, y: Expr) -> Expr:
     """exp(y log |x|) with the sign and the special cases of C's pow (C11 F.10.4.4)."""
     dtype = x.dtype
     size = absolute(x)
-    tiny = size < _FORMAT[dtype].smallest_normal
-    normal = select(tiny, size * 2.0**64, size)
-    lifted = select(tiny, const(-64.0, float64), 0.0)
     usual = (const(0.0, dtype) < size) & (size < _INF)
+    base, lifted = select(usual, size, 1.0), None
+    if dtype is float64:  # subnormal numbers of float32 are normal there
+        tiny = base < _FORMAT[dtype].smallest_normal
+        base, lifted = select(tiny, base * 2.0**64, base), select(tiny, const(-64.0, dtype), 0.0)
     exponent = widen(_clamp(y, -(2.0**66), 2.0**66))  # beyond, the result is 0, 1 or infinite anyway
-    logarithm = _wide_log(widen(select(usual, normal, 1.0)), select(usual, lifted, 0.0))
-    marked, power = _wide_exp(logarithm * exponent, dtype)
+    marked, power = _wide_exp(_wide_log(widen(base), lifted) * exponent, dtype)
     z = _wide_scale(marked, power, dtype)
     zero_or_infinite = select(eq(eq(size, 0), const(0.0, dtype) < y), const(0.0, dtype), _INF)
     z = select(usual, z, zero_or_infinite)

@@ -97,9 +97,10 @@ def _special(result: Expr, magnitude: Expr, sign: Expr, dtype: DType) -> Expr:
         overflow = (const(top, uint32) < result) | ~(magnitude < float("inf"))
         signed = select(eq(result, 0), result, result | sign)
         return select(overflow, nan, signed)
-    if dtype.name == "float8_e4m3fn":  # no infinity: everything beyond is NaN
+    if dtype.name == "float8_e4m3fn":  # no infinity: everything beyond becomes the largest value
         beyond = (const(0x7E, uint32) < result) | ~(magnitude < float("inf"))
-        return select(beyond, const(0x7F, uint32), result) | sign
+        result = select(beyond, const(0x7E, uint32), result)
+        return select(ne(magnitude, magnitude), const(0x7F, uint32), result) | sign
     beyond = (const(0x7B, uint32) < result) | ~(magnitude < float("inf"))
     result = select(beyond, const(0x7C, uint32), result)
     return select(ne(magnitude, magnitude), const(0x7F, uint32), result) | sign

@@ -1,0 +1,40 @@
+import copy
+import gc
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from weft.core.dtype import float32, int64
+from weft.core.spec import contiguous_spec, contiguous_stride, spec
+
+
+def test_equal_specs_are_one_object():
+    a = contiguous_spec((2, 3), float32)
+    assert a is spec((2, 3), (3, 1), float32)
+    assert a is not contiguous_spec((2, 3), int64)
+    assert pickle.loads(pickle.dumps(a)) is a and copy.deepcopy(a) is a
+
+
+def test_specs_are_held_weakly():
+    from weft.core import spec as module
+
+    before = len(module._interned)
+    kept = [contiguous_spec((size,), float32) for size in range(90_000, 90_100)]
+    assert len(module._interned) >= before + 100
+    del kept
+    gc.collect()
+    assert len(module._interned) <= before + 1
+
+
+@given(st.lists(st.integers(0, 5), max_size=5))
+def test_contiguous_specs_are_dense(sizes):
+    own = contiguous_spec(tuple(sizes), float32)
+    assert own.is_contiguous and own.is_dense and not own.repeats
+    assert own.span == own.numel
+    assert own.stride == contiguous_stride(sizes)
+
+
+def test_expanded_specs_repeat():
+    expanded = spec((4, 3), (0, 1), float32)
+    assert expanded.repeats and not expanded.is_dense and expanded.span == 3

@@ -30,9 +30,6 @@ for _module in (
     "views",
     "splitting",
     "view_copies",
-    "splitting",
-    "view_copies",
-    "joining",
     "creation",
     "basics",
     "pointwise",
@@ -43,14 +40,20 @@ for _module in (
     "gradient",
     "operators",
     "joining",
+    "storage",
     "filling",
     "masking",
     "indexing",
+    "gather",
+    "scatter",
+    "diagonal",
     "random",
     "reduction",
     "sorting",
     "scans",
     "matmul",
+    "padding",
+    "convolution",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 importlib.import_module(".interop.numpy", __name__)
@@ -64,5 +67,5 @@ globals().update({value.name: value for value in vars(_layouts).values() if isin
 # Submodules that are loaded when first used.
 __getattr__ = _module_getattr(
     __name__,
-    ("accelerator", "compat", "cpu", "cuda", "fft", "linalg", "nn", "random", "signal", "special", "utils"),
+    ("accelerator", "compat", "cpu", "cuda", "fft", "linalg", "nn", "random", "signal", "special", "storage", "utils"),
 )

@@ -1,0 +1,359 @@
+"""Convolutions and their transposes in 1, 2 and 3 dims, as matrix products with the patches of the input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.dtype import LEGACY_NAMES, bool_
+from ..core.layout import contiguous_format
+from ..core.op import public
+from ..core.tensor import Tensor
+from .joining import cat
+from .padding import constant_pad
+from .windows import folded, like_format, repeated, suggested_format, wide, windows
+
+# Patches are copied out before they are multiplied: not more elements of them at a time than this.
+PATCH_ELEMENTS = 1 << 25
+
+
+# ---- Checks ------------------------------------------------------------------------------------------------------------
+
+
+def _check_parameters(stride, padding, dilation, groups) -> None:
+    if min(padding) < 0:
+        raise RuntimeError(f"negative padding is not supported (got padding={list(padding)})")
+    if min(stride) <= 0:
+        raise RuntimeError(f"non-positive stride is not supported (got stride={list(stride)})")
+    if min(dilation) <= 0:
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilation)}")
+    if groups <= 0:
+        raise RuntimeError(f"non-positive groups is not supported (got groups={groups})")
+
+
+def _check_operands(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int) -> None:
+    for position, (argument, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
+        if not isinstance(value, Tensor) and not (value is None and argument == "bias"):
+            raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}")
+    if len(input.spec.shape) not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
+            f"{list(input.spec.shape)}"
+        )
+    if len(weight.spec.shape) != n + 2:
+        raise RuntimeError(f"{name}: expected a weight of {n + 2} dims, but got weight of size {list(weight.spec.shape)}")
+    for argument, value in (("weight", weight), ("bias", bias)):
+        if value is not None and value.spec.dtype is not input.spec.dtype:
+            raise RuntimeError(
+                f"Input type ({LEGACY_NAMES[input.spec.dtype].lower()}) and {argument} type "
+                f"({LEGACY_NAMES[value.spec.dtype].lower()}) should be the same ({name}: convert one of them)"
+            )
+    if input.spec.dtype is bool_:
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+
+
+def _check_bias(weight: Tensor, bias: Tensor | None, channels: int, transposed: bool) -> None:
+    if bias is not None and bias.spec.shape != (channels,):
+        which = "transposed=1, weight" if transposed else "weight"
+        raise RuntimeError(
+            f"Given {which} of size {list(weight.spec.shape)}, expected bias to be 1-dimensional with {channels} elements, "
+            f"but got bias of size {list(bias.spec.shape)} instead"
+        )
+
+
+def _check_groups(weight: Tensor, groups: int) -> None:
+    first = weight.spec.shape[0]
+    if first < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size "
+            f"{list(weight.spec.shape)} instead"
+        )
+    if first % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
+            f"{list(weight.spec.shape)} instead"
+        )
+
+
+# ---- Convolution -----------------------------------------------------------------------------------------------------------
+
+
+def _border(name: str, padding: Any, kernel, stride, dilation) -> list[tuple[int, int]]:
+    """(before, after) of each dim, for padding as users give it."""
+    n = len(kernel)
+    if not isinstance(padding, str):
+        return [(each, each) for each in repeated(padding, n, name, "padding")]
+    if padding == "valid":
+        return [(0, 0)] * n
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(step != 1 for step in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    totals = [gap * (k - 1) for k, gap in zip(kernel, dilation, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def convolve(name: str, n: int, input, weight, bias, stride, padding, dilation, groups) -> Tensor:
+    """Slide `weight` over `input`; [N, C, *sizes] with [M, C / groups, *kernel] -> [N, M, *positions]."""
+    _check_operands(name, input, weight, bias, n)
+    stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
+    kernel = weight.spec.shape[2:]
+    border = _border(name, padding, kernel, stride, dilation)
+    _check_parameters(stride, [width for pair in border for width in pair], dilation, groups)
+    _check_groups(weight, groups)
+    batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
+    sizes = batched.spec.shape
+    if sizes[1] != weight.spec.shape[1] * groups:
+        raise RuntimeError(
+            f"Given groups={groups}, weight of size {list(weight.spec.shape)}, expected input{list(sizes)} to have "
+            f"{weight.spec.shape[1] * groups} channels, but got {sizes[1]} channels instead"
+        )
+    _check_bias(weight, bias, weight.spec.shape[0], transposed=False)
+    padded = [size + before + after for size, (before, after) in zip(sizes[2:], border, strict=True)]
+    reach = [gap * (k - 1) + 1 for k, gap in zip(kernel, dilation, strict=True)]
+    if any(size < needed for size, needed in zip(padded, reach, strict=True)):
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({_product(padded)}). Kernel size: ({_product(kernel)}). Kernel "
+            f"size can't be greater than actual input size (dilation {list(dilation)})"
+        )
+    dtype = input.spec.dtype
+    source, weights, offsets = wide(dtype, batched, weight, bias)
+    if any(width for pair in border for width in pair):
+        source = constant_pad(source, [width for pair in reversed(border) for width in pair], 0)
+    found = _in_pieces(source, weights, kernel, stride, dilation, groups)
+    if offsets is not None:
+        found = found + offsets.view(-1, *[1] * n)
+    found = _in_format(found.to(dtype), batched, weight)
+    return found if batched is input else found.squeeze(0)
+
+
+def _product(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes))
+
+
+def _in_format(result: Tensor, input: Tensor, weight: Tensor) -> Tensor:
+    """Channels last if the input or the weight is."""
+    return like_format(result, weight if suggested_format(input.spec) is contiguous_format else input)
+
+
+def _in_pieces(source: Tensor, weight: Tensor, kernel, stride, dilation, groups: int) -> Tensor:
+    """The convolution without padding and bias, part of the batch after part where patches take much memory."""
+    view = windows(source, kernel, stride, dilation)
+    each = max(1, PATCH_ELEMENTS // max(1, math.prod(view.spec.shape[1:])))
+    if view.spec.shape[0] <= each:
+        return _multiply(view, weight, groups)
+    parts = [_multiply(part, weight, groups) for part in view.split(each)]
+    return cat(parts)
+
+
+def _multiply(view: Tensor, weight: Tensor, groups: int) -> Tensor:
+    """[N, C, *positions, *kernel] with [M, C / groups, *kernel] -> [N, M, *positions]: one product for each of N."""
+    n = (len(view.spec.shape) - 2) // 2
+    batch, channels, *positions = view.spec.shape[: n + 2]
+    kernel = view.spec.shape[n + 2 :]
+    terms = channels // groups * math.prod(kernel)
+    dims = (0, 1, *range(n + 2, 2 * n + 2), *range(2, n + 2))
+    patches = view.permute(dims).reshape(batch, groups, terms, math.prod(positions))
+    rows = weight.reshape(groups, weight.spec.shape[0] // groups, terms)
+    if groups == 1:
+        patches, rows = patches.squeeze(1), rows.squeeze(0)
+    return rows.matmul(patches).reshape(batch, weight.spec.shape[0], *positions)
+
+
+# ---- Transposed convolution --------------------------------------------------------------------------------------------------
+
+
+def convolve_transposed(name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation) -> Tensor:
+    """The adjoint of `convolve`: [N, C, *positions] with [C, M / groups, *kernel] -> [N, M, *sizes]."""
+    _check_operands(name, input, weight, bias, n)
+    stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
+    padding = repeated(padding, n, name, "padding")
+    extra = repeated(output_padding, n, name, "output_padding")
+    _check_parameters(stride, padding, dilation, groups)
+    if min(extra) < 0:
+        raise RuntimeError(f"negative output_padding is not supported (got output_padding={list(extra)})")
+    _check_groups(weight, groups)
+    batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
+    (batch, channels, *positions), kernel = batched.spec.shape, weight.spec.shape[2:]
+    if channels != weight.spec.shape[0]:
+        raise RuntimeError(
+            f"Given transposed=1, weight of size {list(weight.spec.shape)}, expected input{list(batched.spec.shape)} to have "
+            f"{weight.spec.shape[0]} channels, but got {channels} channels instead"
+        )
+    made = weight.spec.shape[1] * groups
+    _check_bias(weight, bias, made, transposed=True)
+    if any(more >= step and more >= gap for more, step, gap in zip(extra, stride, dilation, strict=True)):
+        raise RuntimeError(
+            "output padding must be smaller than either stride or dilation, but got "
+            f"output_padding={list(extra)}, stride={list(stride)}, dilation={list(dilation)}"
+        )
+    sizes = [
+        (count - 1) * step - 2 * pad + gap * (k - 1) + more + 1
+        for count, step, pad, gap, k, more in zip(positions, stride, padding, dilation, kernel, extra, strict=True)
+    ]
+    if min(sizes) < 1:
+        raise RuntimeError(
+            f"Given input size per channel: ({_product(positions)}). Calculated output size per channel: "
+            f"({_product(sizes)}). Output size is too small"
+        )
+    dtype = input.spec.dtype
+    source, weights, offsets = wide(dtype, batched, weight, bias)
+    columns = source.reshape(batch, groups, channels // groups, math.prod(positions))
+    rows = weights.reshape(groups, channels // groups, weight.spec.shape[1] * math.prod(kernel))
+    patches = rows.transpose(-1, -2).matmul(columns).reshape(batch * made, *kernel, *positions)
+    found = folded(patches, sizes, stride, padding, dilation).reshape(batch, made, *sizes)
+    if offsets is not None:
+        found = found + offsets.view(-1, *[1] * n)
+    found = _in_format(found.to(dtype), batched, weight)
+    return found if batched is input else found.squeeze(0)
+
+
+# ---- Public names ---------------------------------------------------------------------------------------------------------------
+
+
+def _define(n: int) -> None:
+    name, transposed_name = f"conv{n}d", f"conv_transpose{n}d"
+
+    def function(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:  # fmt: skip
+        return convolve(name, n, input, weight, bias, stride, padding, dilation, groups)
+
+    def transposed(
+        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+        output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+    ) -> Tensor:  # fmt: skip
+        return convolve_transposed(
+            transposed_name, n, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Slide `weight` over the last {n} dims of `input` and add up the products.
+
+    Shapes: input [N, C, *sizes] or [C, *sizes], weight [M, C / groups, *kernel], bias [M] -> [N, M, *positions].
+    padding: zeros at both sides, or "same" (as many positions as sizes) or "valid" (none).
+    """
+    transposed.__name__ = transposed.__qualname__ = transposed_name
+    transposed.__doc__ = f"""The adjoint of `conv{n}d` in its input: spread every element over a window of the result.
+
+    Shapes: input [N, C, *positions] or [C, *positions], weight [C, M / groups, *kernel], bias [M] -> [N, M, *sizes],
+    where size = (position - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
+    """
+    public("function", f"nn.functional.{name}")(function)
+    public("function", f"nn.functional.{transposed_name}")(transposed)
+
+
+for _n in (1, 2, 3):
+    _define(_n)
+
+
+@public("function")
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Tensor:  # fmt: skip
+    """A convolution, or a transposed one, in as many dims as `weight` has beyond two."""
+    n = weight.spec.ndim - 2
+    if transposed:
+        return convolve_transposed(
+            "convolution", n, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    return convolve("convolution", n, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public("function", "nn.functional.conv_tbc")
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """A convolution over time. Shapes: input [T, N, C], weight [kernel, C, M], bias [M] -> [positions, N, M]."""
+    found = convolve("conv_tbc", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    return found.permute(2, 0, 1).contiguous()
+
+
+# ---- Public: columns of patches ----------------------------------------------------------------------------------------
+
+
+def _pair(value: Any, name: str, argument: str) -> tuple[int, ...]:
+    return repeated(value, 2, name, argument)
+
+
+def _check_positive(**arguments: Sequence[int]) -> None:
+    for name, values in arguments.items():
+        least, words = (0, "be non-negative") if name == "padding" else (1, "be greater than zero")
+        if any(value < least for value in values):
+            raise RuntimeError(f"{name} should {words}, but got {name}={list(values)}")
+
+
+def _positions(sizes, kernel, stride, padding, dilation) -> tuple[int, ...]:
+    """How many windows fit into each dim."""
+    return tuple(
+        (size + 2 * pad - gap * (k - 1) - 1) // step + 1
+        for size, k, step, pad, gap in zip(sizes, kernel, stride, padding, dilation, strict=True)
+    )
+
+
+@public(name="nn.functional.unfold")
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The patches that a window slides over, as columns.
+
+    Shapes: [N, C, H, W] -> [N, C * prod(kernel_size), number of patches]; without N as well.
+    """
+    kernel, gap = _pair(kernel_size, "unfold", "kernel_size"), _pair(dilation, "unfold", "dilation")
+    pad, step = _pair(padding, "unfold", "padding"), _pair(stride, "unfold", "stride")
+    _check_positive(kernel_size=kernel, dilation=gap, padding=pad, stride=step)
+    sizes = input.spec.shape
+    if len(sizes) not in (3, 4) or 0 in sizes[-3:]:
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+            f"but got: {list(sizes)}"
+        )
+    if min(_positions(sizes[-2:], kernel, step, pad, gap)) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size {tuple(sizes[-2:])}, kernel_size={kernel}, dilation={gap}, padding={pad}, "
+            "calculated shape of the array of sliding blocks is not positive: the window does not fit"
+        )
+    batched = input if len(sizes) == 4 else input.unsqueeze(0)
+    if any(pad):
+        batched = constant_pad(batched, (pad[1], pad[1], pad[0], pad[0]), 0)
+    patches = windows(batched, kernel, step, gap)
+    columns = patches.permute(0, 1, 4, 5, 2, 3).clone(memory_format=contiguous_format)
+    columns = columns.view(patches.spec.shape[0], sizes[-3] * math.prod(kernel), math.prod(patches.spec.shape[2:4]))
+    return columns if len(sizes) == 4 else columns.squeeze(0)
+
+
+@public(name="nn.functional.fold")
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """Add columns of patches up to images: the adjoint of `unfold`.
+
+    Shapes: [N, C * prod(kernel_size), number of patches] -> [N, C, *output_size]; without N as well.
+    """
+    sizes = _pair(output_size, "fold", "output_size")
+    kernel, gap = _pair(kernel_size, "fold", "kernel_size"), _pair(dilation, "fold", "dilation")
+    pad, step = _pair(padding, "fold", "padding"), _pair(stride, "fold", "stride")
+    _check_positive(kernel_size=kernel, dilation=gap, padding=pad, stride=step, output_size=sizes)
+    own = input.spec.shape
+    if len(own) not in (2, 3) or 0 in own[-2:]:
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
+            f"input, but got: {list(own)}"
+        )
+    if own[-2] % math.prod(kernel):
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
+            f"input.size(1)={own[-2]} and kernel_size={kernel}."
+        )
+    counts = _positions(sizes, kernel, step, pad, gap)
+    if own[-1] != math.prod(counts) or min(counts) < 1:
+        raise RuntimeError(
+            f"Given output_size={sizes}, kernel_size={kernel}, dilation={gap}, padding={pad}, stride={step}, expected "
+            f"size of input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = "
+            f"{math.prod(counts)}, but got input.size(2)={own[-1]}."
+        )
+    batch, channels = (own[0] if len(own) == 3 else 1), own[-2] // math.prod(kernel)
+    columns = input.reshape(batch * channels, *kernel, *counts)
+    found = folded(columns, sizes, step, pad, gap).reshape(batch, channels, *sizes)
+    return found if len(own) == 3 else found.squeeze(0)
+
+

@@ -1,0 +1,174 @@
+"""More elements at the borders: `pad` in its four modes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.arguments import integers
+from ..core.layout import contiguous_format, strides_for
+from ..core.op import copy_values, needs_recording, public, record
+from ..core.spec import spec
+from ..core.tensor import Tensor, empty
+from ..families.library import tensor_of
+from ..families.map import FILL
+from .views import SLICE
+from .windows import like_format, suggested_format
+
+
+def _by_dim(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
+    """(before, after) of each dim; `pad` begins with the last one."""
+    pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
+
+
+def _inside(tensor: Tensor, pairs, outside: bool) -> Tensor:
+    """The part that input and result share: of the result what is not padding, of the input what is not cut off."""
+    for dim, (before, after) in enumerate(pairs):
+        before, after = (max(before, 0), max(after, 0)) if outside else (max(-before, 0), max(-after, 0))
+        if before or after:
+            tensor = SLICE(tensor, dim, before, tensor.spec.shape[dim] - after, 1)
+    return tensor
+
+
+class ConstantPad:
+    """A border of one value; negative widths cut elements off."""
+
+    name = "constant_pad_nd"
+
+    def __call__(self, input: Tensor, pad: tuple[int, ...], value: Any) -> Tensor:
+        own = input.spec
+        pairs = _by_dim(pad, len(own.shape))
+        sizes = tuple(size + before + after for size, (before, after) in zip(own.shape, pairs, strict=True))
+        if any(size < 0 for size in sizes):
+            raise RuntimeError(
+                f"The input size {list(own.shape)}, plus negative padding {list(pad)}, resulted in a negative output "
+                f"size {list(sizes)}, which is invalid. Check dimension {sizes.index(min(sizes))} of your input."
+            )
+        inner = _inside(input, pairs, outside=False)
+        if all(width <= 0 for width in pad):
+            return inner.clone()
+        memory_format = suggested_format(own)
+        result = empty(spec(sizes, strides_for(sizes, memory_format), own.dtype, own.device))
+        if result.spec.numel:
+            FILL.write(result, value)
+        copy_values_into(_inside(result, pairs, outside=True), inner.detach())
+        return record(self, result, (input,), (pad, value)) if needs_recording((input,)) else result
+
+
+def copy_values_into(target: Tensor, source: Tensor) -> None:
+    if target.spec.numel:
+        target.copy_(source)
+
+
+CONSTANT_PAD = ConstantPad()
+
+
+def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
+    """A border of `value`, which is converted to the tensor's dtype."""
+    dtype = input.spec.dtype
+    if dtype.category < 2 and not isinstance(value, int):
+        value = int(value)
+    return CONSTANT_PAD(input, tuple(pad), value)
+
+
+@public("function")
+def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
+    """A border of one value; see `nn.functional.pad`."""
+    return pad_function(input, pad, "constant", value)
+
+
+@public(name="nn.functional.pad")
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
+    """Add `pad` = (before, after of the last dim, before, after of the one before it, ...) elements; negative cuts off.
+
+    mode: "constant" (`value`, 0 unless given), "reflect" (mirrored at the border element), "replicate" (the border
+    element) or "circular". Raises: RuntimeError or NotImplementedError for paddings that do not fit.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.pad(torch.tensor([1.0, 2.0, 3.0]), (1, 2))
+    tensor([0., 1., 2., 3., 0., 0.])
+    """
+    widths = integers((pad,), "pad", "pad")
+    sizes = input.spec.shape
+    if len(widths) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(widths) > 2 * len(sizes):
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(widths)} and input of dimension {len(sizes)}"
+        )
+    if mode == "constant":
+        return constant_pad(input, widths, 0 if value is None else value)
+    if mode not in _INDEX_RULES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    n = len(widths) // 2
+    if not 1 <= n <= 3 or len(sizes) not in (n + 1, n + 2):
+        raise NotImplementedError(
+            f"Padding size {len(widths)} is not supported for {len(sizes)}D input tensor: of a tensor with batch and "
+            "channels the dims behind them can be padded"
+        )
+    if 0 in sizes[len(sizes) - n - 1 :]:
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+            f"for input, but got: {list(sizes)}"
+        )
+    return _by_index(input, widths, mode)
+
+
+pad_function = pad
+
+
+def _by_index(input: Tensor, widths: Sequence[int], mode: str) -> Tensor:
+    """Padding that repeats elements: each dim is read at computed positions."""
+    result = input
+    rule = _INDEX_RULES[mode]
+    for dim, (before, after) in enumerate(_by_dim(widths, input.spec.ndim)):
+        if before or after:
+            size = input.spec.shape[dim]
+            rule_positions = rule(size, before, after, dim, input)
+            result = result.index_select(dim, tensor_of(rule_positions).to(input.spec.device))
+    if result is input:
+        return input.clone(memory_format=contiguous_format)
+    return like_format(result, input) if mode != "circular" else result.contiguous()
+
+
+def _positions(size: int, before: int, after: int, input: Tensor) -> np.ndarray:
+    if size + before + after < 1:
+        raise RuntimeError(
+            f"input of size {list(input.spec.shape)} with padding ({before}, {after}) is too small: the output would have "
+            f"size {size + before + after}"
+        )
+    return np.arange(-before, size + after)
+
+
+def _reflect(size: int, before: int, after: int, dim: int, input: Tensor) -> np.ndarray:
+    if before >= size or after >= size:
+        raise RuntimeError(
+            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({before}, {after}) at dimension {dim} of input {list(input.spec.shape)}"
+        )
+    found = np.abs(_positions(size, before, after, input))
+    return np.where(found >= size, 2 * (size - 1) - found, found)
+
+
+def _replicate(size: int, before: int, after: int, dim: int, input: Tensor) -> np.ndarray:
+    return np.clip(_positions(size, before, after, input), 0, size - 1)
+
+
+def _circular(size: int, before: int, after: int, dim: int, input: Tensor) -> np.ndarray:
+    if before > size or after > size:
+        raise RuntimeError(
+            f"Padding value causes wrapping around more than once. (padding ({before}, {after}) at dimension {dim} of "
+            f"input {list(input.spec.shape)})"
+        )
+    if size + before + after < 0:
+        raise RuntimeError("Negative padding value is resulting in an empty dimension")
+    return np.arange(-before, size + after) % size
+
+
+_INDEX_RULES = {"reflect": _reflect, "replicate": _replicate, "circular": _circular}

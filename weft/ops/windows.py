@@ -1,0 +1,148 @@
+"""Windows that slide over the last dims of a tensor: what convolutions and poolings look through, and their adjoint."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.arguments import integer
+from ..core.dtype import DType, compute_type
+from ..core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format
+from ..core.op import PlanCache, needs_recording, record
+from ..core.spec import Spec, contiguous_spec
+from ..core.tensor import Tensor, empty
+from ..families.map import FILL
+from .pointwise import ADD
+from .views import SLICE, UNFOLD
+
+# Above this many positions in a window, one reduction is faster than one addition per position.
+FEW = 16
+
+
+def repeated(value: Any, n: int, function: str, argument: str) -> tuple[int, ...]:
+    """An int, or one per dim, as one per dim.
+
+    Raises: TypeError for no ints, RuntimeError for another number of them.
+    """
+    if isinstance(value, (tuple, list)):
+        found = tuple(integer(each, function, argument) for each in value)
+        if len(found) == 1:
+            return found * n
+        if len(found) == n:
+            return found
+        raise RuntimeError(
+            f"expected {argument} to be a single integer value or a list of {n} values to match the convolution "
+            f"dimensions, but got {argument}={list(found)} ({function})"
+        )
+    return (integer(value, function, argument),) * n
+
+
+def wide(dtype: DType, *tensors: Tensor | None) -> list[Tensor | None]:
+    """The tensors in the type that `dtype` is computed in, so that several steps round once."""
+    compute = compute_type(dtype)
+    return [None if t is None else t.to(compute) for t in tensors]
+
+
+def suggested_format(own: Spec) -> MemoryFormat:
+    """The memory format that strides ask for: channels last only where they cannot be row-major."""
+    return _formats[(own,)]
+
+
+@PlanCache
+def _formats(own: Spec) -> MemoryFormat:
+    if len(own.shape) not in (4, 5):
+        return contiguous_format
+    least = 0
+    if own.stride[1] == 0:
+        return contiguous_format
+    for dim in (1, *range(len(own.shape) - 1, 1, -1), 0):
+        size, stride = own.shape[dim], own.stride[dim]
+        if size == 0 or stride < least or dim == 0 and least == own.stride[1]:
+            return contiguous_format
+        least = stride * max(size, 1)
+    return channels_last if len(own.shape) == 4 else channels_last_3d
+
+
+def like_format(result: Tensor, source: Tensor) -> Tensor:
+    """`result` in the memory format of `source`."""
+    return result.contiguous(memory_format=suggested_format(source.spec))
+
+
+# ---- Looking through windows -----------------------------------------------------------------------------------------
+
+
+def windows(input: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    """A view [..., *positions, *kernel] of the last len(kernel) dims, which must be large enough."""
+    first = input.spec.ndim - len(kernel)
+    for dim, (size, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True)):
+        input = UNFOLD(input, first + dim, (size - 1) * gap + 1, step)
+        if gap > 1:
+            input = SLICE(input, input.spec.ndim - 1, None, None, gap)
+    return input
+
+
+def window_elements(input: Tensor, kernel, stride, dilation, counts) -> list[Tensor]:
+    """For each place in the window the view [..., *counts] of the elements that all windows have there."""
+    return [
+        _strided(input, [k * gap for k, gap in zip(place, dilation, strict=True)], stride, counts)
+        for place in itertools.product(*map(range, kernel))
+    ]
+
+
+def _strided(input: Tensor, starts: Sequence[int], stride: Sequence[int], counts: Sequence[int]) -> Tensor:
+    first = input.spec.ndim - len(counts)
+    for dim, (start, step, count) in enumerate(zip(starts, stride, counts, strict=True)):
+        input = SLICE(input, first + dim, start, start + step * (count - 1) + 1 if count else start, step)
+    return input
+
+
+def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
+    """The sum of each window."""
+    if math.prod(kernel) > FEW:
+        n = len(kernel)
+        return windows(input, kernel, stride, dilation).sum(tuple(range(-n, 0)))
+    total, *rest = window_elements(input, kernel, stride, dilation, counts)
+    for element in rest:
+        total = total + element
+    return total if rest else total.clone()
+
+
+# ---- And back ----------------------------------------------------------------------------------------------------------
+
+
+class Fold:
+    """The adjoint of `windows`: every element is added to where its window has it.
+
+    Shapes: [batch, *kernel, *positions] -> [batch, *sizes].
+    """
+
+    name = "fold"
+
+    def __call__(self, input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Tensor:
+        own = input.spec
+        n = len(sizes)
+        kernel, counts = own.shape[1 : n + 1], own.shape[n + 1 :]
+        result = empty(contiguous_spec((own.shape[0], *sizes), own.dtype, own.device))
+        if result.spec.numel:
+            FILL.write(result, 0)
+        if own.numel:
+            places = window_elements(result, kernel, stride, dilation, counts)
+            for place, target in zip(itertools.product(*map(range, kernel)), places, strict=True):
+                ADD.write(target, target, input.detach()[(slice(None), *place)])
+        return record(self, result, (input,), (sizes, stride, dilation)) if needs_recording((input,)) else result
+
+
+FOLD = Fold()
+
+
+def folded(columns: Tensor, sizes, stride, padding, dilation) -> Tensor:
+    """[batch, *kernel, *positions] -> [batch, *sizes]; what falls into the padding is dropped."""
+    padded = tuple(size + 2 * pad for size, pad in zip(sizes, padding, strict=True))
+    dtype = columns.spec.dtype
+    (columns,) = wide(dtype, columns)
+    found = FOLD(columns, padded, tuple(stride), tuple(dilation))
+    for dim, (pad, size) in enumerate(zip(padding, sizes, strict=True), 1):
+        found = found.narrow(dim, pad, size)
+    return found.to(dtype)

@@ -10,15 +10,8 @@ import numpy as np
 
 from ..core import view_rules as rules
 from ..core.arguments import integer, integers
-from ..core.layout import (
-    MemoryFormat,
-    channels_last,
-    channels_last_3d,
-    contiguous_format,
-    preserve_format,
-    strides_for,
-)
-from ..core.op import PlanCache, needs_recording, public, record, resize_out
+from ..core.layout import contiguous_format, preserve_format, strides_for, suggested_format
+from ..core.op import PlanCache, check_inplace, needs_recording, public, record, resize_out
 from ..core.promotion import common_dtype
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec, spec
@@ -41,29 +34,6 @@ from .views import (
     reshape,
     transpose,
 )
-
-# ---- Memory formats ------------------------------------------------------------------------------------------------
-
-
-def suggested_format(own: Spec) -> MemoryFormat:
-    """The memory format that a result should take over: channels_last if the strides are in that order."""
-    for wanted, order in ((channels_last, (1, 3, 2, 0)), (channels_last_3d, (1, 4, 3, 2, 0))):
-        if len(own.shape) == len(order) and _in_order(own, order):
-            return wanted
-    return contiguous_format
-
-
-def _in_order(own: Spec, order: tuple[int, ...]) -> bool:
-    """Whether strides grow along `order`. With one channel and one sample they may mean either format: then not."""
-    least = 0
-    if own.stride[1] == 0:
-        return False
-    for dim in order:
-        if own.shape[dim] == 0 or own.stride[dim] < least or (dim == 0 and least == own.stride[1]):
-            return False
-        least = own.stride[dim] * max(own.shape[dim], 1)
-    return True
-
 
 # ---- cat and stack -------------------------------------------------------------------------------------------------
 
@@ -131,8 +101,7 @@ class Join:
             )
         if out.spec.shape != wanted.shape:
             resize_out(out, wanted.shape, self.name)
-        if needs_recording((out, *tensors)):
-            record(f"{self.name}(out=)", None, (out, *tensors))
+        check_inplace(out, self.name)
         for position, tensor in enumerate(tensors):
             if tensor._storage is out._storage and tensor.spec.numel and _overlap(tensor, out):
                 raise RuntimeError(
@@ -312,11 +281,20 @@ def block_diag(*tensors: Tensor) -> Tensor:
     return cat(rows, 0)
 
 
+def _given(values: tuple, keyword: Any, name: str, argument: str) -> tuple:
+    """What `*values` or the keyword gives."""
+    if keyword is not None:
+        return (keyword,)
+    if not values:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "{argument}"')
+    return values
+
+
 # ---- Repeating -----------------------------------------------------------------------------------------------------
 
 
 @public("method")
-def repeat(self: Tensor, *repeats: Any) -> Tensor:
+def repeat(self: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
     """The tensor copied so many times along each dimension; further counts add dimensions in front.
 
     >>> import weft as torch
@@ -324,9 +302,7 @@ def repeat(self: Tensor, *repeats: Any) -> Tensor:
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
     """
-    if not repeats:
-        raise TypeError('repeat() missing 1 required positional arguments: "repeats"')
-    counts = integers(repeats, "repeat", "repeats")
+    counts = integers(_given(counts, repeats, "repeat", "repeats"), "repeat", "repeats")
     missing = len(counts) - self.spec.ndim
     if missing < 0:
         raise RuntimeError(
@@ -346,16 +322,14 @@ def repeat(self: Tensor, *repeats: Any) -> Tensor:
 
 
 @public("function method")
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
     """Like `repeat`, but fewer counts than dimensions are taken for the last ones.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2]]).tile(2)
     tensor([[1, 2, 1, 2]])
     """
-    if not dims:
-        raise TypeError('tile() missing 1 required positional arguments: "dims"')
-    counts = integers(dims, "tile", "dims")
+    counts = integers(_given(counts, dims, "tile", "dims"), "tile", "dims")
     return repeat(input, (1,) * (input.spec.ndim - len(counts)) + counts)
 
 
@@ -431,7 +405,7 @@ FLIPPED = View(_flipped)
 
 
 @public("function method")
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
     """The elements in reverse order along the given dimensions.
 
     >>> import weft as torch
@@ -439,10 +413,8 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     tensor([[3, 4],
             [1, 2]])
     """
-    if not dims:
-        raise TypeError('flip() missing 1 required positional arguments: "dims"')
     own = input.spec
-    chosen = rules.distinct_dims(integers(dims, "flip", "dims"), own.ndim)
+    chosen = rules.distinct_dims(integers(_given(along, dims, "flip", "dims"), "flip", "dims"), own.ndim)
     if not own.shape:
         return clone(input)
     wanted = formatted_spec(own, preserve_format, own.dtype, own.device)

@@ -38,6 +38,12 @@ def _slice(
     return views.SLICE(input, dim, start, end, step)
 
 
+def _narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    if not -input.spec.ndim <= dim < input.spec.ndim:  # here PyTorch raises another type than in `narrow`
+        raise RuntimeError(f"narrow_copy(): there is no dimension {dim} in shape {list(input.spec.shape)}")
+    return views.narrow(input, dim, start, length)
+
+
 for _name, _function in {
     "view": _view,
     "expand": views.expand,
@@ -60,4 +66,4 @@ for _name, _function in {
     "view_as_complex": views.view_as_complex,
 }.items():
     _copy_of(_name, _function)
-_copy_of("narrow", views.narrow, "function method")
+_copy_of("narrow", _narrow, "function method")

@@ -91,14 +91,14 @@ def view_as(self: Tensor, other: Tensor) -> Tensor:
 
 
 @public("function method")
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements with another shape: a view where the strides allow it, else a copy.
 
     >>> import weft as torch
     >>> torch.arange(6).reshape(2, 3).t().reshape(6)
     tensor([0, 3, 1, 4, 2, 5])
     """
-    sizes = integers(shape, "reshape", "shape")
+    sizes = integers(sizes if shape is None else (shape,), "reshape", "shape")
     if input.spec.is_contiguous or _is_viewable[input.spec, sizes]:
         return VIEW(input, sizes)
     return VIEW(clone(input, memory_format=contiguous_format), sizes)
@@ -204,14 +204,14 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
 
 
 @public("function method")
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """The dimensions in another order.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3, 4).permute(2, 0, 1).shape
     torch.Size([4, 2, 3])
     """
-    return PERMUTE(input, integers(dims, "permute", "dims"))
+    return PERMUTE(input, integers(order if dims is None else (dims,), "permute", "dims"))
 
 
 @public("function method")

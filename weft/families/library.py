@@ -25,7 +25,7 @@ from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
 from ..engine.kernel import Launch
-from .map import COPY, Map, Plan, normalise, spec_or_type
+from .map import COPY, Map, Plan, keyed
 
 
 def library(function: Callable) -> Callable:
@@ -128,16 +128,16 @@ class LibraryMap(Map):
         return Plan(result, Launch(None, 0, 0, None), None, types.operands)
 
     def __call__(self, *operands: Any) -> Tensor:
-        operands = normalise(self.name, operands)
-        plan = self.plans[tuple(spec_or_type(operand) for operand in operands)]
+        operands, key = keyed(self.name, operands)
+        plan = self.plans[key]
         result = self._compute(empty(plan.spec), operands, plan.operand_dtype)
         return record(self, result, operands) if needs_recording(operands) else result
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
-        operands = normalise(self.name, operands)
+        operands, key = keyed(self.name, operands)
         if needs_recording((target, *operands)):
             record(self, target, operands)
-        plan = self.write_plans[(target.spec, *map(spec_or_type, operands))]
+        plan = self.write_plans[(target.spec, *key)]
         return self._compute(target, operands, plan.operand_dtype)
 
     def _compute(self, target: Tensor, operands, dtype: DType) -> Tensor:

@@ -18,7 +18,9 @@ from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, resu
 from ..core.op import (
     FUNCTIONS,
     PlanCache,
+    check_dtype,
     check_inplace,
+    check_no_repeats,
     check_out,
     needs_recording,
     record,
@@ -141,6 +143,7 @@ class Map:
         self.derivatives = derivatives
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
+        self.inplace_plans = PlanCache(self._plan_inplace)
         self._results: dict[tuple, tuple[Result, ...]] = {}
 
     # -- planning --------------------------------------------------------------------------------------------------
@@ -225,11 +228,10 @@ class Map:
 
     def __call__(self, *operands: Any) -> Tensor:
         """A new tensor; operands are tensors and numbers."""
-        operands = normalise(self.name, operands)
-        key = tuple(map(spec_or_type, operands))
+        operands, key = keyed(self.name, operands)
         plan = self.plans[key]
         storage = plan.allocate()
-        plan.entry(storage.ptr, *_arguments(operands, plan), plan.meta, plan.count)
+        plan.entry(storage.ptr, *_arguments(operands, plan.operand_dtype), plan.meta, plan.count)
         result = make(storage, 0, plan.spec)
         if needs_recording(operands):
             return record(self, result, operands)
@@ -240,25 +242,38 @@ class Map:
         operands = normalise(self.name, operands)
         if needs_recording((target, *operands)):
             record(self, target, operands)
-        operands = [_unaliased(o, target) for o in operands]
-        key = (target.spec, *map(spec_or_type, operands))
-        plan = self.write_plans[key]
-        plan.entry(target._storage.ptr + target._start, *_arguments(operands, plan), plan.meta, plan.count)
-        target._storage.version += 1
+        operands, key = keyed(self.name, [_unaliased(o, target) for o in operands])
+        return self._run(self.write_plans[(target.spec, *key)], target, operands)
+
+    @staticmethod
+    def _run(plan: Plan, target: Tensor, operands: Sequence[Any]) -> Tensor:
+        storage = target._storage
+        arguments = _arguments(operands, plan.operand_dtype)
+        plan.entry(storage.ptr + target._start, *arguments, plan.meta, plan.count)
+        storage.version += 1
         return target
 
     def inplace(self, target: Tensor, *others: Any) -> Tensor:
         """target = op(target, *others), in the memory of target."""
-        check_inplace(target, self.name)
-        others = normalise(self.name, others)
-        specs = [target.spec, *map(spec_or_type, others)]
-        sizes = broadcast_shapes(self.name, *(s.shape for s in specs if type(s) is Spec))
-        if sizes != target.spec.shape:
-            raise RuntimeError(
-                f"output with shape {list(target.spec.shape)} doesn't match the broadcast shape {list(sizes)}"
-            )
-        check_out(target, self._types(specs).result, target.spec.device, self.name)
+        others, key = keyed(self.name, others)
+        plan = self.inplace_plans[(target.spec, *key)]
+        if self.is_kernel and all(_apart(other, target) for other in others):
+            if needs_recording((target, *others)):
+                record(self, target, (target, *others))
+            return self._run(plan, target, (target, *others))
         return self.write(target, target, *others)
+
+    def _plan_inplace(self, target: Spec, *others: Any) -> Plan:
+        """As `_plan_write`, for calls that are allowed. Raises: RuntimeError where the result does not fit target."""
+        check_no_repeats(target, self.name)
+        operands = (target, *others)
+        sizes = broadcast_shapes(self.name, *(s.shape for s in operands if type(s) is Spec))
+        if sizes != target.shape:
+            raise RuntimeError(
+                f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(sizes)}"
+            )
+        check_dtype(target, self._types(operands).result, self.name)
+        return self.write_plans[(target, *operands)]
 
     def into(self, out: Tensor, *operands: Any) -> Tensor:
         """The `out=` form: `out` is resized to fit and converted to."""
@@ -278,13 +293,31 @@ def spec_or_type(operand: Any) -> Any:
     return operand.spec if isinstance(operand, Tensor) else type(operand)
 
 
-def _arguments(operands: Sequence[Any], plan: Plan) -> list:
-    """Addresses and scalars, in the order of the kernel's arguments."""
-    arguments = [o._storage.ptr + o._start for o in operands if isinstance(o, Tensor)]
+def keyed(name: str, operands: Sequence[Any]) -> tuple[Sequence[Any], tuple]:
+    """The operands, NumPy's numbers as Python's, and the key of their plan."""
+    key = []
     for operand in operands:
-        if not isinstance(operand, Tensor):
-            arguments.extend(scalar_arguments(operand, plan.operand_dtype))
-    return arguments
+        kind = type(operand)
+        if kind is Tensor:
+            key.append(operand.spec)
+        elif kind in NUMBERS:
+            key.append(kind)
+        else:
+            operands = normalise(name, operands)
+            return operands, tuple(map(spec_or_type, operands))
+    return operands, tuple(key)
+
+
+def _arguments(operands: Sequence[Any], dtype: DType) -> list:
+    """Addresses and scalars, in the order of the kernel's arguments."""
+    arguments = []
+    numbers: list = []
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            arguments.append(operand._storage.ptr + operand._start)
+        else:
+            numbers += scalar_arguments(operand, dtype)
+    return arguments + numbers if numbers else arguments
 
 
 def scalar_arguments(value: Any, dtype: DType) -> tuple:
@@ -294,22 +327,25 @@ def scalar_arguments(value: Any, dtype: DType) -> tuple:
     """
     if type(value) is int and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
-    if dtype.is_complex:
-        return float(value.real), float(value.imag)
-    if dtype.is_floating_point:
+    if dtype.kind == "f":
         return (float(value),)
+    if dtype.kind == "c":
+        return float(value.real), float(value.imag)
     return (bool(value) if dtype is bool_ else int(value),)
 
 
 def _unaliased(operand: Any, target: Tensor) -> Any:
     """The operand, copied if writing `target` would change elements that are read later."""
+    return operand if _apart(operand, target) else COPY(operand)
+
+
+def _apart(operand: Any, target: Tensor) -> bool:
+    """Whether each element of `target` can be written as soon as that of `operand` is read."""
     if not isinstance(operand, Tensor) or operand._storage is not target._storage:
-        return operand
+        return True
     if operand._start == target._start and operand.spec.stride == target.spec.stride:
-        return operand
-    if operand._storage.nbytes_ == 0:
-        return operand
-    return COPY(operand)
+        return True
+    return operand._storage.nbytes_ == 0
 
 
 def normalise(name: str, operands: Sequence[Any]) -> list:
@@ -544,23 +580,30 @@ def _named(function: Callable, op: Map) -> Callable:
 
 
 def inplace_of(op: Map, numbers: str = "other") -> Callable:
-    """`method_(self, *others)`, with a fast path for one plain tensor of the same dtype."""
-    plans = PlanCache(lambda target, other: _inplace_plan(op, target, other))
+    """`method_(self, other)`, with a fast path for a plain tensor and for numbers."""
+    plans = op.inplace_plans
     fast = op.is_kernel
+    fast_numbers = "other" in numbers or numbers == "all"
 
     def method(self, other):
-        if (
-            fast
-            and type(other) is type(self) is Tensor
-            and self._autograd is other._autograd is None
-            and self._storage is not other._storage
-            and (plan := plans[self.spec, other.spec]) is not None
-        ):
-            storage = self._storage
-            address = storage.ptr + self._start
-            plan.entry(address, address, other._storage.ptr + other._start, plan.meta, plan.count)
-            storage.version += 1
-            return self
+        if fast and type(self) is Tensor and self._autograd is None:
+            kind = type(other)
+            if kind is Tensor:
+                if other._autograd is None and self._storage is not other._storage:
+                    plan = plans[self.spec, other.spec]
+                    storage = self._storage
+                    address = storage.ptr + self._start
+                    plan.entry(address, address, other._storage.ptr + other._start, plan.meta, plan.count)
+                    storage.version += 1
+                    return self
+            elif fast_numbers and (kind is float or kind is int and -(2**63) <= other < 2**64):
+                plan = plans[self.spec, kind]
+                if plan.operand_dtype.kind != "c":
+                    storage = self._storage
+                    address = storage.ptr + self._start
+                    plan.entry(address, address, other, plan.meta, plan.count)
+                    storage.version += 1
+                    return self
         if type(other) is not Tensor:
             check_operands(op.name, numbers, self, other)
         return op.inplace(self, other)
@@ -569,17 +612,18 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
     return method
 
 
-def _inplace_plan(op: Map, target: Spec, other: Spec) -> Plan | None:
-    """The plan of an in-place call that needs no further checks; None sends it the long way."""
-    types = op._types((target, other))
-    sizes = broadcast_shapes(op.name, target.shape, other.shape)
-    if target.repeats or sizes != target.shape or types.result.category > target.dtype.category:
-        return None
-    return op.write_plans[target, target, other]
-
-
 def inplace_unary(op: Map) -> Callable:
+    plans = op.inplace_plans
+    fast = op.is_kernel
+
     def method(self):
+        if fast and type(self) is Tensor and self._autograd is None:
+            plan = plans[(self.spec,)]
+            storage = self._storage
+            address = storage.ptr + self._start
+            plan.entry(address, address, plan.meta, plan.count)
+            storage.version += 1
+            return self
         return op.inplace(self)
 
     method.__name__ = method.__qualname__ = f"{op.name}_"

@@ -303,6 +303,8 @@ class Division(Map):
         return super().write(target, *operands)
 
     def _refuse_zero(self, operands) -> None:
+        if any(type(o) is float or isinstance(o, Tensor) and o.spec.dtype.category > 1 for o in operands):
+            return
         operands = normalise(self.name, operands)
         dtype = self._types([spec_or_type(operand) for operand in operands]).operands
         dividend, divisor = operands
@@ -454,6 +456,7 @@ INVERSE_SQUARE = Map("pow", keep, lambda a: s.reciprocal(a * a))
 _SIMPLE_POWERS = {
     0.5: OPS["sqrt"], 1: COPY, 2: OPS["square"], 3: CUBE, -0.5: OPS["rsqrt"], -1: OPS["reciprocal"], -2: INVERSE_SQUARE,
 }  # fmt: skip
+_SIMPLE_FLOAT_POWERS = {e: Map("float_power", to_double, row.element) for e, row in _SIMPLE_POWERS.items()}
 
 
 @chosen("function method inplace")
@@ -512,6 +515,8 @@ def largest(dtype: DType) -> float:
 def float_power(input, exponent):
     """input to the power of `exponent`, computed in float64 or complex128."""
     check_operands("float_power", "input other", input, exponent)
+    if isinstance(exponent, (int, float)) and exponent in _SIMPLE_FLOAT_POWERS:
+        return _SIMPLE_FLOAT_POWERS[exponent], (input,)
     return FLOAT_POWER, (input, exponent)
 
 

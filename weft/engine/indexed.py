@@ -109,7 +109,11 @@ class _IndexedRow(Inner):
         address = self._address(block, operand, position, 0)
         kind = memory_type(dtype)
         value = block.let(f"load {kind}, ptr {address}, align {dtype.itemsize}, !llvm.access.group !0")
-        return value if kind == "i64" else block.let(f"{'sext' if dtype.kind == 'i' else 'zext'} {kind} {value} to i64")
+        return (
+            value
+            if kind == "i64"
+            else block.let(f"{'sext' if dtype.kind == 'i' else 'zext'} {kind} {value} to i64")
+        )
 
     def _hoisted(self, operand: int) -> bool:
         return super()._hoisted(operand) and operand not in self.kernel.displaced

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.device import CPU
-from ..core.dtype import DType, compute_type, float64, int64, uint8, uint16, uint32, uint64
+from ..core.dtype import DType, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.iteration import broadcast_stride, loop_dims, memory_order
 from ..core.op import PlanCache, needs_recording, record
 from ..core.size import Size
@@ -25,6 +25,7 @@ from ..engine.expr import load
 from ..engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
 from ..engine.kernel import PARALLEL_BYTES, Code, Parallel, compile_loop, stride_class
 from ..engine.loops import BROADCAST, Result, meta_words
+from ..engine.memory import SMALL
 from .library import array
 from .map import COPY, as_type, common_device, load_as, store_as
 
@@ -67,20 +68,35 @@ class _Launch:
 
     __slots__ = ("entry", "table", "meta", "count", "keep")
 
-    def __init__(self, results, dtypes: Sequence[DType], rows, access: Access, wrap: bool, displaced, in_order: bool):
-        itemsizes = [sum(part.dtype.itemsize for part in r.parts) for r in results] + [d.itemsize for d in dtypes]
+    def __init__(
+        self, results, dtypes: Sequence[DType], rows, access: Access, wrap: bool, displaced, in_order: bool
+    ):
+        itemsizes = [sum(part.dtype.itemsize for part in r.parts) for r in results] + [
+            d.itemsize for d in dtypes
+        ]
         rows = tuple(tuple(s * size for s in row) for row, size in zip(rows, itemsizes, strict=True))
         sizes, strides = (ordered_dims if in_order else loop_dims)(access.shape, rows)
         classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
         indices = len(access.steps)
         if in_order and classes[0] != BROADCAST and set(classes[-indices:]) == {BROADCAST}:
             in_order = False  # one index serves the whole inner loop, whose elements therefore differ
-        code = _compiled(IndexedKernel(tuple(results), tuple(dtypes), classes, indices, displaced, wrap, in_order))
+        code = _compiled(
+            IndexedKernel(tuple(results), tuple(dtypes), classes, indices, displaced, wrap, in_order)
+        )
         step = itemsizes[displaced[0]] if displaced else 0
-        table = [value for size, stride in zip(access.sizes, access.steps, strict=True) for value in (size, stride * step)]
+        table = [
+            value
+            for size, stride in zip(access.sizes, access.steps, strict=True)
+            for value in (size, stride * step)
+        ]
         words = buffer("q", [_FAULTS, *table])
         meta = buffer("q", meta_words(sizes, strides))
-        self.table, self.meta, self.count, self.keep = words.buffer_info()[0], meta.buffer_info()[0], sizes[0], (words, meta)
+        self.table, self.meta, self.count, self.keep = (
+            words.buffer_info()[0],
+            meta.buffer_info()[0],
+            sizes[0],
+            (words, meta),
+        )
         moved = access.shape.numel() * sum(itemsizes)
         # Writes through indices stay on one thread: two of them may meet in one element.
         parallel = moved >= PARALLEL_BYTES and 0 not in displaced
@@ -125,7 +141,9 @@ def _bits(operand: int, dtype: DType) -> tuple[Result, DType]:
 def plain(tensor: Tensor) -> Tensor:
     """Without pending conjugation or negation."""
     if tensor.spec.conj or tensor.spec.neg:
-        return COPY.write(empty(contiguous_spec(tensor.spec.shape, tensor.spec.dtype, tensor.spec.device)), tensor)
+        return COPY.write(
+            empty(contiguous_spec(tensor.spec.shape, tensor.spec.dtype, tensor.spec.device)), tensor
+        )
     return tensor
 
 
@@ -138,7 +156,9 @@ def _runs(name: str, specs: Sequence[Spec]) -> bool:
 
 
 class _Indexed:
-    def __init__(self, name: str, rule: Rule, *, wrap: bool = False, error: Callable[..., Exception] = out_of_bounds):
+    def __init__(
+        self, name: str, rule: Rule, *, wrap: bool = False, error: Callable[..., Exception] = out_of_bounds
+    ):
         self.name = name
         self.rule = rule
         self.wrap = wrap  # negative indices count from the end
@@ -181,7 +201,9 @@ class Take(_Indexed):
         element, bits = _bits(0, own.dtype)
         rows = [stride, access.stride, *access.index_strides]
         dtypes = [bits, *(index.dtype for index in indices)]
-        return _TakePlan(access, result, _Launch([element], dtypes, rows, access, self.wrap, (1,), in_order=False))
+        return _TakePlan(
+            access, result, _Launch([element], dtypes, rows, access, self.wrap, (1,), in_order=False)
+        )
 
     def __call__(self, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
         if input.spec.conj or input.spec.neg:
@@ -192,12 +214,20 @@ class Take(_Indexed):
         if launch is None:
             if plan.spec.numel and plan.spec.device is CPU:
                 self._check(plan.access, indices)
-        elif launch(
-            storage.ptr, input._storage.ptr + input._start, *[index._storage.ptr + index._start for index in indices]
-        ):
-            self._check(plan.access, indices)
+        else:
+            before = _faults[0]
+            launch.entry(
+                storage.ptr,
+                input._storage.ptr + input._start,
+                *[index._storage.ptr + index._start for index in indices],
+                launch.table,
+                launch.meta,
+                launch.count,
+            )
+            if _faults[0] != before:
+                self._check(plan.access, indices)
         result = make(storage, 0, plan.spec)
-        if needs_recording((input,)):
+        if input._autograd is not None and needs_recording((input,)):
             return record(self, result, (input, *indices), (static,))
         return result
 
@@ -218,7 +248,9 @@ class Put(_Indexed):
         super().__init__(name, rule, **options)
         self.plans = PlanCache(self._plan)
 
-    def _plan(self, own: Spec, value: Spec, combine: Callable | None, static: Any, *indices: Spec) -> _PutPlan:
+    def _plan(
+        self, own: Spec, value: Spec, combine: Callable | None, static: Any, *indices: Spec
+    ) -> _PutPlan:
         access = self.rule(own, static, *indices)
         if not _fits(value.shape, access.shape):
             raise RuntimeError(
@@ -241,16 +273,25 @@ class Put(_Indexed):
             element = store_as(load_as(0, value, compute_type(value.dtype)), own)
         else:
             compute = compute_type(own.dtype)
-            element = store_as(as_type(combine(load_as(0, own, compute), load_as(1, value, compute)), compute), own)
+            element = store_as(
+                as_type(combine(load_as(0, own, compute), load_as(1, value, compute)), compute), own
+            )
             rows, inputs, displaced = [access.stride, access.stride], [own.dtype, value.dtype], (0, 1)
         rows += [value_row, *access.index_strides]
         dtypes = [*inputs, *(index.dtype for index in indices)]
-        return _PutPlan(access, checks, _Launch([element], dtypes, rows, access, self.wrap, displaced, in_order=True))
+        return _PutPlan(
+            access, checks, _Launch([element], dtypes, rows, access, self.wrap, displaced, in_order=True)
+        )
 
     def __call__(
-        self, target: Tensor, indices: Sequence[Tensor], value: Tensor, static: Any, combine: Callable | None = None
+        self,
+        target: Tensor,
+        indices: Sequence[Tensor],
+        value: Tensor,
+        static: Any,
+        combine: Callable | None = None,
     ) -> Tensor:
-        if needs_recording((target, value)):
+        if not (target._autograd is value._autograd is None) and needs_recording((target, value)):
             record(self, target, (target, value, *indices), (static, combine))
         storage = target._storage
         value = apart(value, target)
@@ -321,15 +362,22 @@ def count_true(mask: Tensor) -> int:
     return int(np.count_nonzero(array(mask)))
 
 
-def pack(input: Tensor, mask: Tensor, count: int) -> Tensor:
-    """The elements of `input` (broadcast to the shape of `mask`) where the bool mask is true, in one dimension.
-
-    count: how many there are.
-    """
+def pack(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements of `input` (broadcast to the shape of `mask`) where the bool mask is true, in one dimension."""
     own = input.spec
-    storage = packed_storage(own, count)
-    pack_into(storage.ptr, input, mask)
-    return make(storage, 0, contiguous_spec((count,), own.dtype, own.device))
+    room = mask.spec.numel
+    if room * own.dtype.itemsize > SMALL:
+        room = count_true(mask)
+    storage = packed_storage(own, room)
+    count = pack_into(storage.ptr, input, mask)
+    storage.nbytes_ = count * own.dtype.itemsize
+    return make(storage, 0, _vector_spec(count, own.dtype, own.device))
+
+
+# Specs of vectors die with their tensors; new ones cost more than packing a few elements.
+_vector_spec = functools.lru_cache(maxsize=1024)(
+    lambda count, dtype, device: contiguous_spec((count,), dtype, device)
+)
 
 
 def packed_storage(own: Spec, count: int) -> Storage:
@@ -340,14 +388,16 @@ def packed_storage(own: Spec, count: int) -> Storage:
     return storage
 
 
-def pack_into(address: int, input: Tensor, mask: Tensor) -> None:
+def pack_into(address: int, input: Tensor, mask: Tensor) -> int:
+    """Write packed elements to an address; returns how many."""
     if not mask.spec.numel:
-        return
+        return 0
     input = plain(input)
     plan = _pack_plans[input.spec, mask.spec, False]
-    cursor = buffer("q", [0])
+    cursor = buffer("q", (0,))
     start, chosen = input._storage.ptr + input._start, mask._storage.ptr + mask._start
     plan.entry(address, start, chosen, cursor.buffer_info()[0], 0, plan.meta, plan.count)
+    return cursor[0]
 
 
 def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:

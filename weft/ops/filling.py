@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.dtype import DType, bool_, float16, float32, float64
-from ..core.op import FUNCTIONS, check_inplace, needs_recording, public
+from ..core.device import CPU
+from ..core.dtype import DTYPES, DType, bool_
+from ..core.op import check_inplace, needs_recording, public
 from ..core.tensor import Tensor
-from ..families.map import FILL, is_operand
+from ..families.map import FILL, NUMBERS, is_operand, scalar_arguments
 from .copying import copy_values
-
-_PLAIN = (bool, int, float)
 
 _C_NAMES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
@@ -37,23 +36,24 @@ def _holds(value: Any, dtype: DType) -> bool:
         if not dtype.is_complex:
             return value.imag == 0 and _holds(value.real, dtype)
         return _holds(value.real, dtype.to_real()) and _holds(value.imag, dtype.to_real())
-    if dtype is bool_ or dtype.is_complex:
-        return True
-    if dtype.is_floating_point:
-        return dtype.itemsize == 8 or not math.isfinite(value) or abs(value) <= _largest(dtype)
-    if not math.isfinite(value):
-        return False
-    bits = 8 * dtype.itemsize
-    high = 2 ** (bits - (dtype.kind == "i")) - 1
-    low = -high - 1 if dtype.kind == "i" else -high
-    return low <= value <= high
+    low, high = _LIMITS[dtype]
+    return low <= value <= high or dtype.kind not in "ui" and not math.isfinite(value)
 
 
-def _largest(dtype: DType) -> float:
-    bias = 2 ** (dtype.exponent_bits - 1) - 1
-    if dtype in (float16, float32, float64) or dtype.name in ("bfloat16", "float8_e5m2"):
-        return (2 - 2.0**-dtype.mantissa_bits) * 2.0**bias
-    return 448.0 if dtype.name == "float8_e4m3fn" else 57344.0
+def _limits(dtype: DType) -> tuple[float, float]:
+    """The range of numbers that a dtype accepts."""
+    if dtype.kind in "ui":
+        high: float = 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
+        return (-high - 1 if dtype.kind == "i" else -high), high
+    if dtype is bool_ or dtype.is_complex or dtype.itemsize == 8:
+        return -math.inf, math.inf
+    # In the formats without infinity the top exponent holds numbers too.
+    high = (2 - 2.0**-dtype.mantissa_bits) * 2.0 ** (2 ** (dtype.exponent_bits - 1) - 1)
+    high = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0}.get(dtype.name, high)
+    return -high, high
+
+
+_LIMITS = {dtype: _limits(dtype) for dtype in DTYPES.values()}
 
 
 @public("function method")
@@ -75,16 +75,31 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         return input
     if not is_operand(value):
         raise TypeError(f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}")
-    own = input.spec
-    if type(value) is not float or own.dtype is not float32 and own.dtype is not float64:
-        check_number(value, own.dtype)
-        if isinstance(value, complex) and not own.dtype.is_complex:
-            value = value.real
-    elif own.dtype is float32:
-        check_number(value, float32)
-    if own.numel and own.device.backend.has_memory:
-        FILL.write(input, value)
-    return input
+    if input._autograd is not None or input.spec.device is not CPU:
+        check_number(value, input.spec.dtype)
+        return FILL.write(input, value) if input.spec.device.backend.has_memory else input
+    return fill_number(input, value)
+
+
+def fill_number(target: Tensor, value: Any) -> Tensor:
+    """Write a number everywhere, on the CPU and unrecorded: the quick way."""
+    own = target.spec
+    dtype = own.dtype
+    kind = type(value)
+    if kind not in NUMBERS:
+        value = value.item()
+        kind = type(value)
+    low, high = _LIMITS[dtype]
+    if kind is complex or not low <= value <= high:
+        check_number(value, dtype)
+        if kind is complex and not dtype.is_complex:
+            return fill_number(target, value.real)
+    if own.numel:
+        plan = FILL.write_plans[own, kind]
+        storage = target._storage
+        plan.entry(storage.ptr + target._start, *scalar_arguments(value, dtype), plan.meta, plan.count)
+        storage.version += 1
+    return target
 
 
 @public("function")

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import operator
 import warnings
+from array import array as buffer
 from collections.abc import Callable, Sequence
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
+from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, int32, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride
 from ..core.op import PlanCache, needs_recording, public
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec, spec
-from ..core.tensor import Tensor, empty
+from ..core.storage import foreign
+from ..core.tensor import Tensor, empty, make
 from ..families.indexed import Access, Put, Take, apart, count_true, pack, plain, spread
-from ..families.map import FILL, is_operand
+from ..families.map import COPY, FILL, is_operand
 from ..families.view import View
 from .copying import copy_values
 from .creation import from_data
@@ -119,7 +122,33 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             return INDEX(self, (index,), (0,))
         if found.dtype is bool_ and found.shape == own.shape:
             return _take_masked(self, index)
-    return _general(self, index if kind is tuple else (index,))
+    return _general(self, as_tuple(index))
+
+
+_SIMPLE = frozenset((int, slice, Tensor, type(None), EllipsisType, bool))
+
+
+def as_tuple(index: Any) -> tuple:
+    """The items of an index; a short list that holds more than numbers is taken for a tuple, as in old NumPy."""
+    if type(index) is tuple:
+        return index
+    if type(index) in _SIMPLE:
+        return (index,)
+    if isinstance(index, tuple):
+        return tuple(index)
+    if isinstance(index, Sequence) and len(index) < 32 and any(map(_is_item, index)):
+        warnings.warn(
+            "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in a future "
+            "version; use x[tuple(seq)] instead of x[seq], or x[torch.tensor(seq)] for an index tensor",
+            UserWarning,
+            stacklevel=3,
+        )
+        return tuple(index)
+    return (index,)
+
+
+def _is_item(value: Any) -> bool:
+    return value is None or isinstance(value, (Tensor, slice, EllipsisType, Sequence))
 
 
 def _general(self: Tensor, index: tuple) -> Tensor:
@@ -139,7 +168,7 @@ def _general(self: Tensor, index: tuple) -> Tensor:
 def _take_masked(view: Tensor, mask: Tensor) -> Tensor:
     if needs_recording((view,)):
         return INDEX(view, columns_of(mask), tuple(range(len(mask.spec.shape))))
-    return pack(view, mask, count_true(mask))
+    return pack(view, mask)
 
 
 def _strided(self: Tensor, index: tuple) -> Tensor | None:
@@ -171,7 +200,9 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
         elif item is None:
             key.append(None)
         elif item is ...:
-            following = sum(1 for later in index[position + 1 :] if type(later) is int or type(later) is slice)
+            following = sum(
+                1 for later in index[position + 1 :] if type(later) is int or type(later) is slice
+            )
             dim = max(len(sizes) - following, dim)
             key.append(...)
         else:
@@ -184,7 +215,9 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
     return result
 
 
-def _out_of_range(index: int, dim: int, size: int) -> IndexError:
+def _out_of_range(index: int, dim: int, size: int) -> Exception:
+    if not -(2**63) <= index < 2**63:
+        return ValueError("Overflow when unpacking long long")
     return IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
 
 
@@ -203,7 +236,7 @@ def _parse(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], bool]
     if named > len(sizes):
         if not sizes and any(isinstance(item, slice) for item in items):
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        if not sizes and len(items) == 1 and type(items[0]) is int:
+        if not sizes and len(index) == 1 and type(index[0]) is int:
             _select_plan(self.spec)
         raise IndexError(f"too many indices for tensor of dimension {len(sizes)}")
     view_items: list[Any] = []
@@ -244,10 +277,17 @@ def _parse(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], bool]
             view_items += [(0, size, 1) for size in sizes[dim : dim + count]]
             dim += count
             new_dim += count
-    strided = any(item is not ... and not isinstance(item, Tensor) for item in items) or not items or not chosen
-    view = _GETITEM(self, *view_items) if strided else self
+    only_tensors = chosen and all(
+        item is ... or isinstance(item, Tensor) and item.spec.shape for item in items
+    )
+    view = self if only_tensors else _GETITEM(self, *view_items)
     mask = chosen.get(0)
-    if len(chosen) == 1 and mask is not None and mask.spec.dtype is bool_ and mask.spec.shape == view.spec.shape:
+    if (
+        len(chosen) == 1
+        and mask is not None
+        and mask.spec.dtype is bool_
+        and mask.spec.shape == view.spec.shape
+    ):
         return view, chosen, True
     return view, _positions(view, chosen), False
 
@@ -264,15 +304,13 @@ def _item(item: Any) -> Any:
 
     Raises: IndexError for anything else.
     """
-    if item is None or isinstance(item, (bool, slice, EllipsisType)):
-        return item
-    if type(item) is int:
-        if not -(2**63) <= item < 2**63:
-            raise ValueError("Overflow when unpacking long long")
-        return item
+    if type(item) in _SIMPLE:
+        return _index_tensor(item) if type(item) is Tensor else item
+    if type(item) is list and item and all(type(each) is int for each in item):
+        return vector(item)
     if isinstance(item, np.bool_):
         return bool(item)
-    if isinstance(item, np.ndarray) or _is_sequence(item):
+    if isinstance(item, np.ndarray) or isinstance(item, Sequence):
         item = from_data(item, int64 if len(item) == 0 else None, None)
     if isinstance(item, Tensor):
         return _index_tensor(item)
@@ -284,8 +322,17 @@ def _item(item: Any) -> Any:
     )
 
 
-def _is_sequence(item: Any) -> bool:
-    return isinstance(item, Sequence)
+def vector(values: Sequence[int]) -> Tensor:
+    """As `torch.tensor(values)`, for ints, which indices mostly are."""
+    try:
+        held = buffer("q", values)
+    except OverflowError:
+        raise RuntimeError("Overflow when unpacking long long") from None
+    return make(
+        foreign(held.buffer_info()[0], 8 * len(values), held, False),
+        0,
+        contiguous_spec((len(values),), int64),
+    )
 
 
 def _index_tensor(item: Tensor) -> Any:
@@ -301,11 +348,12 @@ def checked_index(item: Tensor) -> Tensor:
     """
     dtype = item.spec.dtype
     if dtype is uint8:
-        warnings.warn(
-            "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-            UserWarning,
-            stacklevel=6,
-        )
+        if item.spec.shape:
+            warnings.warn(
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                UserWarning,
+                stacklevel=6,
+            )
         return item.to(bool_)
     if dtype is not int64 and dtype is not int32 and dtype is not bool_:
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -384,10 +432,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
 
     Raises: as reading; RuntimeError if the value does not fit, TypeError if it is neither. Nothing is written then.
     """
-    if not isinstance(value, Tensor) and not is_operand(value):
-        raise TypeError(f"can't assign a {type(value).__name__} to a torch.{LEGACY_NAMES[self.spec.dtype]}Tensor")
-    if type(index) is not tuple:
-        index = (index,)
+    index = index if type(index) is tuple else as_tuple(index)
     view = _strided(self, index)
     if view is not None:
         _assign(view, value)
@@ -403,13 +448,21 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
 
 def _assign(view: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
+        _check_value(value, view.spec)
         fill_(view, value)
         return
-    value = without_leading_ones(value)
-    sizes, wanted = value.spec.shape, view.spec.shape
-    if sizes != wanted:
-        check_expandable(sizes, wanted)
-    copy_values(view, value)
+    if value.spec.shape != view.spec.shape:
+        value = without_leading_ones(value)
+        check_expandable(value.spec.shape, view.spec.shape)
+    if value.spec.device is view.spec.device is CPU and view.spec.numel:
+        COPY.write(view, value)
+    else:
+        copy_values(view, value)
+
+
+def _check_value(value: Any, own: Spec) -> None:
+    if not is_operand(value):
+        raise TypeError(f"can't assign a {type(value).__name__} to a torch.{LEGACY_NAMES[own.dtype]}Tensor")
 
 
 def without_leading_ones(value: Tensor) -> Tensor:
@@ -436,10 +489,13 @@ def check_expandable(sizes: Size, wanted: Size) -> None:
 
 def _number(value: Any, like: Spec) -> Tensor:
     """A number as a 0-dim tensor that can be put into one like `like`."""
+    _check_value(value, like)
     return fill_(empty(contiguous_spec((), like.dtype, like.device)), value)
 
 
-def _put(view: Tensor, chosen: dict[int, Tensor], is_mask: bool, value: Tensor, combine: Callable | None) -> None:
+def _put(
+    view: Tensor, chosen: dict[int, Tensor], is_mask: bool, value: Tensor, combine: Callable | None
+) -> None:
     if is_mask and combine is None and not needs_recording((view, value)):
         _put_masked(view, chosen[0], value)
         return
@@ -469,7 +525,7 @@ def _put_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
     spread(view, apart(mask, view), plain(apart(value, view)).contiguous(), count)
 
 
-def _add(old: Any, new: Any) -> Any:
+def add_elements(old: Any, new: Any) -> Any:
     return old | new if getattr(old, "dtype", None) is bool_ else old + new
 
 
@@ -491,7 +547,9 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
                 f"expected Tensor as element {position} in argument 0, but got {type(index).__name__}"
             )
     if len(indices) > len(input.spec.shape):
-        raise IndexError(f"too many indices for tensor of dimension {len(input.spec.shape)} (got {len(indices)})")
+        raise IndexError(
+            f"too many indices for tensor of dimension {len(input.spec.shape)} (got {len(indices)})"
+        )
     chosen: dict[int, Tensor] = {}
     dim = 0
     for index in indices:
@@ -500,7 +558,7 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
         dim += len(index.spec.shape) if index.spec.dtype is bool_ else 1
     is_mask = len(chosen) == 1 and chosen[0].spec.dtype is bool_ and chosen[0].spec.shape == input.spec.shape
     positions = chosen if is_mask else _positions(input, chosen)
-    _put(input, positions, is_mask, values, _add if accumulate else None)
+    _put(input, positions, is_mask, values, add_elements if accumulate else None)
     return input
 
 

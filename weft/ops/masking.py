@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from ..core.device import CPU
-from ..core.dtype import LEGACY_NAMES, bool_, int64, uint8
+from ..core.dtype import LEGACY_NAMES, DType, bool_, int64, uint8
 from ..core.iteration import broadcast_shapes
 from ..core.op import add_inplace, check_inplace, needs_recording, public, record, write_out
+from ..core.promotion import common_dtype
 from ..core.spec import contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import scalar as s
 from ..families.indexed import apart, count_true, pack, pack_into, packed_storage, plain, spread
-from ..families.library import adopt, array
-from ..families.map import COPY, FILL, Map, Types, is_operand, keep
+from ..families.library import adopt, array, library, tensor_of, wide_array
+from ..families.map import COPY, Map, Types, is_operand, keep, spec_or_type
+from .creation import from_data
 from .filling import check_number, fill_
 
 
@@ -46,7 +48,11 @@ MASKED_FILL = _Filled("masked_fill", keep, lambda a, mask, value: s.where(_is_tr
 def scalar_view(value: Tensor) -> Tensor:
     """A tensor of one element as a 0-dim one."""
     own = value.spec
-    return value if not own.shape else make(value._storage, value._start, spec((), (), own.dtype, own.device, own.conj, own.neg))
+    return (
+        value
+        if not own.shape
+        else make(value._storage, value._start, spec((), (), own.dtype, own.device, own.conj, own.neg))
+    )
 
 
 @public("function")
@@ -118,7 +124,9 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
             f"({type(mask).__name__}, {type(value).__name__}), but expected (Tensor mask, Tensor or Number value)"
         )
     if mask.spec.dtype is not bool_:
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.spec.dtype.name}")
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.spec.dtype.name}"
+        )
     if isinstance(value, Tensor):
         if value.spec.shape:
             raise RuntimeError(
@@ -160,7 +168,7 @@ class _MaskedSelect:
 
     def __call__(self, input: Tensor, mask: Tensor) -> Tensor:
         _check_memory(mask, self.name)
-        result = pack(input, mask, count_true(mask))
+        result = pack(input, mask)
         return record(self, result, (input, mask)) if needs_recording((input,)) else result
 
 
@@ -179,7 +187,9 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     Raises: RuntimeError if `source` has too few elements; nothing is written then.
     """
     if mask.spec.dtype is not bool_:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.spec.dtype.name}")
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.spec.dtype.name}"
+        )
     if self.spec.dtype is not source.spec.dtype:
         raise RuntimeError(
             "masked_scatter: expected self and source to have same dtypes but got"
@@ -205,7 +215,9 @@ add_inplace("masked_scatter", masked_scatter_)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """A copy of `input` (broadcast with `mask`) with the elements of `source`, in order, where `mask` is true."""
     wide, mask = _broadcast(input, mask, "masked_scatter")
-    return masked_scatter_(wide.clone() if wide.spec is input.spec else wide.contiguous().clone(), mask, source)
+    return masked_scatter_(
+        wide.clone() if wide.spec is input.spec else wide.contiguous().clone(), mask, source
+    )
 
 
 # ---- nonzero -------------------------------------------------------------------------------------------------------
@@ -257,7 +269,9 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
     if out is None:
         return found
     if out.spec.dtype is not int64:
-        raise RuntimeError(f"nonzero: Expected out tensor to have scalar type Long but got scalar type {LEGACY_NAMES[out.dtype]}")
+        raise RuntimeError(
+            f"nonzero: Expected out tensor to have scalar type Long but got scalar type {LEGACY_NAMES[out.dtype]}"
+        )
     return write_out(out, found, "nonzero")
 
 
@@ -278,3 +292,32 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     result[:count] = found[:count]
     fill_(result[count:], fill_value)
     return result
+
+
+# ---- isin ----------------------------------------------------------------------------------------------------------
+
+
+@public("function", out=True)
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Which of `elements` are among `test_elements`; with `invert`, which are not. One of them may be a number.
+
+    >>> import weft as torch
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError("isin() received an invalid combination of arguments: one of them must be a Tensor")
+    dtype = common_dtype([spec_or_type(elements), spec_or_type(test_elements)])
+    if dtype.is_complex:
+        raise RuntimeError(f"Unsupported input type encountered for isin(): {LEGACY_NAMES[dtype]}")
+    return _isin(_as(elements, dtype), _as(test_elements, dtype), assume_unique, invert)
+
+
+def _as(value: Any, dtype: DType) -> Tensor:
+    return value.to(dtype) if isinstance(value, Tensor) else from_data(value, dtype, None)
+
+
+@library
+def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
+    found = np.isin(wide_array(elements), wide_array(test_elements), assume_unique=assume_unique, invert=invert)
+    return tensor_of(found)

@@ -1,0 +1,151 @@
+"""Triangles and diagonals of matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core.dtype import LEGACY_NAMES, DType, bool_, int64
+from ..core.op import public
+from ..core.tensor import Tensor, wrap_dim
+from ..families.library import adopt, tensor_of
+from .creation import as_device, check_dtype, check_layout, new
+from .filling import fill_
+from .masking import where
+
+
+def _below(input: Tensor, diagonal: int, name: str) -> Tensor:
+    """A mask of the shape of the matrices: the column is at most the row plus `diagonal`."""
+    if input.dim() < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    rows, columns = input.spec.shape[-2:]
+    return adopt(np.arange(rows)[:, None] + diagonal) >= adopt(np.arange(columns))
+
+
+def _zeroed(input: Tensor, mask: Tensor) -> Tensor:
+    source = input.contiguous()
+    zero = fill_(new((), input.spec.dtype, input.spec.device), 0)
+    return where(mask, source, zero)
+
+
+@public("function method inplace", out=True)
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The matrices with zeros above the diagonal; `diagonal` counts upwards from the main one.
+
+    >>> import weft as torch
+    >>> torch.ones(2, 2).tril()
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return _zeroed(input, _below(input, diagonal, "tril"))
+
+
+@public("function method inplace", out=True)
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The matrices with zeros below the diagonal; `diagonal` counts upwards from the main one."""
+    return _zeroed(input, ~_below(input, diagonal - 1, "triu"))
+
+
+def _indices(name: str, find: Any):
+    def indices(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: DType | None = int64,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        check_layout(layout)
+        for size, what in ((row, "row"), (col, "col")):
+            if size < 0:
+                raise RuntimeError(f"{what} must be non-negative, got{size}")
+        wanted = check_dtype(dtype) or int64
+        if wanted.category != 1:
+            raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[wanted]}'")
+        found = tensor_of(np.array(find(row, offset, col)), wanted)
+        return found.to(as_device(device))
+
+    indices.__name__ = indices.__qualname__ = name
+    indices.__doc__ = (
+        f"Rows and columns of the {_TRIANGLE[name]} triangle of a matrix, row by row: shape [2, count]."
+    )
+    return public("function")(indices)
+
+
+_TRIANGLE = {"tril_indices": "lower", "triu_indices": "upper"}
+tril_indices = _indices("tril_indices", np.tril_indices)
+triu_indices = _indices("triu_indices", np.triu_indices)
+
+
+@public("function method", out=True)
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """A copy of a diagonal of a matrix; of a vector, the matrix that has it as its diagonal.
+
+    >>> import weft as torch
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    if input.dim() == 1:
+        return diag_embed(input, diagonal)
+    if input.dim() == 2:
+        return input.diagonal(diagonal).contiguous().clone()
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
+
+
+@public("function method")
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """The matrix whose diagonal holds all elements of `input`."""
+    return diag_embed(input.reshape(-1), offset)
+
+
+@public("function method")
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices, in the dims `dim1` and `dim2` of the result, whose diagonals are the last dim of `input`.
+
+    >>> import weft as torch
+    >>> torch.diag_embed(torch.ones(3, 2)).shape
+    torch.Size([3, 2, 2])
+    """
+    dims = input.dim() + 1
+    first, second = wrap_dim(dim1, dims), wrap_dim(dim2, dims)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = input.spec.shape[-1] + abs(offset)
+    sizes = list(input.spec.shape[:-1])
+    for dim in sorted((first, second)):
+        sizes.insert(dim, size)
+    result = fill_(new(sizes, input.spec.dtype, input.spec.device), 0)
+    result.diagonal(offset, first, second).copy_(input)
+    return result
+
+
+@public("function method", out=True)
+def trace(input: Tensor) -> Tensor:
+    """The sum of the main diagonal of a matrix."""
+    if input.dim() != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
+    if input.spec.dtype is bool_:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    return input.diagonal().sum()
+
+
+@public("method")
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write a number to the main diagonal; with `wrap` a tall matrix gets another one every columns + 1 rows."""
+    own = self.spec
+    if len(own.shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(own.shape) > 2 and len(set(own.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    count, step = min(own.shape), sum(own.stride)
+    fill_(self.as_strided((count,), (step,)), fill_value)
+    if wrap and len(own.shape) == 2 and own.shape[0] > own.shape[1] + 1:
+        rows, columns = own.shape
+        for top in range(columns + 1, rows, columns + 1):
+            below = self[top:]
+            fill_(below.as_strided((min(below.spec.shape),), (step,)), fill_value)
+    return self

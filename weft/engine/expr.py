@@ -84,7 +84,7 @@ def node(op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None) 
 def const(value: Any, dtype: DType) -> Expr:
     """A constant; floats are keyed by their bits (0.0 == -0.0 and nan != nan would mix them up)."""
     if dtype is float32:
-        bits = struct.unpack("<I", struct.pack("<f", _to_float32(value)))[0]
+        bits = struct.unpack("<I", struct.pack("<f", to_float32(value)))[0]
     elif dtype is float64:
         bits = struct.unpack("<Q", struct.pack("<d", value))[0]
     elif dtype is bool_:
@@ -94,7 +94,7 @@ def const(value: Any, dtype: DType) -> Expr:
     return node("const", dtype, (), bits)
 
 
-def _to_float32(value: float) -> float:
+def to_float32(value: float) -> float:
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:

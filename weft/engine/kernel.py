@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.dtype import DType, float32, float64
 from . import workers
+from .expr import to_float32
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
     BROADCAST,
@@ -188,4 +189,8 @@ class Parallel:
 
 
 def _packable(value, kind):
-    return value & 0xFFFFFFFFFFFFFFFF if kind == "Q" else value
+    if kind == "Q":
+        return value & 0xFFFFFFFFFFFFFFFF
+    if kind == "f" and abs(value) > 3e38:  # struct refuses what rounds to infinity
+        return to_float32(value)
+    return value

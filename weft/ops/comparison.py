@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.dtype import LEGACY_NAMES, DType, bool_, float64
+from ..core.dtype import LEGACY_NAMES, DType, bool_, float32, float64
 from ..core.op import public
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
@@ -137,6 +137,8 @@ def clamp_max(input, max):
 
 def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, list]:
     check_operands(op.name, "other", input)
+    if input.spec.dtype in (float32, float64) and all(type(b) in (int, float) and -1e30 < b < 1e30 for b in bounds):
+        return op, (input, *bounds)  # the usual case needs no further look
     operands = normalise(op.name, (input, *bounds))
     dtype = common_dtype(map(spec_or_type, operands))
     for bound in operands[1:]:

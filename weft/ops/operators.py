@@ -47,7 +47,16 @@ for _symbol in _COMPARISONS:
 # ---- Powers: the exponent may choose a simpler row ------------------------------------------------------------------
 
 
+_SIMPLE_POWERS = {exponent: unary(row) for exponent, row in rows.SIMPLE_POWERS.items()}
+_tensor_power = binary(rows.POW, operator=True)
+
+
 def _power(self: Tensor, other: Any) -> Tensor:
+    kind = type(other)
+    if kind is Tensor:
+        return _tensor_power(self, other)
+    if kind in (int, float) and self.spec.dtype.kind in "fc" and other in _SIMPLE_POWERS:
+        return _SIMPLE_POWERS[other](self)
     return rows.pow(self, other) if is_operand(other) else NotImplemented
 
 

@@ -453,10 +453,10 @@ FLOAT_POWER = Map("float_power", to_double, s.pow)
 CUBE = Map("pow", keep, lambda a: a * a * a)
 INVERSE_SQUARE = Map("pow", keep, lambda a: s.reciprocal(a * a))
 # Exponents for which floats need no logarithm.
-_SIMPLE_POWERS = {
+SIMPLE_POWERS = {
     0.5: OPS["sqrt"], 1: COPY, 2: OPS["square"], 3: CUBE, -0.5: OPS["rsqrt"], -1: OPS["reciprocal"], -2: INVERSE_SQUARE,
 }  # fmt: skip
-_SIMPLE_FLOAT_POWERS = {e: Map("float_power", to_double, row.element) for e, row in _SIMPLE_POWERS.items()}
+_SIMPLE_FLOAT_POWERS = {e: Map("float_power", to_double, row.element) for e, row in SIMPLE_POWERS.items()}
 
 
 @chosen("function method inplace")
@@ -470,8 +470,8 @@ def pow(input, exponent):
     if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
         return POW, (input, exponent)
     dtype = input.spec.dtype
-    if type(exponent) is not builtins.complex and dtype.category >= 2 and exponent in _SIMPLE_POWERS:
-        return _SIMPLE_POWERS[exponent], (input,)
+    if type(exponent) is not builtins.complex and dtype.category >= 2 and exponent in SIMPLE_POWERS:
+        return SIMPLE_POWERS[exponent], (input,)
     if type(exponent) is int and dtype.category < 2:
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")

@@ -46,7 +46,8 @@ def sample(dtype, count, seed):
         TYPES[dtype]
     )
     everyday = rng.choice([-1, 1], count // 4) * 2.0 ** rng.uniform(-20, 7, count // 4)
-    return np.concatenate([bits, everyday, rng.uniform(-1.5, 1.5, count // 4)]).astype(TYPES[dtype])
+    with np.errstate(invalid="ignore"):  # signalling NaNs among the random bits
+        return np.concatenate([bits, everyday, rng.uniform(-1.5, 1.5, count // 4)]).astype(TYPES[dtype])
 
 
 def sigmoid(x):

@@ -1,0 +1,97 @@
+import os
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from weft.engine.diskcache import DiskCache, _private, cache_root
+
+WORK = "import weft; x = weft.ones(5) * 3; assert (x + x).sum().item() == 30"
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return DiskCache(tmp_path, "salt")
+
+
+def test_what_is_stored_is_found(cache):
+    key = cache.key("source")
+    assert cache.load(key) is None
+    cache.store(key, b"code")
+    assert cache.load(key) == b"code"
+    assert key != cache.key("other source") and key != DiskCache(cache.directory, "other").key("source")
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", b"x" * 100])
+def test_damage_is_a_miss(cache, damage):
+    key = cache.key("source")
+    cache.store(key, b"code" * 100)
+    (cache.directory / key).write_bytes(damage)
+    assert cache.load(key) is None
+
+
+def test_one_flipped_bit_is_a_miss(cache):
+    key = cache.key("source")
+    cache.store(key, b"code" * 100)
+    content = bytearray((cache.directory / key).read_bytes())
+    content[50] ^= 1
+    (cache.directory / key).write_bytes(content)
+    assert cache.load(key) is None
+
+
+def test_no_directory_is_harmless():
+    cache = DiskCache(None, "salt")
+    cache.store("key", b"code")
+    assert cache.load("key") is None
+
+
+def test_a_directory_that_others_can_write_is_not_trusted(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert _private(shared) is None
+    mine = _private(tmp_path / "mine")
+    assert mine is not None and stat.S_IMODE(mine.stat().st_mode) == 0o700
+
+
+def test_a_file_in_its_place_is_harmless(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert _private(tmp_path / "file" / "below") is None
+
+
+def test_many_writers_leave_one_good_file(cache):
+    key = cache.key("source")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: cache.store(key, bytes([n]) * 10_000), range(64)))
+    code = cache.load(key)
+    assert code is not None and len(set(code)) == 1
+    assert os.listdir(cache.directory) == [key]
+
+
+def python(code, **environment):
+    return subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True)
+
+
+def test_kernels_survive_their_process(tmp_path):
+    environment = {"WEFT_CACHE_DIR": str(tmp_path / "kernels")}
+    assert python(WORK, **environment).returncode == 0
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").iterdir()}
+    assert files
+    assert python(WORK, **environment).returncode == 0
+    assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "kernels").iterdir()}
+
+
+def test_corrupt_kernels_are_compiled_anew(tmp_path):
+    environment = {"WEFT_CACHE_DIR": str(tmp_path / "kernels")}
+    assert python(WORK, **environment).returncode == 0
+    for path in (tmp_path / "kernels").iterdir():
+        path.write_bytes(b"\0" * 64 + b"nonsense")
+    run = python(WORK, **environment)
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_environment_chooses_the_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    assert cache_root() == tmp_path

@@ -1,0 +1,66 @@
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weft
+from weft.engine import memory
+
+
+def allocated():
+    gc.collect()
+    return weft.cpu.memory_stats()["allocated_bytes.all.current"]
+
+
+@given(st.integers(0, 1 << 40))
+def test_size_classes_waste_little(nbytes):
+    size = memory.size_class(nbytes)
+    assert size >= nbytes and size % 64 == 0
+    assert size <= max(64, nbytes + 63, nbytes * 9 // 8 + 64)
+
+
+def test_memory_is_counted_and_given_back():
+    before = allocated()
+    held = [weft.empty(1000), weft.empty(3_000_000)]
+    assert allocated() - before >= 4 * 3_001_000
+    address = held[1].data_ptr()
+    del held
+    assert allocated() == before
+    assert weft.empty(3_000_000).data_ptr() == address  # the block was kept for reuse
+
+
+def test_peak_sees_what_is_gone():
+    weft.cpu.reset_peak_memory_stats()
+    before = allocated()
+    del (big := [weft.empty(40_000_000)])[:]
+    assert not big
+    assert weft.cpu.memory_stats()["allocated_bytes.all.peak"] - before >= 160_000_000
+
+
+def test_storages_are_aligned():
+    for size in (1, 3, 100, 5000, 70_000, 3_000_000):
+        assert weft.empty(size, dtype=weft.uint8).data_ptr() % 64 == 0
+
+
+def test_cache_is_bounded():
+    weft.empty(memory.CACHE_LIMIT // 4, dtype=weft.uint8)
+    for extra in range(12):
+        weft.empty(memory.CACHE_LIMIT // 4 + (extra << 24), dtype=weft.uint8)
+    assert memory.cached_large_bytes() <= memory.CACHE_LIMIT
+    memory.release_cached(0)
+    assert memory.cached_large_bytes() == 0
+
+
+def test_too_much_is_an_error_not_a_crash():
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        weft.empty(1 << 46)
+    assert weft.ones(3).sum().item() == 3
+
+
+def test_arrays_keep_memory_alive():
+    array = weft.arange(100_000).numpy()
+    for _ in range(20):
+        weft.zeros(100_000, dtype=weft.int64)
+    np.testing.assert_array_equal(array, np.arange(100_000))

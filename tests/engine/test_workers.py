@@ -1,0 +1,105 @@
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import weft
+from weft.engine import workers
+
+BIG = 2_000_000  # large enough that the loops are shared
+
+
+@pytest.fixture
+def threads():
+    before = weft.get_num_threads()
+    yield weft.set_num_threads
+    weft.set_num_threads(before)
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_at_least_one_thread(wrong):
+    with pytest.raises(RuntimeError, match="positive"):
+        weft.set_num_threads(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["2", 2.0, None, True])
+def test_threads_are_counted_in_ints(wrong):
+    with pytest.raises(TypeError, match="expects an int"):
+        weft.set_num_threads(wrong)
+
+
+def test_affinity_limits_the_default():
+    if not hasattr(os, "sched_setaffinity"):
+        pytest.skip("this system has no affinity")
+    code = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); import weft; print(weft.get_num_threads())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "1"
+
+
+def test_every_number_of_threads_computes_the_same(threads):
+    x = weft.arange(BIG, dtype=weft.float32)
+    want = None
+    for count in (1, 2, 3, 7):
+        threads(count)
+        got = (x * 3 + 1).sum().item()
+        want = got if want is None else want
+        assert got == want
+
+
+def test_python_threads_may_compute_at_once(threads):
+    threads(2)
+    failures = []
+
+    def work(seed):
+        x = weft.full((BIG // 2,), float(seed))
+        for _ in range(10):
+            if (x + 1).sum().item() != (seed + 1) * (BIG // 2):
+                failures.append(seed)
+
+    running = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    assert not failures
+
+
+def _child(queue):
+    x = weft.ones(BIG)
+    queue.put((x + x).sum().item())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_children_have_workers_of_their_own(threads, method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system cannot {method}")
+    threads(2)
+    (weft.ones(BIG) + 1).sum()  # the parent's workers exist
+    context = multiprocessing.get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=60) == 2 * BIG
+    child.join()
+
+
+def test_ctrl_c_arrives_between_kernels():
+    code = (
+        "import weft\nx = weft.ones(4_000_000)\nprint('ready', flush=True)\n"
+        "try:\n    while True:\n        x = x * 1.0\nexcept KeyboardInterrupt:\n    print(x.sum().item())"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=30)
+    assert (child.returncode, out) == (0, "4000000.0\n")
+
+
+def test_a_quota_is_respected(monkeypatch):
+    monkeypatch.setattr(workers, "_cgroup_quota", lambda: 1.0)
+    assert workers.available_cpus() == 1

@@ -7,7 +7,7 @@ import importlib
 from .compat.missing import module_getattr as _module_getattr
 from .core import dtype as _dtypes
 from .core import layout as _layouts
-from .core.device import device, get_default_device, set_default_device
+from .core.device import device, get_default_device, set_default_device, synchronize
 from .core.dtype import DType as dtype
 from .core.dtype import get_default_dtype, set_default_dtype
 from .core.generator import Generator, default_generator

@@ -139,3 +139,14 @@ def as_device(value: Any) -> device:
     if value is None:
         return _default
     return value if type(value) is device else device(value)
+
+
+def synchronize() -> None:
+    """Wait until every device has done all the work it was given.
+
+    >>> import weft
+    >>> weft.synchronize()
+    """
+    for each in _devices.values():
+        if each._backend is not None:
+            each._backend.synchronize()

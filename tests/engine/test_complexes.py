@@ -69,7 +69,10 @@ def test_expm1_keeps_a_zero_imaginary_part():
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "eq", "ne"])
 def test_arithmetic_like_torch(name, dtype, edges):
     a, b = numbers(dtype, 10), numbers(dtype, 10, seed=1)
-    if edges:
+    if edges and name not in (
+        "add",
+        "sub",
+    ):  # torch multiplies by alpha = 1 + 0i, so that infinities become NaN
         z = np.array([complex(x, y) for x, y in itertools.product(EDGES, EDGES)]).astype(dtype)
         a, b = (g.ravel() for g in np.meshgrid(z, z))
     functions = {
@@ -95,7 +98,7 @@ def test_no_overflow_on_the_way():
     z = np.array([3e300 + 4e300j, 3e-300 + 4e-300j])
     np.testing.assert_allclose(compiled(complexes.absolute, z), [5e300, 5e-300], rtol=1e-15)
     np.testing.assert_allclose(compiled(lambda a: a / a, z), [1, 1], rtol=1e-15)
-    assert np.isfinite(compiled(complexes.exp, np.array([710 + 1.5j]))).all()
+    assert np.isfinite(compiled(complexes.exp, np.array([709.9 + 0.8j]))).all()
     np.testing.assert_allclose(compiled(complexes.sqrt, z) ** 2 / z, 1, rtol=1e-14)
 
 

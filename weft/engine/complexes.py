@@ -51,7 +51,7 @@ class Complex:
     def __truediv__(self, other: Any) -> Complex:
         """Smith's method: divide through by the larger part of the divisor."""
         other = self._lift(other)
-        swap = _size(other.real) < _size(other.imag)
+        swap = ~(_size(other.imag) <= _size(other.real))  # with a NaN too, which then spoils both parts
         large, small = select(swap, other.imag, other.real), select(swap, other.real, other.imag)
         first, second = select(swap, self.imag, self.real), select(swap, self.real, self.imag)
         ratio = small / large
@@ -204,7 +204,8 @@ def log1p(z: Complex) -> Complex:
     shifted = Complex(z.real + 1.0, z.imag)
     near = approx.log1p(fma(z.real, z.real + 2.0, z.imag * z.imag)) * 0.5
     small = (_size(z.real) < 0.5) & (_size(z.imag) < 0.5)
-    return Complex(select(small, near, approx.log(absolute(shifted))), angle(shifted))
+    real = select(small, near, approx.log(absolute(shifted)))
+    return Complex(select(isnan(z), math.nan, real), angle(shifted))
 
 
 def pow(z: Any, exponent: Any) -> Complex:
@@ -244,7 +245,7 @@ def sinh(z: Complex) -> Complex:
     real = select(_eq(x, 0), x, _grown(x, approx.sinh, cosine))
     imag = select(_eq(y, 0), y, _grown(x, approx.cosh, sine))
     endless = _eq(_size(x), _INF) & ~(_size(y) < _INF)
-    return Complex(select(endless, x, real), imag)
+    return Complex(select(endless, _size(x), real), imag)
 
 
 def cosh(z: Complex) -> Complex:
@@ -278,11 +279,11 @@ def tanh(z: Complex) -> Complex:
     wave = approx.sin(y) * approx.cos(y) * 4.0 * fading
     real = select(far, copysign(const(1.0, x.dtype), x), beta * rho * growth / below)
     imag = select(far, select(_size(y) < _INF, wave, copysign(const(0.0, y.dtype), y)), slope / below)
-    return Complex(real, select(_eq(y, 0), y, imag))
+    return Complex(select(_eq(x, 0), x, real), select(_eq(y, 0), y, imag))
 
 
 def sin(z: Complex) -> Complex:
-    return sinh(z.times_i()).over_i()
+    return sinh(z.over_i()).times_i()
 
 
 def cos(z: Complex) -> Complex:
@@ -302,7 +303,7 @@ def asin(z: Complex) -> Complex:
     plus, minus = _roots_around_1(z)
     real = approx.atan2(z.real, plus.real * minus.real - plus.imag * minus.imag)
     imag = approx.asinh(minus.real * plus.imag - minus.imag * plus.real)
-    return _endless_inverse(z, Complex(real, copysign(imag, z.imag)))
+    return _endless_inverse(z, Complex(select(_eq(z.real, 0), z.real, real), copysign(imag, z.imag)))
 
 
 def _endless_inverse(z: Complex, inverse: Complex) -> Complex:
@@ -315,7 +316,7 @@ def _endless_inverse(z: Complex, inverse: Complex) -> Complex:
 
 def acos(z: Complex) -> Complex:
     plus, minus = _roots_around_1(z)
-    real = approx.atan2(minus.real, plus.real) * 2.0
+    real = select(_eq(z.real, 0), lift(math.pi / 2, z.real), approx.atan2(minus.real, plus.real) * 2.0)
     imag = approx.asinh(plus.real * minus.imag - plus.imag * minus.real)
     infinite = isinf(z)
     return Complex(
@@ -327,7 +328,7 @@ def acos(z: Complex) -> Complex:
 def acosh(z: Complex) -> Complex:
     """acos(z) turned into the right half plane."""
     turned = acos(z)
-    left = _is_negative(turned.imag)
+    left = _is_negative(turned.imag) | _isnan(turned.imag)
     return Complex(_size(turned.imag), select(left, turned.real, -turned.real))
 
 
@@ -346,7 +347,7 @@ def atanh(z: Complex) -> Complex:
     imag = approx.atan2(y + y, fma(less, more, -(y * y))) * 0.5
     infinite = isinf(z)
     imag = select(infinite & ~_isnan(y), copysign(const(math.pi / 2, y.dtype), y), imag)
-    return Complex(copysign(select(infinite, 0.0, real), z.real), imag)
+    return Complex(copysign(select(infinite | _eq(x, 0), 0.0, real), z.real), imag)
 
 
 def atan(z: Complex) -> Complex:

@@ -84,12 +84,13 @@ _NUMPY_ARGUMENTS = {
 }
 
 
-def public(forms: str = "function", *aliases: str, name: str | None = None, out: bool = False):
+def public(forms: str = "function", *aliases: str, name: str | None = None, out: bool | str = False):
     """Decorator: make a function part of the public interface.
 
     `forms` lists where it appears: "function" (weft.name), "method" (Tensor.name), "inplace" (Tensor.name_,
     which computes and then writes into the tensor). `out=True` gives it an `out=` argument: the results are
-    written into given tensors, which are resized if need be. `aliases` are further names for all forms.
+    written into given tensors, which are resized if need be; with `out="exact"` they must be of the results' dtype.
+    `aliases` are further names for all forms.
     """
     wanted = forms.split()
 
@@ -126,7 +127,7 @@ def add_function(name: str, function: Callable) -> None:
     FUNCTIONS[name] = function
 
 
-def _with_keywords(function: Callable, name: str, out: bool) -> Callable:
+def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
     """Also take out=, and axis= for dim= and the like. Calls without keywords go straight through."""
     code = function.__code__
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -137,7 +138,7 @@ def _with_keywords(function: Callable, name: str, out: bool) -> Callable:
     }
     if not renamed and not out:
         return function
-    writing = _with_out(function, name) if out else function
+    writing = _with_out(function, name, out == "exact") if out else function
 
     @functools.wraps(function)
     def complete(*args, **kwargs):
@@ -161,7 +162,7 @@ def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
     copy_values = function
 
 
-def _with_out(function: Callable, name: str) -> Callable:
+def _with_out(function: Callable, name: str, exact: bool) -> Callable:
     """`function` with an argument `out=`: a tensor, or as many as there are results."""
 
     @functools.wraps(function)
@@ -169,17 +170,19 @@ def _with_out(function: Callable, name: str) -> Callable:
         if out is None:
             return function(*args, **kwargs)
         if isinstance(out, Tensor):
-            return write_out(out, function(*args, **kwargs), name)
+            return write_out(out, function(*args, **kwargs), name, exact)
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
         if needs_recording(out):
             raise RuntimeError(_OUT_GRAD.format(name))
         results = function(*args, **kwargs)
         if isinstance(results, Tensor):
-            return write_out(out[0], results, name)
+            return write_out(out[0], results, name, exact)
         if len(out) != len(results):
             raise TypeError(f"{name}(): expected {len(results)} tensors in 'out', got {len(out)}")
-        written = [write_out(target, result, name) for target, result in zip(out, results, strict=True)]
+        written = [
+            write_out(target, result, name, exact) for target, result in zip(out, results, strict=True)
+        ]
         return (
             type(results)(written)
             if hasattr(results, "_fields") or type(results) is not tuple
@@ -195,16 +198,21 @@ _OUT_GRAD = (
 )
 
 
-def write_out(out: Tensor, result: Tensor, name: str) -> Tensor:
+def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Tensor:
     """Put `result` into `out`, resized to fit, converted to its dtype.
 
-    Raises: RuntimeError if the dtype is of a lower category, or the devices differ.
+    Raises: RuntimeError if the dtype is of a lower category (or, if `exact`, another one), or the devices differ.
     """
+    if exact and out.spec.dtype is not result.spec.dtype:
+        raise RuntimeError(
+            f"Expected out tensor to have dtype {result.spec.dtype.name}, but got {out.spec.dtype.name} instead\n{name}"
+        )
     if needs_recording((out,)):
         raise RuntimeError(_OUT_GRAD.format(name))
     check_out(out, result.spec.dtype, result.spec.device, name)
     if out.spec.shape != result.spec.shape:
         resize_out(out, result.spec.shape, name)
+    check_no_repeats(out.spec, name)
     copy_values(out, result)
     return out
 

@@ -29,7 +29,7 @@ def _zeroed(input: Tensor, mask: Tensor) -> Tensor:
     return where(mask, source, zero)
 
 
-@public("function method inplace", out=True)
+@public("function method inplace", out="exact")
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrices with zeros above the diagonal; `diagonal` counts upwards from the main one.
 
@@ -41,7 +41,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return _zeroed(input, _below(input, diagonal, "tril"))
 
 
-@public("function method inplace", out=True)
+@public("function method inplace", out="exact")
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrices with zeros below the diagonal; `diagonal` counts upwards from the main one."""
     return _zeroed(input, ~_below(input, diagonal - 1, "triu"))
@@ -80,7 +80,7 @@ tril_indices = _indices("tril_indices", np.tril_indices)
 triu_indices = _indices("triu_indices", np.triu_indices)
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A copy of a diagonal of a matrix; of a vector, the matrix that has it as its diagonal.
 
@@ -123,7 +123,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return result
 
 
-@public("function method", out=True)
+@public("function method")
 def trace(input: Tensor) -> Tensor:
     """The sum of the main diagonal of a matrix."""
     if input.dim() != 2:

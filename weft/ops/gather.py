@@ -57,7 +57,7 @@ def as_vector(tensor: Tensor) -> Tensor:
     return make(tensor._storage, tensor._start, spec((1,), (1,), own.dtype, own.device, own.conj, own.neg))
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of `input` along `dim` whose numbers are in the vector `index`.
 
@@ -88,7 +88,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return INDEX_SELECT(input, (as_vector(index),), (dim,))
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """result[i][j] = input[index[i][j]][j] for dim 0, input[i][index[i][j]] for dim 1, and so on.
 
@@ -102,9 +102,9 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
             [4, 3]])
     """
     dim = wrap_dim(dim, len(input.spec.shape))
-    check_index(index, "gather", "Expected dtype int32/int64 for index")
     sizes, wanted = input.spec.shape, index.spec.shape
     if index.spec.numel:
+        check_index(index, "gather", "Expected dtype int32/int64 for index")
         if max(len(sizes), 1) != max(len(wanted), 1):
             raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
         for other, (a, b) in enumerate(zip(wanted, sizes, strict=False)):
@@ -113,7 +113,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
                     f"Size does not match at dimension {other} expected index {list(wanted)} to be no larger than self "
                     f"{list(sizes)} apart from dimension {dim}"
                 )
-    elif len(sizes) != len(wanted):
+    else:
         return empty(contiguous_spec(wanted, input.spec.dtype, input.spec.device))
     return GATHER(input, (index,), dim)
 
@@ -127,7 +127,7 @@ def flat(tensor: Tensor) -> Tensor:
     )
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements of `input`, read as a vector, at the positions `index`; the result has the shape of `index`.
 
@@ -141,9 +141,9 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return TAKE(input.reshape(-1), (index,), (0,))
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """As `gather`, with all dims but `dim` broadcast; without `dim` both are read as vectors.
+    """As `gather`, with all dims but `dim` broadcast and indices that wrap around; without `dim` both are vectors.
 
     >>> import weft as torch
     >>> t = torch.tensor([[3, 1], [2, 4]])
@@ -165,7 +165,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     dim = wrap_dim(dim, input.dim())
     rest = broadcast_shapes("take_along_dim", *(_without(t.spec.shape, dim) for t in (input, indices)))
     wide, chosen = (t.expand(*rest[:dim], t.spec.shape[dim], *rest[dim + 1 :]) for t in (input, indices))
-    return gather(wide, dim, chosen)
+    size = wide.spec.shape[dim]
+    return gather(wide, dim, chosen % size if size else chosen)  # PyTorch wraps around
 
 
 def _without(sizes: Sequence[int], dim: int) -> list[int]:

@@ -147,7 +147,7 @@ def _broadcast(input: Tensor, mask: Tensor, name: str) -> tuple[Tensor, Tensor]:
     return input.expand(sizes), mask.expand(sizes)
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements of `input` where the bool `mask` is true, in one dimension; both are broadcast.
 
@@ -281,7 +281,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of `nonzero(input)`; if there are fewer, the rest is `fill_value`."""
     if size < 0:
@@ -297,7 +297,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 # ---- isin ----------------------------------------------------------------------------------------------------------
 
 
-@public("function", out=True)
+@public("function", out="exact")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Which of `elements` are among `test_elements`; with `invert`, which are not. One of them may be a number.
 
@@ -319,5 +319,7 @@ def _as(value: Any, dtype: DType) -> Tensor:
 
 @library
 def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
-    found = np.isin(wide_array(elements), wide_array(test_elements), assume_unique=assume_unique, invert=invert)
+    found = np.isin(
+        wide_array(elements), wide_array(test_elements), assume_unique=assume_unique, invert=invert
+    )
     return tensor_of(found)

@@ -169,7 +169,7 @@ def scatter_(
     return _scatter(self, dim, index, src, combine, "scatter")
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -194,7 +194,7 @@ def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scatter(self, dim, index, src, add_elements, "scatter")
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """A copy of `input` with copy[index[i][j]][j] += src[i][j] for dim 0, and so on.
 
@@ -226,7 +226,7 @@ def scatter_reduce_(
     return _reduce(put, self, src, reduce, include_self)
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -290,7 +290,7 @@ def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return self
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """A copy of `input` to whose slices along `dim`, numbered by `index`, those of alpha * `source` are added.
 
@@ -336,7 +336,7 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return self
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """A copy of `input` whose slices along `dim`, numbered by `index`, are those of `source`."""
     return index_copy_(_copy(input), dim, index, source)
@@ -386,7 +386,7 @@ def index_reduce_(
     return _reduce(put, self, source, reduce, include_self)
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -443,7 +443,7 @@ for _function in (
 
 def _embedded(input: Tensor, view: Callable[[Tensor], Tensor], src: Tensor) -> Tensor:
     """A copy of `input` with `src` in a view of it."""
-    result = input.clone() if input.spec.is_dense else _copy(input)
+    result = _same_strides(input)
     place = view(result)
     if place.spec.shape != src.spec.shape:
         raise RuntimeError(
@@ -452,6 +452,15 @@ def _embedded(input: Tensor, view: Callable[[Tensor], Tensor], src: Tensor) -> T
         )
     place.copy_(src)
     return result
+
+
+def _same_strides(input: Tensor) -> Tensor:
+    """A copy that keeps the strides, with whatever lies between the elements."""
+    own = input.spec
+    if own.repeats or not own.numel:
+        return input.clone()
+    copied = make(input._storage, input._start, contiguous_spec((own.span,), own.dtype, own.device)).clone()
+    return make(copied._storage, 0, own)
 
 
 @public("function method")

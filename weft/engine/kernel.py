@@ -13,6 +13,7 @@ import numpy as np
 from ..core.dtype import DType, float32, float64
 from . import workers
 from .expr import to_float32
+from .expr import postorder
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
     BROADCAST,
@@ -27,8 +28,9 @@ from .loops import (
 )
 from .reduce import META_HEADER, Monoid, ReduceKernel, block_width, chunk_bytes, chunks, reduce_ir
 
-# Work for fewer bytes than this is done before a second thread has woken up.
-PARALLEL_BYTES = 1 << 20
+# Work for fewer bytes than this (about 100 us) is done before a second thread has been of use: waking it takes 20 us.
+PARALLEL_BYTES = 4 << 20
+NODE_BYTES = 0.5  # a node of an expression takes about as long as moving half a byte
 
 
 class Launch(NamedTuple):
@@ -92,7 +94,9 @@ def prepare_map(
     code = compiled(kernel)
     meta = np.array(meta_words(sizes, strides), dtype=np.int64)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
-    entry = code.entry if moved < PARALLEL_BYTES else Parallel(code, len(itemsizes), param_letters(params))
+    nodes = len(postorder(tuple(part for result in results for part in result.parts)))
+    work = moved + NODE_BYTES * nodes * math.prod(sizes)
+    entry = code.entry if work < PARALLEL_BYTES else Parallel(code, len(itemsizes), param_letters(params))
     return Launch(entry, meta.ctypes.data, sizes[0], meta)
 
 

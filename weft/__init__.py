@@ -50,10 +50,14 @@ for _module in (
     "random",
     "reduction",
     "sorting",
+    "searching",
+    "quantiles",
+    "histograms",
     "scans",
     "matmul",
     "padding",
     "convolution",
+    "pooling",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 importlib.import_module(".interop.numpy", __name__)

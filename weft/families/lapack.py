@@ -1,0 +1,163 @@
+"""Ops on stacks of matrices that LAPACK computes: through NumPy where it works on stacks, else through SciPy."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..core.device import CPU
+from ..core.dtype import (
+    LEGACY_NAMES,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    from_numpy_dtype,
+)
+from ..core.op import needs_recording, record
+from ..core.spec import Spec, contiguous_stride, spec
+from ..core.tensor import Tensor, make
+from .library import array, tensor_in
+
+
+class LinAlgError(RuntimeError):
+    """A matrix for which the computation has no result, `torch.linalg.LinAlgError`."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
+LinAlgError.__module__ = "torch._C"
+
+
+def matrix_op(function: Callable) -> Callable:
+    """Decorator: `function(*arrays, **static)` becomes an op on tensors, one step for autograd."""
+
+    @functools.wraps(function)
+    def op(*tensors: Tensor, **static: Any) -> Any:
+        for tensor in tensors:
+            if tensor.spec.device is not CPU:
+                raise NotImplementedError(
+                    f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it"
+                )
+        with np.errstate(all="ignore"):
+            result = function(*(array(make(t._storage, t._start, t.spec)) for t in tensors), **static)
+        if needs_recording(tensors):
+            return record(op, result, tensors, tuple(static.items()))
+        return result
+
+    op.name = function.__name__.strip("_")
+    return op
+
+
+# ---- Results ---------------------------------------------------------------------------------------------------------
+
+
+def columns_spec(shape, dtype) -> Spec:
+    """Dense matrices stored column by column, as LAPACK wants and PyTorch returns them."""
+    *batch, rows, width = shape
+    *outer, _, _ = contiguous_stride((*batch, width, rows))
+    return spec(tuple(shape), (*outer, 1, max(rows, 1)), dtype)
+
+
+def columns(values: np.ndarray) -> Tensor:
+    """A new tensor of these matrices, stored column by column."""
+    dtype = from_numpy_dtype(values.dtype)
+    return tensor_in(values, columns_spec(values.shape, dtype))
+
+
+def rows(values: np.ndarray) -> Tensor:
+    """A new contiguous tensor."""
+    values = np.asarray(values)
+    return tensor_in(
+        values, spec(values.shape, contiguous_stride(values.shape), from_numpy_dtype(values.dtype))
+    )
+
+
+# ---- One matrix at a time --------------------------------------------------------------------------------------------
+
+
+def routine(name: str, dtype: np.dtype, complex_name: str | None = None) -> Callable:
+    """SciPy's wrapper of a LAPACK or BLAS routine: `getrf` for float32 is `sgetrf`."""
+    from scipy.linalg import blas, lapack
+
+    if complex_name is not None and dtype.kind == "c":
+        name = complex_name
+    full = {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char] + name
+    return getattr(lapack, full, None) or getattr(blas, full)
+
+
+def each(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    return np.ndindex(*batch)
+
+
+def work_size(answer: tuple) -> int:
+    """The workspace that a `..._lwork` routine asks for."""
+    return max(int(np.real(answer[0])), 1)
+
+
+# ---- Checks ----------------------------------------------------------------------------------------------------------
+
+
+def check_tensor(value: Any, name: str, argument: str = "A", position: int = 1) -> None:
+    if not isinstance(value, Tensor):
+        name = name.replace(".", "_")
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def check_matrix(input: Tensor, name: str, argument: str = "A") -> None:
+    check_tensor(input, name, argument)
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"{name}: The input tensor {argument} must have at least 2 dimensions.\n{name}: shape {list(input.shape)}"
+        )
+
+
+def check_square(input: Tensor, name: str, argument: str = "A") -> None:
+    check_matrix(input, name, argument)
+    if input.shape[-1] != input.shape[-2]:
+        raise RuntimeError(
+            f"{name}: {argument} must be batches of square matrices, but they are {input.shape[-2]} by "
+            f"{input.shape[-1]} matrices"
+        )
+
+
+def check_floating(input: Tensor, name: str, low_precision: bool = True) -> None:
+    dtype = input.spec.dtype
+    if dtype.category < 2:
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {LEGACY_NAMES[dtype]}"
+        )
+    if not low_precision and dtype in (float16, bfloat16):
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {LEGACY_NAMES[dtype]}")
+
+
+def check_supported(input: Tensor, kernel: str) -> None:
+    """LAPACK has single and double precision; `kernel` is how PyTorch's message calls the computation."""
+    if input.spec.dtype not in (float32, float64, complex64, complex128):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+
+
+def check_same_dtype(a: Tensor, b: Tensor, name: str, names: str = "AB") -> None:
+    if a.spec.dtype is not b.spec.dtype:
+        first, second = names
+        raise RuntimeError(
+            f"{name}: Expected {first} and {second} to have the same dtype, but found {first} of type "
+            f"{LEGACY_NAMES[a.spec.dtype]} and {second} of type {LEGACY_NAMES[b.spec.dtype]} instead"
+        )
+
+
+def first_failure(info: Tensor) -> tuple[str, int] | None:
+    """Where LAPACK's `info` of a stack is not 0: how a message says which matrix, and its info."""
+    infos = array(info)
+    failed = np.flatnonzero(infos)
+    if not failed.size:
+        return None
+    index = int(failed[0])
+    where = f"(Batch element {index}): " if infos.ndim else ""
+    return where, int(infos.reshape(-1)[index])

@@ -240,7 +240,7 @@ def _flat_positions(places: Tensor, geometry: Geometry) -> Tensor:
             # Padding is chosen only where nothing is larger: then torch names the window's first element.
             first = np.where(starts < 0, starts + -(starts // gap) * gap, starts)
             first = tensor_of(np.minimum(first, size - 1).reshape(shape)).to(places.spec.device)
-            position = (position < 0).where(first, position)
+            position = first.where(position < 0, position)
         flat = flat * size + position
     return flat
 

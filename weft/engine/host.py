@@ -110,7 +110,7 @@ def builtin(address: int, name: str, bound: object = None) -> Callable:
     return make(ctypes.addressof(_method_definition(address, name)), bound, None)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _method_definition(address: int, name: str) -> _MethodDef:
     definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
     _alive.append(definition)

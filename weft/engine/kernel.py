@@ -12,21 +12,21 @@ import numpy as np
 
 from ..core.dtype import DType, float32, float64
 from . import workers
-from .expr import to_float32
-from .expr import postorder
+from .expr import postorder, to_float32
 from .host import builtin, compile_ir, entry_ir
 from .loops import (
     BROADCAST,
     CONTIGUOUS,
+    MEMSET,
     STRIDED,
     MapKernel,
-    MEMSET,
     element_size,
     map_ir,
     meta_words,
     shared_loop_ir,
 )
 from .reduce import META_HEADER, Monoid, ReduceKernel, block_width, chunk_bytes, chunks, reduce_ir
+from .tiles import regions
 
 # Work for fewer bytes than this (about 100 us) is done before a second thread has been of use: waking it takes 20 us.
 PARALLEL_BYTES = 4 << 20
@@ -92,12 +92,32 @@ def prepare_map(
     classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
     kernel = MapKernel(tuple(results), tuple(operand_dtypes), tuple(params), classes)
     code = compiled(kernel)
-    meta = np.array(meta_words(sizes, strides), dtype=np.int64)
+    letters = param_letters(params)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
     nodes = len(postorder(tuple(part for result in results for part in result.parts)))
-    work = moved + NODE_BYTES * nodes * math.prod(sizes)
-    entry = code.entry if work < PARALLEL_BYTES else Parallel(code, len(itemsizes), param_letters(params))
-    return Launch(entry, meta.ctypes.data, sizes[0], meta)
+    parallel = moved + NODE_BYTES * nodes * math.prod(sizes) >= PARALLEL_BYTES
+    entry = Parallel(code, len(itemsizes), letters) if parallel else code.entry
+    parts = []
+    for region in regions(sizes, strides, itemsizes):
+        meta = np.array(meta_words(region.sizes, region.strides), dtype=np.int64)
+        parts.append((region.offsets, Launch(entry, meta.ctypes.data, region.sizes[0], meta)))
+    return parts[0][1] if len(parts) == 1 else Launch(_Parts(parts), 0, 0, parts)
+
+
+class _Parts:
+    """The entry of a launch in several regions: the same arguments, the addresses moved for each."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: list[tuple[tuple[int, ...], Launch]]):
+        self.parts = parts
+
+    def __call__(self, *arguments):
+        numbers = arguments[len(self.parts[0][0]) : -2]
+        for offsets, launch in self.parts:
+            addresses = [address + offset for address, offset in zip(arguments, offsets)]
+            launch.entry(*addresses, *numbers, launch.meta, launch.count)
+        return arguments[0]
 
 
 def _distinct(sizes: Sequence[int], strides: Sequence[int]) -> int:

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import weft
+from weft.engine.tiles import TILE, regions
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_regions_cover_every_element_once(data):
+    sizes = data.draw(st.lists(st.integers(1, 3), max_size=1)) + data.draw(
+        st.lists(st.sampled_from([1, 5, TILE, 2 * TILE, 2 * TILE + 1, 3 * TILE - 1]), min_size=2, max_size=2)
+    )
+    out = np.zeros(sizes, np.uint8)
+    crossed = (4, 4000) if len(sizes) == 2 else (4 * 10**7, 4, 4000)
+    seen = np.zeros(out.size, int)
+    for region in regions(sizes, [out.strides, crossed], [1, 4]):
+        part = np.lib.stride_tricks.as_strided(
+            seen[region.offsets[0] :], region.sizes, [8 * step for step in region.strides[0]]
+        )
+        part += 1
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("shape", [(512, 512), (300, 517), (3, 200, 333), (65, 64)])
+def test_transposed_copies(shape):
+    array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    turned = weft.from_numpy(array).transpose(-1, -2)
+    np.testing.assert_array_equal(turned.contiguous().numpy(), array.swapaxes(-1, -2))
+    np.testing.assert_array_equal((turned * 2).numpy(), array.swapaxes(-1, -2) * 2)
+    other = weft.from_numpy(np.ascontiguousarray(array.swapaxes(-1, -2)))
+    np.testing.assert_array_equal((other + turned).numpy(), 2 * array.swapaxes(-1, -2))

@@ -1,0 +1,61 @@
+"""Square tiles for loops that run along one operand and across another, as a transposed copy does.
+
+Along its innermost dim such a loop touches a new cache line with every element, and has lost the line when it comes
+back for the neighbour. In tiles it comes back at once. A tile is two more dims of the iteration: no kernel changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+TILE = 32  # elements; a tile of float64 fills an eighth of a first-level cache
+CACHE_LINE = 64
+SMALLEST = 1 << 18  # bytes that an operand spans: below, the second-level cache forgives everything
+
+
+class Region(NamedTuple):
+    """A part of an iteration: where each operand starts (in bytes), the sizes and the strides (in bytes)."""
+
+    offsets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+
+def regions(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> list[Region]:
+    """The iteration as tiles and what is left beside them; as one region where tiles would not help."""
+    whole = Region((0,) * len(strides), tuple(sizes), tuple(map(tuple, strides)))
+    across = _crossing_dim(sizes, strides, itemsizes)
+    if across is None:
+        return [whole]
+    order = [dim for dim in range(len(sizes)) if dim != across][:-1] + [across, len(sizes) - 1]
+    sizes = [sizes[dim] for dim in order]
+    rows = [[row[dim] for dim in order] for row in strides]
+    *outer, high, wide = sizes
+    count_high, count_wide = high // TILE, wide // TILE
+    tiles = Region(
+        whole.offsets,
+        (*outer, count_high, count_wide, TILE, TILE),
+        tuple((*row[:-2], row[-2] * TILE, row[-1] * TILE, row[-2], row[-1]) for row in rows),
+    )
+    found = [tiles]
+    if wide % TILE:
+        offsets = tuple(row[-1] * count_wide * TILE for row in rows)
+        found.append(Region(offsets, (*outer, high, wide % TILE), tuple(map(tuple, rows))))
+    if high % TILE:
+        offsets = tuple(row[-2] * count_high * TILE for row in rows)
+        found.append(Region(offsets, (*outer, high % TILE, count_wide * TILE), tuple(map(tuple, rows))))
+    return found
+
+
+def _crossing_dim(sizes, strides, itemsizes) -> int | None:
+    """A dim along which an operand is contiguous that the innermost loop crosses in large steps."""
+    if len(sizes) < 2 or sizes[-1] < 2 * TILE:
+        return None
+    for row, itemsize in zip(strides, itemsizes):
+        if row[-1] < CACHE_LINE or row[-1] * sizes[-1] < SMALLEST:
+            continue
+        for dim in range(len(sizes) - 1):
+            if row[dim] == itemsize and sizes[dim] >= 2 * TILE:
+                return dim
+    return None

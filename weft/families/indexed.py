@@ -172,6 +172,11 @@ class _Indexed:
             if bad.any():
                 raise self.error(int(values[bad][0]), dim, size)
 
+    def _check_empty(self, access: Access, indices: Sequence[Tensor]) -> None:
+        """Nothing will be moved: as in PyTorch, only indices into a dimension of size 0 are errors then."""
+        if 0 in access.sizes and all(index.spec.numel and index.spec.device is CPU for index in indices):
+            self._check(access, indices)
+
 
 class _TakePlan:
     __slots__ = ("access", "spec", "launch", "allocate")
@@ -212,8 +217,7 @@ class Take(_Indexed):
         storage = plan.allocate()
         launch = plan.launch
         if launch is None:
-            if plan.spec.numel and plan.spec.device is CPU:
-                self._check(plan.access, indices)
+            self._check_empty(plan.access, indices)
         else:
             before = _faults[0]
             launch.entry(
@@ -300,8 +304,7 @@ class Put(_Indexed):
         addresses = [index._storage.ptr + index._start for index in indices]
         launch = plan.launch
         if launch is None:
-            if plan.access.shape.numel() and target.spec.device is CPU:
-                self._check(plan.access, indices)
+            self._check_empty(plan.access, indices)
             return target
         for check, address in zip(plan.checks, addresses, strict=True):
             if check(address):

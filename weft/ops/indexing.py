@@ -27,9 +27,9 @@ from ..families.indexed import Access, Put, Take, apart, count_true, pack, plain
 from ..families.map import COPY, FILL, is_operand
 from ..families.view import View
 from .copying import copy_values
-from .creation import from_data
 from .filling import fill_
 from .masking import MASKED_FILL, columns_of, scalar_view
+from .values import from_data
 
 _new = object.__new__
 
@@ -251,7 +251,7 @@ def _parse(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], bool]
         elif item is ...:
             rest = len(sizes) - named
             view_items.append(...)
-            named += rest
+            named += rest  # a second ... stands for nothing
             dim += rest
             new_dim += rest
         elif isinstance(item, slice):

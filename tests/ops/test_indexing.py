@@ -1,0 +1,234 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twins import DTYPES, check, counting, facts, tensors
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ints = st.integers(-5, 5)
+bounds = st.none() | ints
+slices = st.builds(slice, bounds, bounds, st.none() | st.integers(1, 3))
+BASIC = st.one_of(ints, slices, st.none(), st.just(...))
+
+
+def index_lists(size=4):
+    return st.lists(st.integers(-size, size - 1), min_size=0, max_size=3)
+
+
+class Data:
+    """An index that becomes a tensor of either library."""
+
+    def __init__(self, values, dtype):
+        self.values, self.dtype = values, dtype
+
+    def __repr__(self):
+        return f"{self.dtype}({self.values})"
+
+
+INDEX_TENSORS = st.one_of(
+    st.builds(Data, index_lists(), st.sampled_from(("int64", "int32"))),
+    st.builds(Data, st.lists(st.booleans(), min_size=0, max_size=4), st.just("bool")),
+    st.builds(
+        Data,
+        st.lists(st.lists(st.integers(-2, 1), min_size=2, max_size=2), min_size=1, max_size=2),
+        st.just("int64"),
+    ),
+    st.builds(Data, st.integers(-2, 2), st.just("int64")),
+    st.builds(Data, st.booleans(), st.just("bool")),
+)
+ADVANCED = st.one_of(BASIC, INDEX_TENSORS, index_lists(), st.booleans())
+
+
+def items_of(kinds, most, least=0):
+    """Indices with at most one ..., which PyTorch does not expect twice."""
+    return st.lists(kinds, min_size=least, max_size=most).filter(
+        lambda items: sum(i is ... for i in items) < 2
+    )
+
+
+def realise(lib, items):
+    return tuple(
+        lib.tensor(i.values, dtype=getattr(lib, i.dtype)) if isinstance(i, Data) else i for i in items
+    )
+
+
+def place(view):
+    return view.storage_offset(), view.stride(), tuple(view.shape)
+
+
+@settings(max_examples=300, deadline=None)
+@given(tensors(), items_of(BASIC, 4))
+def test_numbers_and_slices_give_the_same_views(base, items):
+    def read(lib, tensor):
+        view = tensor[tuple(items)]
+        return place(view), view
+
+    check(read, base)
+
+
+@settings(max_examples=400, deadline=None)
+@given(tensors(dtypes=DTYPES), items_of(ADVANCED, 4, 1))
+def test_any_index_reads_the_same(base, items):
+    check(lambda lib, tensor: tensor[realise(lib, items)], base)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    tensors(dtypes=("float32", "int64", "complex64", "bfloat16"), expanded=False), items_of(ADVANCED, 3, 1)
+)
+def test_any_index_writes_a_number(base, items):
+    def write(lib, tensor):
+        tensor = tensor.clone()
+        tensor[realise(lib, items)] = 7
+        return tensor
+
+    check(write, base)
+
+
+@settings(max_examples=300, deadline=None)
+@given(tensors(expanded=False), items_of(ADVANCED, 3, 1), st.data())
+def test_any_index_writes_a_tensor_that_fits(base, items, data):
+    try:
+        wanted = tuple(base[realise(torch, items)].shape)
+    except Exception:
+        return
+    keep = data.draw(st.integers(0, len(wanted)))
+    sizes = [data.draw(st.sampled_from((1, size))) for size in wanted[keep:]]
+    value = counting(sizes)
+
+    def write(lib, tensor, value):
+        tensor = tensor.clone()
+        tensor[realise(lib, items)] = value
+        return tensor
+
+    if not repeats(base, items):
+        check(write, base, value)
+
+
+def repeats(tensor, items):
+    """Whether an element is named twice: then it is open which value stays."""
+    numbers = torch.arange(tensor.numel()).reshape(tensor.shape)[realise(torch, items)].flatten().tolist()
+    return len(set(numbers)) < len(numbers)
+
+
+@pytest.mark.parametrize("index", [3, -4, (0, 5), (slice(None), 9), [7], (0, [1, 8]), (0, 0, 0)])
+def test_out_of_range_is_an_index_error_and_writes_nothing(index):
+    tensor = weft.zeros(3, 4)
+    with pytest.raises(IndexError):
+        tensor[index]
+    with pytest.raises(IndexError):
+        tensor[index] = 1.0
+    assert tensor.tolist() == weft.zeros(3, 4).tolist()
+
+
+def test_messages():
+    t = weft.zeros(3)
+    for index, message in (
+        (5, "index 5 is out of bounds for dimension 0 with size 3"),
+        ([5], "index 5 is out of bounds for dimension 0 with size 3"),
+        ((0, 0), "too many indices for tensor of dimension 1"),
+        (0.5, "only integers, slices"),
+        (weft.zeros(2), "tensors used as indices must be long, int, byte or bool tensors"),
+        (
+            [True],
+            r"The shape of the mask \[1\] at index 0 does not match the shape of the indexed tensor \[3\] at index 0",
+        ),
+    ):
+        with pytest.raises(IndexError, match=message):
+            t[index]
+    with pytest.raises(ValueError, match="step must be greater than zero"):
+        t[::-1]
+    with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
+        weft.tensor(1)[0]
+    with pytest.raises(TypeError, match="can't assign a str to a torch.FloatTensor"):
+        t[0] = "a"
+
+
+def test_a_put_of_any_bad_index_writes_nothing():
+    tensor = weft.zeros(5)
+    with pytest.raises(IndexError):
+        tensor[weft.tensor([0, 1, 9])] = weft.ones(3)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        tensor[weft.tensor([0, 1])] = weft.ones(3)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        tensor[weft.tensor([True, False, True, False, False])] = weft.ones(3)
+    assert tensor.tolist() == [0] * 5
+
+
+def test_overlapping_source_is_read_before_it_is_written():
+    tensor = weft.tensor([0, 1, 2, 3, 4, 5])
+    tensor[1:] = tensor[:-1]
+    assert tensor.tolist() == [0, 0, 1, 2, 3, 4]
+    tensor[[5, 0]] = tensor[[0, 5]]
+    assert tensor.tolist() == [4, 0, 1, 2, 3, 0]
+    tensor[weft.tensor([1, 2])] = tensor[2:4]
+    assert tensor.tolist() == [4, 1, 2, 2, 3, 0]
+
+
+def test_the_target_may_be_its_own_index():
+    for lib in (torch, weft):
+        tensor = lib.tensor([2, 0, 1])
+        tensor[tensor.clone()] = lib.tensor([7, 8, 9])
+        assert tensor.tolist() == [8, 9, 7]
+    tensor = weft.tensor([2, 0, 1])
+    tensor[tensor] = weft.tensor([7, 8, 9])
+    assert tensor.tolist() == [8, 9, 7]
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_index_put(accumulate):
+    base, index = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1, 0])
+    value = torch.tensor([10.0, 20.0, 10.0])
+    check(lambda lib, b, i, v: b.index_put((i, i), v, accumulate=accumulate), base, index, value)
+    check(lambda lib, b, i, v: lib.index_put_(b, (i,), v[:1], accumulate), base, index, value)
+    mask = torch.tensor([[True, False], [True, True]])
+    check(lambda lib, b, m, v: b.index_put((m,), v, accumulate), base, mask, value)
+
+
+def test_conjugate_and_negative_views():
+    def write(lib, z):
+        z = z.clone()
+        conj, imag = z.conj(), z.conj().imag
+        conj[[0, 1]] = lib.tensor([1 + 1j, 2 + 2j])
+        imag[lib.tensor([2])] = 5.0
+        conj[lib.tensor([False, False, False, True])] = 3j
+        return z, conj[[0, 2]], imag[[1]], conj[z.imag > 0]
+
+    check(write, torch.tensor([1 + 2j, 3 - 1j, 0 + 1j, 2 + 0j]))
+
+
+def test_a_shared_view_sees_writes():
+    t = weft.zeros(4, 4)
+    row = t[1]
+    t[1, 2] = 5
+    t[:, 0] = weft.tensor([1.0, 2.0, 3.0, 4.0])
+    assert row.tolist() == [2, 0, 5, 0]
+
+
+def test_long_loops_do_not_fill_the_plan_cache():
+    from weft.ops import indexing
+
+    t = weft.zeros(10000)
+    before = len(indexing._views) + len(indexing._selects)
+    for i in range(10000):
+        t[i]
+        t[i : i + 3]
+    assert len(indexing._views) + len(indexing._selects) < before + 10
+
+
+def test_large_tensors_use_all_threads_and_agree():
+    index = weft.tensor([(7919 * i) % 400000 for i in range(400000)])
+    t = weft.tensor(list(range(400000)))
+    assert (t[index] == index).all()
+    out = weft.zeros(400000, dtype=weft.int64)
+    out[index] = index
+    assert (out == t).all()
+    mask = t % 3 == 0
+    assert t[mask].tolist() == list(range(0, 400000, 3))
+    out[mask] = -t[mask]
+    assert facts(out)["values"] == repr([-i if i % 3 == 0 else i for i in range(400000)])
+    with pytest.raises(IndexError, match="index 400000 is out of bounds"):
+        t[index + 1]

@@ -55,12 +55,17 @@ for _module in (
     "quantiles",
     "histograms",
     "scans",
+    "spectral",
+    "ranges",
     "matmul",
     "factorizations",
     "linalg",
+    "norms",
+    "einsum",
     "padding",
     "convolution",
     "pooling",
+    "normalization",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 importlib.import_module(".interop.numpy", __name__)

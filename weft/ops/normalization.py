@@ -1,0 +1,344 @@
+"""Normalization over batches, layers, groups and neighbours: shift to mean 0, scale to variance 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.arguments import integer
+from ..core.dtype import LEGACY_NAMES, DType, compute_type
+from ..core.limits import finfo
+from ..core.op import FUNCTIONS, needs_recording, public
+from ..core.tensor import Tensor
+from ..families.map import Map, keep
+from .creation import empty
+from .padding import constant_pad
+from .pooling import avg_pool2d, avg_pool3d
+from .windows import like_format, wide
+
+
+var_mean = FUNCTIONS["var_mean"]
+
+
+def _affine(x, mean, inverse, weight, bias):
+    return (x - mean) * inverse * weight + bias
+
+
+AFFINE = Map("normalize", keep, _affine)
+
+
+def normalized(x: Tensor, mean: Tensor, inverse: Tensor, weight: Any, bias: Any) -> Tensor:
+    """(x - mean) * inverse * weight + bias in one pass, or op by op where derivatives are recorded."""
+    operands = (x, mean, inverse, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
+    return _affine(*operands) if needs_recording(operands) else AFFINE(*operands)
+
+
+def _check_float(name: str, input: Tensor) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if input.spec.dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+
+
+def _check_dtypes(name: str, input: Tensor, *parameters: Tensor | None) -> DType:
+    """The dtype of statistics: that of the parameters, which may be wider than a narrow input."""
+    found = {each.spec.dtype for each in parameters if each is not None}
+    allowed = {input.spec.dtype, compute_type(input.spec.dtype)}
+    if len(found) > 1 or not found <= allowed:
+        raise RuntimeError(
+            f"mixed dtype (CPU): all inputs must share same datatype. ({name}: input {input.spec.dtype}, parameters "
+            f"{', '.join(sorted(map(str, found)))})"
+        )
+    return found.pop() if found else input.spec.dtype
+
+
+# ---- Batch ----------------------------------------------------------------------------------------------------------------
+
+
+def _batch_norm(
+    name: str, input, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The result, and the mean and inverse deviation that it was normalised with in training, else empty."""
+    _check_float(name, input)
+    shape = input.spec.shape
+    channels = shape[1] if len(shape) > 1 else 0
+    named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
+    for which, each in named.items():
+        if each is None and which.startswith("running") and not training:
+            raise RuntimeError(f"{which} must be defined in evaluation mode")
+        if each is not None and each.spec.numel != channels:
+            raise RuntimeError(f"{which} should contain {channels} elements not {each.spec.numel}")
+    kept = _check_dtypes(name, input, *named.values())
+    nothing = empty(0, dtype=kept, device=input.spec.device)
+    if input.spec.numel == 0:
+        return input.clone(), nothing, nothing.clone()
+    x, weight, bias, mean, var = wide(input.spec.dtype, input, weight, bias, running_mean, running_var)
+    across = [1, channels, *[1] * (len(shape) - 2)]
+    if training:
+        dims = [dim for dim in range(len(shape)) if dim != 1]
+        var, mean = var_mean(x, dims, correction=0)
+        _update(running_mean, mean.detach(), momentum)
+        count = input.spec.numel // max(channels, 1)
+        _update(running_var, var.detach() * (count / (count - 1) if count > 1 else math.nan), momentum)
+    inverse = (var + eps).rsqrt()
+    parts = (None if each is None else each.view(across) for each in (mean, inverse, weight, bias))
+    result = like_format(normalized(x, *parts).to(input.spec.dtype), input)
+    if training:
+        return result, mean.to(kept), inverse.to(kept)
+    return result, nothing, nothing.clone()
+
+
+def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    if running is not None:
+        running.copy_(value * momentum + running.detach() * (1 - momentum))
+
+
+def _check_more_than_one(sizes: Sequence[int]) -> None:
+    if sizes[0] * math.prod(sizes[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {sizes}")
+
+
+@public("function")
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """`batch_norm`, and the mean and the inverse deviation of each channel; empty tensors unless training."""
+    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@public("function")
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel (dim 1) over all other dims; see `nn.functional.batch_norm`."""
+    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+@public(name="nn.functional.batch_norm")
+def functional_batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+    bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel (dim 1): by its own statistics in training, which update the running ones, else by those.
+
+    Raises: ValueError in training if a channel has a single element.
+    """
+    if training:
+        _check_more_than_one(input.spec.shape)
+    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+functional_batch_norm.__name__ = "batch_norm"
+
+
+# ---- Instances ------------------------------------------------------------------------------------------------------------
+
+
+@public("function")
+def instance_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = False,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel of each sample; see `nn.functional.instance_norm`."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    samples, channels, *rest = input.spec.shape
+    repeated = [
+        None if each is None else each.repeat(samples) for each in (weight, bias, running_mean, running_var)
+    ]
+    rows = input.contiguous().view(1, samples * channels, *rest)
+    found = _batch_norm("instance_norm", rows, *repeated, use_input_stats, momentum, eps)[0]
+    if use_input_stats:
+        for running, each in zip((running_mean, running_var), repeated[2:], strict=True):
+            if running is not None:
+                running.copy_(each.view(samples, channels).mean(0))
+    return found.view(input.spec.shape)
+
+
+@public(name="nn.functional.instance_norm")
+def functional_instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05,
+) -> Tensor:  # fmt: skip
+    """Normalise each channel of each sample, by its own statistics or by the running ones.
+
+    Raises: ValueError if a channel of a sample has a single element.
+    """
+    shape = input.spec.shape
+    if use_input_stats and math.prod(shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
+    return instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+functional_instance_norm.__name__ = "instance_norm"
+
+
+# ---- Layers ---------------------------------------------------------------------------------------------------------------
+
+
+def _normalized_dims(input: Tensor, normalized_shape: Any, name: str, **parameters: Tensor | None) -> tuple[int, ...]:
+    if not isinstance(normalized_shape, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(normalized_shape).__name__}"
+        )
+    wanted = tuple(integer(size, name, "normalized_shape") for size in normalized_shape)
+    if not wanted:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for which, each in parameters.items():
+        if each is not None and each.spec.shape != wanted:
+            raise RuntimeError(
+                f"Expected {which} to be of same shape as normalized_shape, but got {which} of shape {list(each.spec.shape)} "
+                f"and normalized_shape = {list(wanted)}"
+            )
+    if tuple(input.spec.shape[-len(wanted) :]) != wanted:
+        raise RuntimeError(
+            f"Given normalized_shape={list(wanted)}, expected input with shape [*, {', '.join(map(str, wanted))}], but got "
+            f"input of size{list(input.spec.shape)}"
+        )
+    return tuple(range(-len(wanted), 0))
+
+
+@public("function")
+def native_layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm`, and the means and the inverse deviations that it was normalised with."""
+    dims = _normalized_dims(input, normalized_shape, "layer_norm", weight=weight, bias=bias)
+    _check_float("LayerNormKernelImpl", input)
+    kept = _check_dtypes("layer_norm", input, weight, bias)
+    x, weight, bias = wide(input.spec.dtype, input.contiguous(), weight, bias)
+    var, mean = var_mean(x, dims, correction=0, keepdim=True)
+    inverse = (var + eps).rsqrt()
+    result = normalized(x, mean, inverse, weight, bias)
+    return result.to(input.spec.dtype), mean.to(kept), inverse.to(kept)
+
+
+@public("function", "nn.functional.layer_norm")
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-05, cudnn_enable: bool = True,
+) -> Tensor:  # fmt: skip
+    """Normalise over the last dims, whose sizes are `normalized_shape`, then scale and shift element by element."""
+    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+@public("function", "nn.functional.rms_norm")
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """Divide by the root of the mean square over the last dims, whose sizes are `normalized_shape`.
+
+    eps: the epsilon of the dtype that is computed in, unless given.
+    """
+    dims = _normalized_dims(input, normalized_shape, "rms_norm", weight=weight)
+    if input.spec.dtype.category < 2:
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+    x, weight = wide(input.spec.dtype, input.contiguous(), weight)
+    eps = finfo(x.spec.dtype.to_real()).eps if eps is None else eps
+    found = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
+    return (found if weight is None else found * weight).to(input.spec.dtype)
+
+
+# ---- Groups ---------------------------------------------------------------------------------------------------------------
+
+
+def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    shape = input.spec.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    samples, channels = shape[:2]
+    if groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
+    if channels % groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(shape)} and num_groups={groups}"
+        )
+    for which, each in (("weight", weight), ("bias", bias)):
+        if each is not None and each.spec.shape != (channels,):
+            raise RuntimeError(
+                f"Expected {which} to be a vector of size equal to the number of channels in input, but got {which} of "
+                f"shape {list(each.spec.shape)} and input of shape {list(shape)}"
+            )
+    _check_float("GroupNormKernelImpl", input)
+    kept = _check_dtypes("group_norm", input, weight, bias)
+    x, weight, bias = wide(input.spec.dtype, input, weight, bias)
+    each_group = channels // groups
+    rows = x.contiguous().view(samples, groups, each_group, math.prod(shape[2:]))
+    var, mean = var_mean(rows, (2, 3), correction=0, keepdim=True)
+    inverse = (var + eps).rsqrt()
+    parts = (None if each is None else each.view(groups, each_group, 1) for each in (weight, bias))
+    result = normalized(rows, mean, inverse, *parts).view(shape).to(input.spec.dtype)
+    return like_format(result, input), mean.view(samples, groups).to(kept), inverse.view(samples, groups).to(kept)
+
+
+@public("function")
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm`, and the means and the inverse deviations [N, group]."""
+    return _group_norm(input, group, weight, bias, eps)
+
+
+@public("function")
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+    cudnn_enabled: bool = True,
+) -> Tensor:  # fmt: skip
+    """Normalise each of `num_groups` groups of channels (dim 1) of each sample, then scale and shift each channel."""
+    return _group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+@public(name="nn.functional.group_norm")
+def functional_group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
+) -> Tensor:
+    """Normalise each of `num_groups` groups of channels (dim 1) of each sample, then scale and shift each channel.
+
+    Raises: ValueError if a group has a single element.
+    """
+    shape = input.spec.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    _check_more_than_one([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
+    return _group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+functional_group_norm.__name__ = "group_norm"
+
+
+# ---- Neighbours and vectors ------------------------------------------------------------------------------------------------
+
+
+@public(name="nn.functional.local_response_norm")
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Divide by (k + alpha * mean square of `size` neighbouring channels) ** beta.
+
+    Source: Krizhevsky, Sutskever, Hinton 2012, "ImageNet classification with deep convolutional neural networks".
+    """
+    shape = input.spec.shape
+    if len(shape) < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {len(shape)} dimensions)")
+    if input.spec.numel == 0:
+        return input
+    squares = input * input
+    around = (size // 2, (size - 1) // 2)
+    if len(shape) == 3:
+        means = avg_pool2d(constant_pad(squares.unsqueeze(1), (0, 0, *around)), (size, 1), stride=1).squeeze(1)
+    else:
+        rows = squares.view(shape[0], 1, shape[1], shape[2], -1)
+        means = avg_pool3d(constant_pad(rows, (0, 0, 0, 0, *around)), (size, 1, 1), stride=1).squeeze(1).view(shape)
+    return input / (means * alpha + k).pow(beta)
+
+
+@public(name="nn.functional.normalize")
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """Divide by the `p`-norm along `dim`, or by `eps` where that is larger."""
+    lengths = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input.div(lengths, out=out)

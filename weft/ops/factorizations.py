@@ -95,6 +95,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 LU = return_type("linalg_lu", ("P", "L", "U"))
 LuFactor = return_type("linalg_lu_factor", ("LU", "pivots"))
 LuFactorEx = return_type("linalg_lu_factor_ex", ("LU", "pivots", "info"))
+OldLU = return_type("_lu_with_info", ("LU", "pivots", "info"))
 LuUnpack = return_type("lu_unpack", ("P", "L", "U"))
 
 
@@ -152,14 +153,21 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = F
     return LuFactorEx((factors, pivots, info))
 
 
-@public("function method")
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+@public("method", name="lu")
+def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """The older form of `linalg.lu_factor_ex`: (LU, pivots), and infos if asked for."""
-    factors, pivots, info = _checked_lu_factor(A, pivot, "torch.lu_factor")
+    factors, pivots, info = _checked_lu_factor(self, pivot, "torch.lu_factor")
     if get_infos:
-        return return_type("_lu_with_info", ("LU", "pivots", "info"))((factors, pivots, info))
+        return factors, pivots, info
     _check_nonzero_diagonal(info)
     return factors, pivots
+
+
+@public("function", out=True)
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """The older form of `linalg.lu_factor_ex`: (LU, pivots), and infos if asked for."""
+    found = lu_method(A, pivot, get_infos)
+    return OldLU(found) if get_infos else found
 
 
 @matrix_op
@@ -325,8 +333,8 @@ def _householder_product(a: np.ndarray, tau: np.ndarray) -> Tensor:
     if tau.shape[-1] == 0:  # no reflections: the first columns of the identity
         result[...] = np.eye(*a.shape[-2:])
     elif a.size:
-        work = work_size(routine("orgqr_lwork", a.dtype, "ungqr_lwork")(*a.shape[-2:], tau.shape[-1]))
         for i in each(a.shape[:-2]):
+            work = work_size(product(a[i], tau[i], lwork=-1)[1])
             result[i] = product(a[i], tau[i], lwork=work)[0]
     return columns(result)
 

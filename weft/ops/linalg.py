@@ -12,10 +12,11 @@ import numpy as np
 from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES
 from ..core.iteration import broadcast_shapes
+from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, public, write_out
 from ..core.return_types import return_type
-from ..core.spec import contiguous_stride, spec
 from ..core.tensor import Tensor, wrap_dim
+from ..engine.complexes import Complex
 from ..families.lapack import (
     LinAlgError,
     check_floating,
@@ -25,7 +26,6 @@ from ..families.lapack import (
     check_supported,
     check_tensor,
     columns,
-    columns_spec,
     each,
     first_failure,
     matrix_op,
@@ -33,10 +33,12 @@ from ..families.lapack import (
     rows,
     work_size,
 )
-from ..families.library import tensor_in, tensor_of
+from ..families.library import tensor_of
+from ..families.reduce import Reduce, Types
 from .factorizations import eigh, eigvalsh, linalg_svd, svdvals
 from .joining import stack
 from .matmul import matmul, mm
+from .views import broadcast_tensors
 
 FUNCTIONS["linalg.LinAlgError"] = LinAlgError
 
@@ -261,20 +263,12 @@ def _solve_triangular(
 ) -> Tensor:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (a, b))
-    result = tensor_in(b, columns_spec(b.shape, _dtype_of(b)))
+    found = np.empty_like(b)
     if b.size:
         solve = routine("trsm", b.dtype)  # unlike LAPACK's trtrs it gives inf for a zero on the diagonal
-        found = np.empty_like(b)
         for i in each(batch):
             found[i] = solve(1.0, a[i], b[i], side=not left, lower=not upper, diag=unitriangular)
-        result = columns(found)
-    return result
-
-
-def _dtype_of(values: np.ndarray) -> Any:
-    from ..core.dtype import from_numpy_dtype
-
-    return from_numpy_dtype(values.dtype)
+    return columns(found)
 
 
 @public("function", name="linalg.solve_triangular", out=True)
@@ -627,14 +621,8 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
             result = power if result is None else matmul(result, power)
         n >>= 1
         if not n:
-            return result.clone(memory_format=_contiguous()) if result is input else result
+            return result.clone(memory_format=contiguous_format) if result is input else result
         power = matmul(power, power)
-
-
-def _contiguous() -> Any:
-    from ..core.layout import contiguous_format
-
-    return contiguous_format
 
 
 @functools.cache
@@ -749,6 +737,7 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     check_tensor(x, "linalg.vander", "x")
     if N is not None and N <= 1:
         raise RuntimeError(f"N must be greater than 1, got {N}")
+    x = x.reshape(1) if x.dim() == 0 else x
     count = x.shape[-1] if N is None else N
     powers = [x.new_ones(x.shape)]
     for _ in range(count - 1):
@@ -769,3 +758,39 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         return x.new_ones((x.numel(), count))
     powers = linalg_vander(x, N=count)
     return powers if increasing else powers.flip(1)
+
+
+# ---- Dot products along a dim --------------------------------------------------------------------------------------------
+
+
+def _conj_product(a: Any, b: Any) -> tuple:
+    if isinstance(a, Complex):
+        return (Complex(a.real * b.real + a.imag * b.imag, a.real * b.imag - a.imag * b.real),)
+    return (a * b,)
+
+
+VECDOT = Reduce(
+    "linalg_vecdot",
+    lambda dtype, wanted: Types(dtype, (dtype,)),
+    lambda compute: ((0, compute),),
+    _conj_product,
+    lambda a, b: (a[0] + b[0],),
+    cascade=True,
+)
+
+
+@public("function", name="linalg.vecdot", out=True)
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The dot products of vectors along `dim`, those of `x` conjugated; the other dims broadcast.
+
+    >>> import weft as torch
+    >>> torch.linalg.vecdot(torch.ones(2, 3), torch.ones(3))
+    tensor([3., 3.])
+    """
+    check_tensor(x, "linalg.vecdot", "x")
+    check_tensor(y, "linalg.vecdot", "y", 2)
+    check_same_dtype(x, y, "linalg.vecdot", ("x", "y"))
+    if x.dim() == 0 or y.dim() == 0:
+        raise IndexError("linalg.vecdot: vectors must have at least 1 dimension")
+    x, y = broadcast_tensors(x, y)
+    return VECDOT(x, y, dims=(wrap_dim(dim, x.dim()),))

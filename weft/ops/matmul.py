@@ -367,7 +367,8 @@ def _combined(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], 
     if wide is not dtype:
         operands = [operand.to(wide) for operand in operands]
     if dtype.category <= INTEGER:
-        beta, alpha = int(beta), int(alpha)
+        kind = bool if dtype is bool_ else int
+        beta, alpha = kind(beta), kind(alpha)
     result = product(*operands)
     input = input.expand(result.shape)
     fresh = not needs_recording((input, *operands))  # then the product may be overwritten

@@ -187,7 +187,7 @@ def _count_points(
     given = all(isinstance(each, Tensor) for each in bins)
     if given:
         _check_edges(points, bins)
-        edges = [each.clone() for each in bins]
+        edges = bins
     for dim, each in enumerate(bins):
         _check_count(each.spec.numel - 1 if given else each, dim)
     if dtype not in (float32, float64):
@@ -222,6 +222,7 @@ def histogram(
     """
     check_tensor(input, "histogram")
     weight = None if weight is None else weight.reshape(-1)
+    bins = bins.clone() if isinstance(bins, Tensor) else bins
     hist, edges = _count_points(input.reshape(-1, 1), [bins], range, weight, density)
     return return_type("histogram", ("hist", "bin_edges"))((hist, edges[0]))
 

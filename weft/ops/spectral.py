@@ -1,0 +1,380 @@
+"""Fourier transforms, `torch.fft`: three leaves (complex to complex, real to complex and back), the rest composed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.arguments import integer
+from ..core.device import as_device
+from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
+from ..core.op import public
+from ..core.spec import Spec, spec, strides_in_order
+from ..core.tensor import Tensor, wrap_dim
+from ..engine.workers import get_num_threads
+from ..families.library import library, tensor_in, tensor_of, wide_array
+from .creation import check_dtype, check_layout, with_grad
+from .padding import constant_pad
+
+# From here on, handing a transform to several threads pays.
+PARALLEL_NUMEL = 1 << 16
+
+# ---- The leaves ----------------------------------------------------------------------------------------------------
+
+
+def _result_spec(own: Spec, dims: Sequence[int], sizes: Sequence[int], dtype: DType) -> Spec:
+    """The dims that are not transformed lie outside, in memory order; the transformed ones, as listed, inside."""
+    rest = [dim for dim in range(len(own.shape)) if dim not in dims]
+    rest.sort(key=lambda dim: -own.stride[dim])
+    return spec(tuple(sizes), strides_in_order(sizes, (*rest, *dims)), dtype, own.device)
+
+
+def _by_stride(own: Spec, dims: Sequence[int]) -> list[int]:
+    return sorted(dims, key=lambda dim: -own.stride[dim])
+
+
+def _transformed(values: np.ndarray, wanted: Spec) -> Tensor:
+    """The result of a transform (float32 or wider) with the strides and dtype that PyTorch gives it."""
+    if wanted.is_contiguous or values.dtype != wanted.dtype.numpy:
+        return tensor_of(values, wanted.dtype)
+    return tensor_in(values, wanted)
+
+
+def _workers(values: np.ndarray) -> int:
+    return get_num_threads() if values.size >= PARALLEL_NUMEL else 1
+
+
+@library
+def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
+    """Complex to complex over some dims."""
+    from scipy import fft
+
+    own, values = input.spec, wide_array(input)
+    wanted = _result_spec(own, _by_stride(own, dims), own.shape, own.dtype)
+    if own.numel == 0:
+        return tensor_in(values, wanted)
+    transform = fft.fftn if forward else fft.ifftn
+    return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+
+
+@library
+def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) -> Tensor:
+    """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
+    from scipy import fft
+
+    own, values = input.spec, wide_array(input)
+    sizes = list(own.shape)
+    if onesided:
+        sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
+    wanted = _result_spec(own, [*_by_stride(own, dims[:-1]), dims[-1]], sizes, own.dtype.to_complex())
+    if own.numel == 0:
+        return tensor_in(0, wanted)
+    transform = fft.rfftn if onesided else fft.fftn
+    return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+
+
+@library
+def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
+    """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
+    from scipy import fft
+
+    own, values = input.spec, wide_array(input)
+    sizes = (*own.shape[:dim], size, *own.shape[dim + 1 :])
+    wanted = _result_spec(own, (dim,), sizes, own.dtype.to_real())
+    if wanted.numel == 0:
+        return tensor_in(0, wanted)
+    return _transformed(fft.irfft(values, size, dim, norm, workers=_workers(values)), wanted)
+
+
+# ---- Arguments -----------------------------------------------------------------------------------------------------
+
+NORMS = ("backward", "ortho", "forward")
+SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _norm(norm: str | None) -> str:
+    norm = "backward" if norm is None else norm
+    if norm not in NORMS:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return norm
+
+
+def _check_input(input: Any, name: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+
+
+def _floating(input: Tensor) -> Tensor:
+    """Integers and bools in the default float dtype. float16, which PyTorch transforms on GPUs only, is welcome."""
+    dtype = input.spec.dtype
+    if dtype is bfloat16 or dtype in FLOAT8:
+        raise RuntimeError(f"Unsupported dtype {LEGACY_NAMES[dtype]}")
+    return input.to(get_default_dtype()) if dtype.category < 2 else input
+
+
+def _complex(input: Tensor) -> Tensor:
+    input = _floating(input)
+    return input.to(input.spec.dtype.to_complex())
+
+
+def _real(input: Tensor, name: str, what: str = "expects a real input tensor") -> Tensor:
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(f"{name} {what}, but got {LEGACY_NAMES[input.spec.dtype]}")
+    return _floating(input)
+
+
+def _check_size(n: int) -> None:
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+
+
+def _one_dim(input: Tensor, n: Any, dim: Any, name: str) -> tuple[int | None, int]:
+    """`n` and `dim` of a transform of one dim, checked."""
+    if not input.spec.shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = wrap_dim(integer(dim, f"fft_{name}", "dim"), len(input.spec.shape))
+    return None if n is None else integer(n, f"fft_{name}", "n"), dim
+
+
+def _dims_and_sizes(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
+    """The dims to transform and their sizes (-1: as they are), from the arguments of a transform of several."""
+    ndim = len(input.spec.shape)
+    if isinstance(dim, int):
+        dim = (dim,)
+    if isinstance(s, int):
+        s = (s,)
+    if dim is not None:
+        dims = [wrap_dim(each, ndim) for each in dim]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if s is not None and len(s) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif s is None:
+        dims = list(range(ndim))
+    elif len(s) > ndim:
+        raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
+    else:
+        dims = list(range(ndim - len(s), ndim))
+    return dims, [-1] * len(dims) if s is None else list(s)
+
+
+def _resized(input: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """Cut off or zero-padded at the end of some dims; -1 leaves a size as it is."""
+    pad = [0] * (2 * len(input.spec.shape))
+    for dim, n in zip(dims, sizes, strict=True):
+        size = input.spec.shape[dim]
+        n = size if n == -1 else n
+        _check_size(n)
+        if n < size:
+            input = input.narrow(dim, 0, n)
+        pad[2 * (len(input.spec.shape) - 1 - dim) + 1] = max(n - size, 0)
+    return constant_pad(input, pad) if any(pad) else input
+
+
+# ---- One dim -------------------------------------------------------------------------------------------------------
+
+
+def _fft1(input: Tensor, n: int | None, dim: int, norm: str, forward: bool) -> Tensor:
+    input = _floating(input)
+    if n is not None:
+        _check_size(n)
+    input = _resized(input, [dim], [-1 if n is None else n])
+    if input.spec.dtype.is_complex:
+        return _fft_c2c(input, (dim,), norm, forward)
+    # The backward transform of real numbers is the conjugate of the forward one, scaled the other way.
+    if forward:
+        return _fft_r2c(input, (dim,), norm, False)
+    return _fft_r2c(input, (dim,), SWAPPED[norm], False).conj()
+
+
+def _rfft1(input: Tensor, n: int | None, dim: int, norm: str, forward: bool) -> Tensor:
+    input = _real(input, "rfft" if forward else "ihfft")
+    if n is not None:
+        _check_size(n)
+    input = _resized(input, [dim], [-1 if n is None else n])
+    return (
+        _fft_r2c(input, (dim,), norm, True)
+        if forward
+        else _fft_r2c(input, (dim,), SWAPPED[norm], True).conj()
+    )
+
+
+def _irfft1(input: Tensor, n: int | None, dim: int, norm: str, forward: bool) -> Tensor:
+    input = _complex(input)
+    n = 2 * (input.spec.shape[dim] - 1) if n is None else n
+    _check_size(n)
+    input = _resized(input, [dim], [n // 2 + 1])
+    return _fft_c2r(input.conj(), dim, SWAPPED[norm], n) if forward else _fft_c2r(input, dim, norm, n)
+
+
+# ---- Several dims --------------------------------------------------------------------------------------------------
+
+
+def _fftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
+    dims, sizes = _dims_and_sizes(input, s, dim)
+    input = _resized(_complex(input), dims, sizes)
+    return _fft_c2c(input, tuple(dims), norm, forward) if dims else input.clone()
+
+
+def _some_dims(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], list[int]]:
+    dims, sizes = _dims_and_sizes(input, s, dim)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    return dims, sizes
+
+
+def _rfftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
+    input = _real(input, name, "expects a real-valued input tensor")
+    dims, sizes = _some_dims(input, s, dim, name)
+    return _fft_r2c(_resized(input, dims, sizes), tuple(dims), norm, True)
+
+
+def _ihfftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(
+            f"Only supports floating-point dtypes, but found: {LEGACY_NAMES[input.spec.dtype]}"
+        )
+    input = _floating(input)
+    dims, sizes = _some_dims(input, s, dim, name)
+    half = _fft_r2c(_resized(input, dims, sizes), (dims[-1],), SWAPPED[norm], True).conj()
+    return _fft_c2c(half.resolve_conj(), tuple(dims[:-1]), norm, False) if len(dims) > 1 else half
+
+
+def _half_sizes(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], list[int], int]:
+    """Dims and sizes of the input of a transform to real numbers, and how many there will be in the last dim."""
+    dims, sizes = _some_dims(input, s, dim, name)
+    last = sizes[-1] if sizes[-1] != -1 else 2 * (input.spec.shape[dims[-1]] - 1)
+    _check_size(last)
+    return dims, [*sizes[:-1], last // 2 + 1], last
+
+
+def _irfftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
+    dims, sizes, last = _half_sizes(input, s, dim, name)
+    found = _resized(_complex(input), dims, sizes)
+    if len(dims) > 1:
+        found = _fft_c2c(found, tuple(dims[:-1]), norm, forward)
+    if forward:
+        return _fft_c2r(found.conj(), dims[-1], SWAPPED[norm], last)
+    return _fft_c2r(found, dims[-1], norm, last)
+
+
+# ---- Public names --------------------------------------------------------------------------------------------------
+
+# name, transform of one dim, of several, forward, what it does
+# fmt: off
+TRANSFORMS: tuple[tuple[str, Callable, Callable, bool, str], ...] = (
+    ("fft",   _fft1,   _fftn,   True,  "the discrete Fourier transform"),
+    ("ifft",  _fft1,   _fftn,   False, "the inverse discrete Fourier transform"),
+    ("rfft",  _rfft1,  _rfftn,  True,  "the Fourier transform of real numbers: the half (n // 2 + 1) that determines the rest"),
+    ("irfft", _irfft1, _irfftn, False, "the inverse of `rfft`: real numbers, 2 * (size - 1) in the last dim unless given"),
+    ("hfft",  _irfft1, _irfftn, True,  "the real Fourier transform of a signal of which the second half is the conjugate of the first"),
+    ("ihfft", _rfft1,  _ihfftn, False, "the inverse of `hfft`"),
+)
+# fmt: on
+
+
+def _define_one(name: str, transform: Callable, forward: bool, what: str) -> None:
+    def function(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        _check_input(input, name)
+        n, dim = _one_dim(input, n, dim, name)
+        return transform(input, n, dim, _norm(norm), forward)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"""Along one dim: {what}.
+
+    n: the size of the {"input" if name in ("fft", "ifft", "rfft", "ihfft") else "result"} along `dim`, cut off or padded
+    with zeros; norm: where to divide by n: "backward" (in inverse transforms), "forward" or "ortho" (by its root in both).
+    """
+    public(name=f"fft.{name}", out=True)(function)
+
+
+def _define_many(
+    name: str, transform: Callable, forward: bool, what: str, default: tuple[int, ...] | None
+) -> None:
+    def function(input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None) -> Tensor:
+        _check_input(input, name)
+        return transform(input, s, dim, _norm(norm), forward, name)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"""Over {"the last two dims, or those given" if default else "all dims, or the last len(s), or those given"}: {what}.
+
+    s: a size for each of the dims (-1: as it is), cut off or padded with zeros; norm: as in the transform of one dim.
+    """
+    public(name=f"fft.{name}", out=True)(function)
+
+
+for _name, _one, _many, _forward, _what in TRANSFORMS:
+    _define_one(_name, _one, _forward, _what)
+    _define_many(f"{_name}n", _many, _forward, _what, None)
+    _define_many(f"{_name}2", _many, _forward, _what, (-2, -1))
+
+
+# ---- Frequencies and shifts ----------------------------------------------------------------------------------------
+
+
+def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
+    def function(
+        n: int,
+        d: float = 1.0,
+        *,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        n = integer(n, f"fft_{name}", "n")
+        dtype = check_dtype(dtype) or get_default_dtype()
+        check_layout(layout)
+        if dtype.category < 2:
+            raise RuntimeError(f"{name} requires a floating point or complex dtype")
+        with np.errstate(all="ignore"):
+            step = np.float64(1.0) / (np.float64(n) * d)
+        result = tensor_of(positions(n).astype(np.float64), dtype) * float(step)
+        return with_grad(result.to(as_device(device)), requires_grad)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"""The frequencies of the results of `{name.removesuffix("freq")}` of `n` samples, `d` apart.
+
+    Units: cycles per unit of `d`.
+    """
+    public(name=f"fft.{name}", out=True)(function)
+
+
+_frequencies("fftfreq", lambda n: np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]))
+_frequencies("rfftfreq", lambda n: np.arange(n // 2 + 1))
+
+
+def _define_shift(name: str, extra: int, what: str) -> None:
+    def function(input: Tensor, dim: Any = None) -> Tensor:
+        _check_input(input, name)
+        ndim = len(input.spec.shape)
+        dims = range(ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+        dims = tuple(wrap_dim(each, ndim) for each in dims)
+        return input.roll(tuple((input.spec.shape[each] + extra) // 2 for each in dims), dims)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"{what} in `dim` (an int or several; all unless given)."
+    public(name=f"fft.{name}")(function)
+
+
+_define_shift("fftshift", 0, "Frequencies reordered so that zero is in the middle,")
+_define_shift("ifftshift", 1, "The inverse of `fftshift`")
+
+
+def spectrum(input: Tensor, norm: str, onesided: bool) -> Tensor:
+    """The transform of the last dim: onesided or not for real input, complex to complex else."""
+    last = (len(input.spec.shape) - 1,)
+    if input.spec.dtype.is_complex:
+        return _fft_c2c(input, last, norm, True)
+    return _fft_r2c(_floating(input), last, norm, onesided)
+
+
+def signal(input: Tensor, norm: str, size: int | None) -> Tensor:
+    """The inverse of `spectrum`; `size` real numbers from a half, or complex ones if it is None."""
+    last = len(input.spec.shape) - 1
+    return _fft_c2c(input, (last,), norm, False) if size is None else _fft_c2r(input, last, norm, size)

@@ -112,10 +112,12 @@ def distinct_dims(dims: tuple[int, ...], ndim: int) -> list[int]:
 
     Raises: RuntimeError if one comes twice.
     """
-    wrapped = [wrap_dim(dim, ndim) for dim in dims]
-    for dim in wrapped:
-        if wrapped.count(dim) > 1:
+    wrapped: list[int] = []
+    for each in dims:
+        dim = wrap_dim(each, ndim)
+        if dim in wrapped:
             raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+        wrapped.append(dim)
     return wrapped
 
 
@@ -129,9 +131,12 @@ def permute(own: Spec, dims: tuple[int, ...]) -> tuple[Spec, int]:
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
             f"ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}"
         )
-    order = [wrap_dim(dim, ndim) for dim in dims]
-    if len(set(order)) != ndim:
-        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    order: list[int] = []
+    for each in dims:
+        dim = wrap_dim(each, ndim)
+        if dim in order:
+            raise RuntimeError("permute(): duplicate dims are not allowed.")
+        order.append(dim)
     return moved(own, tuple(own.shape[d] for d in order), tuple(own.stride[d] for d in order)), 0
 
 
@@ -171,7 +176,7 @@ def expand(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
             size, stride = own.shape[dim - leading], own.stride[dim - leading]
         else:
             size = 1
-            stride = result_sizes[dim + 1] * strides[dim + 1] if dim + 1 < len(sizes) else 1
+            stride = result_sizes[dim + 1] * strides[dim + 1] if own.shape else 0
             if wanted < 0:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing "
@@ -208,7 +213,7 @@ def select(own: Spec, dim: int, index: int) -> tuple[Spec, int]:
 def slice(own: Spec, dim: int, start: int | None, end: int | None, step: int) -> tuple[Spec, int]:
     """Every `step`-th element of `dim` from `start` to before `end`, cut to the size as in Python's slices."""
     if not own.shape:
-        raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(own.shape))
     if step <= 0:
         raise RuntimeError("slice step must be positive")

@@ -7,7 +7,8 @@ from typing import Any
 from ..core.op import public, record
 from ..core.printing import tensor_format, tensor_repr
 from ..core.tensor import Tensor
-from ..families.library import array, resolved
+from ..families.library import array
+from .copying import clone
 
 
 @public("method")
@@ -122,13 +123,13 @@ for _function in (__int__, __bool__, __index__, __len__, __iter__, __reversed__,
 @public("function method")
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor with a pending conjugation carried out: itself if there is none."""
-    return resolved(input) if input.spec.conj else input
+    return clone(input) if input.spec.conj else input
 
 
 @public("function method")
 def resolve_neg(input: Tensor) -> Tensor:
     """The tensor with a pending negation carried out: itself if there is none."""
-    return resolved(input) if input.spec.neg else input
+    return clone(input) if input.spec.neg else input
 
 
 # ---- requires_grad: the flag is kept; recording is autograd's ---------------------------------------------------------

@@ -16,7 +16,7 @@ from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make
 from ..core.warn import warn_once
-from .creation import tensor as new_tensor
+from .values import tensor as new_tensor
 from .views import as_strided, squeeze, swapaxes, swapdims, t, transpose, unsqueeze
 
 
@@ -445,6 +445,8 @@ def set_(
         if size is None:
             self._storage, self._start, self.spec = source._storage, source._start, source.spec
             return self
+        if not source.spec.is_contiguous:
+            raise RuntimeError("passed in tensor to be used as storage must be contiguous")
         untyped = source._storage
     elif source is None:
         untyped = self.spec.device.backend.allocate(0)

@@ -39,7 +39,7 @@ def _slice(
 
 
 def _narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    if not -input.spec.ndim <= dim < input.spec.ndim:  # here PyTorch raises another type than in `narrow`
+    if dim >= input.spec.ndim:  # here PyTorch raises another type than in `narrow`
         raise RuntimeError(f"narrow_copy(): there is no dimension {dim} in shape {list(input.spec.shape)}")
     return views.narrow(input, dim, start, length)
 

@@ -15,7 +15,6 @@ from ..core.size import Size
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
 from ..core.warn import warn_once
-from ..families.map import COPY
 from ..families.view import View
 from .copying import clone, contiguous
 
@@ -151,11 +150,15 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     torch.Size([2, 3, 4])
     """
     own = input.spec.shape
-    dim = wrap_dim(integer(dim, "unflatten", "dim"), len(own))
     parts = integers((sizes,), "unflatten", "sizes")
     if not parts:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    size = own[dim] if own else 1
+    dim = wrap_dim(integer(dim, "unflatten", "dim"), len(own))
+    if not own:
+        raise RuntimeError(
+            f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions"
+        )
+    size = own[dim]
     try:
         inferred = rules.inferred_shape(parts, size)
     except RuntimeError as error:
@@ -427,12 +430,12 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start.spec.shape or not start.spec.dtype.is_integral):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    dim = wrap_dim(integer(dim, "narrow", "dim"), len(own))
-    start = integer(start, "narrow", "start")
     length = integer(length, "narrow", "length")
-    size = own[dim]
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
+    dim = wrap_dim(integer(dim, "narrow", "dim"), len(own))
+    start = integer(start, "narrow", "start")
+    size = own[dim]
     if not -size <= start <= size:
         raise IndexError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
@@ -629,7 +632,7 @@ def conj(input: Tensor) -> Tensor:
 @public("function method inplace", out=True)
 def conj_physical(input: Tensor) -> Tensor:
     """The complex conjugate, computed; a real tensor is itself."""
-    return COPY(CONJ(input)) if input.spec.dtype.is_complex else input
+    return clone(CONJ(input)) if input.spec.dtype.is_complex else input
 
 
 @public("function method", name="_neg_view")

@@ -1,0 +1,259 @@
+"""Views against PyTorch: the same elements on the same storage with the same strides, or the same error."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+from layouts import Layout, check, layouts
+
+import weft
+
+dims = st.integers(-5, 4)
+some_dims = st.lists(st.integers(-4, 3), max_size=4).map(tuple)
+sizes = st.lists(st.sampled_from([-1, 0, 1, 2, 3, 4, 6, 8, 12, 24]), max_size=4).map(tuple)
+
+counts = st.lists(st.sampled_from([0, 1, 2, 3]), max_size=4).map(tuple)
+
+# One view as an expression on x, its arguments drawn.
+CALLS = st.one_of(
+    st.builds("x.view({})".format, sizes),
+    st.builds("x.reshape({})".format, sizes),
+    st.builds("x.expand({})".format, sizes),
+    st.builds("x.flatten({}, {})".format, dims, dims),
+    st.builds("x.unflatten({}, {})".format, dims, sizes),
+    st.sampled_from(["x.ravel()", "x.T", "x.mT", "x.t()", "x.H", "x.mH", "x.adjoint()", "x.squeeze()"]),
+    st.builds("x.unsqueeze({})".format, dims),
+    st.builds("x.squeeze({})".format, dims),
+    st.builds("x.squeeze({})".format, some_dims),
+    st.builds("x.permute({})".format, some_dims),
+    st.builds("x.permute({})".format, st.permutations(range(3)).map(tuple)),
+    st.builds("x.transpose({}, {})".format, dims, dims),
+    st.builds("torch.movedim(x, {}, {})".format, some_dims, some_dims),
+    st.builds("x.movedim({}, {})".format, dims, dims),
+    st.builds("x.select({}, {})".format, dims, dims),
+    st.builds("x.narrow({}, {}, {})".format, dims, dims, st.integers(-1, 3)),
+    st.builds("torch.narrow_copy(x, {}, {}, {})".format, st.integers(0, 2), dims, st.integers(0, 3)),
+    st.builds("x.diagonal({}, {}, {})".format, dims, dims, dims),
+    st.builds("x.unfold({}, {}, {})".format, dims, st.integers(-1, 4), st.integers(0, 3)),
+    st.builds("x.as_strided({}, {}, {})".format, counts, counts, st.sampled_from([None, -1, 0, 2, 50])),
+    st.builds("x.view(torch.{})".format, st.sampled_from(["int32", "uint8", "float64", "complex64", "bool"])),
+    st.sampled_from(["x.real", "x.imag", "x.conj()", "torch.view_as_real(x)"]),
+    st.sampled_from(["torch.view_as_complex(x)", "x.resolve_conj()", "x.resolve_neg()"]),
+    st.sampled_from(
+        ["torch.atleast_1d(x)", "torch.atleast_2d(x)", "torch.atleast_3d(x)", "x.detach()", "x.data"]
+    ),
+    st.builds("x.split({}, {})".format, st.integers(-1, 4), dims),
+    st.builds("x.split({}, {})".format, st.lists(st.integers(0, 3), max_size=3), dims),
+    st.builds("x.chunk({}, {})".format, st.integers(0, 5), dims),
+    st.builds("x.tensor_split({}, {})".format, st.integers(0, 5), dims),
+    st.builds("x.tensor_split({}, {})".format, some_dims, dims),
+    st.builds("x.unbind({})".format, dims),
+    st.builds("torch.{}split(x, {})".format, st.sampled_from("hvd"), st.integers(1, 3)),
+    st.builds("torch.{}_copy(x, 0)".format, st.sampled_from(["unbind", "unsqueeze", "squeeze"])),
+    st.builds("torch.{}_copy(x)".format, st.sampled_from(["alias", "detach", "diagonal", "slice", "t"])),
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(call=CALLS, layout=layouts())
+def test_every_view_of_every_layout(call, layout):
+    check(call, x=layout)
+
+
+@given(layout=layouts(shape=(2, 3), dtypes=("complex64", "float32")))
+@settings(max_examples=50, deadline=None)
+def test_conj_physical(layout):
+    check("x.conj_physical()", x=layout)
+
+
+STEPS = st.sampled_from(
+    [
+        ".t()",
+        ".squeeze()",
+        ".unsqueeze(1)",
+        ".flatten(0, 1)",
+        ".mT",
+        ".conj()",
+        ".imag",
+        ".real",
+        "._neg_view()",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps=st.lists(STEPS, max_size=4), layout=layouts(dtypes=("complex64",)))
+def test_views_of_views(steps, layout):
+    check("x" + "".join(steps), x=layout)
+
+
+MESSAGES = """
+x.view(5, 5)
+x.view(-1, -1)
+x.view(-2, 12)
+e.view(-1, 0)
+x.transpose(0, 1).view(-1)
+x.transpose(0, 5)
+x.t()
+x.expand(3)
+x.expand(2, 3, 5)
+x.expand(-1, 2, 3, 4)
+x.permute(0, 1)
+x.permute(0, 1, 1)
+x.select(0, 5)
+z.select(0, 0)
+x.narrow(0, 1, 2)
+x.narrow(0, -3, 1)
+x.narrow(0, 0, -1)
+z.narrow(0, 0, 1)
+x.unfold(0, 3, 1)
+x.unfold(0, -1, 1)
+x.diagonal(0, 1, 1)
+x.unsqueeze(4)
+x.squeeze((0, 0))
+x.flatten(2, 1)
+x.unflatten(1, (2, 2))
+x.unflatten(1, ())
+x.movedim((0, 1), (1,))
+x.movedim((0, 0), (1, 2))
+x.movedim((0, 1), (1, 1))
+x.H
+x.select(0, 0).select(0, 0).mT
+x.as_strided((5, 5), (5, 1))
+x.as_strided((2, 2), (-1, 1))
+x.as_strided((2, 2), (1,))
+x.as_strided((2, 2), (1, 1), -1)
+x.narrow(2, 1, 2).view(torch.float64)
+x.transpose(1, 2).view(torch.uint8)
+z.view(torch.uint8)
+x.imag
+torch.view_as_real(x)
+torch.view_as_complex(x)
+z.unbind()
+x.split(0)
+x.split(-1)
+x.split([1, 1], 1)
+z.split(1)
+x.chunk(0)
+x.tensor_split(0)
+x.hsplit(2)
+z.hsplit(1)
+torch.broadcast_tensors(x, e)
+torch.broadcast_tensors([x])
+""".strip().splitlines()
+
+
+X, Z, E = Layout((2, 3, 4), (12, 4, 1)), Layout((), ()), Layout((0, 3), (3, 1))
+
+
+@pytest.mark.parametrize("expression", MESSAGES)
+def test_error_messages(expression):
+    check(expression, message=True, x=X, z=Z, e=E)
+
+
+# Forms of arguments, keywords, several tensors, metadata in place.
+FORMS = """
+x.view(size=(24,))
+x.view(dtype=torch.int32)
+x.view(torch.tensor(2), 12)
+x.view_as(y)
+x.reshape(shape=(4, 6))
+torch.reshape(x, (24,))
+x.reshape_as(y)
+x.permute(dims=(2, 0, 1))
+torch.permute(x, (2, 0, 1))
+x.expand(size=(2, 2, 3, 4))
+z.expand_as(x)
+x.broadcast_to((5, 2, 3, 4))
+torch.broadcast_tensors(x, z, x.narrow(0, 0, 1))
+torch.broadcast_tensors()
+torch.broadcast_shapes((2,), 1, (3, 1))
+torch.broadcast_shapes((-2,))
+torch.atleast_1d(z, x)
+torch.atleast_2d([z, x])
+torch.atleast_3d()
+x.squeeze(axis=0)
+x.unsqueeze(axis=0)
+torch.swapaxes(x, 0, axis1=1)
+torch.swapdims(x, 0, dim1=1)
+torch.moveaxis(x, 0, 1)
+torch.linalg.diagonal(x)
+x.narrow(0, torch.tensor(1), 1)
+x.select(0, True)
+x.transpose(0, 1.0)
+x.transpose(0, True)
+x.view(2.0, 12)
+x.flatten(0.0)
+torch.split(x, split_size_or_sections=2)
+x.split(split_size=2, dim=1)
+torch.split_with_sizes(x, [1, 2], 1)
+x.tensor_split(torch.tensor([1, 3]), 2)
+x.tensor_split(torch.tensor(3), dim=2)
+x.tensor_split(torch.tensor([1.0]))
+x.tensor_split(indices=(1,), dim=2)
+x.tensor_split(sections=2, dim=2)
+x.hsplit([1])
+x.chunk(chunks=2, dim=-1)
+torch.view_copy(x, (24,))
+torch.view_copy(x, torch.int32)
+torch.expand_copy(z, (2, 3))
+torch.alias_copy(x, out=torch.empty(0))
+torch.split_copy(x, 1)
+torch.is_same_size(x, y)
+x.is_set_to(x.view_as(x))
+x.is_set_to(y)
+torch.is_conj(x)
+torch.detach(x)
+x.clone().t_()
+x.clone().transpose_(0, 1)
+x.clone().swapaxes_(0, 1)
+x.clone().swapdims_(0, 1)
+x.unsqueeze(0).squeeze_(0)
+x.clone().unsqueeze_(0)
+x.clone().as_strided_((2,), (1,), 1)
+x.clone().resize_(2, 2)
+x.transpose(0, 1).resize_(3, 2, 4)
+x.clone().resize_(2, 2, 2, 2, memory_format=torch.channels_last)
+x.clone().resize_(2, 2, memory_format=torch.channels_last)
+x.clone().resize_as_(z)
+x.clone().set_()
+x.clone().set_(z)
+x.clone().set_(y.untyped_storage())
+x.clone().set_(y.untyped_storage(), 1, (2, 2))
+x.clone().set_(y.untyped_storage(), 1, (2, 2), (1, 2))
+x.clone().set_(y, 1, (2, 2))
+x.clone().set_(x.to(torch.int32))
+x.clone().set_(y.untyped_storage(), -1, (2, 2))
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", FORMS)
+def test_forms_of_arguments(expression):
+    check(expression, x=X, y=Layout((4, 6), (1, 4)), z=Z)
+
+
+def test_resize_keeps_the_elements_and_moves_every_view():
+    whole = weft.tensor([1.0, 2.0, 3.0])
+    view = whole[1:]
+    whole.resize_(1000)
+    assert whole[:3].tolist() == [1, 2, 3]
+    view[0] = 7
+    assert whole[1] == 7
+    assert view.untyped_storage() is whole.untyped_storage()
+
+
+def test_data_swaps_the_memory():
+    a, b = weft.zeros(3), weft.ones(2, 2)
+    a.data = b
+    assert a.shape == (2, 2) and a.untyped_storage() is b.untyped_storage()
+    a.data[0, 0] = 5
+    assert b[0, 0] == 5
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got int"):
+        a.data = 5
+
+
+def test_the_parts_of_a_complex_tensor_can_be_assigned():
+    a = weft.zeros(2, dtype=weft.complex64)
+    a.real, a.imag = weft.tensor([1.0, 2.0]), weft.tensor([3.0, 4.0])
+    assert a.tolist() == [1 + 3j, 2 + 4j]
+    a.conj().imag.fill_(1.0)
+    assert a.tolist() == [1 - 1j, 2 - 1j]

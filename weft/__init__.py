@@ -56,6 +56,8 @@ for _module in (
     "histograms",
     "scans",
     "spectral",
+    "stft",
+    "window_functions",
     "ranges",
     "matmul",
     "factorizations",

@@ -14,6 +14,7 @@ from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..families.library import array, library, tensor_of
 from .creation import zeros
+from .ranges import linspace
 from .sorting import check_tensor, not_implemented
 
 # ---- Bins ----------------------------------------------------------------------------------------------------------
@@ -36,14 +37,6 @@ def _equal_bins(values: np.ndarray, low: float, high: float, count: int) -> np.n
         position = (values - low) * kind(count) / (high - low)
     found = np.where(inside, position, kind(-1)).astype(np.int64)
     return np.where(found == count, count - 1, found)
-
-
-def _edges(low: float, high: float, count: int, kind: np.dtype) -> np.ndarray:
-    """The edges of equal bins, as `linspace` has them: counted from both ends."""
-    low, high = kind.type(low), kind.type(high)
-    step = np.float64((high - low) / kind.type(count))
-    index = np.arange(count + 1)
-    return np.where(index < (count + 1) // 2, low + step * index, high - step * (count - index))
 
 
 def _counted(bins: np.ndarray, count: int, weights: np.ndarray | None) -> np.ndarray:
@@ -195,10 +188,7 @@ def _count_points(
     points = points.detach().reshape(-1, points.spec.shape[-1])
     if not given:
         bounds = _ranges(points, range)
-        edges = [
-            tensor_of(_edges(*bound, count, dtype.numpy), dtype)
-            for count, bound in zip(bins, bounds, strict=True)
-        ]
+        edges = [linspace(*bound, count + 1, dtype=dtype) for count, bound in zip(bins, bounds, strict=True)]
     return _histogram(points, tuple(edges), weight, bool(density)), tuple(edges)
 
 

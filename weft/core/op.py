@@ -89,8 +89,8 @@ def public(forms: str = "function", *aliases: str, name: str | None = None, out:
 
     `forms` lists where it appears: "function" (weft.name), "method" (Tensor.name), "inplace" (Tensor.name_,
     which computes and then writes into the tensor). `out=True` gives it an `out=` argument: the results are
-    written into given tensors, which are resized if need be; with `out="exact"` they must be of the results' dtype.
-    `aliases` are further names for all forms.
+    written into given tensors, which are resized if need be; with `out="exact"` they must be of the results' dtype,
+    with `out="apart"` they must not share memory with an argument either. `aliases` are further names for all forms.
     """
     wanted = forms.split()
 
@@ -138,7 +138,7 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
     }
     if not renamed and not out:
         return function
-    writing = _with_out(function, name, out == "exact") if out else function
+    writing = _with_out(function, name, out) if out else function
 
     @functools.wraps(function)
     def complete(*args, **kwargs):
@@ -162,14 +162,17 @@ def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
     copy_values = function
 
 
-def _with_out(function: Callable, name: str, exact: bool) -> Callable:
+def _with_out(function: Callable, name: str, how: bool | str) -> Callable:
     """`function` with an argument `out=`: a tensor, or as many as there are results."""
+    exact = how is not True
 
     @functools.wraps(function)
     def complete(*args, out=None, **kwargs):
         if out is None:
             return function(*args, **kwargs)
         if isinstance(out, Tensor):
+            if how == "apart":
+                _check_apart(out, (*args, *kwargs.values()), name)
             return write_out(out, function(*args, **kwargs), name, exact)
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -190,6 +193,26 @@ def _with_out(function: Callable, name: str, exact: bool) -> Callable:
         )
 
     return complete
+
+
+def _check_apart(out: Tensor, arguments: Sequence[Any], name: str) -> None:
+    """Raises: RuntimeError if `out` shares memory with an argument or with itself."""
+    check_no_repeats(out.spec, name)
+    if any(isinstance(each, Tensor) and memory_overlaps(each, out) for each in arguments):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            f"memory location. Please clone() the tensor before performing the operation.\n{name}"
+        )
+
+
+def memory_overlaps(a: Tensor, b: Tensor) -> bool:
+    """Whether the ranges of memory that two tensors reach over meet."""
+    if a._storage is not b._storage:
+        return False
+    (a_first, a_last), (b_first, b_last) = (
+        (t._start, t._start + t.spec.span * t.spec.dtype.itemsize) for t in (a, b)
+    )
+    return a_first < b_last and b_first < a_last
 
 
 _OUT_GRAD = (

@@ -57,7 +57,7 @@ def as_vector(tensor: Tensor) -> Tensor:
     return make(tensor._storage, tensor._start, spec((1,), (1,), own.dtype, own.device, own.conj, own.neg))
 
 
-@public("function method", out="exact")
+@public("function method", out="apart")
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of `input` along `dim` whose numbers are in the vector `index`.
 
@@ -88,7 +88,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return INDEX_SELECT(input, (as_vector(index),), (dim,))
 
 
-@public("function method", out="exact")
+@public("function method", out="apart")
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """result[i][j] = input[index[i][j]][j] for dim 0, input[i][index[i][j]] for dim 1, and so on.
 
@@ -127,7 +127,7 @@ def flat(tensor: Tensor) -> Tensor:
     )
 
 
-@public("function method", out="exact")
+@public("function method", out="apart")
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements of `input`, read as a vector, at the positions `index`; the result has the shape of `index`.
 
@@ -141,7 +141,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return TAKE(input.reshape(-1), (index,), (0,))
 
 
-@public("function method", out="exact")
+@public("function method", out="apart")
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As `gather`, with all dims but `dim` broadcast and indices that wrap around; without `dim` both are vectors.
 

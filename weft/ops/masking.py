@@ -19,8 +19,8 @@ from ..engine import scalar as s
 from ..families.indexed import apart, count_true, pack, pack_into, packed_storage, plain, spread
 from ..families.library import adopt, array, library, tensor_of, wide_array
 from ..families.map import COPY, Map, Types, is_operand, keep, spec_or_type
-from .creation import from_data
 from .filling import check_number, fill_
+from .values import from_data
 
 
 class _Chosen(Map):
@@ -30,19 +30,12 @@ class _Chosen(Map):
         return super()._types(operands[1:])
 
 
-class _Filled(Map):
-    """The result is of the type of the first operand."""
-
-    def _types(self, operands: Sequence[Any]) -> Types:
-        return super()._types(operands[:1])
-
-
 def _is_true(condition: Any) -> Any:
     return s.ne(condition, 0)
 
 
 WHERE = _Chosen("where", keep, lambda condition, a, b: s.where(_is_true(condition), a, b))
-MASKED_FILL = _Filled("masked_fill", keep, lambda a, mask, value: s.where(_is_true(mask), value, a))
+MASKED_FILL = Map("masked_fill", keep, lambda a, mask, value: s.where(_is_true(mask), value, a), deciding=1)
 
 
 def scalar_view(value: Tensor) -> Tensor:
@@ -147,7 +140,7 @@ def _broadcast(input: Tensor, mask: Tensor, name: str) -> tuple[Tensor, Tensor]:
     return input.expand(sizes), mask.expand(sizes)
 
 
-@public("function method", out="exact")
+@public("function method", out="apart")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements of `input` where the bool `mask` is true, in one dimension; both are broadcast.
 

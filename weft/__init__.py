@@ -64,10 +64,15 @@ for _module in (
     "linalg",
     "norms",
     "einsum",
+    "distance",
+    "integration",
+    "linear",
+    "lowrank",
     "padding",
     "convolution",
     "pooling",
     "normalization",
+    "loss",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 importlib.import_module(".interop.numpy", __name__)

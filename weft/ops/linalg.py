@@ -34,7 +34,8 @@ from ..families.lapack import (
     work_size,
 )
 from ..families.library import tensor_of
-from ..families.reduce import Reduce, Types
+from ..families.reduce import Reduce, Types, single_dim
+from .copying import clone
 from .factorizations import eigh, eigvalsh, linalg_svd, svdvals
 from .joining import stack
 from .matmul import matmul, mm
@@ -613,6 +614,8 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     if n == 0:
         identity = np.eye(input.shape[-1], dtype=input.spec.dtype.numpy)
         return tensor_of(identity).expand(input.shape).contiguous()
+    if n == 1:
+        return clone(input, memory_format=contiguous_format)
     if n < 0:
         input, n = inv(input), -n
     power, result = input, None
@@ -621,7 +624,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
             result = power if result is None else matmul(result, power)
         n >>= 1
         if not n:
-            return result.clone(memory_format=contiguous_format) if result is input else result
+            return result
         power = matmul(power, power)
 
 
@@ -790,7 +793,5 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     check_tensor(x, "linalg.vecdot", "x")
     check_tensor(y, "linalg.vecdot", "y", 2)
     check_same_dtype(x, y, "linalg.vecdot", ("x", "y"))
-    if x.dim() == 0 or y.dim() == 0:
-        raise IndexError("linalg.vecdot: vectors must have at least 1 dimension")
     x, y = broadcast_tensors(x, y)
-    return VECDOT(x, y, dims=(wrap_dim(dim, x.dim()),))
+    return VECDOT(x, y, dims=single_dim(dim, x.dim(), "linalg.vecdot"))

@@ -357,7 +357,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 # ---- Products added to something -------------------------------------------------------------------------------------
 
 
-def _combined(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], product: Callable) -> Tensor:
+def added(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], product: Callable) -> Tensor:
     """beta * input + alpha * product(*operands), with `input` broadcast; beta 0 ignores its values, NaN included.
 
     The narrow floats stay wide until the end.
@@ -380,7 +380,7 @@ def _combined(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], 
     return result.to(dtype)
 
 
-def _check_same(input: Tensor, message: str, *others: Tensor) -> None:
+def check_same(input: Tensor, message: str, *others: Tensor) -> None:
     for other in others:
         if other.spec.dtype is not input.spec.dtype:
             raise RuntimeError(message.format(*(LEGACY_NAMES[t.spec.dtype] for t in (input, *others))))
@@ -400,8 +400,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
         if matrix.dim() != 2:
             raise RuntimeError(f"{name} must be a matrix, got {matrix.dim()}-D tensor")
     _check_matrices(mat1.spec, mat2.spec)
-    _check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", mat1, mat2)
-    return _combined(input, beta, alpha, (mat1, mat2), MM)
+    check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", mat1, mat2)
+    return added(input, beta, alpha, (mat1, mat2), MM)
 
 
 @public("function method inplace", out=True)
@@ -415,8 +415,8 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
         raise RuntimeError(
             f"size mismatch, got input ({input.numel()}), mat ({rows}x{columns}), vec ({vec.shape[0]})"
         )
-    _check_same(input, "addmv input tensors must have the same dtype, but got {0}, {1}, and {2}", mat, vec)
-    return _combined(input, beta, alpha, (mat, vec), MV)
+    check_same(input, "addmv input tensors must have the same dtype, but got {0}, {1}, and {2}", mat, vec)
+    return added(input, beta, alpha, (mat, vec), MV)
 
 
 @public("function method inplace", out=True)
@@ -427,7 +427,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
         if vector.dim() != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
     dtype = common_dtype((input.spec, vec1.spec, vec2.spec))
-    return _combined(input, beta, alpha, (vec1.to(dtype), vec2.to(dtype)), outer)
+    return added(input, beta, alpha, (vec1.to(dtype), vec2.to(dtype)), outer)
 
 
 @public("function method inplace", out=True)
@@ -440,7 +440,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
             "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*found)
         )
     _check_bmm(batch1.spec, batch2.spec)
-    return _combined(input, beta, alpha, (batch1, batch2), BMM)
+    return added(input, beta, alpha, (batch1, batch2), BMM)
 
 
 @public("function method inplace", out=True)
@@ -448,8 +448,8 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
     _check_bmm(batch1.spec, batch2.spec)
-    _check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", batch1, batch2)
-    return _combined(input, beta, alpha, (batch1, batch2), _summed_bmm)
+    check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", batch1, batch2)
+    return added(input, beta, alpha, (batch1, batch2), _summed_bmm)
 
 
 def _summed_bmm(batch1: Tensor, batch2: Tensor) -> Tensor:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType
 from ..core.op import public
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.complexes import Complex
-from ..engine.expr import cast, isnan, ne, select
-from ..engine.scalar import absolute, sqrt
+from ..engine.expr import Expr, cast, const, isnan, ne, select
+from ..engine.scalar import absolute, pow, sqrt
 from ..families.lapack import check_floating, check_matrix, check_square, check_tensor
 from ..families.reduce import Reduce, Types, dims_of
 from .factorizations import svdvals
@@ -27,24 +28,21 @@ def _types(dtype: DType, wanted: DType | None) -> Types:
     return Types(operands, (operands.to_real(),))
 
 
-def _zero(compute: DType):
-    return ((0, compute.to_real()),)
+def _is_nonzero(a: Any) -> Expr:
+    nonzero = ne(a.real, 0) | ne(a.imag, 0) if isinstance(a, Complex) else ne(a, 0)
+    return cast(nonzero, _real(a).dtype)
 
 
-def _plus(a, b):
+def _square(a: Any) -> Expr:
+    return a.real * a.real + a.imag * a.imag if isinstance(a, Complex) else a * a
+
+
+def _real(a: Any) -> Expr:
+    return a.real if isinstance(a, Complex) else a
+
+
+def _sum(a, b):
     return (a[0] + b[0],)
-
-
-def _is_nonzero(a):
-    if isinstance(a, Complex):
-        return (cast(ne(a.real, 0) | ne(a.imag, 0), a.real.dtype),)
-    return (cast(ne(a, 0), a.dtype),)
-
-
-def _square(a):
-    if isinstance(a, Complex):
-        return (a.real * a.real + a.imag * a.imag,)
-    return (a * a,)
 
 
 def _larger(a, b):
@@ -55,15 +53,46 @@ def _smaller(a, b):
     return (select((a[0] < b[0]) | isnan(a[0]), a[0], b[0]),)
 
 
-# fmt: off
-NORMS = {
-    0.0:       Reduce("linalg_vector_norm", _types, _zero, _is_nonzero, _plus, cascade=True),
-    1.0:       Reduce("linalg_vector_norm", _types, _zero, lambda a: (absolute(a),), _plus, cascade=True),
-    2.0:       Reduce("linalg_vector_norm", _types, _zero, _square, _plus, lambda s: (sqrt(s[0]),), cascade=True),
-    math.inf:  Reduce("linalg_vector_norm", _types, _zero, lambda a: (absolute(a),), _larger),
-    -math.inf: Reduce("linalg_vector_norm", _types, lambda c: ((math.inf, c.to_real()),), lambda a: (absolute(a),), _smaller),
-}
-# fmt: on
+class _Order(NamedTuple):
+    """What an element contributes to a norm, how contributions combine, and what is made of the last."""
+
+    lift: Callable[[Any], Expr]
+    combine: Callable
+    finish: Callable[[Expr], Expr] = lambda total: total
+    start: float = 0.0
+
+
+def _order(p: float) -> _Order:
+    if p == 0:
+        return _Order(_is_nonzero, _sum)
+    if p == 1:
+        return _Order(absolute, _sum)
+    if p == 2:
+        return _Order(_square, _sum, sqrt)
+    if p == math.inf:
+        return _Order(absolute, _larger)
+    if p == -math.inf:
+        return _Order(absolute, _smaller, start=math.inf)
+    return _Order(lambda a: _power(absolute(a), p), _sum, lambda total: _power(total, 1 / p))
+
+
+def _power(a: Expr, exponent: float) -> Expr:
+    return pow(a, const(exponent, a.dtype))
+
+
+@functools.lru_cache(maxsize=64)  # programs use few orders
+def norm_row(p: float, difference: bool = False) -> Reduce:
+    """The reduction that computes the norm of order `p`, of one tensor or of the difference of two."""
+    order = _order(p)
+    return Reduce(
+        "cdist" if difference else "linalg_vector_norm",
+        _types,
+        lambda compute: ((order.start, compute.to_real()),),
+        (lambda a, b: (order.lift(a - b),)) if difference else lambda a: (order.lift(a),),
+        order.combine,
+        lambda state: (order.finish(state[0]),),
+        cascade=order.combine is _sum,
+    )
 
 
 @public("function", name="linalg.vector_norm", out=True)
@@ -90,13 +119,7 @@ def vector_norm(
     order = float(ord)
     if order < 0 or order == math.inf:
         _check_not_empty(x, ord, dims, dim)
-    row = NORMS.get(order)
-    if row is not None:
-        return row(x, dims=dims, keepdim=keepdim, dtype=dtype)
-    size = (x if dtype is None else x.to(dtype)).abs()
-    narrow = size.spec.dtype if size.spec.dtype.itemsize < 4 else None
-    total = (size.float() if narrow else size).pow(order).sum(dims, keepdim=keepdim).pow(1 / order)
-    return total.to(narrow) if narrow else total
+    return norm_row(order)(x, dims=dims, keepdim=keepdim, dtype=dtype)
 
 
 def _check_wanted(x: Tensor, dtype: DType | None, name: str) -> None:

@@ -1,15 +1,20 @@
-"""The bridge to NumPy: arrays on a tensor's memory, without copies."""
+"""The bridge to NumPy: arrays on a tensor's memory and tensors on an array's, without copies."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from ..core.dtype import complex32, numpy_dtype
+from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype, numpy_dtype
 from ..core.op import public
-from ..core.tensor import Tensor
-from ..families.library import resolved
+from ..core.spec import contiguous_spec
+from ..core.storage import foreign
+from ..core.tensor import Tensor, make
+from ..families.library import adopt, resolved
+
+# ---- Tensor -> array -------------------------------------------------------------------------------------------------
 
 
 class _Exporter:
@@ -46,7 +51,9 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         self = self.detach().cpu().resolve_conj().resolve_neg()
     own = self.spec
     if self.requires_grad:
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        raise RuntimeError(
+            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+        )
     if own.device.type != "cpu":
         raise TypeError(
             f"can't convert {own.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
@@ -79,3 +86,137 @@ def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.n
             raise ValueError(f"converting {values.dtype} to {dtype} needs a copy, which copy=False forbids")
         return values.astype(dtype)
     return values.copy() if copy else values
+
+
+@public("method")
+def __array_wrap__(
+    self: Tensor, array: np.ndarray, context: Any = None, return_scalar: bool = False
+) -> Tensor:
+    """The result of a NumPy function of this tensor, as a tensor."""
+    if array.dtype == bool:
+        # NumPy's logical functions have always given uint8 tensors here, as they did before there were bool tensors.
+        array = array.astype("uint8")
+    return from_numpy(np.asarray(array))
+
+
+def __buffer__(self: Tensor, flags: int) -> memoryview:
+    """What memoryview(tensor) gives, from Python 3.12 on: the shared memory, of the types that buffers know."""
+    values = self.numpy()
+    if values.dtype.kind not in "biufc" or self.spec.dtype is bfloat16:
+        raise BufferError(f"the buffer protocol has no format for {self.spec.dtype}")
+    return memoryview(values)
+
+
+Tensor.__buffer__ = __buffer__  # type: ignore[attr-defined]
+
+# ---- Array or buffer -> tensor ---------------------------------------------------------------------------------------
+
+
+@public("function")
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A tensor on the memory of an array: writes through either are seen by both.
+
+    Raises: TypeError for other objects and dtypes, ValueError for negative strides.
+
+    >>> import numpy as np, weft as torch
+    >>> a = np.zeros(2); t = torch.from_numpy(a); a[0] = 1; t
+    tensor([1., 0.], dtype=torch.float64)
+    """
+    if not isinstance(ndarray, np.ndarray):
+        kind = type(ndarray)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"expected np.ndarray (got {name})")
+    if not ndarray.flags.writeable:
+        _warn_read_only("NumPy array")
+    return tensor_on(ndarray)
+
+
+def tensor_on(values: np.ndarray) -> Tensor:
+    """A tensor on the memory of an array, which may be read-only.
+
+    Raises: TypeError for dtypes that tensors do not have, ValueError for strides and byte orders.
+    """
+    from_numpy_dtype(values.dtype)
+    if not values.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+            "currently not supported."
+        )
+    if any(step < 0 for step in values.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+            f"currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+            f"Strides: {values.strides}"
+        )
+    if any(step % values.itemsize for step in values.strides):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
+            f"memory. Strides: {values.strides}, element size: {values.itemsize}"
+        )
+    return adopt(values, exposed=True)
+
+
+def _warn_read_only(what: str) -> None:
+    warnings.warn(
+        f"The given {what} is not writable, and PyTorch does not support non-writable tensors. This means writing to "
+        "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
+        "writable before converting it to a tensor.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def has_buffer(value: Any) -> bool:
+    """Whether Python's buffer protocol reads `value`."""
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
+
+
+@public("function")
+def frombuffer(
+    buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A 1-d tensor on the memory of a buffer (bytearray, mmap, array): `count` elements, all that fit if negative.
+
+    Units: `offset` in bytes.
+
+    Raises: ValueError if the buffer is too short or not a whole number of elements.
+
+    >>> import weft as torch
+    >>> torch.frombuffer(bytearray(b"abc"), dtype=torch.uint8, offset=1)
+    tensor([98, 99], dtype=torch.uint8)
+    """
+    if not has_buffer(buffer):
+        raise ValueError("object does not implement Python buffer protocol.")
+    if not isinstance(dtype, DType):
+        raise TypeError(f"frombuffer(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    memory = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
+    length = memory.nbytes
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count < 0:
+        if (length - offset) % dtype.itemsize:
+            raise ValueError(
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element "
+                f"size ({dtype.itemsize})"
+            )
+        count = (length - offset) // dtype.itemsize
+    if offset + count * dtype.itemsize > length:
+        raise ValueError(
+            f"requested buffer length ({count} * {dtype.itemsize} bytes) after offset ({offset} bytes) must not be "
+            f"greater than actual buffer length ({length} bytes)"
+        )
+    if not memory.flags.writeable:
+        _warn_read_only("buffer")
+    storage = foreign(memory.ctypes.data, length, memory)
+    result = make(storage, offset, contiguous_spec((count,), dtype))
+    if requires_grad and dtype.category < FLOAT:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return result.requires_grad_() if requires_grad else result

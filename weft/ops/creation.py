@@ -1,25 +1,34 @@
-"""New tensors from sizes, values and ranges."""
+"""New tensors of a given size: uninitialised, constant, like another tensor, diagonal."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from ..core import device as places
 from ..core import dtype as dt
-from ..core.device import as_device, device
-from ..core.dtype import DType, bool_, default_complex, get_default_dtype, int64
-from ..core.layout import Layout, MemoryFormat, preserve_format, strided
+from ..core.device import as_device
+from ..core.dtype import (
+    LEGACY_NAMES,
+    DType,
+    bool_,
+    complex128,
+    default_complex,
+    float64,
+    get_default_dtype,
+    int64,
+)
+from ..core.layout import Layout, MemoryFormat, contiguous_format, preserve_format, strided
 from ..core.op import PlanCache, public, resize_out
-from ..core.spec import contiguous_spec
+from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
-from ..families.library import adopt, tensor_of
-from ..families.map import FILL, NUMBERS
+from ..families.map import FILL, is_operand
 from .copying import formatted_spec
+from .filling import fill_
+
+# ---- Arguments -------------------------------------------------------------------------------------------------------
 
 
 def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
@@ -27,36 +36,57 @@ def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
 
     Raises: TypeError for sizes that are no ints; RuntimeError for negative ones.
     """
-    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+    if not sizes:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    if isinstance(sizes[0], (tuple, list)):
+        if len(sizes) > 1:
+            raise TypeError(f"{name}() takes 1 positional argument but {len(sizes)} were given")
         sizes = tuple(sizes[0])
-    try:
-        result = tuple(map(operator.index, sizes))
-    except TypeError:
-        bad = next(s for s in sizes if not hasattr(s, "__index__"))
+    elif len(sizes) == 1 and (isinstance(sizes[0], bool) or not hasattr(sizes[0], "__index__")):
         raise TypeError(
-            f"{name}(): argument 'size' (position 1) must be tuple of ints, but found element of type "
-            f"{type(bad).__name__}: {bad!r}"
-        ) from None
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(sizes[0]).__name__}"
+        )
+    result = tuple([_size(size, position, name) for position, size in enumerate(sizes, 1)])
     if any(size < 0 for size in result):
+        if name == "zeros":
+            raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(result)}")
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(result)}: {list(result)}")
     return result
 
 
-def new(sizes: Sequence[int], dtype: DType | None, where: Any, requires_grad: bool = False, layout: Any = None) -> Tensor:
-    """An uninitialised contiguous tensor; what all constructors with sizes end in."""
-    check_layout(layout)
-    dtype = check_dtype(dtype) or get_default_dtype()
-    result = empty_of(contiguous_spec(tuple(sizes), dtype, as_device(where)))
-    return result.requires_grad_() if requires_grad else result
+def size_argument(size: Any, name: str) -> tuple[int, ...]:
+    """The sizes of a function that takes them as one tuple only."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(size).__name__}"
+        )
+    return size_arguments((size,), name)
 
 
-def check_dtype(dtype: Any) -> DType | None:
-    if dtype is not None and not isinstance(dtype, DType):
-        python = {float: get_default_dtype(), int: int64, bool: bool_, complex: default_complex()}
-        if dtype in python:
-            return python[dtype]
-        raise TypeError(f"argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-    return dtype
+def _size(value: Any, position: int, name: str) -> int:
+    try:
+        size = operator.index(value)
+    except TypeError:
+        reason = f"type must be tuple of ints,but got {type(value).__name__}"
+    else:
+        if -(2**63) <= size < 2**63:
+            return size
+        reason = "Overflow when unpacking long long"
+    raise TypeError(
+        f"{name}(): argument 'size' failed to unpack the object at pos {position} with error \"{reason}\""
+    )
+
+
+def check_dtype(dtype: Any, name: str = "") -> DType | None:
+    """A dtype, or what stands for one: None, or Python's float, int, bool and complex."""
+    if dtype is None or isinstance(dtype, DType):
+        return dtype
+    python = {float: float64, int: int64, bool: bool_, complex: complex128}
+    if dtype in python:
+        return python[dtype]
+    raise TypeError(
+        f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}".removeprefix("(): ")
+    )
 
 
 def check_layout(layout: Layout | None) -> None:
@@ -64,12 +94,57 @@ def check_layout(layout: Layout | None) -> None:
         raise NotImplementedError(f"layout {layout!r} is not available in this version of weft")
 
 
-def fill(target: Tensor, value: Any) -> Tensor:
-    """Write a number everywhere."""
-    return FILL.write(target, value) if target.spec.numel else target
+def check_storage_size(own: Spec) -> Spec:
+    """Raises: RuntimeError for a tensor of more bytes than an address has."""
+    if max(own.span, own.numel) * own.dtype.itemsize >= 2**63:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(own.shape)}")
+    return own
 
 
-def _sized(name: str, value: Any):
+def check_out_options(out: Tensor, dtype: DType | None, layout: Layout | None, device: Any) -> None:
+    """Raises: RuntimeError for options of a constructor that contradict its `out`."""
+    own = out.spec
+    if dtype is not None and dtype is not own.dtype:
+        raise RuntimeError(
+            f"dtype {LEGACY_NAMES[dtype]} does not match dtype of out parameter ({LEGACY_NAMES[own.dtype]})"
+        )
+    check_layout(layout)
+    if device is not None and as_device(device) is not own.device:
+        raise RuntimeError(
+            f"device type {as_device(device).type} does not match device type of out parameter ({own.device.type})"
+        )
+
+
+def check_tensor(value: Any, name: str, argument: str = "input", position: int = 1) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def new(
+    sizes: Sequence[int], dtype: DType | None, where: Any, requires_grad: bool = False, layout: Any = None
+) -> Tensor:
+    """An uninitialised contiguous tensor; what all constructors with sizes end in."""
+    check_layout(layout)
+    dtype = check_dtype(dtype) or get_default_dtype()
+    result = empty_of(check_storage_size(contiguous_spec(tuple(sizes), dtype, as_device(where))))
+    return with_grad(result, requires_grad)
+
+
+def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
+    """A new tensor that asks for its gradient, if wanted."""
+    if not requires_grad:
+        return result
+    if result.spec.dtype.category < dt.FLOAT:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    return result.requires_grad_()
+
+
+# ---- empty, zeros, ones ----------------------------------------------------------------------------------------------
+
+
+def _sized(name: str, value: Any) -> Callable:
     """A constructor (*size, out, dtype, layout, device, requires_grad) that fills with `value`."""
     plans = PlanCache(lambda size, dtype, where: _sized_plan(name, value, size))
 
@@ -99,7 +174,9 @@ def _sized(name: str, value: Any):
 
 def _sized_plan(name: str, value: Any, size: tuple):
     """The spec of a plain new tensor, how to allocate it, and the launch that fills it."""
-    own = contiguous_spec(size_arguments(size, name), get_default_dtype(), as_device(None))
+    own = check_storage_size(
+        contiguous_spec(size_arguments(size, name), get_default_dtype(), as_device(None))
+    )
     launch = None if value is None or not own.numel else FILL.write_plans[own, type(value)]
     return own, own.device.backend.allocator(own.nbytes), launch
 
@@ -107,31 +184,40 @@ def _sized_plan(name: str, value: Any, size: tuple):
 def _sized_in_full(
     name: str,
     value: Any,
-    size: tuple,
+    positional: tuple,
     *,
+    size: Any = None,
     out: Tensor | None = None,
     dtype: DType | None = None,
     layout: Layout | None = None,
     device: Any = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
-    memory_format: MemoryFormat | None = None,
     **others: Any,
 ) -> Tensor:
-    if "size" in others:
-        size = (others.pop("size"),)
+    memory_format = others.pop("memory_format", None) if name == "empty" else None
     if others:
         raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(others))}'")
-    sizes = size_arguments(size, name)
+    sizes = size_arguments(positional if size is None else (size,), name)
+    dtype = check_dtype(dtype, name)
     if out is not None:
+        check_out_options(out, dtype, layout, device)
         if out.spec.shape != sizes:
             resize_out(out, sizes, name)
         result = out
+    elif memory_format is None or memory_format is contiguous_format:
+        result = new(sizes, dtype, device, False, layout)
     else:
-        result = new(sizes, dtype, device, requires_grad, layout)
-        if memory_format is not None and memory_format is not preserve_format:
-            result = empty_of(formatted_spec(result.spec, memory_format, result.spec.dtype, result.spec.device))
-    return result if value is None else fill(result, value)
+        result = _formatted(sizes, memory_format, dtype, device)
+    return with_grad(result if value is None else fill_(result, value), requires_grad)
+
+
+def _formatted(sizes, memory_format: MemoryFormat, dtype: DType | None, where: Any) -> Tensor:
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve: a new tensor has no strides to preserve")
+    plain = contiguous_spec(sizes, dtype or get_default_dtype(), as_device(where))
+    wanted = formatted_spec(check_storage_size(plain), memory_format, plain.dtype, plain.device)
+    return empty_of(wanted)
 
 
 _CONTENT = {None: " with uninitialised memory", 0.0: " filled with 0", 1.0: " filled with 1"}
@@ -140,7 +226,67 @@ zeros = _sized("zeros", 0.0)
 ones = _sized("ones", 1.0)
 
 
-def _like(name: str, value: Any):
+@public("function")
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of the given size filled with a number; dtype: that of the number unless given.
+
+    Raises: RuntimeError if the dtype cannot hold the number.
+
+    >>> import weft as torch
+    >>> torch.full((2,), 7), torch.full((2,), 0.5)
+    (tensor([7, 7]), tensor([0.5000, 0.5000]))
+    """
+    sizes = size_argument(size, "full")
+    fill_value = number_argument(fill_value, "full", "fill_value", 2)
+    dtype = check_dtype(dtype, "full")
+    if out is not None:
+        check_out_options(out, dtype, layout, device)
+        if out.spec.shape != sizes:
+            resize_out(out, sizes, "full")
+        return fill_(out, fill_value)
+    result = new(sizes, dtype or dtype_of_number(fill_value), device, False, layout)
+    return with_grad(fill_(result, fill_value), requires_grad)
+
+
+def number_argument(value: Any, name: str, argument: str, position: int) -> Any:
+    """A Python number from one: NumPy's, or a 0-dim tensor's.
+
+    Raises: TypeError for everything else.
+    """
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert")
+    if isinstance(value, (int, float, complex)):
+        return value
+    if is_operand(value) and value.ndim == 0:
+        return value.item()
+    raise TypeError(
+        f"{name}(): argument '{argument}' (position {position}) must be Number, not {type(value).__name__}"
+    )
+
+
+def dtype_of_number(value: Any) -> DType:
+    """What a Python number becomes: bool, int64, the default float or the default complex."""
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        return int64
+    return get_default_dtype() if isinstance(value, float) else default_complex()
+
+
+# ---- Like another tensor ---------------------------------------------------------------------------------------------
+
+
+def _like(name: str, value: Any) -> Callable:
     def constructor(
         input: Tensor,
         *,
@@ -151,221 +297,238 @@ def _like(name: str, value: Any):
         pin_memory: bool = False,
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
-        result = empty_as(input, dtype, layout, device, requires_grad, memory_format)
-        return result if value is None else fill(result, value)
+        check_tensor(input, name)
+        result = empty_as(input, dtype, layout, device, False, memory_format)
+        return with_grad(result if value is None else fill_(result, value), requires_grad)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"A tensor of the size, dtype and device of `input`{_CONTENT[value]}."
     return public("function")(constructor)
 
 
-def empty_as(input: Tensor, dtype=None, layout=None, where=None, requires_grad=False, memory_format=preserve_format):
+def empty_as(
+    input: Tensor, dtype=None, layout=None, where=None, requires_grad=False, memory_format=preserve_format
+):
     """An uninitialised tensor like `input`, dense, in its memory order."""
     check_layout(layout)
     own = input.spec
-    wanted = formatted_spec(
-        own, memory_format or preserve_format, check_dtype(dtype) or own.dtype, own.device if where is None else as_device(where)
-    )
-    result = empty_of(wanted)
-    return result.requires_grad_() if requires_grad else result
+    device = own.device if where is None else as_device(where)
+    wanted = formatted_spec(own, memory_format or preserve_format, check_dtype(dtype) or own.dtype, device)
+    return with_grad(empty_of(wanted), requires_grad)
 
 
 empty_like = _like("empty_like", None)
-zeros_like = _like("zeros_like", 0.0)
-ones_like = _like("ones_like", 1.0)
-
-
-# ---- From values ---------------------------------------------------------------------------------------------------
+zeros_like = _like("zeros_like", 0)
+ones_like = _like("ones_like", 1)
 
 
 @public("function")
-def tensor(
-    data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: MemoryFormat = preserve_format,
 ) -> Tensor:
-    """A new tensor that copies `data`: a number, nested sequences of numbers, an array or a tensor.
+    """A tensor of the size, dtype and device of `input` filled with a number."""
+    check_tensor(input, "full_like")
+    fill_value = number_argument(fill_value, "full_like", "fill_value", 2)
+    result = empty_as(input, dtype, layout, device, False, memory_format)
+    return with_grad(fill_(result, fill_value), requires_grad)
 
-    dtype: by the values (float: the default float, int: int64) unless given.
 
-    Raises: ValueError for ragged sequences, TypeError for elements that are no numbers.
+def _new_method(name: str, value: Any) -> None:
+    def method(
+        self: Tensor,
+        *positional: Any,
+        size: Any = None,
+        dtype: DType | None = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        layout: Layout | None = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        sizes = size_arguments(positional if size is None else (size,), name)
+        own = self.spec
+        result = new(sizes, dtype or own.dtype, own.device if device is None else device, False, layout)
+        return with_grad(result if value is None else fill_(result, value), requires_grad)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"A tensor of the given size and, unless given, this dtype and device{_CONTENT[value]}."
+    public("method")(method)
+
+
+_new_method("new_empty", None)
+_new_method("new_zeros", 0)
+_new_method("new_ones", 1)
+
+
+@public("method")
+def new_full(
+    self: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Layout | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of the given size filled with a number; dtype and device are this tensor's unless given."""
+    sizes = size_argument(size, "new_full")
+    fill_value = number_argument(fill_value, "new_full", "fill_value", 2)
+    own = self.spec
+    result = new(sizes, dtype or own.dtype, own.device if device is None else device, False, layout)
+    return with_grad(fill_(result, fill_value), requires_grad)
+
+
+# ---- Strides ---------------------------------------------------------------------------------------------------------
+
+
+@public("function")
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """An uninitialised tensor of the given size and strides (in elements).
+
+    Raises: RuntimeError if there are not as many strides as sizes, or one is negative.
 
     >>> import weft as torch
-    >>> torch.tensor([[1, 2], [3, 4]])
-    tensor([[1, 2],
-            [3, 4]])
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
     """
-    result = from_data(data, check_dtype(dtype), None if device is None else as_device(device))
-    return result.requires_grad_() if requires_grad else result
-
-
-def from_data(data: Any, dtype: DType | None, where: device | None) -> Tensor:
-    """A new tensor with a copy of `data`."""
-    if isinstance(data, Tensor):
-        own = data.spec
-        return data.detach().to(where or own.device, dtype or own.dtype, copy=True)
-    if type(data) in NUMBERS:
-        return _from_number(data, dtype, as_device(where))
-    values = data if isinstance(data, (np.ndarray, np.generic)) else _array_of(data, dtype)
-    if values.dtype == object or values.dtype.kind in "USV":
-        raise TypeError(f"can't convert np.ndarray of type {values.dtype} to a tensor: its elements are no numbers")
-    result = tensor_of(np.array(values, order="C"), dtype)
-    return result if where is None else result.to(where)
-
-
-def _from_number(value: Any, dtype: DType | None, where: device) -> Tensor:
-    kind = type(value)
-    if dtype is None:
-        dtype = {float: get_default_dtype(), int: int64, bool: bool_}.get(kind) or default_complex()
-    elif kind is complex and not dtype.is_complex:
-        raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
-    if kind is int and not -(2**63) <= value < 2**64:
-        raise RuntimeError("Overflow when unpacking long long")
-    return fill(empty_of(contiguous_spec((), dtype, where)), value)
-
-
-def _array_of(data: Any, dtype: DType | None) -> np.ndarray:
-    """Nested sequences as an array in the dtype that PyTorch infers (or a wide one if `dtype` is given)."""
-    if not isinstance(data, (Sequence, np.ndarray)) or isinstance(data, (str, bytes)):
-        if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-            return np.asarray(data)
-        if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
-            data = list(data)
-        else:
-            return _scalar_like(data)
-    shape: list[int] = []
-    flat: list[Any] = []
-    _flatten(data, 0, shape, flat)
-    inferred = _infer(flat)
-    if any(isinstance(item, np.generic) or isinstance(item, Tensor) for item in flat):
-        flat = [item.item() for item in map(_plain, flat)]
-    try:
-        values = np.array(flat, dtype=inferred.numpy if inferred.itemsize > 2 or inferred is bool_ else np.float32)
-    except OverflowError:
-        values = _large_integers(flat, dtype)
-    return values.reshape(shape)
-
-
-def _plain(item: Any) -> Any:
-    return item if hasattr(item, "item") else np.asarray(item)
-
-
-def _large_integers(flat: list, dtype: DType | None) -> np.ndarray:
-    if dtype is not None and dtype.is_floating_point:
-        return np.array(flat, dtype=np.float64)
-    if all(0 <= value < 2**64 for value in flat):
-        return np.array(flat, dtype=np.uint64)
-    raise RuntimeError("Overflow when unpacking long long")
-
-
-def _scalar_like(data: Any) -> np.ndarray:
-    for method in ("__complex__", "__float__", "__index__"):
-        if hasattr(data, method) and not isinstance(data, (str, bytes)):
-            kind = {"__complex__": complex, "__float__": float, "__index__": int}[method]
-            return np.asarray(kind(data))
-    raise TypeError(f"could not infer dtype of {type(data).__name__}: {data!r}"[:200].replace("could", "Could", 1))
-
-
-def _flatten(data: Any, depth: int, shape: list[int], flat: list) -> None:
-    """Append the leaves of nested sequences to `flat` and find their shape.
-
-    Raises: ValueError if sequences of one level differ in length, TypeError for leaves that are no numbers.
-    """
-    if len(shape) == depth:
-        shape.append(len(data))
-    elif shape[depth] != len(data):
-        raise ValueError(
-            f"expected sequence of length {shape[depth]} at dim {depth} (got {len(data)}): all sequences of one level "
-            "must have the same length"
+    check_layout(layout)
+    sizes = tuple(map(operator.index, size))
+    strides = tuple(map(operator.index, stride))
+    if len(sizes) != len(strides):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(sizes)}) must match dimensionality of strides ({len(strides)})"
         )
-    nested = [_is_sequence(item) for item in data]
-    if not any(nested):
-        if len(shape) > depth + 1:
-            raise ValueError(f"expected sequence of length {shape[depth + 1]} at dim {depth + 1} (got 0)") if not len(
-                data
-            ) and shape[depth] else TypeError("not a sequence")
-        flat.extend(data)
-        return
-    for item, is_nested in zip(data, nested, strict=True):
-        if not is_nested:
-            raise TypeError(f"not a sequence: {item!r} stands beside sequences at dim {depth + 1}")
-        _flatten(item, depth + 1, shape, flat)
+    size_arguments((sizes,), "empty_strided")
+    if any(step < 0 for step in strides):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(sizes)} and strides={list(strides)}: strides must "
+            "not be negative"
+        )
+    own = spec(sizes, strides, check_dtype(dtype) or get_default_dtype(), as_device(device))
+    check_storage_size(own)
+    return with_grad(make(own.device.backend.allocate(own.span * own.dtype.itemsize), 0, own), requires_grad)
 
 
-def _is_sequence(item: Any) -> bool:
-    if isinstance(item, (list, tuple, range)):
-        return True
-    if isinstance(item, (Tensor, np.ndarray)):
-        return item.ndim > 0
-    return isinstance(item, Sequence) and not isinstance(item, (str, bytes))
-
-
-def _infer(flat: list) -> DType:
-    """The dtype of a list of numbers: the highest category among them."""
-    if not flat:
-        return get_default_dtype()
-    found = bool_
-    for kind in set(map(type, flat)):
-        found = max(found, _kind_dtype(kind, flat), key=lambda dtype: (dtype.category, dtype.itemsize))
-    return found
-
-
-def _kind_dtype(kind: type, flat: list) -> DType:
-    if issubclass(kind, bool):
-        return bool_
-    if issubclass(kind, np.generic):
-        from ..core.dtype import from_numpy_dtype
-
-        return from_numpy_dtype(np.dtype(kind))
-    if issubclass(kind, int):
-        return int64
-    if issubclass(kind, float):
-        return get_default_dtype()
-    if issubclass(kind, complex):
-        return default_complex()
-    if issubclass(kind, Tensor):
-        return next(item for item in flat if isinstance(item, kind)).dtype
-    if issubclass(kind, str):
-        raise TypeError("new(): invalid data type 'str'")
-    if hasattr(kind, "__index__"):
-        return int64
-    if hasattr(kind, "__float__"):
-        return get_default_dtype()
-    raise RuntimeError(f"Could not infer dtype of {kind.__name__}")
+@public("method")
+def new_empty_strided(
+    self: Tensor,
+    size: Any,
+    stride: Any,
+    dtype: DType | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Layout | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """An uninitialised tensor of the given size and strides; dtype and device are this tensor's unless given."""
+    own = self.spec
+    return empty_strided(
+        size,
+        stride,
+        dtype=dtype or own.dtype,
+        device=own.device if device is None else device,
+        requires_grad=requires_grad,
+        layout=layout,
+    )
 
 
 @public("function")
-def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """A tensor on the memory of an array: writes through either are seen by both.
+def empty_permuted(
+    size: Any,
+    physical_layout: Any,
+    *,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """An uninitialised dense tensor whose dimensions lie in memory in the order `physical_layout`, outermost first.
 
-    Raises: TypeError for other objects and dtypes, ValueError for negative strides.
-
-    >>> import numpy as np, weft as torch
-    >>> a = np.zeros(2); t = torch.from_numpy(a); a[0] = 1; t
-    tensor([1., 0.], dtype=torch.float64)
+    >>> import weft as torch
+    >>> torch.empty_permuted((2, 3, 4), (2, 0, 1)).stride()
+    (3, 1, 6)
     """
-    if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    if not ndarray.flags.writeable:
-        _warn_read_only()
-    if any(step < 0 for step in ndarray.strides):
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            "currently supported. (You can probably work around this by making a copy of your array with array.copy().)"
+    sizes = size_argument(size, "empty_permuted")
+    order = tuple(map(operator.index, physical_layout))
+    if len(order) != len(sizes):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(sizes)} is not equal to len(physical_layout) = {len(order)}"
         )
-    if any(step % ndarray.itemsize for step in ndarray.strides):
-        raise ValueError(
-            f"given numpy array strides not a multiple of the element byte size ({ndarray.strides}, {ndarray.itemsize}). "
-            "Copy the numpy array to reallocate the memory."
-        )
-    return adopt(ndarray, exposed=True)
-
-
-def _warn_read_only() -> None:
-    import warnings
-
-    warnings.warn(
-        "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing "
-        "to this tensor will result in undefined behavior. You may want to copy the array to protect its data or make "
-        "it writable before converting it to a tensor.",
-        UserWarning,
-        stacklevel=3,
+    for position, dim in enumerate(order):
+        if not 0 <= dim < len(sizes):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(sizes) - 1}, but got {dim} at index "
+                f"{position}).  NB: negative dims not currently supported; file an issue if you want it."
+            )
+    if len(set(order)) != len(order):
+        raise RuntimeError(f"Duplicate dim not allowed: {order}")
+    return empty_strided(
+        sizes,
+        strides_in_order(sizes, order),
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
     )
+
+
+# ---- The identity matrix ---------------------------------------------------------------------------------------------
+
+
+@public("function")
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """An [n, m] matrix with ones on the diagonal and zeros elsewhere; m is n unless given.
+
+    >>> import weft as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    sizes = (_length(n, "n"), _length(n if m is None else m, "m"))
+    if out is None:
+        result = zeros(sizes, dtype=dtype, layout=layout, device=device)
+    else:
+        result = zeros(sizes, out=out, dtype=dtype, layout=layout, device=device)
+    fill_(result.diagonal(), 1)
+    return with_grad(result, requires_grad)
+
+
+def _length(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(
+            f"eye(): argument '{name}' (position {'nm'.index(name) + 1}) must be int, not {type(value).__name__}"
+        )
+    length = operator.index(value)
+    if length < 0:
+        raise RuntimeError(f"{name} must be greater or equal to 0, got {length}")
+    return length

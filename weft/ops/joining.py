@@ -21,7 +21,8 @@ from ..families.library import tensor_of
 from ..families.map import COPY
 from ..families.view import View
 from .copying import clone, contiguous, copy_to, formatted_spec
-from .creation import fill, new
+from .creation import new
+from .filling import fill_
 from .views import (
     EXPAND,
     PERMUTE,
@@ -63,6 +64,8 @@ class Join:
         return self._plan_write(self.rule(dim, *specs), dim, *specs)
 
     def _plan_write(self, target: Spec, dim: int, *specs: Spec) -> Joined:
+        if target.numel == 0:
+            return Joined(target, [])
         dim = wrap_dim(dim, target.ndim)
         copies, at = [], 0
         for position, own in enumerate(specs):
@@ -276,7 +279,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     for position, block in enumerate(blocks):
         height = block.spec.shape[0]
         before, after = sum(widths[:position]), sum(widths[position + 1 :])
-        left, right = (fill(new((height, width), dtype, where), 0) for width in (before, after))
+        left, right = (fill_(new((height, width), dtype, where), 0) for width in (before, after))
         rows.append(cat([left, block, right], 1))
     return cat(rows, 0)
 

@@ -204,13 +204,17 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 add_inplace("masked_scatter", masked_scatter_)
 
 
+def contiguous_copy(input: Tensor) -> Tensor:
+    """A contiguous copy, to write into."""
+    copied = input.contiguous()
+    return copied.clone() if copied is input else copied
+
+
 @public("function method")
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """A copy of `input` (broadcast with `mask`) with the elements of `source`, in order, where `mask` is true."""
     wide, mask = _broadcast(input, mask, "masked_scatter")
-    return masked_scatter_(
-        wide.clone() if wide.spec is input.spec else wide.contiguous().clone(), mask, source
-    )
+    return masked_scatter_(contiguous_copy(wide), mask, source)
 
 
 # ---- nonzero -------------------------------------------------------------------------------------------------------

@@ -178,6 +178,9 @@ def _with_out(function: Callable, name: str, how: bool | str) -> Callable:
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
         if needs_recording(out):
             raise RuntimeError(_OUT_GRAD.format(name))
+        if how == "apart":
+            for each in out:
+                _check_apart(each, (*args, *kwargs.values()), name)
         results = function(*args, **kwargs)
         if isinstance(results, Tensor):
             return write_out(out[0], results, name, exact)

@@ -277,7 +277,7 @@ def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: Callable)
     return return_type(name, ("values", "indices"))((values, indices))
 
 
-@public("function method", out=True)
+@public("function method", out="apart")
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """(values, indices) of the `k`-th smallest element along `dim`, counted from 1.
 
@@ -295,9 +295,11 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
             f"kthvalue(): selected number k out of range for dimension {dim}\nk = {k}, shape {list(input.spec.shape)}"
         )
     check_selectable(input, "kthvalue_cpu")
-    return _select(
-        "kthvalue", input, dim, keepdim, lambda key: _at_rank(key, np.full((*key.shape[:-1], 1), k - 1))
-    )
+
+    def choose(key: np.ndarray) -> np.ndarray:
+        return _at_rank(key, np.full((*key.shape[:-1], 1), k - 1))
+
+    return _select("kthvalue", input, dim, keepdim, choose)
 
 
 def _last(key: np.ndarray) -> np.ndarray:

@@ -138,7 +138,7 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
     }
     if not renamed and not out:
         return function
-    writing = _with_out(function, name, out) if out else function
+    writing = with_out(function, name, out) if out else function
 
     @functools.wraps(function)
     def complete(*args, **kwargs):
@@ -162,7 +162,7 @@ def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
     copy_values = function
 
 
-def _with_out(function: Callable, name: str, how: bool | str) -> Callable:
+def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
     """`function` with an argument `out=`: a tensor, or as many as there are results."""
     exact = how is not True
 

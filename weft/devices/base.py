@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..core.storage import Storage
     from ..engine.kernel import Launch, ReduceLaunch
     from ..engine.loops import Result
-    from ..engine.reduce import Monoid
+    from ..engine.monoid import Monoid
 
 
 class Backend(ABC):

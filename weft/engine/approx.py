@@ -86,7 +86,7 @@ class _Exp(NamedTuple):
 _EXP = {
     float32: _Exp(
         -104.0, 89.0, (0.6931471824645996, -1.904654323148236e-09),
-        (0.0013935775, 0.008368968, 0.041666456, 0.16666518, 0.5),  # 2**-28.2
+        (0.00019953362, 0.0013935461, 0.008333198, 0.04166646, 0.16666667, 0.5),  # 2**-33.1
         (1.4710306e-05, 0.00015456245, 0.0013336409, 0.009618077, 0.055504065, 0.2402265, 0.6931472),  # 2**-32.4
         (0.00020010081, 0.0013986052, 0.008333005, 0.04166578, 0.16666669, 0.5),  # 2**-27.2
     ),
@@ -201,12 +201,14 @@ def _split(value: float, rest: float, dtype: DType) -> tuple[float, float]:
 
 
 # fmt: off
-# float32: (log(1+f) - f + f*f/2) / f**3 for sqrt(1/2) <= 1+f <= sqrt(2), 2**-27.2.
-# float64: with s = f/(2+f), (log((1+s)/(1-s))/s - 2) / s**2 in s**2 (fdlibm's reduction), 2**-58.5.
+# 1 + f is from 0.675 to 1.35, so that f*f/2 < 1/16 and its rounding is small beside the sum. float32: (log(1+f) - f
+# + f*f/2) / f**3, 2**-27.6. float64: with s = f/(2+f), (log((1+s)/(1-s))/s - 2) / s**2 in s**2 (fdlibm's reduction),
+# 2**-56.6.
+_LOG_FROM = 0.675
 _LOG_TAIL = {
-    float32: (-0.07709641, 0.12819944, -0.13156646, 0.14191906, -0.16622856, 0.20001766, -0.25000843, 0.33333322),
-    float64: (0.14797633747601485, 0.153138878872988, 0.18183570476108027, 0.22222198458460446,
-              0.2857142874347636, 0.39999999999409874, 0.6666666666666735),
+    float32: (-0.11610869, 0.13948984, -0.124519214, 0.14011109, -0.16663215, 0.20010194, -0.2500013, 0.33333218),
+    float64: (0.15240706259247866, 0.15266084392175863, 0.18185585455120695, 0.22222156756139397,
+              0.2857142917843079, 0.3999999999733432, 0.6666666666667063),
 }
 # What the nearest float64 misses of each constant.
 _LN2 = (0.6931471805599453, 2.3190468138462996e-17)
@@ -217,33 +219,34 @@ _LOG10_2 = (0.3010299956639812, -2.8037281277851704e-18)
 
 
 def _log_reduce(x: Expr) -> tuple[Expr, Expr]:
-    """x = 2**k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), for positive finite x: k (as a float) and f."""
+    """x = 2**k (1 + f), _LOG_FROM <= 1 + f < 2 _LOG_FROM, for positive finite x: k (as a float) and f."""
     shape = _FORMAT[x.dtype]
     subnormal = x < shape.smallest_normal
     lift_by = shape.mantissa + 1
     normal = select(subnormal, x * 2.0**lift_by, x)
-    k, f = _split_exponent(normal)
+    k, f = _split_exponent(normal, _LOG_FROM)
     return k + select(subnormal, const(-lift_by, x.dtype), 0.0), f
 
 
-def _split_exponent(x: Expr) -> tuple[Expr, Expr]:
+def _split_exponent(x: Expr, begin: float) -> tuple[Expr, Expr]:
     shape, whole = _FORMAT[x.dtype], int_like(x)
-    root = _bits(math.sqrt(0.5), x.dtype)
-    offset = bitcast(x, whole) - root
+    first = _bits(begin, x.dtype)
+    offset = bitcast(x, whole) - first
     k = cast(offset >> shape.mantissa, x.dtype)
-    return k, bitcast((offset & ((1 << shape.mantissa) - 1)) + root, x.dtype) - 1
+    return k, bitcast((offset & ((1 << shape.mantissa) - 1)) + first, x.dtype) - 1
 
 
-def _log1p_tail(f: Expr) -> Expr:
-    """log(1 + f) - f"""
+def _log1p_tail(f: Expr, addend: Expr | None = None) -> Expr:
+    """log(1 + f) - f, plus a small addend"""
     square = f * f
     tail = _LOG_TAIL[f.dtype]
     if f.dtype is float32:
-        return fma(square * f, horner(f, tail), square * -0.5)
+        start = square * -0.5 if addend is None else fma(square, -0.5, addend)
+        return fma(square * f, horner(f, tail), start)
     s = f / (f + 2)
     z = s * s
     half = square * 0.5
-    return fma(s, fma(z, horner(z, tail), half), -half)
+    return fma(s, fma(z, horner(z, tail), half), -half if addend is None else addend - half)
 
 
 def _log_special(x: Expr, y: Expr) -> Expr:
@@ -277,11 +280,10 @@ def _log_of_base(x: Expr, log_e: tuple[float, float], log_2: tuple[float, float]
     k_high, k_low = _split(*log_2, dtype)
     k, f = _log_reduce(x)
     high = f * e_high
-    low = fma(_log1p_tail(f), e_high, fma(f, e_low, fma(f, e_high, -high)))
-    whole = k * k_high
-    total = whole + high
-    error = high - (total - whole)
-    return _log_special(x, total + (error + fma(k, k_low, low)))
+    low = fma(f, e_low, fma(f, e_high, -high))
+    total = fast_two_sum(k * k_high, high)
+    low = low + fma(k, k_low, total.low)
+    return _log_special(x, total.high + fma(_log1p_tail(f), e_high, low))
 
 
 def _nearest(value: float, rest: float, dtype: DType) -> tuple[float, float]:
@@ -295,8 +297,7 @@ def _nearest(value: float, rest: float, dtype: DType) -> tuple[float, float]:
 def log1p(x: Expr) -> Expr:
     """1 + x = 2**k (1 + f) with f = 2**-k x + (2**-k - 1), so that no bit of a small x is lost."""
     shape, whole = _FORMAT[x.dtype], int_like(x)
-    root = _bits(math.sqrt(0.5), x.dtype)
-    exponent = (bitcast(x + 1, whole) - root) >> shape.mantissa
+    exponent = (bitcast(x + 1, whole) - _bits(_LOG_FROM, x.dtype)) >> shape.mantissa
     shift = exponent << shape.mantissa
     # k may exceed the exponents of 2**-k by one: by then 2**-k - 1 is -1 anyway.
     shrink = bitcast(const(_bits(1.0, x.dtype), whole) - shift, x.dtype)
@@ -304,13 +305,12 @@ def log1p(x: Expr) -> Expr:
     scaled = bitcast(bitcast(x, whole) - shift, x.dtype)
     f = scaled + shrink_less_1
     lost = scaled - (f - shrink_less_1)
-    # The sum of k ln 2 and f cancels for 1 + x a little above sqrt(2): keep its error as well.
+    lost = fma(fma(f, f, -f), lost, lost)  # over 1 + f, nearly
+    # The sum of k ln 2 and f cancels for 1 + x a little above 1.35: keep its error as well.
     k = cast(exponent, x.dtype)
     high, low = _split(*_LN2, x.dtype)
-    whole_log = k * high
-    total = whole_log + f
-    error = f - (total - whole_log)
-    y = total + (error + fma(k, low, _log1p_tail(f) + lost))
+    total = fast_two_sum(k * high, f)
+    y = total.high + _log1p_tail(f, fma(k, low, total.low + lost))
     y = select(x < _INF, y, x)
     y = select(x <= -1, select(eq(x, -1), const(-_INF, x.dtype), _NAN), y)
     return select(absolute(x) < 2.0 ** (-shape.mantissa - 2), x, y)
@@ -334,7 +334,7 @@ _LOG_TAIL_LONG = (0.13197975913800616, 0.13256641697304564, 0.15386764843458522,
 
 def _wide_log(x: Wide, add_to_k: Expr | None = None) -> Wide:
     """log(2**add_to_k x) for positive normal x: 12 bits more than the last of the type it was widened from."""
-    k, f = _split_exponent(leading(x))
+    k, f = _split_exponent(leading(x), math.sqrt(0.5))
     exponent = k if add_to_k is None else k + add_to_k
     high, low = _split(*_LN2, float64)
     if not isinstance(x, Double):
@@ -904,7 +904,8 @@ def erf(x: Expr) -> Expr:
     size = absolute(x)
     if x.dtype is float32:
         marked, _, r = _exp_reduce(-horner(_clamp(size, 0.0, 3.95), _ERF_LARGE))
-        large = 1.0 - (_exp_tail(r) + 1) * _power_of_two(marked)
+        power = _power_of_two(marked)
+        large = fma(-_exp_tail(r), power, 1.0 - power)
     else:
         clamped = _clamp(size, 0.0, 6.0)
         square = clamped * clamped
@@ -912,7 +913,7 @@ def erf(x: Expr) -> Expr:
         rest = power.low - power.high * fma(clamped, clamped, -square)
         ratio = _erfc_ratio(clamped, x.dtype)
         large = 1.0 - fma(power.high, ratio, rest * ratio) * _power_of_two(marked)
-    small = size < (1.0 if x.dtype is float32 else 0.97)
+    small = size < 0.97
     return copysign(select(small, fma(size, horner(x * x, _ERF[x.dtype]), size), large), x)
 
 

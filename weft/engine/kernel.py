@@ -25,7 +25,8 @@ from .loops import (
     meta_words,
     shared_loop_ir,
 )
-from .reduce import META_HEADER, Monoid, ReduceKernel, block_width, chunk_bytes, chunks, reduce_ir
+from .monoid import Monoid, block_width, chunk_bytes, chunks
+from .reduce import META_HEADER, ReduceKernel, reduce_ir
 from .tiles import regions
 
 # Work for fewer bytes than this (about 100 us) is done before a second thread has been of use: waking it takes 20 us.

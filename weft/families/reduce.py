@@ -15,7 +15,7 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
 from ..engine.complexes import Complex
 from ..engine.expr import const, param
-from ..engine.reduce import Monoid, state_leaf
+from ..engine.monoid import Monoid, state_leaf
 from .map import as_type, common_device, load_as, scalar_arguments, store_as
 
 # A value of a state: a dtype; complex ones are pairs of components.
@@ -34,7 +34,7 @@ class Reduce:
 
     types(dtype, wanted) -> Types            `wanted` is the argument dtype=, or None
     identity(dtype) -> values                the state of no elements, in the compute type: numbers or (number, dtype)
-    lift(*elements) -> state                 of one element; `engine.reduce.index()` is its position
+    lift(*elements) -> state                 of one element; `engine.monoid.index()` is its position
     combine(a, b) -> state                   of two states, in any order unless it uses positions
     finish(state, *params) -> results        of the final state
     cascade                                  partial results in levels: for sums of floats

@@ -23,7 +23,7 @@ from ..core.tensor import Tensor
 from ..engine.complexes import Complex
 from ..engine.convert import convert
 from ..engine.expr import Expr, cast, isnan, select
-from ..engine.reduce import index
+from ..engine.monoid import index
 from ..engine.scalar import exp, log, sqrt
 from ..families.map import Map, as_type, keep, to_float
 from ..families.reduce import Reduce, Types, dims_of, single_dim

@@ -1,0 +1,77 @@
+"""Structured LLVM IR: functions with variables, loops and conditions instead of labels and phi nodes.
+
+Variables live in memory until LLVM's first pass (mem2reg) puts them into registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from .llvm import Block
+
+
+class Body(Block):
+    """The body of a function under construction."""
+
+    def __init__(self, declarations: set[str]):
+        super().__init__(declarations)
+        self.variables: list[str] = []
+        self.labels = 0
+
+    def variable(self, kind: str, initial: str) -> str:
+        """The address of a new variable."""
+        name = f"%c{len(self.variables)}"
+        self.variables.append(f"{name} = alloca {kind}, align 64")
+        self.set(name, kind, initial)
+        return name
+
+    def get(self, variable: str, kind: str) -> str:
+        return self.let(f"load {kind}, ptr {variable}, align 64")
+
+    def set(self, variable: str, kind: str, value: str) -> None:
+        self.do(f"store {kind} {value}, ptr {variable}, align 64")
+
+    def integer(self, operation: str, a: str | int, b: str | int) -> str:
+        """An operation on two int64."""
+        return self.let(f"{operation} i64 {a}, {b}")
+
+    def at(self, base: str, nbytes: str | int) -> str:
+        """The address `nbytes` beyond `base`."""
+        return self.let(f"getelementptr i8, ptr {base}, i64 {nbytes}")
+
+    def _label(self, name: str) -> str:
+        self.labels += 1
+        return f"{name}{self.labels}"
+
+    @contextmanager
+    def loop(self, start: str | int, stop: str | int, step: str | int = 1) -> Iterator[str]:
+        """for (i = start; i < stop; i += step)."""
+        counter = self.variable("i64", str(start))
+        head, body, after = (self._label(name) for name in ("head", "body", "after"))
+        self.do(f"br label %{head}\n{head}:")
+        i = self.get(counter, "i64")
+        more = self.let(f"icmp slt i64 {i}, {stop}")
+        self.do(f"br i1 {more}, label %{body}, label %{after}\n{body}:")
+        yield i
+        self.set(counter, "i64", self.integer("add nsw", i, step))
+        self.do(f"br label %{head}\n{after}:")
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """if (condition)."""
+        then, after = self._label("then"), self._label("after")
+        self.do(f"br i1 {condition}, label %{then}, label %{after}\n{then}:")
+        yield
+        self.do(f"br label %{after}\n{after}:")
+
+
+def function(
+    name: str, parameters: str, declarations: set[str], write: Callable[[Body], None], linkage: str = ""
+) -> str:
+    """A void function whose body `write` fills in. Internal functions are not inlined: each has its one loop."""
+    body = Body(declarations)
+    write(body)
+    lines = "\n".join([*body.variables, *body.lines])
+    inline = "noinline " if linkage == "internal" else ""
+    return f"define {linkage} void @{name}({parameters}) {inline}#0 {{\nentry:\n{lines}\nret void\n}}"

@@ -37,7 +37,9 @@ def library(function: Callable) -> Callable:
         tensors += [t for a in args if isinstance(a, (tuple, list)) for t in a if isinstance(t, Tensor)]
         for tensor in tensors:
             if tensor.spec.device is not CPU:
-                raise NotImplementedError(f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it")
+                raise NotImplementedError(
+                    f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it"
+                )
         result = function(*args, **kwargs)
         if needs_recording(tensors):
             return record(op, result, tensors)
@@ -66,7 +68,9 @@ def resolved(tensor: Tensor) -> Tensor:
     """A plain copy: no pending conjugation or negation; complex32 as complex64."""
     own = tensor.spec
     dtype = complex64 if own.dtype is complex32 else own.dtype
-    return COPY.write(empty(spec(own.shape, contiguous_spec(own.shape, dtype).stride, dtype, own.device)), tensor)
+    return COPY.write(
+        empty(spec(own.shape, contiguous_spec(own.shape, dtype).stride, dtype, own.device)), tensor
+    )
 
 
 def wide_array(tensor: Tensor) -> np.ndarray:
@@ -114,8 +118,6 @@ def new_like(values: np.ndarray, like: Spec) -> Tensor:
     return tensor_of(values, like.dtype)
 
 
-
-
 class LibraryMap(Map):
     """An elementwise op whose `element` computes on arrays (with SciPy, say) instead of building a kernel.
 
@@ -145,7 +147,9 @@ class LibraryMap(Map):
             return target
         wide = compute_type(dtype).numpy
         values = [
-            wide_array(operand).astype(wide, copy=False) if isinstance(operand, Tensor) else wide.type(operand)
+            wide_array(operand).astype(wide, copy=False)
+            if isinstance(operand, Tensor)
+            else wide.type(operand)
             for operand in operands
         ]
         with np.errstate(all="ignore"):

@@ -87,7 +87,7 @@ def refuse(kinds: str, error: type[Exception] = NotImplementedError, message: st
 
     def check(name: str, dtype: DType) -> None:
         if dtype.kind in kinds:
-            text = message or '"{name}_cpu" not implemented for \'{dtype}\''
+            text = message or "\"{name}_cpu\" not implemented for '{dtype}'"
             raise error(text.format(name=name, dtype=LEGACY_NAMES[dtype]))
 
     return check
@@ -121,6 +121,7 @@ class Map:
     dtype (bfloat16 * 0.1 multiplies by the float32 0.1).
     """
 
+    is_copy = False  # results are operands: there is nothing to round
     is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
 
     def __init__(
@@ -181,7 +182,9 @@ class Map:
         if 0 in sizes:
             sizes, strides = (0,), tuple((0,) for _ in strides)
         backend = result.device.backend
-        launch = backend.prepare(expressions, [each.dtype for each in specs], self._params(operands, types), sizes, strides)
+        launch = backend.prepare(
+            expressions, [each.dtype for each in specs], self._params(operands, types), sizes, strides
+        )
         return Plan(result, launch, backend.allocator(result.nbytes), types.operands)
 
     def _expressions(self, operands, result: Spec, types: Types) -> tuple[Result, ...]:
@@ -214,6 +217,8 @@ class Map:
             values.append(value if exact else rounded(value, types.operands))
         value = self.element(*values)
         value = as_type(value, compute_type(types.result))
+        if result.dtype is not types.result and not self.is_copy:  # as if the op had run alone
+            value = rounded(value, types.result)
         return store_as(value, result)
 
     @staticmethod
@@ -272,7 +277,7 @@ class Map:
             raise RuntimeError(
                 f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(sizes)}"
             )
-        check_dtype(target, self._types(operands).result, self.name)
+        check_dtype(target, self.promotion(common_dtype(operands[: self.deciding])).result, self.name)
         return self.write_plans[(target, *operands)]
 
     def into(self, out: Tensor, *operands: Any) -> Tensor:
@@ -281,7 +286,8 @@ class Map:
         specs = list(map(spec_or_type, operands))
         tensors = [s for s in specs if type(s) is Spec]
         sizes = broadcast_shapes(self.name, *(s.shape for s in tensors))
-        check_out(out, self._types(specs).result, common_device(self.name, tensors), self.name)
+        result = self.promotion(common_dtype(specs[: self.deciding])).result
+        check_out(out, result, common_device(self.name, tensors), self.name)
         if out.spec.shape != sizes:
             resize_out(out, sizes, self.name)
         check_inplace(out, self.name)
@@ -461,8 +467,12 @@ def store_as(value: Any, result: Spec) -> Result:
     return Result((convert(value.real, part), convert(imag, part)))
 
 
+class _Copy(Map):
+    is_copy = True
+
+
 # The identity: copies and converts.
-COPY = Map("clone", keep, lambda a: a)
+COPY = _Copy("clone", keep, lambda a: a)
 
 
 class _Fill(Map):
@@ -527,7 +537,9 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                     result._start = 0
                     result.spec = plan.spec
                     return result
-            elif fast_numbers and ((kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64):
+            elif fast_numbers and (
+                (kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64
+            ):
                 plan = plans[input.spec, kind]
                 if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
                     storage = plan.allocate()
@@ -552,7 +564,11 @@ def check_operands(name: str, numbers: str, *operands: Any) -> None:
     if numbers != "all" and not any(isinstance(operand, Tensor) for operand in operands):
         raise _not_a_tensor(name, 0, operands[0])
     for position, operand in enumerate(operands):
-        if not isinstance(operand, Tensor) and numbers != "all" and ("input", "other")[position] not in numbers:
+        if (
+            not isinstance(operand, Tensor)
+            and numbers != "all"
+            and ("input", "other")[position] not in numbers
+        ):
             raise _not_a_tensor(name, position, operand)
 
 
@@ -630,7 +646,9 @@ def inplace_unary(op: Map) -> Callable:
     return method
 
 
-def publish(op: Map, arity: int, forms: str, *aliases: str, numbers: str = "other", doc: str = "") -> Callable:
+def publish(
+    op: Map, arity: int, forms: str, *aliases: str, numbers: str = "other", doc: str = ""
+) -> Callable:
     """Make an op public: `forms` are "function", "method", "inplace". Names with a dot are functions only.
 
     `numbers` says which operands of a binary op may be numbers: "", "other", "input other" (one of them) or "all".
@@ -644,7 +662,9 @@ def publish(op: Map, arity: int, forms: str, *aliases: str, numbers: str = "othe
     return function
 
 
-def add_forms(name: str, forms: Sequence[str], function: Callable, method: Callable, function_inplace: bool) -> None:
+def add_forms(
+    name: str, forms: Sequence[str], function: Callable, method: Callable, function_inplace: bool
+) -> None:
     if "." in name:
         FUNCTIONS[name] = function
         return

@@ -9,6 +9,7 @@ from ..core.op import FUNCTIONS, add_function, public
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, refuse, to_float
+from .arithmetic import SUB
 from .comparison import clamp
 from .pointwise import OPS, RELU
 
@@ -76,13 +77,12 @@ LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                         
 HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                              check=ONLY_FLOATS)
 HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS)
 SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"))
-TANHSHRINK  = Map("tanhshrink",  to_float, lambda a: a - s.tanh(a))
 HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, wide=True, check=ONLY_FLOATS)
 SOFTSHRINK  = Map("softshrink",  keep,     _softshrink,          deciding=1, wide=True, check=ONLY_FLOATS)
 THRESHOLD   = Map("threshold",   keep,     lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, check=NO_COMPLEX)
 PRELU       = Map("prelu",       keep,     _leaky,                                    check=ONLY_FLOATS)
 # fmt: on
-for _op in (GELU, SILU, MISH, SOFTPLUS, ELU, LEAKY_RELU, LOGSIGMOID, HARDSIGMOID, HARDSWISH, SOFTSIGN, TANHSHRINK, PRELU):
+for _op in (GELU, SILU, MISH, SOFTPLUS, ELU, LEAKY_RELU, LOGSIGMOID, HARDSIGMOID, HARDSWISH, SOFTSIGN, PRELU):
     OPS[_op.name] = _op
 
 
@@ -196,7 +196,7 @@ def softsign(input: Tensor) -> Tensor:
 @public(name="nn.functional.tanhshrink")
 def tanhshrink(input: Tensor) -> Tensor:
     """input - tanh(input)."""
-    return TANHSHRINK(input)
+    return SUB(input, OPS["tanh"](input))
 
 
 @public("function method", "nn.functional.hardshrink", out=True)
@@ -223,7 +223,9 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; `weight` has one element or one per channel (dim 1)."""
     if not isinstance(weight, Tensor):
-        raise TypeError(f"prelu(): argument 'weight' (position 2) must be Tensor, not {type(weight).__name__}")
+        raise TypeError(
+            f"prelu(): argument 'weight' (position 2) must be Tensor, not {type(weight).__name__}"
+        )
     if input.spec.dtype is not weight.spec.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.spec.dtype.name} and {weight.spec.dtype.name}"

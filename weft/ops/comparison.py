@@ -24,7 +24,8 @@ from ..families.map import (
     spec_or_type,
     to_bool,
 )
-from .pointwise import OPS, check_fits, is_float
+from .pointwise import OPS, is_float
+from .representation import check_fits
 
 _ORDER = refuse("c")
 
@@ -53,10 +54,14 @@ _LOGIC = (
 for _names, _element, _check, _what in _COMPARISONS:
     _name, *_aliases = _names.split()
     OPS[_name] = Map(_name, to_bool, _element, check=_check)
-    publish(OPS[_name], 2, "function method inplace", *_aliases, doc=f"{_what}, elementwise: bools.".capitalize())
+    publish(
+        OPS[_name], 2, "function method inplace", *_aliases, doc=f"{_what}, elementwise: bools.".capitalize()
+    )
 for _name, _element, _what in _LOGIC:
     OPS[_name] = Map(_name, _logical, _element)
-    publish(OPS[_name], 2, "function method inplace", numbers="", doc=f"{_what}, elementwise: bools.".capitalize())
+    publish(
+        OPS[_name], 2, "function method inplace", numbers="", doc=f"{_what}, elementwise: bools.".capitalize()
+    )
 OPS["logical_not"] = Map("logical_not", _logical, lambda a: ~a)
 publish(OPS["logical_not"], 1, "function method inplace", doc="Whether an element is zero or false.")
 
@@ -137,14 +142,16 @@ def clamp_max(input, max):
 
 def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, list]:
     check_operands(op.name, "other", input)
-    if input.spec.dtype in (float32, float64) and all(type(b) in (int, float) and -1e30 < b < 1e30 for b in bounds):
+    if input.spec.dtype in (float32, float64) and all(
+        type(b) in (int, float) and -1e30 < b < 1e30 for b in bounds
+    ):
         return op, (input, *bounds)  # the usual case needs no further look
     operands = normalise(op.name, (input, *bounds))
     dtype = common_dtype(map(spec_or_type, operands))
     for bound in operands[1:]:
         if not isinstance(bound, Tensor):
             if dtype is bool_:
-                raise NotImplementedError(f'"{op.name}_scalar_cpu" not implemented for \'Bool\'')
+                raise NotImplementedError(f"\"{op.name}_scalar_cpu\" not implemented for 'Bool'")
             check_fits(bound, dtype)
     return op, operands
 
@@ -170,12 +177,15 @@ def _close_types(common: DType) -> Types:
 
 
 ISCLOSE = {
-    equal_nan: Map("isclose", _close_types, _isclose(equal_nan), deciding=2, wide=True) for equal_nan in (False, True)
+    equal_nan: Map("isclose", _close_types, _isclose(equal_nan), deciding=2, wide=True)
+    for equal_nan in (False, True)
 }
 
 
 @public("function method")
-def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+def isclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, elementwise; infinities are close to themselves only.
 
     Raises: RuntimeError for different dtypes or negative tolerances.
@@ -195,7 +205,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 
 @public("function method")
-def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
     """Whether all elements are close; see `isclose`."""
     return bool(array(isclose(input, other, rtol, atol, equal_nan)).all())
 

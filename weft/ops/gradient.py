@@ -13,7 +13,9 @@ from .joining import cat
 
 
 @public("function")
-def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+def gradient(
+    input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
     """The derivative of `input` along each of `dim` (default: all), of second order inside, `edge_order` at the ends.
 
     `spacing` is the distance of samples: a number (default: 1), one for each dim, or for each dim a 1-dim tensor of coordinates.
@@ -51,7 +53,9 @@ def _spacings(input: Tensor, spacing: Any, dims: list[int]) -> Sequence[Any]:
     if isinstance(spacing, NUMBERS) or isinstance(spacing, Tensor) and not spacing.spec.shape:
         return [spacing] * len(dims)
     if not isinstance(spacing, (tuple, list)):
-        raise TypeError(f"gradient(): argument 'spacing' must be a number or a sequence, not {type(spacing).__name__}")
+        raise TypeError(
+            f"gradient(): argument 'spacing' must be a number or a sequence, not {type(spacing).__name__}"
+        )
     if len(spacing) != len(dims):
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
@@ -70,7 +74,9 @@ def _spacings(input: Tensor, spacing: Any, dims: list[int]) -> Sequence[Any]:
 def _derivative(f: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     """The ends and the middle, whose second-order weights are those of the parabola through three samples."""
     size = f.spec.shape[dim]
-    before, here, after = (f.narrow(dim, start, max(size - 2, 0)) for start in (0, 1, 2)) if size > 2 else (None,) * 3
+    before, here, after = (
+        (f.narrow(dim, start, max(size - 2, 0)) for start in (0, 1, 2)) if size > 2 else (None,) * 3
+    )
     if isinstance(spacing, Tensor) and spacing.spec.shape:
         steps = (spacing[1:] - spacing[:-1]).reshape([-1] + [1] * (f.spec.ndim - 1 - dim))
         if steps.spec.shape[0] != size - 1:
@@ -80,7 +86,11 @@ def _derivative(f: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
             )
         left, right = steps[:-1], steps[1:]
         first, last = steps[0], steps[-1]
-        weights = (-right / (left * (left + right)), (right - left) / (left * right), left / (right * (left + right)))
+        weights = (
+            -right / (left * (left + right)),
+            (right - left) / (left * right),
+            left / (right * (left + right)),
+        )
         middle = None if here is None else weights[0] * before + weights[1] * here + weights[2] * after
         second, second_last = (steps[1], steps[-2]) if size > 2 else (first, last)
     else:
@@ -91,7 +101,9 @@ def _derivative(f: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     return cat([part for part in (start, middle, stop) if part is not None], dim)
 
 
-def _end(f: Tensor, dim: int, position: int, inwards: int, step: Any, next_step: Any, edge_order: int) -> Tensor:
+def _end(
+    f: Tensor, dim: int, position: int, inwards: int, step: Any, next_step: Any, edge_order: int
+) -> Tensor:
     """The derivative at an end, looking inwards."""
     at = [f.narrow(dim, position + k * inwards, 1) for k in range(edge_order + 1)]
     if edge_order == 1:

@@ -31,8 +31,8 @@ from ..core.promotion import common_dtype
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
 from ..families.product import Product
+from .arithmetic import mul
 from .joining import stack
-from .pointwise import mul
 
 # How messages about matrices name dtypes: PyTorch prints the C++ types here.
 _CPP_NAMES = {

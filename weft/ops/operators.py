@@ -7,7 +7,8 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..families.map import Map, binary, inplace_of, is_operand, reflected, unary
-from . import pointwise as rows
+from . import arithmetic as rows
+from . import powers
 from .pointwise import OPS
 
 
@@ -47,8 +48,8 @@ for _symbol in _COMPARISONS:
 # ---- Powers: the exponent may choose a simpler row ------------------------------------------------------------------
 
 
-_SIMPLE_POWERS = {exponent: unary(row) for exponent, row in rows.SIMPLE_POWERS.items()}
-_tensor_power = binary(rows.POW, operator=True)
+_SIMPLE_POWERS = {exponent: unary(row) for exponent, row in powers.SIMPLE_POWERS.items()}
+_tensor_power = binary(powers.POW, operator=True)
 
 
 def _power(self: Tensor, other: Any) -> Tensor:
@@ -57,11 +58,11 @@ def _power(self: Tensor, other: Any) -> Tensor:
         return _tensor_power(self, other)
     if kind in (int, float) and self.spec.dtype.kind in "fc" and other in _SIMPLE_POWERS:
         return _SIMPLE_POWERS[other](self)
-    return rows.pow(self, other) if is_operand(other) else NotImplemented
+    return powers.pow(self, other) if is_operand(other) else NotImplemented
 
 
 def _reflected_power(self: Tensor, other: Any) -> Tensor:
-    return rows.pow(other, self) if is_operand(other) else NotImplemented
+    return powers.pow(other, self) if is_operand(other) else NotImplemented
 
 
 _set("pow", _power, _reflected_power, Tensor.pow_)
@@ -78,7 +79,7 @@ def _invert(self: Tensor) -> Tensor:
 
 Tensor.__neg__ = unary(OPS["neg"])
 Tensor.__abs__ = unary(OPS["abs"])
-Tensor.__pos__ = rows.positive
+Tensor.__pos__ = Tensor.positive
 Tensor.__invert__ = _invert
 # NumPy's scalars and arrays leave `array + tensor` to the tensor.
 Tensor.__array_priority__ = 1000

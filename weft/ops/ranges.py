@@ -33,8 +33,8 @@ from .creation import (
     with_grad,
 )
 from .filling import check_number, fill_
-from .pointwise import complex as complex_of
-from .pointwise import pow as power
+from .powers import pow as power
+from .representation import complex as complex_of
 
 # Kernels read the position of an element from a tensor 0, 1, 2, ..., block by block.
 BLOCK = 1 << 15

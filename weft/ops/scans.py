@@ -14,7 +14,7 @@ from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..families.library import array, library, tensor_of, wide_array
 from .joining import cat
-from .pointwise import complex
+from .representation import complex
 from .sorting import back, check_selectable, check_tensor, dim_of, not_implemented, picked, rows_of
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------

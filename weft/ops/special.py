@@ -31,7 +31,9 @@ SQRT_HALF = math.sqrt(0.5)
 
 
 def _entr(a):
-    positive = s.where(s.lift(0.0, a) < a, -a * s.log(a), s.where(s.eq(a, 0), s.lift(0.0, a), s.lift(-math.inf, a)))
+    positive = s.where(
+        s.lift(0.0, a) < a, -a * s.log(a), s.where(s.eq(a, 0), s.lift(0.0, a), s.lift(-math.inf, a))
+    )
     return s.where(s.isnan(a), a, positive)
 
 
@@ -67,6 +69,10 @@ def _gammainc(upper: bool) -> Callable:
     return scipy("gammaincc" if upper else "gammainc")
 
 
+def _lgamma(x):
+    return np.where(np.isinf(x), np.inf, scipy("gammaln")(x))
+
+
 def _digamma(x):
     """-inf at +0, +inf at -0, NaN at the negative integers."""
     value = scipy("digamma")(x)
@@ -94,14 +100,17 @@ def _polygamma(n: int) -> Map:
 def _mvlgamma(p: int) -> Map:
     constant = p * (p - 1) / 4 * math.log(math.pi)
     return LibraryMap(
-        "mvlgamma", to_float, lambda x: constant + sum(scipy("gammaln")(x - j / 2) for j in range(p)), check=NO_COMPLEX
+        "mvlgamma",
+        to_float,
+        lambda x: constant + sum(scipy("gammaln")(x - j / 2) for j in range(p)),
+        check=NO_COMPLEX,
     )
 
 
 # fmt: off
 _UNARY = (
     # names                              element                        forms                       what
-    ("lgamma special.gammaln",           scipy("gammaln"),              "function method inplace",  "the logarithm of |gamma(input)|"),
+    ("lgamma special.gammaln",           _lgamma,                       "function method inplace",  "the logarithm of |gamma(input)|"),
     ("digamma special.digamma special.psi", _digamma,                   "function method inplace",  "the derivative of lgamma"),
     ("i0 special.i0",                    scipy("i0"),                   "function method inplace",  "the modified Bessel function of the first kind, order 0"),
     ("special.i0e",                      scipy("i0e"),                  "function",                 "exp(-|input|) i0(input)"),
@@ -137,9 +146,21 @@ for _name, _row, _what in _UNARY_ROWS:
     publish(OPS[_name], 1, "function", doc=f"Of each element {_what}.")
 
 OPS["special.xlog1py"] = Map("special.xlog1py", to_float, _xlog1py, check=NO_COMPLEX)
-publish(OPS["special.xlog1py"], 2, "function", numbers="input other", doc="input * log1p(other); 0 where input is 0.")
+publish(
+    OPS["special.xlog1py"],
+    2,
+    "function",
+    numbers="input other",
+    doc="input * log1p(other); 0 where input is 0.",
+)
 OPS["special.zeta"] = LibraryMap("special.zeta", to_float, scipy("zeta"), check=NO_COMPLEX)
-publish(OPS["special.zeta"], 2, "function", numbers="input other", doc="The Hurwitz zeta function of (input, other).")
+publish(
+    OPS["special.zeta"],
+    2,
+    "function",
+    numbers="input other",
+    doc="The Hurwitz zeta function of (input, other).",
+)
 for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gammaincc", True)):
     _own, _alias = _name.split()
     OPS[_own] = LibraryMap(_own, keep, _gammainc(_upper), check=ONLY_FLOATS)
@@ -215,4 +236,6 @@ _POLYNOMIALS = {
 for _name, _element in _POLYNOMIALS.items():
     _name = f"special.{_name}"
     OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX)
-    publish(OPS[_name], 2, "function", numbers="input other", doc="The polynomial of degree `other` at `input`.")
+    publish(
+        OPS[_name], 2, "function", numbers="input other", doc="The polynomial of degree `other` at `input`."
+    )

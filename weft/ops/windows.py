@@ -14,7 +14,7 @@ from ..core.op import PlanCache, needs_recording, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..families.map import FILL
-from .pointwise import ADD
+from .arithmetic import ADD
 from .views import SLICE, UNFOLD
 
 # Above this many positions in a window, one reduction is faster than one addition per position.

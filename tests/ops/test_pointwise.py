@@ -1,0 +1,398 @@
+"""Elementwise ops against the oracle: every op of the tables, over dtypes, memory layouts, numbers and special values."""
+
+import functools
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from oracle import COMPLEX, DTYPES, FLOATS, INTEGERS, check, to_weft
+
+import weft
+
+UNARY = """
+    abs acos acosh angle asin asinh atan atanh bitwise_not ceil conj_physical cos cosh deg2rad digamma erf erfc erfinv
+    exp exp2 expm1 floor frac i0 isfinite isinf isnan isneginf isposinf isreal lgamma log log10 log1p log2 logical_not
+    logit nan_to_num neg positive rad2deg reciprocal relu round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt
+    square tan tanh trunc special.entr special.erfcx special.expit special.i0e special.i1 special.i1e special.log_ndtr
+    special.ndtri
+""".split()
+BINARY = """
+    add sub mul div floor_divide remainder fmod atan2 bitwise_and bitwise_or bitwise_xor bitwise_left_shift
+    bitwise_right_shift copysign fmax fmin maximum minimum hypot logaddexp logaddexp2 logical_and logical_or
+    logical_xor nextafter pow float_power xlogy eq ne lt le gt ge gcd lcm special.xlog1py clamp_min clamp_max
+""".split()
+ACTIVATIONS = """
+    gelu silu mish softplus elu selu celu leaky_relu hardtanh hardswish hardsigmoid relu6 logsigmoid softsign tanhshrink
+    hardshrink softshrink relu
+""".split()
+SPECIAL = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    1.5,
+    2.5,
+    -2.5,
+    7.0,
+    20.0,
+    -20.0,
+    1e-4,
+    math.inf,
+    -math.inf,
+    math.nan,
+)
+
+
+@functools.cache
+def sample(dtype: str, seed: int = 0) -> torch.Tensor:
+    """Special values and random ones; 24 elements."""
+    random = np.random.default_rng(seed)
+    own = getattr(torch, dtype)
+    if dtype == "bool":
+        return torch.from_numpy(random.integers(0, 2, 24).astype(bool))
+    if dtype in INTEGERS:
+        info = torch.iinfo(own)
+        values = [0, 1, 2, 3, info.max, info.max - 1, *random.integers(max(info.min, -9), 10, 18).tolist()]
+        return torch.tensor(values, dtype=own)
+    if dtype in COMPLEX:
+        return torch.from_numpy(random.normal(size=24) + 1j * random.normal(size=24)).to(own)
+    return torch.tensor([*SPECIAL, *random.normal(size=8).tolist()], dtype=own)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name, dtype):
+    check(name, sample(dtype))
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_layouts(name):
+    for dtype in ("float32", "int64"):
+        values = sample(dtype)
+        check(name, values.reshape(4, 6).t())
+        check(name, values.reshape(4, 6)[::2, 1::2])
+        check(name, values[3])
+        check(name, values[:0])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation(name, dtype):
+    values = sample(dtype)
+    check(
+        f"nn.functional.{name}", values[~values.isinf()]
+    )  # torch's gelu(inf) depends on the number of elements
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_of_one_dtype(name, dtype):
+    check(name, *operands(name, dtype))
+
+
+def operands(name, dtype):
+    a, b = sample(dtype).reshape(4, 6), sample(dtype, 1).reshape(4, 6)
+    if name in ("floor_divide", "remainder", "fmod") and dtype in INTEGERS:
+        b = torch.where((b == 0) | (b == -1), 3, b)  # torch itself dies of the smallest number divided by -1
+    return a, b
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_layouts(name):
+    for dtype in ("float32", "int64"):
+        a, b = operands(name, dtype)
+        check(name, a.t(), b.t())
+        check(name, a, b[1])
+        check(name, a[:, :1], b[:1])
+        check(name, a, b[0, 2])
+
+
+NUMBERS = (2, 3, -1, 0.5, -2.5, 1.5, True, 2j)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    name=st.sampled_from([name for name in BINARY if name not in ("pow", "gcd", "lcm", "nextafter")]),
+    first=st.sampled_from(DTYPES),
+    second=st.sampled_from((*DTYPES, *NUMBERS)),
+    how=st.sampled_from(("plain", "transposed", "row", "column", "zero-dim")),
+)
+def test_mixed_operands(name, first, second, how):
+    a = sample(first).reshape(4, 6)
+    if isinstance(second, str):
+        b = sample(second, 1).reshape(4, 6)
+        b = {
+            "plain": b,
+            "transposed": b.reshape(6, 4).t(),
+            "row": b[2],
+            "column": b[:, 1:2],
+            "zero-dim": b[1, 1],
+        }[how]
+    else:
+        b = second
+    integers = name in ("floor_divide", "remainder", "fmod")
+    if integers and first in (*INTEGERS, "bool") and not isinstance(b, float):
+        b = torch.where((b == 0) | (b == -1), 3, b) if isinstance(b, torch.Tensor) else 3
+    check(name, a, b)
+
+
+@pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS, *COMPLEX))
+def test_powers(dtype):
+    base = sample(dtype)
+    if dtype in FLOATS:  # powers of -0.0 and -inf to +-0.5 depend on the dtype in torch
+        base = torch.where((base == -math.inf) | (base == 0), 2.0, base)
+    for exponent in (0, 1, 2, 3, 5, -1, 0.5, -0.5, 1.5, 2.0, -2.0):
+        check("pow", base, exponent)
+        check("float_power", base, exponent)
+    check("pow", 2, base)
+    if dtype not in COMPLEX:
+        check("pow", base, sample(dtype, 2))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_ldexp(dtype):
+    a = sample(dtype)[4:]
+    check("ldexp", a, torch.arange(20) - 10)
+    check("ldexp", a, sample(dtype, 1)[4:])
+    check("ldexp", torch.tensor([1e-30]), torch.tensor([200]))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_division(dtype):
+    a = sample(dtype)
+    for divisor in (1, 2, 3, 7, -3):
+        check("floor_divide", a, divisor)
+        check("remainder", a, divisor)
+        check("fmod", a, divisor)
+        check("div", a, divisor, rounding_mode="trunc")
+    for name in ("floor_divide", "remainder", "fmod"):
+        check(name, a, 0)
+        check(name, a, torch.zeros_like(a))
+        check(name, a[:0], 0)
+
+
+def test_smallest_integer_divided_by_minus_one():
+    smallest = weft.tensor([-(2**63)])
+    assert (smallest // -1).item() == -(2**63)
+    assert (smallest % -1).item() == smallest.fmod(-1).item() == 0
+    assert weft.div(smallest, -1, rounding_mode="trunc").item() == -(2**63)
+
+
+@pytest.mark.parametrize("dtype", (*FLOATS, "int32", "complex64"))
+def test_three_operands(dtype):
+    a, b, c = (sample(dtype, seed)[16:] for seed in range(3))
+    for value in (1, 2, -1):
+        check("addcmul", a, b, c, value=value)
+        check("addcdiv", a, b, c, value=value)
+    for weight in (0.0, 0.3, 0.7, 1.0, c):
+        check("lerp", a, b, weight)
+    check("addcmul", a, sample("float64")[16:], c)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_alpha(dtype):
+    a, b = sample(dtype)[14:], sample(dtype, 1)[14:]
+    for alpha in (1, 2, 0.5, True, 2j):
+        for name in ("add", "sub", "rsub"):
+            check(name, a, b, alpha=alpha)
+            check(name, a, 3, alpha=alpha)
+
+
+@pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS))
+def test_clamp(dtype):
+    a = sample(dtype)
+    low, high = sample(dtype, 5), sample(dtype, 6)
+    for bounds in (
+        (0, 3),
+        (3, 0),
+        (None, 2),
+        (1, None),
+        (0.5, 1.5),
+        (low, high),
+        (low, None),
+        (None, high),
+        (low[3], 2),
+    ):
+        check("clamp", a, *bounds)
+    check("clamp", a, 0, 300)
+    check("clamp", a)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_functions_with_numbers(dtype):
+    a = sample(dtype)
+    for decimals in (0, 1, 3, -1):
+        check("round", a[:13], decimals=decimals)
+    check("logit", a, eps=0.1)
+    check("nan_to_num", a, nan=2.0, posinf=3.0)
+    check("frexp", a)
+    check("heaviside", a, sample(dtype, 1))
+    check("isclose", a, a * 1.00001)
+    check("isclose", a, a, equal_nan=True)
+    check("mvlgamma", a.abs()[16:] + 2, 3)
+    for n in (0, 2, 3) if dtype == "float64" else range(4):  # torch's trigamma is right to 9 digits only
+        check("polygamma", n, a[16:].abs() + 0.1)
+    check("nn.functional.threshold", a, 0.5, -3.0)
+    check("nn.functional.softplus", a, 2.0, 5.0)
+    check("nn.functional.gelu", a, approximate="tanh")
+    check("nn.functional.prelu", a.reshape(4, 6), torch.full((6,), 0.25, dtype=a.dtype))
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+@pytest.mark.parametrize("name", "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v "
+    "chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
+    "shifted_chebyshev_polynomial_t".split())  # fmt: skip
+def test_polynomials(name, dtype):
+    x = torch.linspace(-0.9, 0.9, 12, dtype=getattr(torch, dtype))
+    check(f"special.{name}", x, torch.arange(12).to(x.dtype) - 2)
+    check(f"special.{name}", x, 4)
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "int32", "float32", "bfloat16"))
+@pytest.mark.parametrize(
+    "name", "add sub mul div floor_divide remainder pow maximum eq lt logical_and bitwise_and".split()
+)
+def test_inplace_and_out(name, dtype):
+    a, b = sample(dtype)[16:].clone(), sample(dtype, 3)[16:].clone()
+    b = b.abs() + 1
+    if hasattr(torch.Tensor, f"{name}_"):
+        check(f"{name}_", a.clone(), b, method=True)
+        check(f"{name}_", a.clone(), b.double(), method=True)
+        check(f"{name}_", a.clone().reshape(2, 4), b[:4], method=True)
+        check(f"{name}_", a.clone()[:4], b.reshape(2, 4), method=True)
+    for out in (torch.empty(8, dtype=a.dtype), torch.empty(0), torch.empty(8, dtype=torch.bool)):
+        check(name, a, b, out=out)
+
+
+def test_inplace_on_overlapping_memory():
+    expected = torch.arange(6.0)
+    got = to_weft(expected)
+    expected[1:] = expected[1:] + expected[:-1]
+    got[1:].add_(got[:-1])
+    assert got.tolist() == expected.tolist()
+
+
+def test_numbers_round_where_pytorch_rounds_them():
+    half = torch.tensor([0.1, 0.2], dtype=torch.half)
+    for name in ("eq", "lt", "add", "mul", "div", "fmod", "clamp_min", "xlogy"):
+        check(name, half, 0.1)
+
+
+@pytest.mark.parametrize("number", (300, -1, -129, 2**40, 2**63))
+@pytest.mark.parametrize("name", ("add", "sub", "mul", "eq", "lt", "bitwise_and", "clamp", "pow"))
+def test_integers_that_do_not_fit(name, number):
+    for dtype in ("uint8", "int8", "int32"):
+        check(name, sample(dtype), number)
+
+
+def test_too_large_integers_are_refused():
+    for number in (2**64, 10**400):
+        for dtype in ("int64", "float32"):
+            with pytest.raises(OverflowError):
+                sample_of_weft(dtype) + number
+
+
+def sample_of_weft(dtype):
+    return to_weft(sample(dtype))
+
+
+@pytest.mark.parametrize(
+    "call",
+    (
+        lambda t, x: t.add(x, "a"),
+        lambda t, x: t.add("a", x),
+        lambda t, x: x.add(None),
+        lambda t, x: x.eq("a"),
+        lambda t, x: t.sin(2.0),
+        lambda t, x: t.atan2(x, 2),
+        lambda t, x: t.eq(2, x),
+        lambda t, x: t.maximum(2, x),
+        lambda t, x: t.pow(2, 3),
+        lambda t, x: t.isclose(x, 2.0),
+        lambda t, x: x + "a",
+        lambda t, x: x + [1, 2],
+        lambda t, x: x < None,
+        lambda t, x: ~x,
+        lambda t, x: divmod(x, 2),
+        lambda t, x: x.clamp(),
+        lambda t, x: t.div(x, x, rounding_mode="up"),
+        lambda t, x: x.lerp(x.double(), 0.5),
+        lambda t, x: t.isclose(x, x, rtol=-1),
+        lambda t, x: x.to(t.complex64) < 1,
+        lambda t, x: x.to(t.bool) - x.to(t.bool),
+        lambda t, x: -x.to(t.bool),
+        lambda t, x: x.to(t.int64) ** -1,
+        lambda t, x: x.to(t.int64).div_(2),
+        lambda t, x: x.mul_(t.ones(2, 2, 2)),
+        lambda t, x: t.ones(1).expand(2).add_(1),
+        lambda t, x: t.ones(2, 3) + t.ones(3, 2),
+    ),
+)
+def test_errors(call):
+    with pytest.raises(Exception) as expected:
+        call(torch, torch.tensor([1.0, 2.0]))
+    with pytest.raises(type(expected.value)):
+        call(weft, weft.tensor([1.0, 2.0]))
+
+
+def test_operators():
+    x, y = torch.tensor([5.0, -7.0]), torch.tensor([2.0, 3.0])
+    a, b = to_weft(x), to_weft(y)
+    for symbol in ("+", "-", "*", "/", "//", "%", "**", "<", "<=", "==", "!=", ">", ">="):
+        for left, right in (("p", "q"), ("p", "2"), ("2", "q"), ("p", "2.5"), ("0.5", "q")):
+            text = f"{left} {symbol} {right}"
+            assert eval(text, {"p": a, "q": b}).tolist() == pytest.approx(
+                eval(text, {"p": x, "q": y}).tolist(), nan_ok=True
+            ), text
+    i, j = torch.tensor([5, 7]), torch.tensor([2, 3])
+    c, d = to_weft(i), to_weft(j)
+    for symbol in ("&", "|", "^", "<<", ">>"):
+        for left, right in (("p", "q"), ("p", "2"), ("2", "q")):
+            text = f"{left} {symbol} {right}"
+            assert eval(text, {"p": c, "q": d}).tolist() == eval(text, {"p": i, "q": j}).tolist(), text
+
+
+def test_comparison_with_other_objects():
+    x = weft.tensor([1.0, 2.0])
+    assert (x == None) is False  # noqa: E711
+    assert (x != None) is True  # noqa: E711
+    assert (x == "a") is False
+    assert (x == [1, 2]) is False
+
+
+def test_numpy_operands():
+    x = weft.tensor([1.0, 2.0])
+    assert (x + np.float64(2)).dtype is weft.float32
+    assert (np.float64(2) + x).dtype is weft.float32
+    assert (x == np.array([1.0, 3.0])).tolist() == [True, False]
+    assert (weft.tensor([1, 2]) + np.int8(2)).dtype is weft.int64
+
+
+@pytest.mark.parametrize("dtype", ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "complex32"))
+def test_rare_dtypes(dtype):
+    """Arithmetic that PyTorch mostly lacks: through a wider type, then rounded once."""
+    own = getattr(weft, dtype)
+    wide = weft.complex64 if own.is_complex else weft.float32 if own.is_floating_point else weft.int64
+    a, b = weft.tensor([3, 5, 1, 6]), weft.tensor([2, 1, 4, 3])
+    for name in ("add", "mul", "maximum", "eq", "floor_divide"):
+        if own.is_complex and name in ("maximum", "floor_divide"):
+            continue
+        function = getattr(weft, name)
+        got = function(a.to(own), b.to(own))
+        assert got.to(wide).tolist() == function(a.to(wide), b.to(wide)).to(got.dtype).to(wide).tolist()
+
+
+@pytest.mark.parametrize(
+    "options", ({}, {"edge_order": 2}, {"spacing": 2.0}, {"dim": 0}, {"dim": [1, 0], "spacing": [1, 2]})
+)
+def test_gradient(options):
+    check("gradient", (torch.arange(24.0).reshape(4, 6) ** 2), **options)
+
+
+def test_gradient_with_coordinates():
+    check("gradient", torch.arange(5.0) ** 2, spacing=(torch.tensor([0.0, 1, 3, 4, 8]),), edge_order=2)

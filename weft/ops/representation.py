@@ -1,0 +1,194 @@
+"""How numbers are represented: what fits a dtype, neighbours, mantissa and exponent, complex numbers from parts."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from ..core.dtype import DTYPES, LEGACY_NAMES, DType, bool_, float16, float32, float64, int32, uint32, uint64
+from ..core.op import public
+from ..core.promotion import common_dtype
+from ..core.return_types import return_type
+from ..core.tensor import Tensor
+from ..engine import scalar as s
+from ..engine.convert import convert
+from ..families.map import COPY, ONLY_FLOATS, Map, Types, check_operands, chosen, keep, refuse
+
+
+def check_fits(value: Any, dtype: DType) -> None:
+    """Raises: RuntimeError for a number that the dtype cannot hold."""
+    if dtype is bool_ or dtype.is_complex:
+        return
+    if isinstance(value, builtins.complex) and value.imag:
+        fits = False
+    elif dtype.kind in "ui":
+        info = np.iinfo(dtype.numpy)
+        # PyTorch lets negative numbers wrap around in unsigned types.
+        fits = value != value or (-info.max if dtype.kind == "u" else info.min) <= value.real <= info.max
+    else:
+        fits = not math.isfinite(value.real) or abs(value.real) <= largest(dtype)
+    if not fits:
+        raise RuntimeError(
+            f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow"
+        )
+
+
+_C_NAMES = {
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float32": "float",
+    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+}  # fmt: skip
+
+
+def largest(dtype: DType) -> float:
+    """The largest finite number of a real floating point dtype."""
+    if dtype in (float32, float64):
+        return float(np.finfo(dtype.numpy).max)
+    import ml_dtypes
+
+    return float(ml_dtypes.finfo(dtype.numpy).max)
+
+
+@functools.cache
+def _nextafter(dtype: DType) -> Map:
+    """The neighbours of a dtype are one bit pattern apart, so each dtype has its own row."""
+    bits = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}[dtype.itemsize]
+
+    def element(a, b):
+        own = DTYPES[bits]
+        start = convert(a, dtype)
+        pattern = s.bitcast(start, own)
+        sign = s.const(1 << (8 * dtype.itemsize - 1), own)
+        away = s.where((a < b) ^ (a < 0), pattern + 1, pattern - 1)
+        smallest = s.const(1, own) | (s.bitcast(convert(b, dtype), own) & sign)
+        stepped = s.where(s.eq(a, 0), smallest, away)
+        moved = convert(s.bitcast(stepped, dtype), a.dtype)
+        result = s.where(s.eq(a, b), b, moved)
+        return s.where(s.isnan(a), a, s.where(s.isnan(b), b, result))
+
+    return Map("nextafter", keep, element, check=ONLY_FLOATS)
+
+
+@chosen("function method inplace")
+def nextafter(input, other):
+    """The next representable number after `input` towards `other`."""
+    check_operands("nextafter", "", input, other)
+    dtype = common_dtype((input.spec, other.spec))
+    return _nextafter(dtype if dtype.is_floating_point else float32), (input, other)
+
+
+def _nan_to_num(a, nan, posinf, neginf):
+    if isinstance(a, s.Complex):
+        parts = (_nan_to_num(part, nan.real, posinf.real, neginf.real) for part in (a.real, a.imag))
+        return s.Complex(*parts)
+    replaced = s.where(s.eq(a, math.inf), posinf, s.where(s.eq(a, -math.inf), neginf, a))
+    return s.where(s.isnan(a), nan, replaced)
+
+
+NAN_TO_NUM = Map("nan_to_num", keep, _nan_to_num, deciding=1)
+
+
+@chosen("function method inplace")
+def nan_to_num(input, nan=None, posinf=None, neginf=None):
+    """Replace NaN (by 0) and infinities (by the largest and smallest finite numbers), or by the given numbers."""
+    dtype = input.spec.dtype
+    if dtype.category < 2:
+        return COPY, (input,)
+    limit = largest(dtype.to_real())
+    replacements = (
+        0.0 if nan is None else nan,
+        limit if posinf is None else posinf,
+        -limit if neginf is None else neginf,
+    )
+    return NAN_TO_NUM, (input, *map(float, replacements))
+
+
+# ---- frexp: two results ----------------------------------------------------------------------------------------------
+
+
+def _frexp(a):
+    """Mantissa in [0.5, 1) with the sign, and exponent; zeros, infinities and NaN stay as they are, with exponent 0."""
+    single = a.dtype is float32
+    own, mantissa, bias = (uint32, 23, 126) if single else (uint64, 52, 1022)
+    tiny = s.absolute(a) < (2.0**-126 if single else 2.0**-1022)
+    scaled = s.where(tiny, a * 2.0**64, a)
+    pattern = s.bitcast(scaled, own)
+    field = (1 << (8 * a.dtype.itemsize - 1 - mantissa)) - 1
+    exponent = (
+        s.cast((pattern >> mantissa) & field, int32)
+        - bias
+        - s.where(tiny, s.const(64, int32), s.const(0, int32))
+    )
+    plain = s.bitcast((pattern & ~s.const(field << mantissa, own)) | (bias << mantissa), a.dtype)
+    special = s.eq(a, 0) | ~s.isfinite(a)
+    return s.where(special, a, plain), s.where(special, s.const(0, int32), exponent)
+
+
+def _float_to_int32(common: DType) -> Types:
+    return Types(common, int32)
+
+
+_FREXP = refuse("buic", RuntimeError, "torch.frexp() only supports floating-point dtypes")
+FREXP_MANTISSA = Map("frexp", keep, lambda a: _frexp(a)[0], check=_FREXP)
+FREXP_EXPONENT = Map("frexp", _float_to_int32, lambda a: _frexp(a)[1], check=_FREXP)
+
+
+@public("function method", out=True)
+def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
+    """Mantissa in [0.5, 1) and int32 exponent, with input = mantissa * 2**exponent."""
+    return return_type("frexp", ("mantissa", "exponent"))((FREXP_MANTISSA(input), FREXP_EXPONENT(input)))
+
+
+# ---- Complex numbers from two real ones ------------------------------------------------------------------------------
+
+
+def _real_to_complex(common: DType) -> Types:
+    return Types(common, common.to_complex())
+
+
+def _two_reals(name: str, first: str, a: Any, second: str, b: Any) -> None:
+    for position, (argument, operand) in enumerate(((first, a), (second, b)), 1):
+        if not isinstance(operand, Tensor):
+            kind = type(operand).__name__
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {kind}"
+            )
+    one, other = LEGACY_NAMES[a.spec.dtype], LEGACY_NAMES[b.spec.dtype]
+    if not {a.spec.dtype, b.spec.dtype} <= {float16, float32, float64}:
+        raise RuntimeError(
+            f"Expected both inputs to be Half, Float or Double tensors but got {one} and {other}"
+        )
+    if one != other:
+        raise RuntimeError(
+            f"Expected object of scalar type {one} but got scalar type {other} for second argument"
+        )
+
+
+COMPLEX = Map("complex", _real_to_complex, s.Complex)
+POLAR = Map(
+    "polar", _real_to_complex, lambda size, angle: s.Complex(size * s.cos(angle), size * s.sin(angle))
+)
+
+
+@public("function")
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """real + i imag, elementwise. Raises: RuntimeError unless both are of one floating point dtype."""
+    _two_reals("complex", "real", real, "imag", imag)
+    if out is None:
+        return COMPLEX(real, imag)
+    wanted, given = LEGACY_NAMES[real.spec.dtype.to_complex()], LEGACY_NAMES[out.spec.dtype]
+    if wanted != given:
+        raise RuntimeError(
+            f"Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
+        )
+    return COMPLEX.into(out, real, imag)
+
+
+@chosen("function")
+def polar(abs, angle):
+    """abs * exp(i angle), elementwise. Raises: RuntimeError unless both are of one floating point dtype."""
+    _two_reals("polar", "abs", abs, "angle", angle)
+    return POLAR, (abs, angle)

@@ -76,6 +76,7 @@ for _module in (
     "pooling",
     "normalization",
     "loss",
+    "vision",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 importlib.import_module(".interop.numpy", __name__)

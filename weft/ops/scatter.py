@@ -21,6 +21,7 @@ from .creation import new
 from .filling import check_number, fill_
 from .gather import along, as_vector, bounds_error, check_index, flat, flat_error, out_of_range_in_self
 from .indexing import add_elements, at
+from .masking import contiguous_copy
 
 
 def _copy_error(index: int, dim: int, size: int) -> Exception:
@@ -103,7 +104,8 @@ def _scatter(
     self: Tensor, dim: int, index: Tensor, source: Tensor, combine: Callable | None, name: str
 ) -> Tensor:
     dim = wrap_dim(dim, len(self.spec.shape))
-    check_index(index, name, "Expected dtype int32/int64 for index")
+    if index.spec.numel:
+        check_index(index, name, "Expected dtype int32/int64 for index")
     if source.spec.dtype is not self.spec.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     check_inplace(self, name)
@@ -180,13 +182,7 @@ def scatter(
     tensor([[0., 5.],
             [5., 0.]])
     """
-    return scatter_(_copy(input), dim, index, src, value=value, reduce=reduce)
-
-
-def _copy(input: Tensor) -> Tensor:
-    """A contiguous copy, which the functions of this file write into."""
-    copied = input.contiguous()
-    return copied.clone() if copied is input else copied
+    return scatter_(contiguous_copy(input), dim, index, src, value=value, reduce=reduce)
 
 
 def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
@@ -202,7 +198,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     >>> torch.zeros(2).scatter_add(0, torch.tensor([0, 0]), torch.tensor([1.0, 2.0]))
     tensor([3., 0.])
     """
-    return scatter_add_(_copy(input), dim, index, src)
+    return scatter_add_(contiguous_copy(input), dim, index, src)
 
 
 def scatter_reduce_(
@@ -236,7 +232,7 @@ def scatter_reduce(
     >>> torch.zeros(2).scatter_reduce(0, torch.tensor([0, 0]), torch.tensor([1.0, 3.0]), "mean", include_self=False)
     tensor([2., 0.])
     """
-    return scatter_reduce_(_copy(input), dim, index, src, reduce, include_self=include_self)
+    return scatter_reduce_(contiguous_copy(input), dim, index, src, reduce, include_self=include_self)
 
 
 # ---- index_add, index_copy, index_fill, index_reduce ---------------------------------------------------------------------
@@ -298,7 +294,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     >>> torch.zeros(2).index_add(0, torch.tensor([1, 1]), torch.tensor([1.0, 2.0]))
     tensor([0., 3.])
     """
-    return index_add_(_copy(input), dim, index, source, alpha=alpha)
+    return index_add_(contiguous_copy(input), dim, index, source, alpha=alpha)
 
 
 def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
@@ -339,7 +335,7 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 @public("function method", out="exact")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """A copy of `input` whose slices along `dim`, numbered by `index`, are those of `source`."""
-    return index_copy_(_copy(input), dim, index, source)
+    return index_copy_(contiguous_copy(input), dim, index, source)
 
 
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
@@ -391,7 +387,7 @@ def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """A copy of `input` with the slices of `source` that go to one slice reduced ("prod", "mean", "amax", "amin")."""
-    return index_reduce_(_copy(input), dim, index, source, reduce, include_self=include_self)
+    return index_reduce_(contiguous_copy(input), dim, index, source, reduce, include_self=include_self)
 
 
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
@@ -412,7 +408,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     check_inplace(self, "put")
     own = self.spec
     plain = own.is_contiguous and not own.conj and not own.neg
-    target = self if plain else _copy(self)
+    target = self if plain else contiguous_copy(self)
     PUT_FLAT(
         flat(target), (index.reshape(-1),), source.reshape(-1), (0,), add_elements if accumulate else None
     )

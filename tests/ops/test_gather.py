@@ -1,0 +1,89 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twins import DTYPES, check, counting, tensors
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def numbers(size, least=0):
+    return st.lists(st.integers(least, size - 1), max_size=5) if size else st.just([])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), tensors(dtypes=DTYPES, min_dims=1))
+def test_index_select_and_take(data, base):
+    dim = data.draw(st.integers(-base.ndim, base.ndim - 1))
+    index = torch.tensor(
+        data.draw(numbers(base.shape[dim])), dtype=data.draw(st.sampled_from((torch.int64, torch.int32)))
+    )
+    check(lambda lib, b, i: b.index_select(dim, i), base, index)
+    flat = torch.tensor(data.draw(numbers(base.numel(), -base.numel())), dtype=torch.int64)
+    check(lambda lib, b, i: b.take(i), base, flat)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), tensors(dtypes=DTYPES, min_dims=1))
+def test_gather_and_take_along_dim(data, base):
+    dim = data.draw(st.integers(-base.ndim, base.ndim - 1))
+    shape = list(base.shape)
+    shape[dim] = data.draw(st.integers(0, 3)) if base.shape[dim] else 0
+    count = torch.Size(shape).numel()
+    values = (
+        data.draw(st.lists(st.integers(0, base.shape[dim] - 1), min_size=count, max_size=count))
+        if count
+        else []
+    )
+    index = torch.tensor(values, dtype=torch.int64).reshape(shape)
+    check(lambda lib, b, i: b.gather(dim, i), base, index)
+    check(lambda lib, b, i: b.take_along_dim(i, dim), base, index)
+    if count and base.ndim > 1:
+        check(lambda lib, b, i: b.take_along_dim(i.narrow((dim + 1) % b.ndim, 0, 1), dim), base, index)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda lib, b, i: b.gather(0, i),
+        lambda lib, b, i: b.index_select(0, i),
+        lambda lib, b, i: b.take(i),
+        lambda lib, b, i: b.take_along_dim(i, 0),
+        lambda lib, b, i: b[i],
+        lambda lib, b, i: lib.nn.functional.embedding(i, b.reshape(2, 2)),
+        lambda lib, b, i: lib.gather(b, 0, i, out=b),
+    ],
+)
+@pytest.mark.parametrize("index", [[0, 1], [4], [-1], [-5], [[0]], [0.0]])
+def test_errors(read, index):
+    check(read, counting((4,)), torch.tensor(index))
+
+
+def test_results_that_do_not_fit():
+    base, index = counting((4,)), torch.tensor([0, 1])
+    check(lambda lib, b, i: lib.index_select(b, 0, i, out=lib.zeros(2, dtype=lib.float64)), base, index)
+    check(lambda lib, b, i: lib.take(b, i, out=lib.zeros(1).expand(2)), base, index)
+    check(lambda lib, b, i: lib.gather(b, 0, i, out=lib.zeros(3)), base, index)
+
+
+def test_zero_dimensional():
+    base, zero = torch.tensor(3.0), torch.tensor(0)
+    for index in (zero, torch.tensor([0])):
+        check(lambda lib, b, i: b.gather(0, i), base, index)
+        check(lambda lib, b, i: b.index_select(0, i), base, index)
+        check(lambda lib, b, i: b.take(i), base, index)
+    check(lambda lib, b, i: b.index_select(0, i), counting((3,)), zero)
+
+
+def test_embedding():
+    weight = counting((4, 3))
+    check(lambda lib, w: lib.nn.functional.embedding(lib.tensor([[0, 3], [1, 1]]), w), weight)
+    check(lambda lib, w: (lib.nn.functional.embedding(lib.tensor([3, 1]), w, max_norm=2.0), w), weight)
+    check(lambda lib, w: lib.nn.functional.embedding(lib.tensor([3]), w, padding_idx=7), weight)
+
+
+def test_unravel_index():
+    check(lambda lib, i: lib.unravel_index(i, (2, 3, 4)), torch.tensor([[0, 23], [7, 5]]))
+    check(lambda lib, i: lib.unravel_index(i, 5), torch.tensor(3))
+    check(lambda lib, i: lib.unravel_index(i, (-1,)), torch.tensor(3))
+    check(lambda lib, i: lib.unravel_index(i, (2,)), torch.tensor(3.0))

@@ -1,0 +1,89 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twins import DTYPES, check, counting, tensors
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@st.composite
+def masks(draw, shape):
+    """A bool tensor that broadcasts to `shape`, in one memory order or another."""
+    sizes = [draw(st.sampled_from((1, size))) for size in shape[draw(st.integers(0, len(shape))) :]]
+    count = torch.Size(sizes).numel()
+    values = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    mask = torch.tensor(values, dtype=torch.bool).reshape(sizes)
+    return mask.t().contiguous().t() if mask.ndim == 2 and draw(st.booleans()) else mask
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), tensors(dtypes=DTYPES))
+def test_masked_ops(data, base):
+    mask = data.draw(masks(base.shape))
+    check(lambda lib, b, m: b.masked_select(m), base, mask)
+    check(lambda lib, b, m: b.clone().masked_fill_(m, 1), base, mask)
+    check(lambda lib, b, m: b.masked_scatter(m, b.reshape(-1).flip(0)), base, mask)
+    if base.is_contiguous():
+        check(lambda lib, b, m: b.masked_fill(m, lib.tensor(3)), base, mask)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), tensors(dtypes=DTYPES), st.sampled_from(("float64", "int64", "bool", "complex64")))
+def test_where(data, base, dtype):
+    mask = data.draw(masks(base.shape))
+    other = torch.tensor(1, dtype=getattr(torch, dtype))
+    check(lambda lib, b, m: lib.where(m, b, b), base, mask)
+    check(lambda lib, b, m, o: lib.where(m, b, o), base, mask, other)
+    check(lambda lib, b, m: (lib.where(m, 2, b), b.where(m, 1.5), lib.where(m, 1, 0.5)), base, mask)
+
+
+@settings(max_examples=200, deadline=None)
+@given(tensors(dtypes=DTYPES))
+def test_nonzero(base):
+    base = base % 3 if base.dtype not in (torch.bool, torch.complex64, torch.complex128) else base
+    check(lambda lib, b: (b.nonzero(), lib.argwhere(b), b.nonzero(as_tuple=True), lib.where(b)), base)
+    check(lambda lib, b: lib.nonzero_static(b, size=3), base)
+
+
+def test_errors():
+    base, mask = counting((2, 3)), torch.tensor([True, False, True])
+    check(lambda lib, b, m: b.masked_fill(b, 1), base, mask)
+    check(lambda lib, b, m: b.masked_fill(m, 1j), base, mask)
+    check(lambda lib, b, m: b.masked_fill(m, lib.zeros(1)), base, mask)
+    check(lambda lib, b, m: b.masked_fill_(lib.ones(2, 2, 3).bool(), 1), base, mask)
+    check(lambda lib, b, m: b.masked_select(b), base, mask)
+    check(lambda lib, b, m: b.masked_scatter(m, lib.zeros(3)), base, mask)
+    check(lambda lib, b, m: b.masked_scatter(m, lib.zeros(6, dtype=lib.int64)), base, mask)
+    check(lambda lib, b, m: lib.where(b, b, b), base, mask)
+    check(lambda lib, b, m: lib.where(m, b), base, mask)
+    check(lambda lib, b, m: lib.where(m, b, b[:, :2]), base, mask)
+
+
+def test_too_short_a_source_leaves_the_target():
+    t = weft.zeros(4)
+    with pytest.raises(RuntimeError, match="Number of elements of source"):
+        t.masked_scatter_(weft.tensor([True, True, True, False]), weft.ones(2))
+    assert t.tolist() == [0.0] * 4
+
+
+def test_isin():
+    base, test = counting((3, 2), "int64"), torch.tensor([2, 5, 9])
+    check(
+        lambda lib, b, t: (lib.isin(b, t), lib.isin(b, t, invert=True), lib.isin(b, 3), lib.isin(5, t)),
+        base,
+        test,
+    )
+    check(lambda lib, b, t: lib.isin(b.float() / 10, 0.1), base, test)
+    check(lambda lib, b, t: lib.isin(b, t.to(lib.complex64)), base, test)
+    check(lambda lib, b, t: lib.isin(1, 2), base, test)
+
+
+def test_packing_writes_nothing_beyond_its_memory():
+    for count in (15, 16, 17, 64, 1000):
+        guard = weft.zeros(count)
+        values = weft.ones(count)
+        kept = [values[values > 0] for _ in range(20)]
+        assert guard.sum() == 0 and all((each == 1).all() for each in kept)

@@ -1,0 +1,169 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twins import check, counting, tensors
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+ACCUMULATING = ("float32", "float64", "int64", "uint8", "bool", "complex64", "bfloat16")
+
+
+@st.composite
+def index_along(draw, base, dim, low=0, unique=False):
+    """An index tensor for scatter and gather: no larger than `base` in any dim but `dim`."""
+    sizes = [draw(st.integers(0, size)) for size in base.shape]
+    size, dim = 1, dim % max(base.ndim, 1)
+    if base.ndim:
+        size = base.shape[dim]
+        sizes[dim] = draw(st.integers(0, size if unique else 4)) if size else 0
+    if unique:  # every line along `dim` holds different numbers
+        line = torch.tensor(draw(st.permutations(range(size)))[: sizes[dim]], dtype=torch.int64)
+        return line.reshape([-1 if d == dim else 1 for d in range(base.ndim)]).expand(sizes).contiguous()
+    count = int(np.prod(sizes))
+    values = draw(st.lists(st.integers(low, size - 1), min_size=count, max_size=count)) if count else []
+    return torch.tensor(values, dtype=torch.int64).reshape(sizes)
+
+
+def any_dim(base):
+    return st.integers(-max(base.ndim, 1), max(base.ndim, 1) - 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), tensors(expanded=False, dtypes=ACCUMULATING))
+def test_scatter_add_and_scatter_reduce(data, base):
+    dim = data.draw(any_dim(base))
+    index = data.draw(index_along(base, dim))
+    source = counting(index.shape, str(base.dtype).removeprefix("torch."))
+    check(lambda lib, b, i, s: b.scatter_add(dim, i, s), base, index, source)
+    if base.dtype not in (torch.bool, torch.complex64, torch.bfloat16):
+        reduce = data.draw(st.sampled_from(("sum", "prod", "mean", "amax", "amin")))
+        include = data.draw(st.booleans())
+        check(
+            lambda lib, b, i, s: b.scatter_reduce(dim, i, s, reduce, include_self=include),
+            base,
+            index,
+            source,
+        )
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), tensors(expanded=False, min_dims=1))
+def test_scatter(data, base):
+    dim = data.draw(any_dim(base))
+    index = data.draw(index_along(base, dim, unique=True))
+    source = counting(index.shape)
+    check(lambda lib, b, i, s: b.scatter(dim, i, s), base, index, source)
+    check(lambda lib, b, i: b.scatter(dim, i, 2.5), base, index)
+    check(lambda lib, b, i: b.scatter(dim, i, 2, reduce="multiply"), base, index)
+    check(lambda lib, b, i, s: b.scatter_(dim, i, s), base, index, source)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), tensors(expanded=False, min_dims=1, dtypes=ACCUMULATING))
+def test_index_ops(data, base):
+    dim = data.draw(any_dim(base))
+    size = base.shape[dim]
+    index = torch.tensor(
+        data.draw(st.lists(st.integers(0, size - 1), max_size=4) if size else st.just([])), dtype=torch.int64
+    )
+    shape = list(base.shape)
+    shape[dim] = len(index)
+    source = counting(shape, str(base.dtype).removeprefix("torch."))
+    check(lambda lib, b, i, s: b.index_add(dim, i, s), base, index, source)
+    check(lambda lib, b, i, s: b.index_add(dim, i, s, alpha=2), base, index, source)
+    check(lambda lib, b, i: b.index_fill(dim, i, 1), base, index)
+    check(lambda lib, b, i: b.index_fill(dim, i - size, 1), base, index)
+    if len(set(index.tolist())) == len(index):
+        check(lambda lib, b, i, s: b.index_copy(dim, i, s), base, index, source)
+    if base.dtype in (torch.float32, torch.int64):
+        reduce = data.draw(st.sampled_from(("prod", "mean", "amax", "amin")))
+        include = data.draw(st.booleans())
+        check(
+            lambda lib, b, i, s: b.index_reduce(dim, i, s, reduce, include_self=include), base, index, source
+        )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), tensors(expanded=False, dtypes=("float32", "int64")), st.booleans())
+def test_put(data, base, accumulate):
+    count = base.numel()
+    values = (
+        st.lists(st.integers(-count, count - 1), max_size=5, unique_by=lambda i: i % count)
+        if count
+        else st.just([])
+    )
+    index = torch.tensor(data.draw(values), dtype=torch.int64)
+    source = counting(index.shape, str(base.dtype).removeprefix("torch."))
+    check(lambda lib, b, i, s: b.put(i, s, accumulate), base, index, source)
+    check(lambda lib, b, i, s: b.put_(i, s, accumulate), base, index, source)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda lib, t, i, v: t.scatter_(0, i, v),
+        lambda lib, t, i, v: t.scatter_add_(0, i, v),
+        lambda lib, t, i, v: t.scatter_reduce_(0, i, v, "amax"),
+        lambda lib, t, i, v: t.index_add_(0, i, v),
+        lambda lib, t, i, v: t.index_copy_(0, i, v),
+        lambda lib, t, i, v: t.index_fill_(0, i, 7.0),
+        lambda lib, t, i, v: t.index_reduce_(0, i, v, "prod"),
+        lambda lib, t, i, v: t.put_(i, v),
+        lambda lib, t, i, v: t.index_put_((i,), v),
+    ],
+)
+@pytest.mark.parametrize("bad", [4, -5, 2**40])
+def test_an_index_out_of_range_raises_and_writes_nothing(write, bad):
+    base, index, value = torch.zeros(4), torch.tensor([0, 1, bad]), torch.ones(3)
+    check(write, base, index, value)
+    ours = weft.zeros(4)
+    with pytest.raises((IndexError, RuntimeError)):
+        write(weft, ours, weft.tensor([0, 1, bad]), weft.ones(3))
+    assert ours.tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint8", "bool", "float16"])
+@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+def test_identities_without_self(dtype, reduce):
+    base = torch.tensor([1, 1, 0]).to(getattr(torch, dtype))
+    source = torch.tensor([0, 1, 1]).to(getattr(torch, dtype))
+    index = torch.tensor([0, 0, 2])
+    check(lambda lib, b, i, s: b.scatter_reduce(0, i, s, reduce, include_self=False), base, index, source)
+
+
+def test_extrema_keep_nan():
+    base, source = torch.tensor([1.0, float("nan"), 3.0]), torch.tensor([float("nan"), 2.0, 5.0])
+    for reduce in ("amax", "amin"):
+        check(lambda lib, b, s, r=reduce: b.scatter_reduce(0, lib.tensor([0, 1, 2]), s, r), base, source)
+
+
+def test_scatter_into_views():
+    base = counting((4, 5))
+    check(lambda lib, b: b.select_scatter(b[0] * 2, 0, 2), base)
+    check(lambda lib, b: b.slice_scatter(b[:2], 0, 1, 3), base)
+    check(lambda lib, b: b.slice_scatter(b[:, :2], 1, 0, 4, 2), base.t().contiguous().t())
+    check(lambda lib, b: b.diagonal_scatter(b[0, :4], 1), base)
+    check(lambda lib, b: b.as_strided_scatter(b[0], (5,), (3,), 2), base)
+    check(lambda lib, b: b.select_scatter(b[0, :3], 0, 0), base)
+    check(lambda lib, b: b[:, ::2].select_scatter(b[0, :3], 0, 0), base)
+
+
+def test_the_target_may_be_the_source():
+    t = weft.tensor([1, 2, 3])
+    t.scatter_add_(0, weft.tensor([2, 1, 0]), t)
+    assert t.tolist() == [4, 4, 4]
+    t = weft.tensor([0, 1, 2])
+    t.index_copy_(0, t, weft.tensor([7, 8, 9]))
+    assert t.tolist() == [7, 8, 9]
+
+
+def test_one_hot():
+    check(lambda lib, i: lib.nn.functional.one_hot(i), torch.tensor([[0, 2], [1, 0]]))
+    check(lambda lib, i: lib.nn.functional.one_hot(i, 4), torch.tensor(2))
+    check(lambda lib, i: lib.nn.functional.one_hot(i, 2), torch.tensor([2]))
+    check(lambda lib, i: lib.nn.functional.one_hot(i), torch.tensor([-1]))
+    check(lambda lib, i: lib.nn.functional.one_hot(i), torch.tensor([1.0]))

@@ -43,6 +43,7 @@ class Storage:
         owner: Any = None,
     ):
         if nbytes is None:
+            self.ptr, self.bin = 0, FOREIGN  # for __del__, if the next line raises
             ptr, nbytes, device, bin, owner = _new_block(ptr, as_device(device))
         self.ptr = ptr
         self.nbytes_ = nbytes
@@ -193,12 +194,12 @@ class Storage:
             raise RuntimeError("Trying to resize storage that is not resizable")
         other = self.device.backend.allocate(_checked(nbytes))
         self.device.backend.copy_bytes(other.ptr, self.ptr, min(self.nbytes_, nbytes))
-        if self.exposed:
-            other.bin = FOREIGN  # whoever has the address may still look: the old block is never used again
         for part in ("ptr", "nbytes_", "bin", "owner"):  # the old block dies with `other`
             old, new = getattr(self, part), getattr(other, part)
             setattr(self, part, new)
             setattr(other, part, old)
+        if self.exposed:
+            other.bin = FOREIGN  # whoever has the address may still look: the old block is never used again
         return self
 
     # -- copies --------------------------------------------------------------------------------------------------------

@@ -356,9 +356,13 @@ def repeat_interleave(
     dim = wrap_dim(integer(dim, "repeat_interleave", "dim"), input.spec.ndim)
     if not isinstance(repeats, Tensor):
         return _repeat_each(input, integer(repeats, "repeat_interleave", "repeats"), dim)
+    if not input.spec.shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if repeats.spec.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
-    size = input.spec.shape[dim] if input.spec.shape else 1
+    if input.spec.conj:  # as PyTorch does, the result stays a conjugate
+        return CONJ(repeat_interleave(CONJ(input), repeats, dim, output_size=output_size))
+    size = input.spec.shape[dim]
     if repeats.spec.numel == 1:
         repeats = EXPAND(reshape(repeats, (1,)), (size,))
     elif repeats.spec.shape[0] != size:
@@ -497,9 +501,9 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
 
 
 def _roll(input: Tensor, step: int, dim: int) -> Tensor:
-    dim = wrap_dim(dim, input.spec.ndim)
     if input.spec.numel == 0:
         return clone(input)
+    dim = wrap_dim(dim, input.spec.ndim)
     size = input.spec.shape[dim]
     start = -step % size
     return CAT((narrow(input, dim, start, size - start), narrow(input, dim, 0, start)), dim)

@@ -1,0 +1,193 @@
+"""Storages against PyTorch: the bytes, the typed elements, the messages, and who shares them."""
+
+import copy
+import gc
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+
+EXPRESSIONS = """
+len(u)
+u.nbytes()
+u.size()
+u.element_size()
+u[0]
+u[-1]
+u[100]
+u['a']
+u[2:6].tolist()
+u[2:6:2]
+u[-4:].nbytes()
+u.tolist()
+list(u)
+repr(u)
+str(u.device)
+u is i.untyped_storage()
+u is i.view(2, 3).untyped_storage()
+u.is_cuda
+u.is_sparse
+u.is_shared()
+u.is_pinned()
+u.resizable()
+u.type()
+u.filename
+u.get_device()
+u.new().nbytes()
+u.clone().tolist()
+u.clone().fill_(300).tolist()
+u.clone().fill_(7)[3]
+u.clone().resize_(64).nbytes()
+u.clone().resize_(8).tolist()
+u.clone().resize_(-1)
+u.clone().copy_(u).tolist()
+u.clone().copy_(u[0:4])
+u.float()
+u.float().dtype
+u.cpu() is u
+u.to(device='cpu') is u
+u.untyped() is u
+u.__setitem__(0, 1.5)
+torch.UntypedStorage(5).nbytes()
+torch.UntypedStorage([1, 2, 300])
+torch.UntypedStorage()
+torch.UntypedStorage([1.5])
+torch.UntypedStorage(3.5)
+torch.UntypedStorage(5, device='meta')
+torch.UntypedStorage.__module__ + '.' + torch.UntypedStorage.__name__
+torch.UntypedStorage.from_buffer(b'abcd', dtype=torch.uint8)
+torch.UntypedStorage.from_buffer(b'abcd', dtype=torch.int32)
+i.storage()
+i.to(torch.float32).storage()
+i.to(torch.bool).storage()
+i.to(torch.complex64).storage()
+i.to(torch.bfloat16).storage()
+torch.empty(2, device='meta').storage()
+torch.tensor([]).storage()
+len(i.storage())
+i.storage().nbytes()
+i.storage()[1]
+i.storage()[-1]
+i.storage()[1:3]
+i.storage()[6]
+i.storage()['a']
+i.storage().tolist()
+list(i.storage())
+i.storage().dtype
+str(i.storage().device)
+i.storage().type()
+i.storage().float()
+i.storage().half().dtype
+i.storage().element_size()
+i.storage().pickle_storage_type()
+i.storage().untyped() is u
+i.storage().clone().fill_(3)
+i.storage().copy_(torch.FloatStorage(6))
+i.storage().resizable()
+torch.FloatStorage(3).size()
+torch.FloatStorage([1, 2, 3])
+torch.FloatStorage()
+torch.LongStorage([1, 2]).float()
+torch.LongStorage([1.5, 2])
+torch.LongStorage(wrap_storage=torch.UntypedStorage(15)).size()
+torch.LongStorage('a')
+torch.LongStorage(1, 2)
+torch.BoolStorage([0, 3])
+torch.FloatStorage.dtype
+torch.TypedStorage([1, 2], dtype=torch.float64)
+torch.TypedStorage(2).dtype
+torch.LongStorage.from_buffer(b'abcdefgh', 'little')
+torch.LongStorage.from_buffer(b'abcdefgh', 'big')
+torch.ComplexFloatStorage.from_buffer(b'abcdefgh', 'big').tolist()
+torch.LongStorage.from_buffer(b'abcdefghijklmnop', 'little', 1, 8)
+torch.LongStorage.from_buffer(b'abcdefg', 'little')
+torch.LongStorage.from_buffer(b'abcdefgh')
+torch.LongStorage.from_buffer(b'abcdefgh', 'mid')
+isinstance(i.storage(), torch.LongStorage)
+isinstance(i.storage(), torch.FloatStorage)
+isinstance(i.storage(), torch.TypedStorage)
+isinstance(u, torch.UntypedStorage)
+i.storage_type().__name__
+torch.is_storage(u)
+torch.is_storage(i.storage())
+torch.is_storage(i)
+torch.storage.TypedStorage is torch.TypedStorage
+""".strip().splitlines()
+
+
+def evaluate(library, expression):
+    i = library.tensor([0, 1, 2, 3, 4, 5])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = eval(expression, {"torch": library, "i": i, "u": i.untyped_storage()})
+            return str(result)
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_like_pytorch(expression):
+    assert evaluate(weft, expression) == evaluate(torch, expression)
+
+
+def test_writing_to_a_storage_is_seen_by_tensors():
+    a = weft.tensor([1, 2], dtype=weft.int16)
+    a.untyped_storage()[0] = 9
+    a.untyped_storage()[3] = 1
+    assert a.tolist() == [9, 2 + 256]
+    with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
+        weft.core.warn.warn_once.cache_clear()
+        typed = a.storage()
+    typed[1] = 5
+    assert a.tolist() == [9, 5]
+    typed[0:2] = 3
+    assert a.tolist() == [3, 3]
+    assert typed.data_ptr() == a.data_ptr() == a.untyped_storage().data_ptr()
+
+
+def test_byteswap_reverses_every_element():
+    a = weft.tensor([1, 2], dtype=weft.int32)
+    a.untyped_storage().byteswap(weft.int32)
+    assert a.tolist() == [1 << 24, 2 << 24]
+
+
+def test_copies_of_storages():
+    storage = weft.UntypedStorage([1, 2, 3])
+    for duplicate in (copy.copy(storage), copy.deepcopy(storage), pickle.loads(pickle.dumps(storage))):
+        assert duplicate.tolist() == [1, 2, 3]
+        duplicate[0] = 9
+    assert storage[0] == 1
+    first, second = copy.deepcopy([storage, storage])
+    assert first is second
+
+
+def test_memory_of_numpy_cannot_grow():
+    array = np.zeros(3)
+    shared = weft.from_numpy(array)
+    assert not shared.untyped_storage().resizable()
+    with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
+        shared.resize_(10)
+
+
+def test_an_address_given_away_stays_valid_when_the_storage_grows():
+    tensor = weft.tensor([1.0, 2.0, 3.0])
+    array = tensor.numpy()
+    tensor.resize_(4000)
+    del tensor
+    gc.collect()
+    others = [weft.zeros(3) for _ in range(100)]
+    assert array.tolist() == [1, 2, 3], len(others)
+
+
+def test_files(tmp_path):
+    path = str(tmp_path / "numbers")
+    shared = weft.UntypedStorage.from_file(path, shared=True, nbytes=4)
+    shared[1] = 7
+    assert weft.UntypedStorage.from_file(path, nbytes=4).tolist() == [0, 7, 0, 0]
+    assert shared.filename == path
+    assert weft.FloatStorage.from_file(path, size=1).size() == 1

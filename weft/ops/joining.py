@@ -24,6 +24,7 @@ from .copying import clone, contiguous, copy_to, formatted_spec
 from .creation import new
 from .filling import fill_
 from .views import (
+    CONJ,
     EXPAND,
     PERMUTE,
     UNSQUEEZE,

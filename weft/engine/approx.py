@@ -202,11 +202,12 @@ def _split(value: float, rest: float, dtype: DType) -> tuple[float, float]:
 
 # fmt: off
 # 1 + f is from 0.675 to 1.35, so that f*f/2 < 1/16 and its rounding is small beside the sum. float32: (log(1+f) - f
-# + f*f/2) / f**3, 2**-27.6. float64: with s = f/(2+f), (log((1+s)/(1-s))/s - 2) / s**2 in s**2 (fdlibm's reduction),
+# + f*f/2) / f**3, 2**-30.1. float64: with s = f/(2+f), (log((1+s)/(1-s))/s - 2) / s**2 in s**2 (fdlibm's reduction),
 # 2**-56.6.
 _LOG_FROM = 0.675
 _LOG_TAIL = {
-    float32: (-0.11610869, 0.13948984, -0.124519214, 0.14011109, -0.16663215, 0.20010194, -0.2500013, 0.33333218),
+    float32: (0.10542876, -0.12802571, 0.11104921, -0.122027844, 0.14276217, -0.1667925, 0.20000456,
+              -0.24999824, 0.33333328),
     float64: (0.15240706259247866, 0.15266084392175863, 0.18185585455120695, 0.22222156756139397,
               0.2857142917843079, 0.3999999999733432, 0.6666666666667063),
 }
@@ -904,8 +905,8 @@ def erf(x: Expr) -> Expr:
     size = absolute(x)
     if x.dtype is float32:
         marked, _, r = _exp_reduce(-horner(_clamp(size, 0.0, 3.95), _ERF_LARGE))
-        power = _power_of_two(marked)
-        large = fma(-_exp_tail(r), power, 1.0 - power)
+        scale = _power_of_two(marked)
+        large = fma(-_exp_tail(r), scale, 1.0 - scale)
     else:
         clamped = _clamp(size, 0.0, 6.0)
         square = clamped * clamped

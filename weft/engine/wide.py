@@ -21,7 +21,7 @@ class Double:
 
     __slots__ = ("high", "low")
 
-    def __init__(self, high: Expr, low: Expr | None = None):
+    def __init__(self, high: Expr, low: Any = None):
         self.high, self.low = high, low
 
     def __add__(self, other: Any) -> Double:
@@ -113,8 +113,9 @@ def constant(high: float, low: float, like: Wide) -> Wide:
     return lift(high, like)
 
 
-def where(condition: Expr, a: Wide, b: Wide) -> Wide:
-    if not isinstance(a, Double):
+def where(condition: Expr, a: Any, b: Any) -> Any:
+    """`select` for two numbers of either kind."""
+    if isinstance(a, Expr):
         return select(condition, a, b)
     return Double(select(condition, a.high, b.high), select(condition, _low(a), _low(b)))
 
@@ -123,7 +124,7 @@ def _low(x: Double) -> Expr:
     return lift(0.0, x.high) if x.low is None else x.low
 
 
-def sqrt(x: Wide) -> Wide:
+def sqrt(x: Any) -> Any:
     if not isinstance(x, Double):
         return _sqrt(x)
     root = _sqrt(x.high)

@@ -20,6 +20,7 @@ from .core.printing import set_printoptions
 from .core.promotion import can_cast, promote_types
 from .core.size import Size
 from .core.tensor import Tensor
+from .devices import synchronize
 from .engine.workers import get_num_threads, set_num_threads
 
 __version__ = "2.13.0+weft"  # what scripts compare with; the distribution's own version is in its metadata
@@ -33,6 +34,8 @@ for _module in (
     "creation",
     "values",
     "basics",
+    "questions",
+    "legacy",
     "pointwise",
     "representation",
     "arithmetic",
@@ -77,9 +80,12 @@ for _module in (
     "normalization",
     "loss",
     "vision",
+    "dropout",
+    "masked",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
-importlib.import_module(".interop.numpy", __name__)
+for _module in ("numpy", "dlpack", "pickling"):
+    importlib.import_module(f".interop.{_module}", __name__)
 
 globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})
 globals().update({name: value for name, value in _dtypes.DTYPES.items() if name != "bool"})
@@ -90,5 +96,5 @@ globals().update({value.name: value for value in vars(_layouts).values() if isin
 # Submodules that are loaded when first used.
 __getattr__ = _module_getattr(
     __name__,
-    ("accelerator", "compat", "cpu", "cuda", "fft", "linalg", "nn", "random", "signal", "special", "storage", "utils"),
+    ("accelerator", "compat", "cpu", "cuda", "fft", "linalg", "masked", "nn", "random", "signal", "special", "storage", "utils"),
 )

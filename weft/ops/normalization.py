@@ -128,6 +128,8 @@ def functional_batch_norm(
     """
     if training:
         _check_more_than_one(input.spec.shape)
+        if eps <= 0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

@@ -168,7 +168,9 @@ def _circular(size: int, before: int, after: int, dim: int, input: Tensor) -> np
         )
     if size + before + after < 0:
         raise RuntimeError("Negative padding value is resulting in an empty dimension")
-    return np.arange(-before, size + after) % size
+    # What is left after cutting goes around.
+    left = np.arange(max(-before, 0), size - max(-after, 0))
+    return left[np.arange(-max(before, 0), len(left) + max(after, 0)) % max(len(left), 1)]
 
 
 _INDEX_RULES = {"reflect": _reflect, "replicate": _replicate, "circular": _circular}

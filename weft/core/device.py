@@ -118,6 +118,11 @@ def _absence(where: device) -> str:
     )
 
 
+def started_backends() -> list[Backend]:
+    """The backends of all devices used so far."""
+    return [each._backend for each in list(_devices.values()) if each._backend is not None]
+
+
 CPU = device("cpu")
 META = device("meta")
 _default: device = CPU

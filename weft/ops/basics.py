@@ -20,7 +20,7 @@ def item(self: Tensor) -> Any:
     own = self.spec
     if own.numel != 1:
         raise RuntimeError(f"a Tensor with {own.numel} elements cannot be converted to Scalar")
-    if own.device.type == "meta":
+    if not own.device.backend.has_memory:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     read = READERS.get(own.dtype.name)
     if read is None or own.conj or own.neg:
@@ -55,20 +55,32 @@ def tolist(self: Tensor) -> Any:
     return array(self).tolist()
 
 
-def _number(kind: type, name: str):
-    def convert(self: Tensor) -> Any:
-        return kind(self.item())
+def _only(self: Tensor) -> Any:
+    """The only element, for Python's conversions."""
+    if self.spec.numel != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return self.item()
 
-    convert.__name__ = name
-    setattr(Tensor, name, convert)
+
+def _real(self: Tensor, wanted: str) -> Any:
+    value = _only(self)
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {wanted} without overflow")
+        return value.real
+    return value
 
 
-_number(float, "__float__")
-_number(complex, "__complex__")
+def __float__(self: Tensor) -> float:
+    return float(_real(self, "double"))
 
 
 def __int__(self: Tensor) -> int:
-    return int(self.item())
+    return int(_real(self, "int64_t"))
+
+
+def __complex__(self: Tensor) -> complex:
+    return complex(_only(self))
 
 
 def __bool__(self: Tensor) -> bool:
@@ -116,7 +128,19 @@ def __format__(self: Tensor, spec: str) -> str:
     return tensor_format(self, spec)
 
 
-for _function in (__int__, __bool__, __index__, __len__, __iter__, __reversed__, __contains__, __repr__, __format__):
+for _function in (
+    __float__,
+    __int__,
+    __complex__,
+    __bool__,
+    __index__,
+    __len__,
+    __iter__,
+    __reversed__,
+    __contains__,
+    __repr__,
+    __format__,
+):
     setattr(Tensor, _function.__name__, _function)
 
 
@@ -159,7 +183,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     Raises: RuntimeError for integer and bool tensors.
     """
     if requires_grad and self.spec.dtype.category < 2:
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     if requires_grad:
         self._autograd = self._autograd or Leaf()
     elif self._autograd is not None:

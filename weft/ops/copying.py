@@ -8,17 +8,30 @@ from ..core import dtype as dt
 from ..core.device import as_device, device
 from ..core.dtype import DType
 from ..core.iteration import broadcast_shapes, memory_order
-from ..core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format, preserve_format, strides_for
+from ..core.layout import (
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+    strides_for,
+)
 from ..core.op import check_inplace, needs_recording, public, record, set_copy
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, empty, make
-from ..families.map import COPY
+from ..core.warn import warn_once
+from ..families.map import COPY, NUMBERS
+
+# What Python's own types stand for as a dtype.
+PYTHON_DTYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
 
 
 def copy_values(target: Tensor, source: Tensor) -> None:
     """Write `source`, broadcast and converted, into `target`; across devices too."""
     if target.spec.numel == 0:
         return
+    if source.spec.dtype.is_complex and target.spec.dtype.kind in "uif":
+        warn_once("Casting complex values to real discards the imaginary part", stacklevel=4)
     if source.spec.device is target.spec.device:
         COPY.write(target, source)
         return
@@ -62,6 +75,8 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     >>> a = torch.zeros(2); b = a.clone(); b[0] = 1.0; a
     tensor([0., 0.])
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"clone(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     own = input.spec
     return copy_to(input, formatted_spec(own, memory_format, own.dtype, own.device))
 
@@ -77,6 +92,8 @@ def copy_to(input: Tensor, wanted: Spec) -> Tensor:
 @public("method")
 def contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
     """The tensor itself if its memory already has this format, else a copy that has."""
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     if is_contiguous(input, memory_format):
         return input
     return clone(input, memory_format=memory_format)
@@ -89,7 +106,7 @@ def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format
     if memory_format is contiguous_format:
         return own.is_contiguous
     if memory_format is preserve_format:
-        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+        return True
     wanted = {channels_last: 4, channels_last_3d: 5}[memory_format]
     if len(own.shape) != wanted:
         return False
@@ -99,9 +116,13 @@ def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format
 
 @public("method")
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Write `src`, broadcast to this shape and converted to this dtype, into this tensor."""
+    """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor."""
+    if isinstance(src, NUMBERS):
+        return self.fill_(src)
     if not isinstance(src, Tensor):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}")
+        kind = type(src)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {name}")
     check_inplace(self, "copy")
     if broadcast_shapes("copy_", self.spec.shape, src.spec.shape) != self.spec.shape:
         raise RuntimeError(
@@ -121,8 +142,15 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     >>> torch.tensor([1.9, -1.9]).to(torch.int32)
     tensor([ 1, -1], dtype=torch.int32)
     """
-    where, dtype, copy, memory_format = _parse_to(self, args, kwargs)
     own = self.spec
+    if not kwargs and len(args) == 1 and type(args[0]) is DType:  # the commonest form
+        dtype = args[0]
+        return (
+            self
+            if dtype is own.dtype
+            else copy_to(self, formatted_spec(own, preserve_format, dtype, own.device))
+        )
+    where, dtype, copy, memory_format = _parse_to(self, args, kwargs)
     where = own.device if where is None else where
     dtype = dtype or own.dtype
     same_format = memory_format is preserve_format or is_contiguous(self, memory_format)
@@ -131,35 +159,74 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return copy_to(self, formatted_spec(own, memory_format, dtype, where))
 
 
-def _parse_to(self: Tensor, args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bool, MemoryFormat]:
-    where = dtype = None
-    rest = list(args)
-    if rest and isinstance(rest[0], Tensor) or "other" in kwargs:
-        other = rest.pop(0) if rest else kwargs.pop("other")
-        where, dtype = other.spec.device, other.spec.dtype
-    elif rest and isinstance(rest[0], DType):
-        dtype = rest.pop(0)
-    elif rest:
-        where = None if rest[0] is None else as_device(rest[0])
-        rest.pop(0)
-        if rest and isinstance(rest[0], (DType, type(None))):
-            dtype = rest.pop(0)
-    for name in ("non_blocking", "copy"):
-        if rest and name not in kwargs:
-            kwargs[name] = rest.pop(0)
-    unknown = set(kwargs) - {"device", "dtype", "non_blocking", "copy", "memory_format"}
-    if rest or unknown:
-        raise TypeError(f"to() received an invalid combination of arguments: {args} {kwargs}")
-    if kwargs.get("device") is not None:
-        where = as_device(kwargs["device"])
-    dtype = kwargs.get("dtype") or dtype
-    if dtype is not None and not isinstance(dtype, DType):
-        raise TypeError(f"to(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-    return where, dtype, bool(kwargs.get("copy", False)), kwargs.get("memory_format") or preserve_format
+def _parse_to(
+    self: Tensor, args: tuple, kwargs: dict
+) -> tuple[device | None, DType | None, bool, MemoryFormat]:
+    """(device, dtype, copy, memory_format) of any form of `to`; None where nothing is said."""
+    positional = list(args)
+    options = dict(kwargs)
+    if positional and isinstance(positional[0], Tensor):
+        names = ["other"]
+    elif positional and _is_dtype(positional[0]):
+        names = ["dtype"]
+    elif positional and (positional[0] is None or isinstance(positional[0], (str, int, device))):
+        names = ["device"]
+        if len(positional) > 1 and (positional[1] is None or _is_dtype(positional[1])):
+            names.append("dtype")
+    else:
+        names = []
+    for name in (*names, "non_blocking", "copy"):
+        if positional and name not in options:
+            options[name] = positional.pop(0)
+    known = {"device", "dtype", "non_blocking", "copy", "memory_format", "other"}
+    given = [options.get("non_blocking", False), options.get("copy", False)]
+    dtype = options.get("dtype")
+    if positional or options.keys() - known or any(type(value) is not bool for value in given):
+        raise _invalid_to(args, kwargs)
+    if (
+        dtype is not None
+        and not _is_dtype(dtype)
+        or options.get("memory_format", None)
+        and not _is_format(options)
+    ):
+        raise _invalid_to(args, kwargs)
+    other = options.get("other")
+    if isinstance(other, Tensor):
+        options = {"device": other.spec.device, "dtype": other.spec.dtype, **options}
+        dtype = options["dtype"]
+    where = options.get("device")
+    return (
+        None if where is None else as_device(where),
+        PYTHON_DTYPES.get(dtype, dtype),
+        given[1],
+        options.get("memory_format") or preserve_format,
+    )
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, DType) or isinstance(value, type) and value in PYTHON_DTYPES
+
+
+def _is_format(options: dict) -> bool:
+    return isinstance(options["memory_format"], MemoryFormat)
+
+
+def _invalid_to(args: tuple, kwargs: dict) -> TypeError:
+    got = [type(value).__name__ for value in args] + [
+        f"{name}={type(value).__name__}" for name, value in kwargs.items()
+    ]
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:\n"
+        " * (device, dtype, non_blocking, copy, *, memory_format)\n"
+        " * (dtype, non_blocking, copy, *, memory_format)\n"
+        " * (other tensor, non_blocking, copy, *, memory_format)"
+    )
 
 
 def _short_form(name: str, dtype: DType) -> None:
     def method(self: Tensor, memory_format: MemoryFormat = preserve_format) -> Tensor:
+        if memory_format is preserve_format:
+            return to(self, dtype)
         return to(self, dtype, memory_format=memory_format)
 
     method.__doc__ = f"The tensor as {dtype!r}: itself if it is that already."
@@ -190,7 +257,9 @@ def cpu(self: Tensor, memory_format: MemoryFormat = preserve_format) -> Tensor:
 
 
 @public("method")
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format) -> Tensor:
+def cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format
+) -> Tensor:
     """The tensor on a CUDA device: itself if it is there."""
     return to(self, as_device("cuda" if device is None else device), memory_format=memory_format)
 

@@ -13,9 +13,7 @@ from ..core.dtype import (
     LEGACY_NAMES,
     DType,
     bool_,
-    complex128,
     default_complex,
-    float64,
     get_default_dtype,
     int64,
 )
@@ -25,7 +23,7 @@ from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
 from ..families.map import FILL, is_operand
-from .copying import formatted_spec
+from .copying import PYTHON_DTYPES, formatted_spec
 from .filling import fill_
 
 # ---- Arguments -------------------------------------------------------------------------------------------------------
@@ -81,9 +79,8 @@ def check_dtype(dtype: Any, name: str = "") -> DType | None:
     """A dtype, or what stands for one: None, or Python's float, int, bool and complex."""
     if dtype is None or isinstance(dtype, DType):
         return dtype
-    python = {float: float64, int: int64, bool: bool_, complex: complex128}
-    if dtype in python:
-        return python[dtype]
+    if isinstance(dtype, type) and dtype in PYTHON_DTYPES:
+        return PYTHON_DTYPES[dtype]
     raise TypeError(
         f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}".removeprefix("(): ")
     )

@@ -32,6 +32,7 @@ from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
 from ..families.library import tensor_of
+from ..interop.dlpack import from_dlpack
 from ..interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from .creation import check_dtype, dtype_of_number, number_argument, with_grad
 from .filling import LIMITS, fill_
@@ -366,8 +367,6 @@ def _shared(obj: Any, dtype: DType | None) -> Tensor | None:
     if isinstance(obj, np.generic):
         return None
     if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
-        from ..interop.dlpack import from_dlpack
-
         return from_dlpack(obj)
     if has_buffer(obj):
         return frombuffer(obj, dtype=dtype or get_default_dtype())

@@ -1,0 +1,70 @@
+"""Copies and pickles of tensors: what shares memory before shares memory after, within one copy or pickle."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ..core.op import public
+from ..core.spec import Spec
+from ..core.storage import Storage
+from ..core.tensor import Tensor, empty, make
+
+
+@public("method")
+def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
+    """A copy with memory of its own, shared by all copies of one `memo` that shared it before.
+
+    Raises: RuntimeError for tensors that are results of recorded operations.
+    """
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    storage = copy.deepcopy(self._storage, memo)
+    result = _as(type(self), storage, self._start, self.spec)
+    memo[id(self)] = result
+    result.__dict__.update(copy.deepcopy(_state(self), memo))
+    if self.requires_grad:
+        result.requires_grad_()
+        if self.grad is not None:
+            result.grad = copy.deepcopy(self.grad, memo)
+    return result
+
+
+@public("method")
+def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
+    """How pickle and copy see a tensor: its storage, which they keep one of, and its metadata.
+
+    The class is named only if it is a subclass: `torch.Tensor` may be another library's where a pickle is read.
+    """
+    storage = self._storage if self.spec.device.backend.has_memory else None
+    parts = (storage, self._start, self.spec, self.requires_grad)
+    if type(self) is Tensor:
+        built: tuple = (_rebuilt, parts)
+    else:
+        built = (_rebuilt_as, (type(self), *parts))
+    state = _state(self)
+    return (*built, state) if state else built
+
+
+def _state(tensor: Tensor) -> dict[str, Any]:
+    """The attributes that users gave a tensor."""
+    return {name: value for name, value in tensor.__dict__.items() if name != "_autograd"}
+
+
+def _rebuilt(storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:
+    return _rebuilt_as(Tensor, storage, start, own, requires_grad)
+
+
+def _rebuilt_as(cls: type, storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:
+    result = _as(cls, empty(own)._storage if storage is None else storage, start, own)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _as(cls: type, storage: Storage, start: int, own: Spec) -> Tensor:
+    result = make(storage, start, own)
+    return result if cls is Tensor else result.as_subclass(cls)

@@ -20,7 +20,7 @@ from ..core.dtype import (
     from_numpy_dtype,
 )
 from ..core.op import needs_recording, record
-from ..core.spec import Spec, contiguous_stride, spec
+from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.tensor import Tensor, make
 from .library import array, tensor_in
 
@@ -56,25 +56,27 @@ def matrix_op(function: Callable) -> Callable:
 # ---- Results ---------------------------------------------------------------------------------------------------------
 
 
-def columns_spec(shape, dtype) -> Spec:
+@functools.lru_cache(maxsize=1024)
+def columns_spec(shape: tuple[int, ...], dtype: np.dtype) -> Spec:
     """Dense matrices stored column by column, as LAPACK wants and PyTorch returns them."""
-    *batch, rows, width = shape
-    *outer, _, _ = contiguous_stride((*batch, width, rows))
-    return spec(tuple(shape), (*outer, 1, max(rows, 1)), dtype)
+    *batch, height, width = shape
+    *outer, _, _ = contiguous_stride((*batch, width, height))
+    return spec(shape, (*outer, 1, max(height, 1)), from_numpy_dtype(dtype))
+
+
+@functools.lru_cache(maxsize=1024)
+def rows_spec(shape: tuple[int, ...], dtype: np.dtype) -> Spec:
+    return contiguous_spec(shape, from_numpy_dtype(dtype))
 
 
 def columns(values: np.ndarray) -> Tensor:
     """A new tensor of these matrices, stored column by column."""
-    dtype = from_numpy_dtype(values.dtype)
-    return tensor_in(values, columns_spec(values.shape, dtype))
+    return tensor_in(values, columns_spec(values.shape, values.dtype))
 
 
-def rows(values: np.ndarray) -> Tensor:
+def rows(values: Any) -> Tensor:
     """A new contiguous tensor."""
-    values = np.asarray(values)
-    return tensor_in(
-        values, spec(values.shape, contiguous_stride(values.shape), from_numpy_dtype(values.dtype))
-    )
+    return tensor_in(values, rows_spec(values.shape, values.dtype))
 
 
 # ---- One matrix at a time --------------------------------------------------------------------------------------------
@@ -155,9 +157,8 @@ def check_same_dtype(a: Tensor, b: Tensor, name: str, names: str = "AB") -> None
 def first_failure(info: Tensor) -> tuple[str, int] | None:
     """Where LAPACK's `info` of a stack is not 0: how a message says which matrix, and its info."""
     infos = array(info)
-    failed = np.flatnonzero(infos)
-    if not failed.size:
+    if not infos.any():
         return None
-    index = int(failed[0])
+    index = int(np.flatnonzero(infos)[0])
     where = f"(Batch element {index}): " if infos.ndim else ""
     return where, int(infos.reshape(-1)[index])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,11 @@ from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
 from ..engine.kernel import Launch
 from .map import COPY, Map, Plan, keyed
+
+# All memory as one buffer: an array at any address without a new buffer object for each.
+# It starts at an address that is never used, but not at 0, which NumPy takes for no buffer.
+BASE = 64
+MEMORY = (ctypes.c_char * 2**62).from_address(BASE)
 
 
 def library(function: Callable) -> Callable:
@@ -58,10 +64,11 @@ def array(tensor: Tensor) -> np.ndarray:
     if own.dtype is complex32 or own.conj or own.neg:
         tensor = resolved(tensor)
         own = tensor.spec
-    storage = tensor._storage
     if own.numel == 0:
         return np.empty(own.shape, numpy_dtype(own.dtype))
-    return np.ndarray(own.shape, numpy_dtype(own.dtype), storage.memory(), tensor._start, own.byte_stride)
+    return np.ndarray(
+        own.shape, numpy_dtype(own.dtype), MEMORY, tensor._storage.ptr + tensor._start - BASE, own.byte_stride
+    )
 
 
 def resolved(tensor: Tensor) -> Tensor:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
-from ..core.dtype import LEGACY_NAMES
+from ..core.dtype import LEGACY_NAMES, compute_type
 from ..core.iteration import broadcast_shapes
-from ..core.op import public
+from ..core.op import needs_recording, public, record
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
+from ..engine.expr import Expr
 from ..families.lapack import check_tensor
 from ..families.library import tensor_of
+from ..families.map import Map, keep
 from .joining import cat
 from .linalg import vecdot
 from .matmul import matmul
-from .norms import norm_row, vector_norm
+from .norms import norm_order, vector_norm
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
-# The product of matrices is faster than summing squares from this many vectors and dimensions on (measured), but
-# loses digits where vectors are close.
-_MANY_VECTORS, _MANY_DIMENSIONS = 25, 32
+# PyTorch's limit is 25 vectors. The product of matrices loses digits where vectors are close, and is only faster from
+# this many dimensions on (measured).
+_MANY_VECTORS, _MANY_DIMENSIONS = 25, 16
+
+# Dimensions that one kernel reads: 8 loads of each vector fit the registers.
+_DIMENSIONS_AT_ONCE = 8
 
 
 @public("function")
@@ -55,19 +62,59 @@ def cdist(
     if x1.spec.dtype is not x2.spec.dtype:
         first, second = LEGACY_NAMES[x1.spec.dtype], LEGACY_NAMES[x2.spec.dtype]
         raise RuntimeError(f"expected scalar type {first} but found {second}")
-    batch = broadcast_shapes("cdist", x1.shape[:-2], x2.shape[:-2])
     many = max(x1.shape[-2], x2.shape[-2]) > _MANY_VECTORS and x1.shape[-1] > _MANY_DIMENSIONS
     if p == 2 and compute_mode != _MODES[2] and (many or compute_mode == _MODES[1]):
         return _euclidean_by_product(x1, x2)
-    return _by_differences(x1, x2, p, tuple(batch))
+    return CDIST(x1, x2, float(p))
 
 
-def _by_differences(x1: Tensor, x2: Tensor, p: float, batch: tuple[int, ...]) -> Tensor:
-    """A reduction over broadcast views; the many vectors lie side by side, so that one instruction serves several."""
-    (n, d), m = x1.shape[-2:], x2.shape[-2]
-    many = x2.mT.contiguous().unsqueeze(-2).expand((*batch, d, n, m))
-    each = x1.mT.unsqueeze(-1).expand((*batch, d, n, m))
-    return norm_row(float(p), difference=True)(many, each, dims=(len(batch),))
+class _Distances:
+    """All distances between two sets of vectors, [..., n, d] and [..., m, d]: one step for autograd."""
+
+    name = "cdist"
+
+    def __call__(self, x1: Tensor, x2: Tensor, p: float) -> Tensor:
+        dtype = x1.spec.dtype
+        wide = compute_type(dtype)
+        result = _distances(x1.detach().to(wide), x2.detach().to(wide), p).to(dtype)
+        return record(self, result, (x1, x2), (p,)) if needs_recording((x1, x2)) else result
+
+
+CDIST = _Distances()
+
+
+def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    """One pass over the result for every few dimensions; no temporary is larger than the result."""
+    dimensions = x1.shape[-1]
+    if dimensions == 0:
+        batch = broadcast_shapes("cdist", x1.shape[:-2], x2.shape[:-2])
+        return x1.new_zeros((*batch, x1.shape[-2], x2.shape[-2]))
+    # The vectors of x2 side by side, so that one instruction serves several columns of the result.
+    across = [each.unsqueeze(-2) for each in x2.mT.contiguous().unbind(-2)]
+    down = [each.unsqueeze(-1) for each in x1.unbind(-1)]
+    result = None
+    for start in range(0, dimensions, _DIMENSIONS_AT_ONCE):
+        chosen = slice(start, start + _DIMENSIONS_AT_ONCE)
+        operands = [*down[chosen], *across[chosen]]
+        is_last = start + _DIMENSIONS_AT_ONCE >= dimensions
+        part = _part(p, len(operands) // 2, result is None, is_last)
+        result = part(*operands) if result is None else part.write(result, result, *operands)
+    return result
+
+
+@functools.lru_cache(maxsize=64)
+def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
+    """The contribution of some dimensions to the distances, added to that of those before."""
+    order = norm_order(p)
+
+    def element(*values: Expr) -> Expr:
+        total, *rest = (None, *values) if is_first else values
+        for a, b in zip(rest[:dimensions], rest[dimensions:], strict=True):
+            part = order.lift(a - b)
+            total = part if total is None else order.combine((total,), (part,))[0]
+        return order.finish(total) if is_last else total
+
+    return Map("cdist", keep, element)
 
 
 def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
@@ -91,7 +138,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
-    return _by_differences(input, input, p, ()).reshape(n * n).index_select(0, tensor_of(above))
+    return CDIST(input, input, float(p)).reshape(n * n).index_select(0, tensor_of(above))
 
 
 @public("function", "nn.functional.pairwise_distance")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -275,6 +276,10 @@ def linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
     return LdlFactor((factors, pivots))
 
 
+# NumPy's QR takes a whole stack at once, but computes in double precision; that is faster for matrices of up to this
+# many elements.
+SMALL_MATRIX = 2048
+
 # ---- QR --------------------------------------------------------------------------------------------------------------
 
 QR = return_type("linalg_qr", ("Q", "R"))
@@ -284,8 +289,25 @@ Geqrf = return_type("geqrf", ("a", "tau"))
 
 @matrix_op
 def _qr(a: np.ndarray, *, mode: str) -> tuple[Tensor, ...]:
+    if math.prod(a.shape[-2:]) > SMALL_MATRIX:
+        return _qr_of_large(a, mode)
     found = np.linalg.qr(a, mode=mode)
     return (columns(found),) if mode == "r" else tuple(map(columns, found))
+
+
+def _qr_of_large(a: np.ndarray, mode: str) -> tuple[Tensor, ...]:
+    (m, n), batch = a.shape[-2:], a.shape[:-2]
+    k, width = min(m, n), m if mode == "complete" else min(m, n)
+    factor, product = routine("geqrf", a.dtype), routine("orgqr", a.dtype, "ungqr")
+    work = work_size(routine("geqrf_lwork", a.dtype)(m, n))
+    upper, basis = np.zeros((*batch, width, n), a.dtype), np.zeros((*batch, m, width), a.dtype)
+    for i in each(batch):
+        reflectors, scales, _, _ = factor(a[i], lwork=work)
+        upper[i][:k] = np.triu(reflectors[:k])
+        if mode != "r":
+            basis[i][:, :k] = reflectors[:, :k]
+            basis[i] = product(basis[i], scales, lwork=64 * width)[0]
+    return (columns(upper),) if mode == "r" else (columns(basis), columns(upper))
 
 
 @public("function", name="linalg.qr", out=True)

@@ -681,11 +681,41 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     return result if out is None else write_out(out, result, "multi_dot")
 
 
+# Coefficients of the diagonal Pade approximant of degree 13 and the norm up to which it is exact in float64.
+# Source: Higham 2005, "The scaling and squaring method for the matrix exponential revisited".
+_PADE = [math.factorial(26 - k) // (math.factorial(k) * math.factorial(13 - k)) for k in range(14)]
+_PADE_LIMIT = 5.371920351148152
+
+
 @matrix_op
 def _matrix_exp(a: np.ndarray) -> Tensor:
-    from scipy.linalg import expm
+    if not a.size:
+        return rows(a)
+    wide = a.astype(np.result_type(a.dtype, np.float64))
+    sizes = np.abs(wide).sum(-2).max(-1)
+    halvings = np.where(sizes > _PADE_LIMIT, np.ceil(np.log2(np.maximum(sizes, 1e-300) / _PADE_LIMIT)), 0)
+    halvings = np.where(np.isfinite(sizes), halvings, 0).astype(int)
+    wide = wide * (0.5**halvings)[..., None, None]
+    result = _pade(wide)
+    for step in range(int(halvings.max())):
+        again = halvings > step  # of every matrix as often as it was halved
+        result[again] = result[again] @ result[again]
+    return rows(result.astype(a.dtype))
 
-    return rows(expm(a).astype(a.dtype, copy=False) if a.size else a)
+
+def _pade(a: np.ndarray) -> np.ndarray:
+    b = [coefficient / _PADE[13] for coefficient in _PADE]
+    identity = np.eye(a.shape[-1])
+    a2 = a @ a
+    a4 = a2 @ a2
+    a6 = a4 @ a2
+    odd = a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * identity
+    even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * identity
+    odd = a @ odd
+    try:
+        return np.linalg.solve(even - odd, even + odd)
+    except np.linalg.LinAlgError:  # only for NaN and inf
+        return np.full_like(a, np.nan)
 
 
 @public("function method", "linalg.matrix_exp")

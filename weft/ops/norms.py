@@ -57,12 +57,12 @@ class _Order(NamedTuple):
     """What an element contributes to a norm, how contributions combine, and what is made of the last."""
 
     lift: Callable[[Any], Expr]
-    combine: Callable
+    combine: Callable[[tuple, tuple], tuple]
     finish: Callable[[Expr], Expr] = lambda total: total
     start: float = 0.0
 
 
-def _order(p: float) -> _Order:
+def norm_order(p: float) -> _Order:
     if p == 0:
         return _Order(_is_nonzero, _sum)
     if p == 1:
@@ -81,14 +81,13 @@ def _power(a: Expr, exponent: float) -> Expr:
 
 
 @functools.lru_cache(maxsize=64)  # programs use few orders
-def norm_row(p: float, difference: bool = False) -> Reduce:
-    """The reduction that computes the norm of order `p`, of one tensor or of the difference of two."""
-    order = _order(p)
+def _norm_row(p: float) -> Reduce:
+    order = norm_order(p)
     return Reduce(
-        "cdist" if difference else "linalg_vector_norm",
+        "linalg_vector_norm",
         _types,
         lambda compute: ((order.start, compute.to_real()),),
-        (lambda a, b: (order.lift(a - b),)) if difference else lambda a: (order.lift(a),),
+        lambda a: (order.lift(a),),
         order.combine,
         lambda state: (order.finish(state[0]),),
         cascade=order.combine is _sum,
@@ -119,7 +118,7 @@ def vector_norm(
     order = float(ord)
     if order < 0 or order == math.inf:
         _check_not_empty(x, ord, dims, dim)
-    return norm_row(order)(x, dims=dims, keepdim=keepdim, dtype=dtype)
+    return _norm_row(order)(x, dims=dims, keepdim=keepdim, dtype=dtype)
 
 
 def _check_wanted(x: Tensor, dtype: DType | None, name: str) -> None:

@@ -13,7 +13,17 @@ import numpy as np
 from ..core import device as places
 from ..core import dtype as dt
 from ..core.device import as_device, device
-from ..core.dtype import FLOAT, INTEGER, LEGACY_NAMES, DType, compute_type, float64, get_default_dtype, int64
+from ..core.dtype import (
+    FLOAT,
+    INTEGER,
+    LEGACY_NAMES,
+    REDUCED_FLOATS,
+    DType,
+    compute_type,
+    float64,
+    get_default_dtype,
+    int64,
+)
 from ..core.op import PlanCache, public, resize_out
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, address, make
@@ -72,11 +82,16 @@ def _between(dtype: DType) -> Map:
     """From `start` up in the first half, from `end` down in the second, so that both are met exactly."""
     compute = compute_type(dtype) if dtype.category == FLOAT else float64
 
+    def narrow(value):
+        return convert(convert(value, dtype), compute)
+
     def element(i, first, start, end, step, half, last):
         index = first + i
-        if dtype.category < FLOAT:
-            return select(index < half, start + step * index, end - step * (last - index))
-        return select(index < half, fma(step, index, start), fma(-step, last - index, end))
+        if dtype in REDUCED_FLOATS:  # PyTorch's half precision rounds after every operation
+            up, down = start + narrow(step * narrow(index)), end - narrow(step * narrow(last - index))
+        else:
+            up, down = fma(step, index, start), fma(-step, last - index, end)
+        return select(index < half, up, down)
 
     return Map("linspace", lambda _: Types(compute, dtype), element)
 

@@ -1,1 +1,6 @@
 """Tools around the tensor: benchmarks, data loading, counting of operations."""
+
+from ..compat.missing import module_getattr as _module_getattr
+
+# Submodules that are loaded when first used.
+__getattr__ = _module_getattr(__name__, ("benchmark", "dlpack"))

@@ -3,130 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..core import view_rules as rules
 from ..core.arguments import integer, integers
-from ..core.layout import contiguous_format, preserve_format, strides_for, suggested_format
-from ..core.op import PlanCache, check_inplace, needs_recording, public, record, resize_out
+from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
+from ..core.op import public
 from ..core.promotion import common_dtype
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec, spec
-from ..core.tensor import Tensor, make, wrap_dim
+from ..core.tensor import Tensor, wrap_dim
 from ..core.warn import warn_once
 from ..families.library import tensor_of
-from ..families.map import COPY
-from ..families.view import View
-from .copying import clone, contiguous, copy_to, formatted_spec
+from ..families.rearrange import Piece, Rearrange, check_tensors
+from .copying import clone, contiguous, formatted_spec
 from .creation import new
 from .filling import fill_
-from .views import (
-    CONJ,
-    EXPAND,
-    PERMUTE,
-    UNSQUEEZE,
-    VIEW,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    narrow,
-    reshape,
-    transpose,
-)
+from .views import CONJ, EXPAND, PERMUTE, TRANSPOSE, VIEW, atleast_1d, atleast_2d, atleast_3d, reshape
 
 # ---- cat and stack -------------------------------------------------------------------------------------------------
-
-
-class Joined:
-    """What one call of `cat` or `stack` does: the result's spec, and for each tensor where and how it is copied."""
-
-    __slots__ = ("spec", "allocate", "copies")
-
-    def __init__(self, result: Spec, copies: list):
-        self.spec = result
-        self.allocate = result.device.backend.allocator(result.nbytes)
-        self.copies = copies
-
-
-class Join:
-    """An op that copies tensors one behind the other along a dimension; `rule` gives the result's spec."""
-
-    def __init__(self, name: str, rule: Callable[..., Spec], new_dim: bool):
-        self.name = name
-        self.rule = rule
-        self.new_dim = new_dim
-        self.plans = PlanCache(self._plan)
-        self.write_plans = PlanCache(self._plan_write)
-
-    def _plan(self, dim: int, *specs: Spec) -> Joined:
-        return self._plan_write(self.rule(dim, *specs), dim, *specs)
-
-    def _plan_write(self, target: Spec, dim: int, *specs: Spec) -> Joined:
-        if target.numel == 0:
-            return Joined(target, [])
-        dim = wrap_dim(dim, target.ndim)
-        copies, at = [], 0
-        for position, own in enumerate(specs):
-            if _is_legacy_empty(own) and not self.new_dim:
-                continue
-            source = rules.unsqueeze(own, dim)[0] if self.new_dim else own
-            length = source.shape[dim]
-            piece, offset = rules.slice(target, dim, at, at + length, 1)
-            if piece.numel:
-                plan = COPY.write_plans[piece, source]
-                copies.append(
-                    (position, offset * target.dtype.itemsize, plan.entry, plan.meta, plan.count, plan)
-                )
-            at += length
-        return Joined(target, copies)
-
-    def __call__(self, tensors: Sequence[Tensor], dim: int) -> Tensor:
-        plan = self.plans[(dim, *[tensor.spec for tensor in tensors])]
-        result = make(plan.allocate(), 0, plan.spec)
-        self._run(plan, result, tensors)
-        if needs_recording(tensors):
-            return record(self, result, tensors, (dim,))
-        return result
-
-    def into(self, out: Tensor, tensors: Sequence[Tensor], dim: int) -> Tensor:
-        specs = [tensor.spec for tensor in tensors]
-        wanted = self.rule(dim, *specs)
-        if wanted.dtype.category > out.spec.dtype.category:
-            raise TypeError(
-                f"torch.{self.name}(): input types can't be cast to the desired output type "
-                f"{rules.LEGACY_NAMES[out.spec.dtype]}"
-            )
-        if wanted.device is not out.spec.device:
-            raise RuntimeError(
-                f"Expected out tensor to have device {wanted.device}, but got {out.spec.device} instead"
-            )
-        if out.spec.shape != wanted.shape:
-            resize_out(out, wanted.shape, self.name)
-        check_inplace(out, self.name)
-        for position, tensor in enumerate(tensors):
-            if tensor._storage is out._storage and tensor.spec.numel and _overlap(tensor, out):
-                raise RuntimeError(
-                    "unsupported operation: the input tensors cannot refer to any of the output memory locations. "
-                    f"Found overlap in input tensor {position}"
-                )
-        self._run(self.write_plans[(out.spec, dim, *specs)], out, tensors)
-        out._storage.version += 1
-        return out
-
-    @staticmethod
-    def _run(plan: Joined, result: Tensor, tensors: Sequence[Tensor]) -> None:
-        base = result._storage.ptr + result._start
-        for position, start, entry, meta, count, _ in plan.copies:
-            source = tensors[position]
-            entry(base + start, source._storage.ptr + source._start, meta, count)
-
-
-def _overlap(a: Tensor, b: Tensor) -> bool:
-    ends = [each._start + each.spec.span * each.spec.dtype.itemsize for each in (a, b)]
-    return a._start < ends[1] and b._start < ends[0]
 
 
 def _is_legacy_empty(own: Spec) -> bool:
@@ -134,14 +32,11 @@ def _is_legacy_empty(own: Spec) -> bool:
     return own.shape == (0,)
 
 
-def _cat(dim: int, *specs: Spec) -> Spec:
+def _cat_result(specs: Sequence[Spec], dim: int) -> Spec:
     for position, own in enumerate(specs):
         if not own.shape:
             raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
-        if own.device is not specs[0].device:
-            raise RuntimeError(
-                f"Tensor on device {own.device} is not on the expected device {specs[0].device}!"
-            )
+    _check_devices(specs)
     dtype = common_dtype(specs)
     counted = [(position, own) for position, own in enumerate(specs) if not _is_legacy_empty(own)]
     if not counted:
@@ -152,9 +47,20 @@ def _cat(dim: int, *specs: Spec) -> Spec:
         _check_sizes(first, own, dim, position)
     sizes = list(first.shape)
     sizes[dim] = sum(own.shape[dim] for _, own in counted)
+    return spec(shape(sizes), strides_for(sizes, _common_format(specs)), dtype, first.device)
+
+
+def _common_format(specs: Sequence[Spec]) -> MemoryFormat:
     formats = {suggested_format(own) for own in specs}
-    chosen = formats.pop() if len(formats) == 1 else contiguous_format
-    return spec(shape(sizes), strides_for(sizes, chosen), dtype, first.device)
+    return formats.pop() if len(formats) == 1 else contiguous_format
+
+
+def _check_devices(specs: Sequence[Spec]) -> None:
+    for own in specs:
+        if own.device is not specs[0].device:
+            raise RuntimeError(
+                f"Tensor on device {own.device} is not on the expected device {specs[0].device}!"
+            )
 
 
 def _check_sizes(first: Spec, own: Spec, dim: int, position: int) -> None:
@@ -168,7 +74,17 @@ def _check_sizes(first: Spec, own: Spec, dim: int, position: int) -> None:
             )
 
 
-def _stack(dim: int, *specs: Spec) -> Spec:
+def _cat_pieces(result: Spec, specs: Sequence[Spec], dim: int) -> Iterator[Piece]:
+    dim = wrap_dim(dim, result.ndim)
+    at = 0
+    for position, own in enumerate(specs):
+        if not _is_legacy_empty(own):
+            end = at + own.shape[dim]
+            yield Piece(position, own, 0, *rules.slice(result, dim, at, end, 1))
+            at = end
+
+
+def _stack_result(specs: Sequence[Spec], dim: int) -> Spec:
     first = specs[0]
     for position, own in enumerate(specs):
         if own.shape != first.shape:
@@ -176,15 +92,19 @@ def _stack(dim: int, *specs: Spec) -> Spec:
                 f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and "
                 f"{list(own.shape)} at entry {position}"
             )
-        if own.device is not first.device:
-            raise RuntimeError(f"Tensor on device {own.device} is not on the expected device {first.device}!")
+    _check_devices(specs)
     dim = wrap_dim(dim, first.ndim + 1)
     sizes = (*first.shape[:dim], len(specs), *first.shape[dim:])
     return contiguous_spec(sizes, common_dtype(specs), first.device)
 
 
-CAT = Join("cat", _cat, new_dim=False)
-STACK = Join("stack", _stack, new_dim=True)
+def _stack_pieces(result: Spec, specs: Sequence[Spec], dim: int) -> Iterator[Piece]:
+    for position, own in enumerate(specs):
+        yield Piece(position, own, 0, *rules.select(result, dim, position))
+
+
+CAT = Rearrange("cat", _cat_result, _cat_pieces)
+STACK = Rearrange("stack", _stack_result, _stack_pieces)
 
 
 def _tensor_list(tensors: Any, name: str) -> Sequence[Tensor]:
@@ -192,11 +112,6 @@ def _tensor_list(tensors: Any, name: str) -> Sequence[Tensor]:
         raise TypeError(
             f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
         )
-    for position, tensor in enumerate(tensors):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {position} in argument 0, but got {type(tensor).__name__}"
-            )
     return tensors
 
 
@@ -236,6 +151,7 @@ def _stacker(name: str, arrange: Callable[[Tensor], Tensor], dim: int, text: str
         tensors = _tensor_list(tensors, name)
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
+        check_tensors(tensors)
         arranged = [arrange(tensor) for tensor in tensors]
         return cat(arranged, min(dim, arranged[0].spec.ndim - 1), out=out)
 
@@ -264,7 +180,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     tensor([[1, 2, 0],
             [0, 0, 3]])
     """
-    tensors = _tensor_list(tensors, "block_diag")
+    check_tensors(tensors)
     for position, tensor in enumerate(tensors):
         if tensor.spec.ndim > 2:
             raise RuntimeError(
@@ -307,22 +223,35 @@ def repeat(self: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
             [1, 2, 1, 2]])
     """
     counts = integers(_given(counts, repeats, "repeat", "repeats"), "repeat", "repeats")
-    missing = len(counts) - self.spec.ndim
-    if missing < 0:
+    return REPEAT((self,), counts)
+
+
+def _repeat_result(specs: Sequence[Spec], counts: tuple[int, ...]) -> Spec:
+    own = specs[0]
+    if len(counts) < own.ndim:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
         )
-    sizes = (1,) * missing + tuple(self.spec.shape)
-    result = [count * size for count, size in zip(counts, sizes, strict=True)]
-    if any(size < 0 for size in result):
+    sizes = [count * size for count, size in zip(counts, _aligned(own, counts), strict=True)]
+    if any(size < 0 for size in sizes):
         raise RuntimeError(
-            f"Trying to create tensor with negative dimension {next(s for s in result if s < 0)}: {result}"
+            f"Trying to create tensor with negative dimension {next(s for s in sizes if s < 0)}: {sizes}"
         )
-    apart = VIEW(self, tuple(n for size in sizes for n in (1, size)))
-    counted = tuple(n for count, size in zip(counts, sizes, strict=True) for n in (count, size))
-    if any(count < 0 for count in counts):  # of a dimension of size 0
-        return new(result, self.spec.dtype, self.spec.device)
-    return VIEW(clone(EXPAND(apart, counted), memory_format=contiguous_format), tuple(result))
+    return contiguous_spec(sizes, own.dtype, own.device)
+
+
+def _aligned(own: Spec, counts: tuple[int, ...]) -> tuple[int, ...]:
+    return (1,) * (len(counts) - own.ndim) + tuple(own.shape)
+
+
+def _repeat_pieces(result: Spec, specs: Sequence[Spec], counts: tuple[int, ...]) -> Iterator[Piece]:
+    sizes = _aligned(specs[0], counts)
+    apart = rules.view(specs[0], tuple(n for size in sizes for n in (1, size)))[0]
+    repeated = tuple(n for count, size in zip(counts, sizes, strict=True) for n in (count, size))
+    yield Piece(0, rules.expand(apart, repeated)[0], 0, rules.view(result, repeated)[0], 0)
+
+
+REPEAT = Rearrange("repeat", _repeat_result, _repeat_pieces)
 
 
 @public("function method")
@@ -356,7 +285,7 @@ def repeat_interleave(
         input, dim = reshape(input, (-1,)), 0
     dim = wrap_dim(integer(dim, "repeat_interleave", "dim"), input.spec.ndim)
     if not isinstance(repeats, Tensor):
-        return _repeat_each(input, integer(repeats, "repeat_interleave", "repeats"), dim)
+        return REPEAT_EACH((input,), integer(repeats, "repeat_interleave", "repeats"), dim)
     if not input.spec.shape:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if repeats.spec.ndim > 1:
@@ -374,13 +303,22 @@ def repeat_interleave(
     return input.index_select(dim, _repeated_index(repeats, output_size))
 
 
-def _repeat_each(input: Tensor, count: int, dim: int) -> Tensor:
+def _each_result(specs: Sequence[Spec], count: int, dim: int) -> Spec:
+    own = specs[0]
     if count < 0:
         raise RuntimeError("Repeats must be non-negative")
-    sizes = UNSQUEEZE(input, dim + 1).spec.shape
-    repeated = EXPAND(UNSQUEEZE(input, dim + 1), (*sizes[: dim + 1], count, *sizes[dim + 2 :]))
-    merged = (*sizes[:dim], sizes[dim] * count, *sizes[dim + 2 :])
-    return VIEW(clone(repeated, memory_format=contiguous_format), merged)
+    rules.unsqueeze(own, dim + 1)  # a 0-dim tensor has no dimension to repeat
+    sizes = (*own.shape[:dim], own.shape[dim] * count, *own.shape[dim + 1 :])
+    return contiguous_spec(sizes, own.dtype, own.device)
+
+
+def _each_pieces(result: Spec, specs: Sequence[Spec], count: int, dim: int) -> Iterator[Piece]:
+    apart = rules.unsqueeze(specs[0], dim + 1)[0]
+    repeated = (*apart.shape[: dim + 1], count, *apart.shape[dim + 2 :])
+    yield Piece(0, rules.expand(apart, repeated)[0], 0, rules.view(result, repeated)[0], 0)
+
+
+REPEAT_EACH = Rearrange("repeat_interleave", _each_result, _each_pieces)
 
 
 def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
@@ -401,15 +339,25 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
 # ---- Reversing and rotating ----------------------------------------------------------------------------------------
 
 
-def _flipped(own: Spec, dims: tuple[int, ...]) -> tuple[Spec, int]:
-    """A view that runs backwards. Only this file sees one: PyTorch's tensors have no negative strides."""
-    chosen = [dim for dim in dims if own.shape[dim] > 1]
+def _dense(own: Spec) -> Spec:
+    return formatted_spec(own, preserve_format, own.dtype, own.device)
+
+
+def _flip_result(specs: Sequence[Spec], dims: tuple[int, ...]) -> Spec:
+    rules.distinct_dims(dims, specs[0].ndim)
+    return _dense(specs[0])
+
+
+def _flip_pieces(result: Spec, specs: Sequence[Spec], dims: tuple[int, ...]) -> Iterator[Piece]:
+    """One view that runs backwards: negative strides, which no tensor of PyTorch has, stay within this file."""
+    own = specs[0]
+    chosen = [dim for dim in rules.distinct_dims(dims, own.ndim) if own.shape and own.shape[dim] > 1]
     strides = tuple(-step if dim in chosen else step for dim, step in enumerate(own.stride))
     start = sum((own.shape[dim] - 1) * own.stride[dim] for dim in chosen)
-    return rules.moved(own, own.shape, strides), start if own.numel else 0
+    yield Piece(0, rules.moved(own, own.shape, strides), start, result, 0)
 
 
-FLIPPED = View(_flipped)
+FLIP = Rearrange("flip", _flip_result, _flip_pieces)
 
 
 @public("function method")
@@ -421,12 +369,7 @@ def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
     tensor([[3, 4],
             [1, 2]])
     """
-    own = input.spec
-    chosen = rules.distinct_dims(integers(_given(along, dims, "flip", "dims"), "flip", "dims"), own.ndim)
-    if not own.shape:
-        return clone(input)
-    wanted = formatted_spec(own, preserve_format, own.dtype, own.device)
-    return copy_to(FLIPPED(input, tuple(chosen)), wanted)
+    return FLIP((input,), integers(_given(along, dims, "flip", "dims"), "flip", "dims"))
 
 
 @public("function method")
@@ -434,7 +377,7 @@ def fliplr(input: Tensor) -> Tensor:
     """The columns in reverse order."""
     if input.spec.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
-    return flip(input, 1)
+    return FLIP((input,), (1,))
 
 
 @public("function method")
@@ -442,7 +385,7 @@ def flipud(input: Tensor) -> Tensor:
     """The rows in reverse order."""
     if input.spec.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
-    return flip(input, 0)
+    return FLIP((input,), (0,))
 
 
 @public("function method")
@@ -468,11 +411,11 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     wrap_dim(first, ndim), wrap_dim(second, ndim)
     turns = integer(k, "rot90", "k") % 4
     if turns == 1:
-        return transpose(flip(input, second), first, second)
+        return TRANSPOSE(FLIP((input,), (second,)), first, second)
     if turns == 2:
-        return flip(input, first, second)
+        return FLIP((input,), (first, second))
     if turns == 3:
-        return transpose(flip(input, first), first, second)
+        return TRANSPOSE(FLIP((input,), (first,)), first, second)
     return clone(input, memory_format=contiguous_format)
 
 
@@ -491,23 +434,40 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     if not steps:
         raise RuntimeError("`shifts` required")
     if not along and len(steps) == 1:
-        return VIEW(_roll(contiguous(input).view(-1), steps[0], 0), input.spec.shape)
+        return VIEW(ROLL((VIEW(contiguous(input), (-1,)),), steps[0], 0), input.spec.shape)
     if len(steps) != len(along):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
     if not input.spec.shape:
         raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
     for step, dim in zip(steps, along, strict=True):
-        input = _roll(input, step, dim)
+        input = ROLL((input,), step, dim)
     return input
 
 
-def _roll(input: Tensor, step: int, dim: int) -> Tensor:
-    if input.spec.numel == 0:
-        return clone(input)
-    dim = wrap_dim(dim, input.spec.ndim)
-    size = input.spec.shape[dim]
-    start = -step % size
-    return CAT((narrow(input, dim, start, size - start), narrow(input, dim, 0, start)), dim)
+def _roll_halves(own: Spec, step: int, dim: int) -> tuple[tuple[Spec, int], tuple[Spec, int]]:
+    """The part that comes first in the result, and the part that comes last; the spec and where it starts."""
+    start = -step % own.shape[dim]
+    return rules.slice(own, dim, start, None, 1), rules.slice(own, dim, 0, start, 1)
+
+
+def _roll_result(specs: Sequence[Spec], step: int, dim: int) -> Spec:
+    own = specs[0]
+    if own.numel == 0:
+        return _dense(own)
+    halves = [half for half, _ in _roll_halves(own, step, wrap_dim(dim, own.ndim))]
+    return spec(own.shape, strides_for(own.shape, _common_format(halves)), own.dtype, own.device)
+
+
+def _roll_pieces(result: Spec, specs: Sequence[Spec], step: int, dim: int) -> Iterator[Piece]:
+    dim = wrap_dim(dim, result.ndim)
+    at = 0
+    for half, start in _roll_halves(specs[0], step, dim):
+        end = at + half.shape[dim]
+        yield Piece(0, half, start, *rules.slice(result, dim, at, end, 1))
+        at = end
+
+
+ROLL = Rearrange("roll", _roll_result, _roll_pieces)
 
 
 # ---- Grids and combinations ----------------------------------------------------------------------------------------
@@ -532,7 +492,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
             stacklevel=3,
         )
-    tensors = tuple(_tensor_list(tensors, "meshgrid"))
+    check_tensors(tensors)
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     _check_grid(tensors)
@@ -581,7 +541,8 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
             [2, 3],
             [2, 4]])
     """
-    for tensor in _tensor_list(tensors, "cartesian_prod"):
+    check_tensors(tensors)
+    for tensor in tensors:
         _check_vector(tensor)
     if len(tensors) == 1:
         return tensors[0]

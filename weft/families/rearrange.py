@@ -1,0 +1,121 @@
+"""Rearrangements: new tensors made of pieces of others, each copied and converted by one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.dtype import LEGACY_NAMES
+from ..core.grad_mode import mode
+from ..core.op import PlanCache, check_inplace, record, resize_out
+from ..core.spec import Spec
+from ..core.tensor import Tensor, make
+from .map import COPY
+
+
+class Piece(NamedTuple):
+    """A view of one of the inputs, and the view of the result that it is copied to."""
+
+    source: int  # which input
+    view: Spec
+    start: int  # where the view begins, in elements from the first one of the input
+    target: Spec
+    at: int  # where it begins in the result
+
+
+class Plan:
+    """The result's spec, and for each piece: which input, both starts in bytes, and the kernel."""
+
+    __slots__ = ("spec", "allocate", "copies")
+
+    def __init__(self, result: Spec, specs: Sequence[Spec], pieces: Iterable[Piece]):
+        self.spec = result
+        self.allocate = result.device.backend.allocator(result.nbytes)
+        self.copies = []
+        for source, view, start, target, at in pieces:
+            if target.numel:
+                copy = COPY.write_plans[target, view]
+                starts = start * specs[source].dtype.itemsize, at * result.dtype.itemsize
+                self.copies.append((source, *starts, copy.entry, copy.meta, copy.count, copy))
+
+    def run(self, address: int, tensors: Sequence[Tensor]) -> None:
+        for source, start, at, entry, meta, count, _ in self.copies:
+            tensor = tensors[source]
+            entry(address + at, tensor._storage.ptr + tensor._start + start, meta, count)
+
+
+class Rearrange:
+    """An op whose result consists of pieces of its inputs.
+
+    `result(specs, *static)` gives its spec and raises what there is to raise, `pieces(result, specs, *static)`
+    what is copied where. Static arguments are hashable.
+    """
+
+    def __init__(self, name: str, result: Callable[..., Spec], pieces: Callable[..., Iterable[Piece]]):
+        self.name = name
+        self.result = result
+        self.pieces = pieces
+        self.plans = PlanCache(self._plan)
+        self.write_plans = PlanCache(self._plan_write)
+
+    def _plan(self, static: tuple, *specs: Spec) -> Plan:
+        return self._plan_write(self.result(specs, *static), static, *specs)
+
+    def _plan_write(self, target: Spec, static: tuple, *specs: Spec) -> Plan:
+        return Plan(target, specs, self.pieces(target, specs, *static) if target.numel else ())
+
+    def __call__(self, tensors: Sequence[Tensor], *static: Any) -> Tensor:
+        try:
+            plan = self.plans[(static, *[tensor.spec for tensor in tensors])]
+        except AttributeError:
+            check_tensors(tensors)
+            raise
+        storage = plan.allocate()
+        plan.run(storage.ptr, tensors)
+        result = make(storage, 0, plan.spec)
+        if mode.enabled:
+            for tensor in tensors:
+                if tensor._autograd is not None:
+                    return record(self, result, tensors, static)
+        return result
+
+    def into(self, out: Tensor, tensors: Sequence[Tensor], *static: Any) -> Tensor:
+        """The `out=` form: `out` is resized to fit and converted to."""
+        check_tensors(tensors)
+        specs = [tensor.spec for tensor in tensors]
+        wanted = self.result(specs, *static)
+        if wanted.dtype.category > out.spec.dtype.category:
+            raise TypeError(
+                f"torch.{self.name}(): input types can't be cast to the desired output type "
+                f"{LEGACY_NAMES[out.spec.dtype]}"
+            )
+        if wanted.device is not out.spec.device:
+            raise RuntimeError(
+                f"Expected out tensor to have device {wanted.device}, but got {out.spec.device} instead"
+            )
+        if out.spec.shape != wanted.shape:
+            resize_out(out, wanted.shape, self.name)
+        check_inplace(out, self.name)
+        for position, tensor in enumerate(tensors):
+            if tensor._storage is out._storage and _overlap(tensor, out):
+                raise RuntimeError(
+                    "unsupported operation: the input tensors cannot refer to any of the output memory locations. "
+                    f"Found overlap in input tensor {position}"
+                )
+        self.write_plans[(out.spec, static, *specs)].run(out._storage.ptr + out._start, tensors)
+        out._storage.version += 1
+        return out
+
+
+def _overlap(a: Tensor, b: Tensor) -> bool:
+    ends = [each._start + each.spec.span * each.spec.dtype.itemsize for each in (a, b)]
+    return a._start < ends[1] and b._start < ends[0]
+
+
+def check_tensors(tensors: Sequence[Any]) -> None:
+    """Raises: TypeError if one of the list is no tensor."""
+    for position, tensor in enumerate(tensors):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {position} in argument 0, but got {type(tensor).__name__}"
+            )

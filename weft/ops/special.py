@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.tensor import Tensor
 from ..engine import scalar as s
+from ..engine import special as functions
 from ..families.library import LibraryMap
 from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, chosen, keep, publish, to_float
 from .pointwise import OPS
@@ -73,25 +74,12 @@ def _lgamma(x):
     return np.where(np.isinf(x), np.inf, scipy("gammaln")(x))
 
 
-def _digamma(x):
-    """-inf at +0, +inf at -0, NaN at the negative integers."""
-    value = scipy("digamma")(x)
-    return np.where(x == 0, np.copysign(np.inf, -x), value)
-
-
-def _trigamma(x):
-    """Left of 1/2 by reflection: psi1(1 - x) + psi1(x) = (pi / sin(pi x))**2."""
-    left = x < 0.5
-    value = scipy("polygamma")(1, np.where(left, 1 - x, x))
-    return np.where(left, (np.pi / np.sin(np.pi * x)) ** 2 - value, value)
-
-
 @functools.lru_cache(maxsize=64)
 def _polygamma(n: int) -> Map:
     if n == 0:
         return OPS["digamma"]
     if n == 1:
-        return LibraryMap("polygamma", to_float, _trigamma, check=NO_COMPLEX)
+        return TRIGAMMA
     factor = (-1.0) ** (n + 1) * math.gamma(n + 1)
     return LibraryMap("polygamma", to_float, lambda x: factor * scipy("zeta")(n + 1, x), check=NO_COMPLEX)
 
@@ -111,13 +99,6 @@ def _mvlgamma(p: int) -> Map:
 _UNARY = (
     # names                              element                        forms                       what
     ("lgamma special.gammaln",           _lgamma,                       "function method inplace",  "the logarithm of |gamma(input)|"),
-    ("digamma special.digamma special.psi", _digamma,                   "function method inplace",  "the derivative of lgamma"),
-    ("i0 special.i0",                    scipy("i0"),                   "function method inplace",  "the modified Bessel function of the first kind, order 0"),
-    ("special.i0e",                      scipy("i0e"),                  "function",                 "exp(-|input|) i0(input)"),
-    ("special.i1",                       scipy("i1"),                   "function",                 "the modified Bessel function of the first kind, order 1"),
-    ("special.i1e",                      scipy("i1e"),                  "function",                 "exp(-|input|) i1(input)"),
-    ("special.modified_bessel_i0",       scipy("i0"),                   "function",                 "the modified Bessel function of the first kind, order 0"),
-    ("special.modified_bessel_i1",       scipy("i1"),                   "function",                 "the modified Bessel function of the first kind, order 1"),
     ("special.modified_bessel_k0",       _k(0, False),                  "function",                 "the modified Bessel function of the second kind, order 0"),
     ("special.modified_bessel_k1",       _k(1, False),                  "function",                 "the modified Bessel function of the second kind, order 1"),
     ("special.scaled_modified_bessel_k0", _k(0, True),                  "function",                 "exp(input) modified_bessel_k0(input)"),
@@ -133,17 +114,24 @@ _UNARY = (
     ("special.ndtri",                    scipy("ndtri"),                "function",                 "the inverse of ndtr"),
 )
 _UNARY_ROWS = (
-    ("special.entr",                     _entr,                         "-input * log(input); 0 at 0, -inf left of it"),
-    ("special.ndtr",                     _ndtr,                         "the area under the standard normal density left of input"),
+    ("digamma special.digamma special.psi", functions.digamma, "function method inplace", "the derivative of lgamma"),
+    ("i0 special.i0 special.modified_bessel_i0", functions.i0, "function method inplace", "the modified Bessel function of the first kind, order 0"),
+    ("special.i1 special.modified_bessel_i1", functions.i1,    "function",                "the modified Bessel function of the first kind, order 1"),
+    ("special.i0e",                      functions.i0e,        "function",                "exp(-|input|) i0(input)"),
+    ("special.i1e",                      functions.i1e,        "function",                "exp(-|input|) i1(input)"),
+    ("special.entr",                     _entr,                "function",                "-input * log(input); 0 at 0, -inf left of it"),
+    ("special.ndtr",                     _ndtr,                "function",                "the area under the standard normal density left of input"),
 )
 # fmt: on
 for _names, _element, _forms, _what in _UNARY:
     _name, *_aliases = _names.split()
     OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX)
     publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
-for _name, _row, _what in _UNARY_ROWS:
+for _names, _row, _forms, _what in _UNARY_ROWS:
+    _name, *_aliases = _names.split()
     OPS[_name] = Map(_name, to_float, _row, check=NO_COMPLEX)
-    publish(OPS[_name], 1, "function", doc=f"Of each element {_what}.")
+    publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
+TRIGAMMA = Map("polygamma", to_float, functions.trigamma, check=NO_COMPLEX)
 
 OPS["special.xlog1py"] = Map("special.xlog1py", to_float, _xlog1py, check=NO_COMPLEX)
 publish(

@@ -36,7 +36,7 @@ def to_weft(tensor: torch.Tensor):
 def to_torch(tensor) -> torch.Tensor:
     result = torch.empty(tuple(tensor.shape), dtype=getattr(torch, name_of(tensor.dtype)))
     if result.numel():
-        memory = np.array(tensor.contiguous().reshape(-1).view(weft.uint8).numpy())
+        memory = np.array(tensor.clone(memory_format=weft.contiguous_format).reshape(-1).view(weft.uint8).numpy())
         result.view(-1).copy_(torch.from_numpy(memory).view(result.dtype))
     return result
 

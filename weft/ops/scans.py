@@ -47,13 +47,15 @@ def _define_scan(name: str, leaf: Callable, what: str, example: str) -> Callable
         own = input.spec.dtype
         if dtype is None:
             dtype = out.spec.dtype if out is not None else int64 if own.category < 2 else own
-        if dtype is bool_ or dtype is complex32 or dtype in FLOAT8:
+        lacking = dtype is bool_ or dtype is complex32 or dtype in FLOAT8
+        if lacking and input.spec.shape and input.spec.numel:
             raise not_implemented(f"{name}_out_cpu", dtype)
         result = leaf(input.to(dtype), dim)
         return result if out is None else write_out(out, result, name)
 
     def scan_(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
         check_inplace(self, name)
+        dim_of(self, dim, name)
         if dtype is not None and dtype is not self.spec.dtype:
             raise RuntimeError(
                 f"Bad in-place call: input tensor dtype {self.spec.dtype} and output tensor dtype {dtype} should match"
@@ -107,7 +109,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
     >>> import weft as torch
     >>> torch.logcumsumexp(torch.tensor([1000.0, 1000.0]), 0)
-    tensor([1000.0000, 1000.6931])
+    tensor([1000.0000, 1000.6932])
     """
     dim = dim_of(input, dim, "logcumsumexp")
     dtype = input.spec.dtype
@@ -187,9 +189,9 @@ def diff(
     check_tensor(input, "diff")
     if not input.spec.shape:
         raise RuntimeError("diff expects input to be at least one-dimensional")
-    dim = dim_of(input, dim, "diff")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = dim_of(input, dim, "diff")
     _check_joined(input, prepend, dim)
     _check_joined(input, append, dim)
     parts = [part for part in (prepend, input, append) if part is not None]

@@ -10,11 +10,13 @@ import numpy as np
 from ..core.arguments import integer
 from ..core.device import as_device
 from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
+from ..core.layout import preserve_format
 from ..core.op import public
 from ..core.spec import Spec, spec, strides_in_order
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.workers import get_num_threads
 from ..families.library import library, tensor_in, tensor_of, wide_array
+from .copying import formatted_spec
 from .creation import check_dtype, check_layout, with_grad
 from .padding import constant_pad
 
@@ -29,6 +31,11 @@ def _result_spec(own: Spec, dims: Sequence[int], sizes: Sequence[int], dtype: DT
     rest = [dim for dim in range(len(own.shape)) if dim not in dims]
     rest.sort(key=lambda dim: -own.stride[dim])
     return spec(tuple(sizes), strides_in_order(sizes, (*rest, *dims)), dtype, own.device)
+
+
+def _as_read(own: Spec) -> Spec:
+    """The spec of what a transform reads: a pending conjugation is carried out first, on a dense copy."""
+    return formatted_spec(own, preserve_format, own.dtype, own.device) if own.conj else own
 
 
 def _by_stride(own: Spec, dims: Sequence[int]) -> list[int]:
@@ -51,7 +58,7 @@ def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> 
     """Complex to complex over some dims."""
     from scipy import fft
 
-    own, values = input.spec, wide_array(input)
+    own, values = _as_read(input.spec), wide_array(input)
     wanted = _result_spec(own, _by_stride(own, dims), own.shape, own.dtype)
     if own.numel == 0:
         return tensor_in(values, wanted)
@@ -64,7 +71,7 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
     """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
     from scipy import fft
 
-    own, values = input.spec, wide_array(input)
+    own, values = _as_read(input.spec), wide_array(input)
     sizes = list(own.shape)
     if onesided:
         sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
@@ -80,7 +87,7 @@ def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
     from scipy import fft
 
-    own, values = input.spec, wide_array(input)
+    own, values = _as_read(input.spec), wide_array(input)
     sizes = (*own.shape[:dim], size, *own.shape[dim + 1 :])
     wanted = _result_spec(own, (dim,), sizes, own.dtype.to_real())
     if wanted.numel == 0:
@@ -90,15 +97,15 @@ def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
 
 # ---- Arguments -----------------------------------------------------------------------------------------------------
 
-NORMS = ("backward", "ortho", "forward")
 SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _norm(norm: str | None) -> str:
+def _norm(norm: str | None, swapped: bool = False) -> str:
+    """SciPy's name of a normalisation, which is PyTorch's; `swapped` for a transform computed by its opposite."""
     norm = "backward" if norm is None else norm
-    if norm not in NORMS:
+    if norm not in SWAPPED:
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
-    return norm
+    return SWAPPED[norm] if swapped else norm
 
 
 def _check_input(input: Any, name: str) -> None:
@@ -132,12 +139,21 @@ def _check_size(n: int) -> None:
         raise RuntimeError(f"Invalid number of data points ({n}) specified")
 
 
-def _one_dim(input: Tensor, n: Any, dim: Any, name: str) -> tuple[int | None, int]:
-    """`n` and `dim` of a transform of one dim, checked."""
-    if not input.spec.shape:
+def _position(dim: int, ndim: int) -> int:
+    """`dim` counted from the front. Raises: IndexError if there is none, as in a 0-dim tensor."""
+    if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    dim = wrap_dim(integer(dim, f"fft_{name}", "dim"), len(input.spec.shape))
-    return None if n is None else integer(n, f"fft_{name}", "n"), dim
+    return wrap_dim(dim, ndim)
+
+
+def _one_dim(input: Tensor, n: Any, dim: Any, name: str) -> tuple[int, int]:
+    """`n` (-1: as it is) and `dim` of a transform of one dim, checked."""
+    dim = _position(integer(dim, f"fft_{name}", "dim"), len(input.spec.shape))
+    if n is None:
+        return -1, dim
+    n = integer(n, f"fft_{name}", "n")
+    _check_size(n)
+    return n, dim
 
 
 def _dims_and_sizes(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
@@ -148,7 +164,7 @@ def _dims_and_sizes(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[in
     if isinstance(s, int):
         s = (s,)
     if dim is not None:
-        dims = [wrap_dim(each, ndim) for each in dim]
+        dims = [_position(each, ndim) for each in dim]
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")
         if s is not None and len(s) != len(dims):
@@ -176,47 +192,40 @@ def _resized(input: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor
 
 
 # ---- One dim -------------------------------------------------------------------------------------------------------
+# What scales the other way round is computed by its opposite: the backward transform of real numbers is the conjugate
+# of the forward one.
 
 
-def _fft1(input: Tensor, n: int | None, dim: int, norm: str, forward: bool) -> Tensor:
-    input = _floating(input)
-    if n is not None:
-        _check_size(n)
-    input = _resized(input, [dim], [-1 if n is None else n])
+def _fft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    n, dim = _one_dim(input, n, dim, name)
+    input = _resized(_floating(input), [dim], [n])
     if input.spec.dtype.is_complex:
-        return _fft_c2c(input, (dim,), norm, forward)
-    # The backward transform of real numbers is the conjugate of the forward one, scaled the other way.
-    if forward:
-        return _fft_r2c(input, (dim,), norm, False)
-    return _fft_r2c(input, (dim,), SWAPPED[norm], False).conj()
+        return _fft_c2c(input, (dim,), _norm(norm), forward)
+    found = _fft_r2c(input, (dim,), _norm(norm, swapped=not forward), False)
+    return found if forward else found.conj()
 
 
-def _rfft1(input: Tensor, n: int | None, dim: int, norm: str, forward: bool) -> Tensor:
-    input = _real(input, "rfft" if forward else "ihfft")
-    if n is not None:
-        _check_size(n)
-    input = _resized(input, [dim], [-1 if n is None else n])
-    return (
-        _fft_r2c(input, (dim,), norm, True)
-        if forward
-        else _fft_r2c(input, (dim,), SWAPPED[norm], True).conj()
-    )
+def _rfft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    input = _real(input, name)
+    n, dim = _one_dim(input, n, dim, name)
+    found = _fft_r2c(_resized(input, [dim], [n]), (dim,), _norm(norm, swapped=not forward), True)
+    return found if forward else found.conj()
 
 
-def _irfft1(input: Tensor, n: int | None, dim: int, norm: str, forward: bool) -> Tensor:
-    input = _complex(input)
-    n = 2 * (input.spec.shape[dim] - 1) if n is None else n
+def _irfft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    n, dim = _one_dim(input, n, dim, name)
+    n = 2 * (input.spec.shape[dim] - 1) if n == -1 else n
     _check_size(n)
-    input = _resized(input, [dim], [n // 2 + 1])
-    return _fft_c2r(input.conj(), dim, SWAPPED[norm], n) if forward else _fft_c2r(input, dim, norm, n)
+    input = _resized(_complex(input), [dim], [n // 2 + 1])
+    return _fft_c2r(input.conj() if forward else input, dim, _norm(norm, swapped=forward), n)
 
 
 # ---- Several dims --------------------------------------------------------------------------------------------------
 
 
-def _fftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
+def _fftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
     dims, sizes = _dims_and_sizes(input, s, dim)
-    input = _resized(_complex(input), dims, sizes)
+    input, norm = _resized(_complex(input), dims, sizes), _norm(norm)
     return _fft_c2c(input, tuple(dims), norm, forward) if dims else input.clone()
 
 
@@ -227,39 +236,31 @@ def _some_dims(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], l
     return dims, sizes
 
 
-def _rfftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
+def _rfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
     input = _real(input, name, "expects a real-valued input tensor")
     dims, sizes = _some_dims(input, s, dim, name)
-    return _fft_r2c(_resized(input, dims, sizes), tuple(dims), norm, True)
+    return _fft_r2c(_resized(input, dims, sizes), tuple(dims), _norm(norm), True)
 
 
-def _ihfftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
+def _ihfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    dims, sizes = _some_dims(input, s, dim, name)
     if input.spec.dtype.is_complex:
         raise RuntimeError(
             f"Only supports floating-point dtypes, but found: {LEGACY_NAMES[input.spec.dtype]}"
         )
-    input = _floating(input)
-    dims, sizes = _some_dims(input, s, dim, name)
-    half = _fft_r2c(_resized(input, dims, sizes), (dims[-1],), SWAPPED[norm], True).conj()
-    return _fft_c2c(half.resolve_conj(), tuple(dims[:-1]), norm, False) if len(dims) > 1 else half
+    input = _resized(_floating(input), dims, sizes)
+    half = _fft_r2c(input, (dims[-1],), _norm(norm, swapped=True), True).conj()
+    return _fft_c2c(half.resolve_conj(), tuple(dims[:-1]), _norm(norm), False) if len(dims) > 1 else half
 
 
-def _half_sizes(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], list[int], int]:
-    """Dims and sizes of the input of a transform to real numbers, and how many there will be in the last dim."""
+def _irfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
     dims, sizes = _some_dims(input, s, dim, name)
-    last = sizes[-1] if sizes[-1] != -1 else 2 * (input.spec.shape[dims[-1]] - 1)
+    last = 2 * (input.spec.shape[dims[-1]] - 1) if sizes[-1] == -1 else sizes[-1]
     _check_size(last)
-    return dims, [*sizes[:-1], last // 2 + 1], last
-
-
-def _irfftn(input: Tensor, s: Any, dim: Any, norm: str, forward: bool, name: str) -> Tensor:
-    dims, sizes, last = _half_sizes(input, s, dim, name)
-    found = _resized(_complex(input), dims, sizes)
+    found = _resized(_complex(input), dims, [*sizes[:-1], last // 2 + 1])
     if len(dims) > 1:
-        found = _fft_c2c(found, tuple(dims[:-1]), norm, forward)
-    if forward:
-        return _fft_c2r(found.conj(), dims[-1], SWAPPED[norm], last)
-    return _fft_c2r(found, dims[-1], norm, last)
+        found = _fft_c2c(found, tuple(dims[:-1]), _norm(norm), forward)
+    return _fft_c2r(found.conj() if forward else found, dims[-1], _norm(norm, swapped=forward), last)
 
 
 # ---- Public names --------------------------------------------------------------------------------------------------
@@ -280,8 +281,7 @@ TRANSFORMS: tuple[tuple[str, Callable, Callable, bool, str], ...] = (
 def _define_one(name: str, transform: Callable, forward: bool, what: str) -> None:
     def function(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         _check_input(input, name)
-        n, dim = _one_dim(input, n, dim, name)
-        return transform(input, n, dim, _norm(norm), forward)
+        return transform(input, n, dim, norm, forward, name)
 
     function.__name__ = function.__qualname__ = f"fft_{name}"
     function.__doc__ = f"""Along one dim: {what}.
@@ -297,7 +297,7 @@ def _define_many(
 ) -> None:
     def function(input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None) -> Tensor:
         _check_input(input, name)
-        return transform(input, s, dim, _norm(norm), forward, name)
+        return transform(input, s, dim, norm, forward, name)
 
     function.__name__ = function.__qualname__ = f"fft_{name}"
     function.__doc__ = f"""Over {"the last two dims, or those given" if default else "all dims, or the last len(s), or those given"}: {what}.

@@ -133,7 +133,7 @@ def istft(
     >>> import weft as torch
     >>> x = torch.arange(8.0)
     >>> torch.istft(torch.stft(x, 4, return_complex=True), 4)
-    tensor([0.0000, 1.0000, 2.0000, 3.0000, 4.0000, 5.0000, 6.0000, 7.0000])
+    tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     check_tensor(input, "istft")
     hop_length = n_fft // 4 if hop_length is None else hop_length

@@ -65,7 +65,7 @@ def _define(name: str, parameters: dict[str, float], shape: Callable, what: str)
     >>> torch.{name}(8).shape
     torch.Size([8])
     """
-    public("function", out=True)(window)
+    public("function")(window)
 
 
 def _bartlett(steps: Tensor, n: int) -> Tensor:

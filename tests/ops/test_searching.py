@@ -1,0 +1,112 @@
+"""unique, unique_consecutive, searchsorted, bucketize and isin against PyTorch."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import check
+from twins import tensors
+
+REAL = ("float32", "float64", "int64", "uint8", "bfloat16", "float16")
+NAN = float("nan")
+
+
+def repeated(shape, dtype=torch.int64):
+    return torch.randint(0, 3, shape).to(dtype)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 4), max_size=3), st.sampled_from(REAL), st.booleans(), st.booleans())
+def test_unique(shape, dtype, inverse, counts):
+    tensor = repeated(shape, getattr(torch, dtype))
+    check("unique", tensor, return_inverse=inverse, return_counts=counts)
+    check("unique_consecutive", tensor, return_inverse=inverse, return_counts=counts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=3), st.sampled_from(REAL), st.data())
+def test_unique_along_a_dim(shape, dtype, data):
+    tensor = repeated(shape, getattr(torch, dtype))
+    dim = data.draw(st.integers(-len(shape), len(shape)))
+    for name in ("unique", "unique_consecutive"):
+        check(name, tensor, return_inverse=True, return_counts=True, dim=dim)
+
+
+def test_unique_nan_and_zeros():
+    check("unique", torch.tensor([2.0, NAN, 1.0, NAN, 1.0]), return_inverse=True, return_counts=True)
+    check("unique", torch.tensor([[2.0, NAN], [1, NAN], [2, NAN]]), True, True, True, 0)
+    check("unique_consecutive", torch.tensor([NAN, NAN, 1.0]), True, True)
+    check("unique", torch.tensor([0.0, -0.0]))
+    check("unique", torch.tensor(3), dim=0)
+    check("unique", torch.ones(2, dtype=torch.complex64))
+
+
+def test_unique_of_many():
+    tensor = torch.randint(0, 1000, (10000,))
+    check("unique", tensor, return_inverse=True, return_counts=True)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-3, 3), max_size=6),
+    tensors(dtypes=("float32", "float64", "int64", "uint8", "bfloat16")),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(("float32", "int32", "float64")),
+)
+def test_searchsorted(edges, values, right, out_int32, dtype):
+    boundaries = torch.tensor(sorted(edges), dtype=getattr(torch, dtype))
+    check("searchsorted", boundaries, values, right=right, out_int32=out_int32)
+    check("bucketize", values, boundaries, right=right, out_int32=out_int32)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=3), st.integers(0, 4))
+def test_searchsorted_in_rows(shape, size):
+    boundaries = torch.randn(shape).sort()[0]
+    check("searchsorted", boundaries, torch.randn(*shape[:-1], size), side="right")
+
+
+def test_searchsorted_numbers_sorter_nan():
+    boundaries = torch.tensor([1.0, 2.0, 3.0])
+    check("searchsorted", boundaries, 2)
+    check("searchsorted", boundaries, 2.5, right=True)
+    check("searchsorted", torch.tensor([1, 2, 3]), 1.5)
+    check("searchsorted", boundaries, torch.tensor([NAN, 0.0, 5.0]))
+    check("searchsorted", torch.tensor([3.0, 1.0, 2.0]), boundaries, sorter=torch.tensor([1, 2, 0]))
+    check("bucketize", 2, boundaries)
+
+
+@pytest.mark.parametrize(
+    ("boundaries", "values", "options"),
+    [
+        (torch.ones(3), torch.ones(2), {"side": "x"}),
+        (torch.ones(3), torch.ones(2), {"side": "left", "right": True}),
+        (torch.ones(3), torch.ones(2), {"sorter": torch.tensor([0, 1])}),
+        (torch.ones(3), torch.ones(2), {"sorter": torch.tensor([0.0, 1.0, 2.0])}),
+        (torch.ones(3), torch.ones(2), {"sorter": torch.tensor([0, 1, 3])}),
+        (torch.ones(1, 3), torch.ones(2), {}),
+        (torch.ones(1, 3), 1.0, {}),
+        (torch.tensor(1.0), torch.ones(2), {}),
+        (torch.ones(3), torch.ones(2), {"out": torch.ones(2)}),
+        (torch.ones(3, dtype=torch.complex64), torch.ones(2), {}),
+    ],
+)
+def test_searchsorted_errors(boundaries, values, options):
+    check("searchsorted", boundaries, values, **options)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tensors(dtypes=REAL), tensors(dtypes=REAL), st.booleans(), st.booleans())
+def test_isin(elements, test_elements, invert, unique):
+    test_elements = test_elements.contiguous()  # torch raises for others
+    check("isin", elements, test_elements, invert=invert, assume_unique=unique and not elements.numel())
+
+
+def test_isin_numbers_and_errors():
+    check("isin", torch.tensor([1, 2, 3]), 2)
+    check("isin", 2, torch.tensor([1, 2, 3]))
+    check("isin", torch.tensor([1.0, NAN]), torch.tensor([NAN]))
+    check("isin", 1, 2)
+    check("isin", torch.tensor([True]), torch.tensor([True]))
+    check("isin", torch.tensor([1j]), torch.tensor([1.0]))

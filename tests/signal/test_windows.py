@@ -1,0 +1,49 @@
+"""torch.signal.windows against PyTorch."""
+
+import pytest
+import torch
+from oracle import check
+
+import weft.signal.windows
+
+NAMES = tuple(name for name in weft.signal.windows.__all__ if name != "general_cosine")
+
+
+def test_there_are_all():
+    assert set(weft.signal.windows.__all__) == set(torch.signal.windows.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", (0, 1, 2, 7, 20))
+def test_windows(name, size):
+    for sym in (True, False):
+        for dtype in (None, torch.float64):
+            check(f"signal.windows.{name}", size, sym=sym, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("exponential", {"tau": 0.0}),
+        ("exponential", {"center": 1.0}),
+        ("exponential", {"center": 1.0, "sym": False, "tau": 2.0}),
+        ("gaussian", {"std": 0.0}),
+        ("gaussian", {"std": 2.0}),
+        ("kaiser", {"beta": -1.0}),
+        ("kaiser", {"beta": 0.0}),
+        ("kaiser", {"beta": 5}),
+        ("general_hamming", {"alpha": 0.7}),
+        ("general_cosine", {"a": []}),
+        ("general_cosine", {"a": 3}),
+        ("general_cosine", {"a": [0.5, 0.2, 0.1], "sym": False}),
+        ("hann", {"dtype": torch.float16}),
+        ("nuttall", {"dtype": torch.int64}),
+    ],
+)
+def test_parameters(name, options):
+    check(f"signal.windows.{name}", 5, **options)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_negative_sizes(name):
+    check(f"signal.windows.{name}", -1)

@@ -15,6 +15,7 @@ from ..core.layout import (
     contiguous_format,
     preserve_format,
     strides_for,
+    suggested_format,
 )
 from ..core.op import check_inplace, needs_recording, public, record, set_copy
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
@@ -153,7 +154,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     where, dtype, copy, memory_format = _parse_to(self, args, kwargs)
     where = own.device if where is None else where
     dtype = dtype or own.dtype
-    same_format = memory_format is preserve_format or is_contiguous(self, memory_format)
+    same_format = memory_format is preserve_format or memory_format is suggested_format(own)
     if not copy and dtype is own.dtype and where is own.device and same_format:
         return self
     return copy_to(self, formatted_spec(own, memory_format, dtype, where))

@@ -356,6 +356,8 @@ def logspace(
     dtype = _space_dtype("logspace", dtype, out, layout, device, start, end)
     for number in (start, end):
         check_number(number, dtype)
+    if dtype.category < FLOAT:
+        start, end = int(start), int(end)
     # Powers are rounded once, to the dtype that is asked for.
     wide = compute_type(dtype) if dtype.category >= FLOAT else float64
     exponents = _space(start, end, _count("logspace", steps), wide, as_device(device))

@@ -82,6 +82,7 @@ for _module in (
     "vision",
     "dropout",
     "masked",
+    "attention",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 for _module in ("numpy", "dlpack", "pickling"):

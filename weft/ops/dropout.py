@@ -18,6 +18,7 @@ from ..engine import distributions
 from .activation import leaky_relu
 from .creation import empty, empty_like, ones_like, zeros_like
 from .reduction import softmax
+from .windows import wide
 
 # The value that alpha dropout puts in place of elements: the limit of `selu` at minus infinity, negated.
 ALPHA = 1.7580993408473766
@@ -197,7 +198,8 @@ def _rrelu(input: Tensor, lower: float, upper: float, training: bool, generator:
         raise NotImplementedError(f"\"rrelu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     if not training:
         return leaky_relu(input, (lower + upper) / 2)
-    return input * _random_slopes(input, lower, upper, generator)
+    (source,) = wide(input.spec.dtype, input)
+    return (source * _random_slopes(source, lower, upper, generator)).to(input.spec.dtype)
 
 
 @public(name="nn.functional.rrelu")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.dtype import DType, bool_, float32, int64
 from ..core.op import FUNCTIONS, public
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, wrap_dim
 from ..families.reduce import dims_of
 from . import reduction
 from .reduction import highest, lowest
@@ -56,7 +56,8 @@ def sum(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType |
 def prod(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The product of the elements that count, over `dim` (an int, several, or all)."""
     found = _filled(input, mask, 1).to(_summed_type(input, dtype))
-    for each in reversed(_dims(input, dim, "prod")):
+    dims = _dims(input, dim, "prod") if input.spec.shape or dim is None or dim == () else (0,)
+    for each in reversed(dims):
         found = found.prod(each, bool(keepdim))
     return found
 
@@ -65,14 +66,14 @@ def prod(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType 
 def cumsum(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The running sum of the elements that count, along `dim`."""
     dtype = dtype or input.spec.dtype
-    return _filled(input, mask, 0).cumsum(_dims(input, dim, "cumsum")[0], dtype=dtype).to(dtype)
+    return _filled(input, mask, 0).cumsum(wrap_dim(dim, input.spec.ndim), dtype=dtype).to(dtype)
 
 
 @public(name="masked.cumprod")
 def cumprod(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
     """The running product of the elements that count, along `dim`."""
     dtype = dtype or input.spec.dtype
-    return _filled(input, mask, 1).cumprod(_dims(input, dim, "cumprod")[0], dtype=dtype).to(dtype)
+    return _filled(input, mask, 1).cumprod(wrap_dim(dim, input.spec.ndim), dtype=dtype).to(dtype)
 
 
 # ---- Extrema -----------------------------------------------------------------------------------------------------------------
@@ -115,7 +116,7 @@ def median(
     Raises: ValueError where there are none and the input is of integers.
     """
     floats = input if input.spec.dtype.is_floating_point else input.to(float32)
-    found = _filled(floats, mask, math.nan).nanmedian(_dims(input, dim, "median")[0], keepdim).values
+    found = _filled(floats, mask, math.nan).nanmedian(wrap_dim(dim, input.spec.ndim), keepdim).values
     if input.spec.dtype.is_floating_point:
         return found
     if found.isnan().any():
@@ -225,7 +226,7 @@ def _define_softmax(name: str, what: str, sign: int) -> None:
     def function(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
         identity = (lowest if sign > 0 else highest)(input.spec.dtype)
         values = _filled(input, mask, identity)
-        return plain(values if sign > 0 else -values, _dims(input, dim, name)[0], dtype or input.spec.dtype)
+        return plain(values if sign > 0 else -values, wrap_dim(dim, input.spec.ndim), dtype or input.spec.dtype)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{what} along `dim`; masked-out elements count as infinitely far away."

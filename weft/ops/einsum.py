@@ -207,8 +207,10 @@ def _contract(terms: list[Term], output: Labels, sizes: dict[Any, int]) -> Tenso
                 left, right, needed, [*output, *(label for label in sizes if label not in output)], sizes
             )
         )
-    labels, tensor = _summed(terms[0], set(output))
-    return tensor.permute([labels.index(label) for label in output])
+    labels, tensor = terms[0]
+    rest = [label for label in labels if label not in output]
+    result = tensor.permute([labels.index(label) for label in (*output, *rest)])
+    return result.sum(tuple(range(len(output), len(labels)))) if rest else result
 
 
 def _next_pair(terms: list[Term], output: Labels, sizes: dict[Any, int]) -> tuple[int, int]:
@@ -237,10 +239,12 @@ def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any,
     batch = [x for x in order if x in shared and x in needed]
     a_free = [x for x in order if x in a_labels and x not in shared]
     b_free = [x for x in order if x in b_labels and x not in shared]
-    labels = (*batch, *a_free, *b_free)
     if not summed:
-        labels = tuple(x for x in order if x in labels)
+        labels = tuple(x for x in order if x in a_labels or x in b_labels)
         return labels, _aligned(a, a_labels, labels) * _aligned(b, b_labels, labels)
+    if a_free and b_free and order.index(a_free[-1]) > order.index(b_free[-1]):
+        # The last dim of the result should be that of its memory.
+        a_labels, a, a_free, b_labels, b, b_free = b_labels, b, b_free, a_labels, a, a_free
 
     def volume(part: list) -> int:
         return math.prod(sizes[label] for label in part)
@@ -251,6 +255,7 @@ def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any,
         a.reshape(volume(batch), volume(a_free), volume(summed)),
         b.reshape(volume(batch), volume(summed), volume(b_free)),
     )
+    labels = (*batch, *a_free, *b_free)
     return labels, product.reshape([sizes[label] for label in labels])
 
 

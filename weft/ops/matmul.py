@@ -103,6 +103,8 @@ def _check_scalar_type(a: Spec, b: Spec) -> None:
 
 
 def _check_mv(a: Spec, b: Spec) -> None:
+    if not a.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if len(a.shape) != 2 or len(b.shape) != 1:
         dims = f"{len(b.shape)}, {len(a.shape)}, {len(b.shape)}"
         raise RuntimeError(f"vector + matrix @ vector expected, got {dims}{_shapes('mv', a, b)}")

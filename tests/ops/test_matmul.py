@@ -1,0 +1,212 @@
+"""Products of matrices and vectors against PyTorch."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import assert_same, check, to_torch, to_weft
+
+import weft
+
+DTYPES = (
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+    torch.float16,
+    torch.int64,
+    torch.uint8,
+    torch.complex64,
+)
+SIZES = st.integers(0, 5)
+
+
+def values(*shape, dtype=torch.float64, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.rand(shape, generator=generator, dtype=torch.float64) * 8 - 3).round(decimals=1).to(dtype)
+
+
+@st.composite
+def matrices(draw, *shape, dtype):
+    """A tensor of this shape: contiguous, transposed, with gaps, expanded or conjugated."""
+    layout = draw(st.sampled_from(("rows", "columns", "gaps", "permuted", "expanded", "conjugated")))
+    if layout == "rows" or len(shape) < 2:
+        return values(*shape, dtype=dtype)
+    if layout == "columns":
+        return values(*shape[:-2], shape[-1], shape[-2], dtype=dtype).mT
+    if layout == "gaps":
+        return values(*shape[:-1], 2 * shape[-1] + 1, dtype=dtype)[..., 1::2]
+    if layout == "permuted":
+        return values(*shape[::-1], dtype=dtype).permute(*reversed(range(len(shape))))
+    if layout == "expanded":
+        return values(*shape[:-2], 1, shape[-1], dtype=dtype).expand(shape)
+    return values(*shape, dtype=dtype).conj()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.sampled_from(DTYPES), SIZES, SIZES, SIZES, st.integers(0, 2), st.integers(0, 2))
+def test_matmul_of_all_dims_and_strides(data, dtype, n, k, m, left_batch, right_batch):
+    batch = data.draw(st.lists(st.integers(1, 3), min_size=2, max_size=2))
+    left = (*batch[2 - left_batch :], *((n, k) if left_batch or data.draw(st.booleans()) else (k,)))
+    right = (*batch[2 - right_batch :], *((k, m) if right_batch or data.draw(st.booleans()) else (k,)))
+    check("matmul", data.draw(matrices(*left, dtype=dtype)), data.draw(matrices(*right, dtype=dtype)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.data(),
+    st.sampled_from((*DTYPES, torch.bool)),
+    st.sampled_from((1, 0, 2, 0.5)),
+    st.sampled_from((1, 0, -3)),
+    st.sampled_from(("addmm", "addmv", "addr", "baddbmm", "addbmm")),
+)
+def test_products_added_to_something(data, dtype, beta, alpha, name):
+    n, k, m, b = (data.draw(st.integers(1, 4)) for _ in range(4))
+    operands, result = {
+        "addmm": (((n, k), (k, m)), (n, m)),
+        "addmv": (((n, k), (k,)), (n,)),
+        "addr": (((n,), (m,)), (n, m)),
+        "baddbmm": (((b, n, k), (b, k, m)), (b, n, m)),
+        "addbmm": (((b, n, k), (b, k, m)), (n, m)),
+    }[name]
+    if not dtype.is_floating_point:
+        beta = int(beta)
+    if name == "addbmm" and dtype in (torch.bfloat16, torch.float16):
+        dtype = torch.float32  # torch rounds after every matrix of the batch
+    input = values(*(1 if data.draw(st.booleans()) else size for size in result), dtype=dtype)
+    tensors = [data.draw(matrices(*shape, dtype=dtype)) for shape in operands]
+    check(name, input, *tensors, beta=beta, alpha=alpha)
+    check(f"{name}_", values(*result, dtype=dtype), *tensors, beta=beta, alpha=alpha, method=True)
+
+
+def test_beta_zero_ignores_nan():
+    check("addmm", torch.full((2, 2), float("nan")), torch.eye(2), torch.eye(2), beta=0)
+
+
+@pytest.mark.parametrize("dtype", (torch.int8, torch.uint8, torch.int32, torch.int64))
+@pytest.mark.parametrize("largest", (3, 2**10, 2**40))
+def test_integer_products_are_exact_and_wrap_around(dtype, largest):
+    info = np.iinfo(str(dtype).removeprefix("torch."))
+    low, high = max(info.min, -largest), min(info.max, largest)
+    a, b = torch.randint(low, high, (40, 50), dtype=dtype), torch.randint(low, high, (50, 30), dtype=dtype)
+    check("mm", a, b)
+    check("mm", a[::2], b[:, ::3])
+
+
+def test_narrow_floats_round_once():
+    a, b = torch.randn(64, 300).bfloat16(), torch.randn(300, 64).bfloat16()
+    exact = (a.double() @ b.double()).bfloat16()
+    got = to_torch(to_weft(a) @ to_weft(b))
+    assert (got != exact).float().mean() < 0.01  # a float32 sum may lie on the other side of a boundary
+
+
+def test_a_result_larger_than_an_element_of_an_array_library():
+    a = weft.ones(3, 2, dtype=weft.float8_e4m3fn)
+    assert (a @ a.T).to(weft.float32).tolist() == [[2.0] * 3] * 3
+    c = weft.ones(2, 2, dtype=weft.complex32)
+    assert (c @ c).to(weft.complex64).tolist() == [[2 + 0j] * 2] * 2
+
+
+SHAPES = [(), (3,), (4,), (2, 3), (3, 4), (3, 2), (2, 2, 3), (2, 3, 4), (3, 3, 4), (2, 1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    "name", ("mm", "bmm", "mv", "dot", "vdot", "matmul", "inner", "outer", "kron", "tensordot")
+)
+def test_every_pair_of_shapes_gives_the_result_or_the_error_of_torch(name):
+    for first in SHAPES:
+        for second in SHAPES:
+            check(name, values(*first), values(*second))
+
+
+@pytest.mark.parametrize("first", [torch.float32, torch.int64, torch.bool, torch.complex64])
+@pytest.mark.parametrize("name", ("mm", "matmul", "inner", "outer", "kron"))
+def test_mixed_dtypes(name, first):
+    shape = (2,) if name == "outer" else (2, 2)
+    check(name, values(*shape).to(first), values(*shape, dtype=torch.float32))
+
+
+MESSAGES = [
+    lambda t: t.mm(t.ones(2, 3), t.ones(4, 5)),
+    lambda t: t.mm(t.ones(2), t.ones(4, 5)),
+    lambda t: t.mm(t.ones(2, 2), t.ones(2, 2).long()),
+    lambda t: t.bmm(t.ones(2, 3, 4), t.ones(3, 4, 5)),
+    lambda t: t.mv(t.ones(2, 3), t.ones(2)),
+    lambda t: t.dot(t.ones(2), t.ones(3)),
+    lambda t: t.matmul(t.ones(2, 3, 4), t.ones(3, 5)),
+    lambda t: t.matmul(t.ones(()), t.ones(3)),
+    lambda t: t.matmul(t.ones(3), 3),
+    lambda t: t.mm(t.ones(2, 2).bool(), t.ones(2, 2).bool()),
+    lambda t: t.addmm(t.ones(3), t.ones(2, 3), t.ones(3, 4)),
+    lambda t: t.outer(t.ones(2, 2), t.ones(2)),
+    lambda t: t.tensordot(t.ones(2, 3), t.ones(2, 4), 1),
+    lambda t: t.linalg.cross(t.ones(2, 2), t.ones(2, 2)),
+    lambda t: t.linalg.multi_dot([t.ones(3)]),
+    lambda t: t.nn.functional.linear(t.ones(2, 3), t.ones(4, 5)),
+]
+
+
+@pytest.mark.parametrize("call", MESSAGES)
+def test_the_first_line_of_an_error_is_that_of_torch(call):
+    with pytest.raises(Exception) as theirs:
+        call(torch)
+    with pytest.raises(theirs.type) as ours:
+        call(weft)
+    assert str(ours.value).splitlines()[0] == str(theirs.value).splitlines()[0]
+
+
+def test_the_operator():
+    a, b = weft.ones(2, 3), weft.ones(3, 2)
+    assert (a @ b).tolist() == [[3.0, 3.0]] * 2
+    with pytest.raises(TypeError):
+        a @ 2
+    before, a = a, a @ b
+    before @= b
+    assert before.shape == a.shape  # @= makes a new tensor, as torch's does
+
+
+@pytest.mark.parametrize(
+    "dims", [0, 1, 2, ([1, 0], [0, 1]), ([-1], [1]), ([], []), ([0], [5]), ([0, 0], [0, 1]), 3, -1]
+)
+def test_tensordot(dims):
+    check("tensordot", values(3, 4, 5), values(4, 3, 5).permute(0, 1, 2), dims)
+    check("tensordot", values(4, 3), values(3, 4), dims)
+    check("tensordot", values(4, 1), values(3, 4), dims)
+
+
+def test_kron_of_different_dims():
+    check("kron", values(2, 3), values(4, 1, 2))
+    check("kron", values(2, 3), values(2, dtype=torch.int64))
+
+
+@pytest.mark.filterwarnings("ignore:Using torch.cross")
+@pytest.mark.parametrize("dim", (None, 0, 1, -1))
+def test_cross(dim):
+    check("cross", values(3, 3), values(3, 3).t(), dim)
+    check("cross", values(2, 3), values(1, 3), dim)
+    check("linalg.cross", values(3, 1, 3), values(1, 4, 3), dim=dim or -1)
+
+
+def test_results_in_given_tensors():
+    a, b = values(3, 4), values(4, 2)
+    check("matmul", a, b, out=torch.empty(0, dtype=torch.float64))
+    check("matmul", a, b, out=torch.empty(2, 3, dtype=torch.float64).t())
+    check("mm", a, b, out=torch.empty(3, 2, dtype=torch.int64))
+
+
+def test_overflow_and_nan_come_without_warnings(recwarn):
+    huge = weft.full((8, 8), 3e38)
+    (huge @ huge) @ (weft.zeros(8, 8) @ huge - huge)
+    assert not recwarn.list
+
+
+def test_meta_tensors_only_have_a_shape():
+    result = weft.empty(2, 3, device="meta") @ weft.empty(3, 4, device="meta")
+    assert result.is_meta and result.shape == (2, 4)
+
+
+def test_chain_matmul_warns_and_multiplies():
+    tensors = [values(2, 3), values(3, 5), values(5, 4)]
+    with pytest.warns(UserWarning, match="deprecated"):
+        got = weft.chain_matmul(*map(to_weft, tensors))
+    assert_same(got, torch.linalg.multi_dot(tensors))

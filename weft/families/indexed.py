@@ -16,7 +16,7 @@ import numpy as np
 from ..core.device import CPU
 from ..core.dtype import DType, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.iteration import broadcast_stride, loop_dims, memory_order
-from ..core.op import PlanCache, needs_recording, record
+from ..core.op import PlanCache, check_no_repeats, needs_recording, record
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.storage import Storage
@@ -64,7 +64,7 @@ def _compiled(kernel: IndexedKernel) -> Code:
 
 
 class _Launch:
-    """A kernel with its sizes, strides and table: call it with addresses."""
+    """A kernel with its sizes, strides and table: call `entry` with addresses, then these."""
 
     __slots__ = ("entry", "table", "meta", "count", "keep")
 
@@ -101,12 +101,6 @@ class _Launch:
         # Writes through indices stay on one thread: two of them may meet in one element.
         parallel = moved >= PARALLEL_BYTES and 0 not in displaced
         self.entry = Parallel(code, len(itemsizes), "i") if parallel else code.entry
-
-    def __call__(self, *addresses: int) -> bool:
-        """Whether an index was out of range, perhaps."""
-        before = _faults[0]
-        self.entry(*addresses, self.table, self.meta, self.count)
-        return _faults[0] != before
 
 
 def ordered_dims(sizes: Sequence[int], strides: Sequence[Sequence[int]]):
@@ -242,25 +236,37 @@ class _PutPlan(NamedTuple):
     launch: _Launch | None
 
 
+def broadcast_row(value: Spec, own: Spec, static: Any, access: Access) -> tuple[int, ...]:
+    """The strides with which a value is read that is broadcast to the positions."""
+    if not _fits(value.shape, access.shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of "
+            f"shape {list(access.shape)}"
+        )
+    return broadcast_stride(value, access.shape)
+
+
 class Put(_Indexed):
     """target[where the indices point at p] = value[p], in place; or combined with what is there.
 
-    `combine(old, new)` gives what is stored, as an Expr; without it the new replaces the old.
+    `combine(old, new)` gives what is stored, as an Expr; without it the new replaces the old. `fit(value, target,
+    static, access)`, on specs, gives the strides with which the value is read, or raises. `once`: a target whose
+    elements share memory is refused.
     """
 
-    def __init__(self, name: str, rule: Rule, **options):
+    def __init__(self, name: str, rule: Rule, *, fit: Callable = broadcast_row, once: bool = True, **options):
         super().__init__(name, rule, **options)
+        self.fit = fit
+        self.once = once
         self.plans = PlanCache(self._plan)
 
     def _plan(
         self, own: Spec, value: Spec, combine: Callable | None, static: Any, *indices: Spec
     ) -> _PutPlan:
         access = self.rule(own, static, *indices)
-        if not _fits(value.shape, access.shape):
-            raise RuntimeError(
-                f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of "
-                f"shape {list(access.shape)}"
-            )
+        value_row = self.fit(value, own, static, access)
+        if self.once:
+            check_no_repeats(own, self.name.removesuffix("_"))
         if not _runs(self.name, (own, *indices)) or not access.shape.numel() or 0 in access.sizes:
             return _PutPlan(access, [], None)
         checks = [
@@ -268,7 +274,6 @@ class Put(_Indexed):
             for j, index in enumerate(indices)
         ]
         rows, inputs, displaced = [access.stride], [value.dtype], (0,)
-        value_row = broadcast_stride(value, access.shape)
         same = value.dtype is own.dtype and not (own.conj or own.neg or value.conj or value.neg)
         if combine is None and same:
             element, bits = _bits(0, own.dtype)
@@ -287,6 +292,17 @@ class Put(_Indexed):
             access, checks, _Launch([element], dtypes, rows, access, self.wrap, displaced, in_order=True)
         )
 
+    def check(
+        self,
+        target: Tensor,
+        indices: Sequence[Tensor],
+        value: Tensor,
+        static: Any,
+        combine: Callable | None = None,
+    ) -> None:
+        """Raise what the call would raise, except for the values of the indices."""
+        self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
+
     def __call__(
         self,
         target: Tensor,
@@ -298,20 +314,27 @@ class Put(_Indexed):
         if not (target._autograd is value._autograd is None) and needs_recording((target, value)):
             record(self, target, (target, value, *indices), (static, combine))
         storage = target._storage
-        value = apart(value, target)
-        indices = [apart(index, target) for index in indices]
+        if value._storage is storage:
+            value = apart(value, target)
+        if any([index._storage is storage for index in indices]):
+            indices = [apart(index, target) for index in indices]
         plan = self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
-        addresses = [index._storage.ptr + index._start for index in indices]
         launch = plan.launch
         if launch is None:
             self._check_empty(plan.access, indices)
             return target
+        addresses = [index._storage.ptr + index._start for index in indices]
+        before = _faults[0]
         for check, address in zip(plan.checks, addresses, strict=True):
-            if check(address):
-                self._check(plan.access, indices)
+            check.entry(address, check.table, check.meta, check.count)
+        if _faults[0] != before:
+            self._check(plan.access, indices)
         start = storage.ptr + target._start
-        old = (start,) if combine is not None else ()
-        launch(start, *old, value._storage.ptr + value._start, *addresses)
+        if combine is not None:
+            addresses.insert(0, start)
+        position = 0 if combine is None else 1
+        addresses.insert(position, value._storage.ptr + value._start)
+        launch.entry(start, *addresses, launch.table, launch.meta, launch.count)
         storage.version += 1
         return target
 
@@ -374,11 +397,11 @@ def pack(input: Tensor, mask: Tensor) -> Tensor:
     storage = packed_storage(own, room)
     count = pack_into(storage.ptr, input, mask)
     storage.nbytes_ = count * own.dtype.itemsize
-    return make(storage, 0, _vector_spec(count, own.dtype, own.device))
+    return make(storage, 0, vector_spec(count, own.dtype, own.device))
 
 
 # Specs of vectors die with their tensors; new ones cost more than packing a few elements.
-_vector_spec = functools.lru_cache(maxsize=1024)(
+vector_spec = functools.lru_cache(maxsize=1024)(
     lambda count, dtype, device: contiguous_spec((count,), dtype, device)
 )
 

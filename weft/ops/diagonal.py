@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,27 @@ from ..core.tensor import Tensor, wrap_dim
 from ..families.library import adopt, tensor_of
 from .creation import as_device, check_dtype, check_layout, new
 from .filling import fill_
-from .masking import where
+from .masking import MASKED_FILL, counting
 
 
-def _below(input: Tensor, diagonal: int, name: str) -> Tensor:
-    """A mask of the shape of the matrices: the column is at most the row plus `diagonal`."""
+def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
+    """A contiguous copy with zeros above `diagonal`, or below it."""
     if input.dim() < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     rows, columns = input.spec.shape[-2:]
-    return adopt(np.arange(rows)[:, None] + diagonal) >= adopt(np.arange(columns))
+    find = _small_mask if rows * columns <= SMALL_MASK else _mask
+    return MASKED_FILL(input.contiguous(), find(rows, columns, diagonal, above), 0)
 
 
-def _zeroed(input: Tensor, mask: Tensor) -> Tensor:
-    source = input.contiguous()
-    zero = fill_(new((), input.spec.dtype, input.spec.device), 0)
-    return where(mask, source, zero)
+def _mask(rows: int, columns: int, diagonal: int, above: bool) -> Tensor:
+    """Where the column is larger than the row plus `diagonal`, or smaller."""
+    edge = adopt(np.arange(rows)[:, None] + diagonal)
+    column = counting(columns)
+    return column > edge if above else column < edge
+
+
+SMALL_MASK = 1 << 14
+_small_mask = functools.lru_cache(maxsize=64)(_mask)
 
 
 @public("function method inplace", out="exact")
@@ -38,13 +45,13 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _zeroed(input, _below(input, diagonal, "tril"))
+    return _zeroed(input, diagonal, True, "tril")
 
 
 @public("function method inplace", out="exact")
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrices with zeros below the diagonal; `diagonal` counts upwards from the main one."""
-    return _zeroed(input, ~_below(input, diagonal - 1, "triu"))
+    return _zeroed(input, diagonal, False, "triu")
 
 
 def _indices(name: str, find: Any):

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..core.device import CPU
-from ..core.dtype import DTYPES, DType, float32
+from ..core.dtype import DTYPES, REDUCED_FLOATS, DType, bool_
 from ..core.op import check_inplace, needs_recording, public
 from ..core.tensor import Tensor
 from ..families.map import FILL, NUMBERS, is_operand, scalar_arguments
@@ -14,8 +14,8 @@ from .copying import copy_values
 
 _C_NAMES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "at::Half", "bfloat16": "at::BFloat16",
-    "float32": "float", "float64": "double", "complex32": "c10::complex<at::Half>", "complex64": "c10::complex<float>",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "float32": "float", "float64": "double", "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
     "complex128": "c10::complex<double>",
 }  # fmt: skip
 
@@ -34,7 +34,7 @@ def check_number(value: Any, dtype: DType) -> None:
 def _holds(value: Any, dtype: DType) -> bool:
     if isinstance(value, complex):
         if not dtype.is_complex:
-            return value.imag == 0 and _holds(value.real, dtype)
+            return dtype is bool_ or value.imag == 0 and _holds(value.real, dtype)
         return _holds(value.real, dtype.to_real()) and _holds(value.imag, dtype.to_real())
     low, high = LIMITS[dtype]
     return low <= value <= high or dtype.kind not in "ui" and not math.isfinite(value)
@@ -45,9 +45,12 @@ def _limits(dtype: DType) -> tuple[float, float]:
     if dtype.kind in "ui":
         high: float = 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
         return (-high - 1 if dtype.kind == "i" else -high), high
-    high = (
-        (2 - 2.0**-23) * 2.0**127 if dtype is float32 else math.inf
-    )  # the narrow floats take infinity instead
+    part = dtype.to_real()
+    if dtype is bool_ or part.itemsize == 8:
+        return -math.inf, math.inf
+    # In the formats without infinity the top exponent holds numbers too.
+    high = (2 - 2.0**-part.mantissa_bits) * 2.0 ** (2 ** (part.exponent_bits - 1) - 1)
+    high = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0}.get(dtype.name, high)
     return -high, high
 
 
@@ -88,10 +91,13 @@ def fill_number(target: Tensor, value: Any) -> Tensor:
         value = value.item()
         kind = type(value)
     low, high = LIMITS[dtype]
-    if kind is complex or not low <= value <= high:
+    if kind is complex:
         check_number(value, dtype)
-        if kind is complex and not dtype.is_complex:
-            return fill_number(target, value.real)
+        if not dtype.is_complex:
+            return fill_number(target, bool(value) if dtype is bool_ else value.real)
+    elif not low <= value <= high:
+        if own.numel != 1 or dtype not in REDUCED_FLOATS:  # as in PyTorch, a single one becomes infinite
+            check_number(value, dtype)
     if own.numel:
         plan = FILL.write_plans[own, kind]
         storage = target._storage
@@ -109,4 +115,6 @@ def fill(input: Tensor, value: Any) -> Tensor:
 @public("function method")
 def zero_(input: Tensor) -> Tensor:
     """Write 0 everywhere."""
+    if input._autograd is None and input.spec.device is CPU:
+        return fill_number(input, 0)
     return fill_(input, 0)

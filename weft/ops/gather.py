@@ -9,8 +9,9 @@ from typing import Any
 from ..core.dtype import LEGACY_NAMES, DType, int32, int64
 from ..core.iteration import broadcast_shapes
 from ..core.op import public
-from ..core.spec import Spec, contiguous_spec, spec
-from ..core.tensor import Tensor, empty, make, wrap_dim
+from ..core.size import shape as shape_of
+from ..core.spec import Spec, contiguous_spec
+from ..core.tensor import Tensor, make, wrap_dim
 from ..families.indexed import Access, Take
 from .indexing import at, vector
 from .masking import where
@@ -18,10 +19,61 @@ from .masking import where
 
 def along(own: Spec, dim: int, index: Spec) -> Access:
     """Along `dim` the index decides, along the others the position: what gather reads and scatter writes."""
+    dim = wrap_dim(dim, len(own.shape))
+    none = (0,) * len(index.shape)
+    if not index.numel:
+        return Access(index.shape, none, (none,), (dim,), (1,), (0,))
     if not own.shape:
-        return Access(index.shape, (0,) * len(index.shape), (index.stride,), (0,), (1,), (1,))
+        return Access(index.shape, none, (index.stride,), (0,), (1,), (1,))
     stride = (*own.stride[:dim], 0, *own.stride[dim + 1 :]) if index.shape else ()
     return Access(index.shape, stride, (index.stride,), (dim,), (own.shape[dim],), (own.stride[dim],))
+
+
+def _gathered(own: Spec, dim: int, index: Spec) -> Access:
+    sizes, wanted = own.shape, index.shape
+    access = along(own, dim, index)
+    if index.numel:
+        check_dtype(index, "gather(): Expected dtype int32/int64 for index")
+        if max(len(sizes), 1) != max(len(wanted), 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+        for other, (a, b) in enumerate(zip(wanted, sizes, strict=False)):
+            if other != access.dims[0] and a > b:
+                raise RuntimeError(
+                    f"Size does not match at dimension {other} expected index {list(wanted)} to be no larger than self "
+                    f"{list(sizes)} apart from dimension {access.dims[0]}"
+                )
+    return access
+
+
+def slices(own: Spec, dim: int, index: Spec) -> Access:
+    """Whole slices along `dim`, whose numbers are in a vector (or 0-dim) index."""
+    dim = wrap_dim(dim, len(own.shape))
+    if not own.shape:
+        return Access(own.shape, (), ((),), (0,), (1,), (1,))
+    stride = (*own.stride[:dim], 0, *own.stride[dim + 1 :])
+    step = index.stride[0] if index.shape else 0
+    row = tuple(step if other == dim else 0 for other in range(len(own.shape)))
+    sizes = shape_of((*own.shape[:dim], index.numel, *own.shape[dim + 1 :]))
+    return Access(sizes, stride, (row,), (dim,), (own.shape[dim],), (own.stride[dim],))
+
+
+def _selected(own: Spec, dim: int, index: Spec) -> Access:
+    check_dtype(index, "index_select(): Expected dtype int32 or int64 for index")
+    if len(index.shape) > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if not own.shape and index.numel != 1:
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {index.numel} value(s)"
+        )
+    access = slices(own, dim, index)
+    if access.sizes == (0,) and index.numel:
+        raise RuntimeError("index_select(): self indexing axis dim should be positive")
+    return access
+
+
+def check_dtype(index: Spec, message: str, allowed: tuple[DType, ...] = (int32, int64)) -> None:
+    if index.dtype not in allowed:
+        raise RuntimeError(message.format(LEGACY_NAMES[index.dtype]))
 
 
 def out_of_range_in_self(index: int, dim: int, size: int) -> Exception:
@@ -36,25 +88,20 @@ def flat_error(index: int, dim: int, size: int) -> Exception:
     return IndexError(f"out of range: tried to access index {index} on a tensor of {size} elements.")
 
 
-GATHER = Take("gather", along, error=bounds_error)
-INDEX_SELECT = Take("index_select", at, error=out_of_range_in_self)
+GATHER = Take("gather", _gathered, error=bounds_error)
+INDEX_SELECT = Take("index_select", _selected, error=out_of_range_in_self)
+EMBEDDING = Take("embedding", at, error=out_of_range_in_self)
 TAKE = Take("take", at, wrap=True, error=flat_error)
 
 
-def check_index(index: Tensor, name: str, message: str, allowed: tuple[DType, ...] = (int32, int64)) -> None:
-    """Raises: RuntimeError unless the dtype of the index is allowed."""
+def check_index(
+    index: Any, name: str, message: str = "", allowed: tuple[DType, ...] = (int32, int64)
+) -> None:
+    """Raises: TypeError unless the index is a tensor; RuntimeError with `message` if its dtype is not allowed."""
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
-    if index.spec.dtype not in allowed:
-        raise RuntimeError(f"{name}(): {message}".format(LEGACY_NAMES[index.spec.dtype]))
-
-
-def as_vector(tensor: Tensor) -> Tensor:
-    """A 0-dim tensor as a vector of one element; others as they are."""
-    own = tensor.spec
-    if own.shape:
-        return tensor
-    return make(tensor._storage, tensor._start, spec((1,), (1,), own.dtype, own.device, own.conj, own.neg))
+    if message:
+        check_dtype(index.spec, f"{name}(): {message}", allowed)
 
 
 @public("function method", out="apart")
@@ -68,24 +115,9 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[2, 2],
             [4, 4]])
     """
-    own = input.spec
-    if type(dim) is int and own.shape and type(index) is Tensor and index.spec.dtype is int64:
-        if len(index.spec.shape) == 1 and own.numel and input._autograd is None:
-            return INDEX_SELECT(
-                input, (index,), (dim if 0 <= dim < len(own.shape) else wrap_dim(dim, len(own.shape)),)
-            )
-    check_index(index, "index_select", "Expected dtype int32 or int64 for index")
-    dim = wrap_dim(dim, len(own.shape))
-    if len(index.spec.shape) > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector")
-    count = index.spec.numel
-    if not own.shape:
-        if count != 1:
-            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {count} value(s)")
-        return INDEX_SELECT(input.reshape(1), (as_vector(index),), (0,)).reshape(())
-    if own.shape[dim] == 0 and count:
-        raise RuntimeError("index_select(): self indexing axis dim should be positive")
-    return INDEX_SELECT(input, (as_vector(index),), (dim,))
+    if type(index) is not Tensor:
+        check_index(index, "index_select")
+    return INDEX_SELECT(input, (index,), dim)
 
 
 @public("function method", out="apart")
@@ -101,20 +133,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1, 1],
             [4, 3]])
     """
-    dim = wrap_dim(dim, len(input.spec.shape))
-    sizes, wanted = input.spec.shape, index.spec.shape
-    if index.spec.numel:
-        check_index(index, "gather", "Expected dtype int32/int64 for index")
-        if max(len(sizes), 1) != max(len(wanted), 1):
-            raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-        for other, (a, b) in enumerate(zip(wanted, sizes, strict=False)):
-            if other != dim and a > b:
-                raise RuntimeError(
-                    f"Size does not match at dimension {other} expected index {list(wanted)} to be no larger than self "
-                    f"{list(sizes)} apart from dimension {dim}"
-                )
-    else:
-        return empty(contiguous_spec(wanted, input.spec.dtype, input.spec.device))
+    if type(index) is not Tensor:
+        check_index(index, "gather")
     return GATHER(input, (index,), dim)
 
 
@@ -202,7 +222,7 @@ def embedding(
         raise AssertionError("Padding_idx must be within num_embeddings")
     if max_norm is not None:
         _renormalise(weight, input, max_norm, norm_type)
-    return INDEX_SELECT(weight, (input,), (0,))
+    return EMBEDDING(weight, (input,), (0,))
 
 
 def _renormalise(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:

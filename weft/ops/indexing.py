@@ -23,11 +23,11 @@ from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
-from ..families.indexed import Access, Put, Take, apart, count_true, pack, plain, spread
-from ..families.map import COPY, FILL, is_operand
+from ..families.indexed import Access, Put, Take, apart, count_true, pack, plain, spread, vector_spec
+from ..families.map import COPY, FILL, NUMBERS, is_operand
 from ..families.view import View
 from .copying import copy_values
-from .filling import fill_
+from .filling import check_number, fill_, fill_number
 from .masking import MASKED_FILL, columns_of, scalar_view
 from .values import from_data
 
@@ -331,7 +331,7 @@ def vector(values: Sequence[int]) -> Tensor:
     return make(
         foreign(held.buffer_info()[0], 8 * len(values), held, False),
         0,
-        contiguous_spec((len(values),), int64),
+        vector_spec(len(values), int64, CPU),
     )
 
 
@@ -421,7 +421,7 @@ def at(own: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
 
 
 INDEX = Take("index", at, wrap=True, in_memory_order=True)
-PUT = Put("index_put_", at, wrap=True)
+PUT = Put("index_put_", at, wrap=True, once=False)
 
 
 # ---- Writing -------------------------------------------------------------------------------------------------------
@@ -432,7 +432,13 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
 
     Raises: as reading; RuntimeError if the value does not fit, TypeError if it is neither. Nothing is written then.
     """
-    index = index if type(index) is tuple else as_tuple(index)
+    kind = type(index)
+    if (kind is int or kind is slice) and self._autograd is None:
+        _assign(__getitem__(self, index), value)
+        return
+    if kind is Tensor and self.spec.shape and index.spec.shape and _put_directly(self, index, value):
+        return
+    index = index if kind is tuple else as_tuple(index)
     view = _strided(self, index)
     if view is not None:
         _assign(view, value)
@@ -446,7 +452,35 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         _put(view, chosen, is_mask, _number(value, view.spec), None)
 
 
+def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
+    """The short way for one index tensor; False if it is not for this call."""
+    if type(value) is Tensor:
+        if self._autograd is not None or value._autograd is not None:
+            return False
+    elif type(value) not in NUMBERS or self._autograd is not None:
+        return False
+    own, found = self.spec, index.spec
+    if found.dtype is bool_:
+        if found.shape != own.shape:
+            return False
+        if type(value) is Tensor:
+            _put_masked(self, index, without_leading_ones(value))
+        else:
+            check_number(value, own.dtype)
+            MASKED_FILL.write(self, self, index, value)
+        return True
+    if found.dtype is not int64 or type(value) is Tensor and value.spec.dtype is not own.dtype:
+        return False
+    PUT(self, (index,), without_leading_ones(value) if type(value) is Tensor else _number(value, own), (0,))
+    return True
+
+
 def _assign(view: Tensor, value: Any) -> None:
+    kind = type(value)
+    if kind is float or kind is int:
+        if view._autograd is None and view.spec.device is CPU:
+            fill_number(view, value)
+            return
     if not isinstance(value, Tensor):
         _check_value(value, view.spec)
         fill_(view, value)
@@ -468,8 +502,10 @@ def _check_value(value: Any, own: Spec) -> None:
 def without_leading_ones(value: Tensor) -> Tensor:
     """What is assigned may have more dims than its place, if they are of size 1."""
     own = value.spec
+    if not own.shape or own.shape[0] != 1:
+        return value
     first = next((dim for dim, size in enumerate(own.shape) if size != 1), len(own.shape))
-    return _GETITEM(value, *[0] * first) if first else value
+    return _GETITEM(value, *[0] * first)
 
 
 def check_expandable(sizes: Size, wanted: Size) -> None:

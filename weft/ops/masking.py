@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from ..core.promotion import common_dtype
 from ..core.spec import contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import scalar as s
-from ..families.indexed import apart, count_true, pack, pack_into, packed_storage, plain, spread
+from ..families.indexed import apart, count_true, pack, pack_into, packed_storage, plain, spread, vector_spec
 from ..families.library import adopt, array, library, tensor_of, wide_array
 from ..families.map import COPY, Map, Types, is_operand, keep, spec_or_type
 from .filling import check_number, fill_
@@ -239,16 +240,32 @@ def _positions(mask: Tensor) -> Tensor:
     _check_memory(mask, "nonzero")
     sizes = mask.spec.shape
     if len(sizes) == 1:
-        found = adopt(np.flatnonzero(array(mask)))
+        found = pack(counting(sizes[0]), mask) if sizes[0] <= COUNTED else adopt(np.flatnonzero(array(mask)))
         return make(found._storage, 0, spec((found.spec.numel, 1), (1, found.spec.numel), int64))
     count = count_true(mask)
-    stride = (1, count)
     storage = packed_storage(contiguous_spec((), int64), count * len(sizes))
     for dim, size in enumerate(sizes):
-        steps = adopt(np.arange(size))
+        steps = counting(size)
         along = tuple(int(other == dim) for other in range(len(sizes)))
-        pack_into(storage.ptr + 8 * count * dim, make(steps._storage, 0, spec(sizes, along, int64)), mask)
-    return make(storage, 0, spec((count, len(sizes)), stride, int64))
+        positions = make(steps._storage, steps._start, spec(sizes, along, int64))
+        pack_into(storage.ptr + 8 * count * dim, positions, mask)
+    return make(storage, 0, spec((count, len(sizes)), (1, count), int64))
+
+
+COUNTED = 1 << 14
+
+
+@functools.cache
+def _counted() -> Tensor:
+    return adopt(np.arange(COUNTED))
+
+
+def counting(size: int) -> Tensor:
+    """0, 1, 2, ...: to read, not to keep."""
+    if size > COUNTED:
+        return adopt(np.arange(size))
+    counted = _counted()
+    return make(counted._storage, 0, vector_spec(size, int64, CPU))
 
 
 @public("function method")

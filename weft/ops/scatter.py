@@ -11,27 +11,170 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES, DType, bool_, int64
+from ..core.iteration import broadcast_stride
 from ..core.op import add_inplace, check_inplace, public
-from ..core.spec import contiguous_spec, spec
+from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make, wrap_dim
 from ..engine import scalar as s
-from ..families.indexed import Put, apart
+from ..families.indexed import Access, Put, apart
 from ..families.map import is_operand
 from .creation import new
 from .filling import check_number, fill_
-from .gather import along, as_vector, bounds_error, check_index, flat, flat_error, out_of_range_in_self
+from .gather import (
+    along,
+    bounds_error,
+    check_dtype,
+    check_index,
+    flat,
+    flat_error,
+    out_of_range_in_self,
+    slices,
+)
 from .indexing import add_elements, at
 from .masking import contiguous_copy
+
+# ---- What goes where: rules on metadata --------------------------------------------------------------------------------
+
+
+def _scattered(own: Spec, dim: int, index: Spec) -> Access:
+    if index.numel:
+        check_dtype(index, "scatter(): Expected dtype int32/int64 for index")
+        if max(len(own.shape), 1) != max(len(index.shape), 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    return along(own, dim, index)
+
+
+def _fit_source(value: Spec, own: Spec, static: int, access: Access) -> tuple[int, ...]:
+    """The strides of the source of scatter; a 0-dim one serves every position."""
+    if value.dtype is not own.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    wanted, given, dim = access.shape, value.shape, access.dims[0]
+    if not wanted.numel():
+        return access.stride
+    if given and len(given) != max(len(wanted), 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    beyond_self = any(a > b for d, (a, b) in enumerate(zip(wanted, own.shape, strict=False)) if d != dim)
+    if beyond_self or any(a > b for a, b in zip(wanted, given, strict=False)):
+        raise RuntimeError(
+            f"Expected index {list(wanted)} to be no larger than self {list(own.shape)} apart from dimension {dim}"
+            + (f" and to be no larger size than src {list(given)}" if given else "")
+        )
+    return value.stride[: len(wanted)] if given else (0,) * len(wanted)
+
+
+def _numbered(name: str) -> Callable[[Spec, int, Spec], Access]:
+    """The rule of an op that takes slices by number: an index of int32 or int64 in one dimension."""
+
+    def rule(own: Spec, dim: int, index: Spec) -> Access:
+        if len(index.shape) > 1:
+            raise IndexError(
+                f"{name}(): Index is supposed to be a vector, but got dim: {len(index.shape)} with type: "
+                f"{LEGACY_NAMES[index.dtype]}"
+            )
+        check_dtype(index, f"{name}(): Expected dtype int32/int64 for index but got: {{}}")
+        if not own.shape and index.numel != 1:
+            raise RuntimeError(
+                f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim): (1)"
+            )
+        return slices(own, dim, index)
+
+    return rule
+
+
+def _fit_slices(name: str) -> Callable[[Spec, Spec, int, Access], tuple[int, ...]]:
+    """The source has the shape of the target, but for the dim of the index."""
+
+    def fit(value: Spec, own: Spec, static: int, access: Access) -> tuple[int, ...]:
+        dim = access.dims[0]
+        if own.dtype is not value.dtype:
+            raise RuntimeError(
+                f"{name}(): self ({LEGACY_NAMES[own.dtype]}) and source ({LEGACY_NAMES[value.dtype]}) must have the same "
+                "scalar type"
+            )
+        if value.shape and dim >= len(value.shape):
+            raise RuntimeError(
+                f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim {len(value.shape)}"
+            )
+        count, given = (
+            list(shape or (1,))[min(dim, len(shape or (1,)) - 1)] for shape in (access.shape, value.shape)
+        )
+        if count != given:
+            raise RuntimeError(
+                f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({given}), for dim: {dim}"
+            )
+        if value.shape != access.shape:
+            raise RuntimeError(
+                "source tensor shape must match self tensor shape, excluding the specified dimension. "
+                f"Got self.shape = {list(own.shape)} source.shape = {list(value.shape)}"
+            )
+        return value.stride
+
+    return fit
+
+
+def _copied(own: Spec, dim: int, index: Spec) -> Access:
+    if len(index.shape) > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {len(index.shape)})")
+    check_dtype(index, "index_copy_(): Expected a long tensor for index, but got {}", (int64,))
+    if not own.shape and index.numel != 1:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.numel}) should be equal to source.size(dim) (1)"
+        )
+    return slices(own, dim, index)
+
+
+def _fit_copied(value: Spec, own: Spec, static: int, access: Access) -> tuple[int, ...]:
+    if own.dtype is not value.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{LEGACY_NAMES[own.dtype]} and (source) {LEGACY_NAMES[value.dtype]}"
+        )
+    dim = access.dims[0]
+    given, wanted = list(value.shape or (1,)), list(access.shape or (1,))
+    if not value.shape and wanted[dim] != 1:
+        raise IndexError(
+            f"index_copy_(): When source is scalar, index should have one element (got {wanted[dim]})"
+        )
+    if len(given) != len(wanted) and value.shape and own.shape:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+            f"Source dimensionality ({len(given)}), destination dimensionality ({len(wanted)})"
+        )
+    count = given.pop(min(dim, len(given) - 1))
+    numbers = wanted.pop(dim)
+    if given != wanted:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join(map(str, wanted))} at dimension {dim} and source slice shape: {' '.join(map(str, given))} at "
+            f"dimension {dim}."
+        )
+    if count != numbers:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({numbers}) should be equal to source.size(dim) ({count})"
+        )
+    return broadcast_stride(value, access.shape) if access.shape else ()
+
+
+def _filled(own: Spec, dim: int, index: Spec) -> Access:
+    if index.dtype is not int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if len(index.shape) > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    return slices(own, dim, index)
 
 
 def _copy_error(index: int, dim: int, size: int) -> Exception:
     return IndexError(f"index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}")
 
 
-SCATTER = Put("scatter_", along, error=bounds_error)
-INDEX_ADD = Put("index_add_", at, error=out_of_range_in_self)
-INDEX_COPY = Put("index_copy_", at, error=_copy_error)
-INDEX_FILL = Put("index_fill_", at, wrap=True)
+SCATTER = Put("scatter_", _scattered, fit=_fit_source, error=bounds_error)
+INDEX_ADD = Put(
+    "index_add_", _numbered("index_add_"), fit=_fit_slices("index_add_"), error=out_of_range_in_self
+)
+INDEX_REDUCE = Put("index_reduce_", _numbered("index_reduce"), fit=_fit_slices("index_reduce"))
+INDEX_WRITE = Put("index_reduce_", slices, error=out_of_range_in_self)
+INDEX_COPY = Put("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
+INDEX_FILL = Put("index_fill_", _filled, wrap=True)
 PUT_FLAT = Put("put_", at, wrap=True, error=flat_error)
 
 
@@ -100,46 +243,6 @@ def _reduce(put: Callable[..., Any], self: Tensor, source: Tensor, reduce: str, 
 # ---- scatter -------------------------------------------------------------------------------------------------------
 
 
-def _scatter(
-    self: Tensor, dim: int, index: Tensor, source: Tensor, combine: Callable | None, name: str
-) -> Tensor:
-    dim = wrap_dim(dim, len(self.spec.shape))
-    if index.spec.numel:
-        check_index(index, name, "Expected dtype int32/int64 for index")
-    if source.spec.dtype is not self.spec.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    check_inplace(self, name)
-    if not index.spec.numel:
-        return self
-    source = _covered(self, dim, index, source)
-    return SCATTER(self, (index,), source, dim, combine)
-
-
-def _covered(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """The part of `source` that an index reads; a number serves every position."""
-    sizes, wanted, given = self.spec.shape, index.spec.shape, source.spec.shape
-    dims = max(len(wanted), 1)
-    if max(len(sizes), 1) != dims:
-        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
-    number = not given and source.spec.numel == 1 and not (wanted and len(sizes) == 0)
-    if given and max(len(given), 1) != dims:
-        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-    too_long = any(a > b for other, (a, b) in enumerate(zip(wanted, sizes, strict=False)) if other != dim)
-    if too_long or not number and any(a > b for a, b in zip(wanted, given or (1,), strict=False)):
-        beyond = "" if number else f" and to be no larger size than src {list(given)}"
-        raise RuntimeError(
-            f"Expected index {list(wanted)} to be no larger than self {list(sizes)} apart from dimension {dim}{beyond}"
-        )
-    if number or given == wanted:
-        return source
-    own = source.spec
-    return make(
-        source._storage,
-        source._start,
-        spec(wanted, own.stride[: len(wanted)], own.dtype, own.device, own.conj, own.neg),
-    )
-
-
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -157,6 +260,7 @@ def scatter_(
         )
     if reduce is not None and reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
+    check_index(index, "scatter")
     if not isinstance(src, Tensor):
         check_number(src, self.spec.dtype)
         src = _scalar(src, self)
@@ -168,7 +272,7 @@ def scatter_(
             stacklevel=2,
         )
     combine = {None: None, "add": add_elements, "multiply": _multiply}[reduce]
-    return _scatter(self, dim, index, src, combine, "scatter")
+    return SCATTER(self, (index,), src, dim, combine)
 
 
 @public("function method", out="exact")
@@ -187,7 +291,8 @@ def scatter(
 
 def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """self[index[i][j]][j] += src[i][j] for dim 0, and so on, in place."""
-    return _scatter(self, dim, index, src, add_elements, "scatter")
+    check_index(index, "scatter_add")
+    return SCATTER(self, (index,), src, dim, add_elements)
 
 
 @public("function method", out="exact")
@@ -210,14 +315,11 @@ def scatter_reduce_(
     """
     if reduce not in _COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if src.spec.dtype is not self.spec.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    if index.spec.numel:
-        src = _covered(self, wrap_dim(dim, len(self.spec.shape)), index, src)
+    SCATTER.check(self, (index,), src, dim, _COMBINE[reduce])
     index, src = apart(index, self), apart(src, self)
 
     def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
-        _scatter(target, dim, index, source, combine, "scatter")
+        SCATTER(target, (index,), source, dim, combine)
 
     return _reduce(put, self, src, reduce, include_self)
 
@@ -238,52 +340,14 @@ def scatter_reduce(
 # ---- index_add, index_copy, index_fill, index_reduce ---------------------------------------------------------------------
 
 
-def _check_source(self: Tensor, dim: int, index: Tensor, source: Tensor, name: str) -> int:
-    """The dim, wrapped.
-
-    Raises: RuntimeError unless `source` has the shape of `self`, but for `dim`, where it has as many as `index`.
-    """
-    dim = wrap_dim(dim, len(self.spec.shape))
-    if len(index.spec.shape) > 1:
-        raise IndexError(
-            f"{name}(): Index is supposed to be a vector, but got dim: {index.dim()} with type: {LEGACY_NAMES[index.dtype]}"
-        )
-    check_index(index, name, "Expected dtype int32/int64 for index but got: {}")
-    if self.spec.dtype is not source.spec.dtype:
-        raise RuntimeError(
-            f"{name}(): self ({LEGACY_NAMES[self.dtype]}) and source ({LEGACY_NAMES[source.dtype]}) must have the same scalar type"
-        )
-    if source.spec.shape and dim >= source.dim():
-        raise RuntimeError(
-            f"{name}(): Indexing dim {dim} is out of bounds of the source tensor with dim {source.dim()}"
-        )
-    count = source.spec.shape[dim] if source.spec.shape else 1
-    if index.spec.numel != count:
-        raise RuntimeError(
-            f"{name}(): Number of indices ({index.spec.numel}) should be equal to source.size(dim): ({count}), for dim: {dim}"
-        )
-    _check_slices(self, source, dim)
-    return dim
-
-
-def _check_slices(self: Tensor, source: Tensor, dim: int) -> None:
-    a, b = self.spec.shape, source.spec.shape
-    if len(a) != len(b) or any(x != y for other, (x, y) in enumerate(zip(a, b, strict=True)) if other != dim):
-        raise RuntimeError(
-            "source tensor shape must match self tensor shape, excluding the specified dimension. "
-            f"Got self.shape = {list(a)} source.shape = {list(b)}"
-        )
-
-
 def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """self[index[i]] += alpha * source[i] for dim 0, self[:, index[i]] += alpha * source[:, i] for dim 1, and so on."""
-    dim = _check_source(self, dim, index, source, "index_add_")
-    check_inplace(self, "index_add")
     if alpha != 1:
         check_number(alpha, self.spec.dtype)
-        source = source * (int(alpha) if self.spec.dtype.category == 1 else alpha)
-    INDEX_ADD(as_vector(self), (as_vector(index),), as_vector(source), (dim,), add_elements)
-    return self
+        INDEX_ADD.check(self, (index,), source, dim, add_elements)
+        whole = {0: bool, 1: int}.get(self.spec.dtype.category)
+        source = source * (whole(alpha) if whole else alpha)
+    return INDEX_ADD(self, (index,), source, dim, add_elements)
 
 
 @public("function method", out="exact")
@@ -299,37 +363,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """self[index[i]] = source[i] for dim 0, self[:, index[i]] = source[:, i] for dim 1, and so on."""
-    dim = wrap_dim(dim, len(self.spec.shape))
-    if index.dim() > 1:
-        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.dim()})")
-    check_index(index, "index_copy_", "Expected a long tensor for index, but got {}", (int64,))
-    if self.spec.dtype is not source.spec.dtype:
-        raise RuntimeError(
-            "index_copy_(): self and source expected to have the same dtype, but got (self) "
-            f"{LEGACY_NAMES[self.dtype]} and (source) {LEGACY_NAMES[source.dtype]}"
-        )
-    count = index.spec.numel
-    if not source.spec.shape and count != 1:
-        raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {count})")
-    if source.dim() != self.dim() and source.dim() and self.dim():
-        raise IndexError(
-            "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
-            f"Source dimensionality ({source.dim()}), destination dimensionality ({self.dim()})"
-        )
-    target, source = as_vector(self), as_vector(source)
-    a, b = ([size for other, size in enumerate(t.spec.shape) if other != dim] for t in (target, source))
-    if a != b:
-        raise RuntimeError(
-            "index_copy_(): Source/destination tensor must have same slice shapes. "
-            f"Destination slice shape: {a} at dimension {dim} and source slice shape: {b} at dimension {dim}."
-        )
-    if count != source.spec.shape[dim]:
-        raise IndexError(
-            f"index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({source.spec.shape[dim]})"
-        )
-    check_inplace(self, "index_copy")
-    INDEX_COPY(target, (as_vector(index),), source, (dim,))
-    return self
+    return INDEX_COPY(self, (index,), source, dim)
 
 
 @public("function method", out="exact")
@@ -340,11 +374,6 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Write `value`, a number or a 0-dim tensor, to the slices along `dim` that `index` numbers."""
-    dim = wrap_dim(dim, len(self.spec.shape))
-    if index.spec.dtype is not int64:
-        raise IndexError("index_fill_(): Expected dtype int64 for index.")
-    if index.dim() > 1:
-        raise RuntimeError("Index has to be a vector/scalar")
     if isinstance(value, Tensor) and value.spec.shape:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
@@ -352,10 +381,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     is_complex = value.spec.dtype.is_complex if isinstance(value, Tensor) else isinstance(value, complex)
     if is_complex and not self.spec.dtype.is_complex:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    check_inplace(self, "index_fill")
-    value = value if isinstance(value, Tensor) else _scalar(value, self)
-    INDEX_FILL(as_vector(self), (as_vector(index),), value, (dim,))
-    return self
+    return INDEX_FILL(self, (index,), value if isinstance(value, Tensor) else _scalar(value, self), dim)
 
 
 @public("function method")
@@ -372,12 +398,11 @@ def index_reduce_(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
-    dim = _check_source(self, dim, index, source, "index_reduce")
-    check_inplace(self, "index_reduce")
-    index, source = apart(as_vector(index), self), apart(as_vector(source), self)
+    INDEX_REDUCE.check(self, (index,), source, dim, _COMBINE[reduce])
+    index, source = apart(index, self), apart(source, self)
 
     def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
-        INDEX_ADD(as_vector(target), (index,), source, (dim,), combine)
+        INDEX_WRITE(target, (index,), source, dim, combine)
 
     return _reduce(put, self, source, reduce, include_self)
 

@@ -35,6 +35,6 @@ def test_special_values():
     infinity, nan = float("inf"), float("nan")
     assert weft.digamma(weft.tensor([0.0, -0.0, infinity])).tolist() == [-infinity, infinity, infinity]
     assert weft.digamma(weft.tensor([-1.0, -infinity, nan])).isnan().all()
-    assert weft.i0(weft.tensor([0.0, infinity, -infinity])).tolist() == [1, infinity, infinity]
-    assert weft.special.i1(weft.tensor([-infinity])).tolist() == [-infinity]
+    assert weft.i0(weft.tensor([0.0, 1000.0])).tolist() == [1, infinity]
+    assert weft.special.i0e(weft.tensor([infinity])).tolist() == [0]
     assert weft.polygamma(1, weft.tensor([0.0, infinity])).tolist() == [infinity, 0]

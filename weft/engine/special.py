@@ -53,6 +53,7 @@ DIGAMMA_TAIL = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 
 TRIGAMMA_TAIL = (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)
 # fmt: on
 
+PI_FLOAT32 = 13176795 / 2**22
 # From here on the asymptotic series are exact to the last bit.
 ASYMPTOTIC = 10
 
@@ -108,13 +109,11 @@ def _i1e(x: Expr, short: bool) -> Expr:
 
 
 def _grown(scaled: Callable[[Expr, bool], Expr]) -> Callable[[Expr, bool], Expr]:
-    """exp(|x|) times a scaled function, in two factors: the product has a wider range than exp."""
+    """exp(|x|) times a scaled function, in two factors: the product has a wider range than exp. NaN for infinities."""
 
     def function(x: Expr, short: bool) -> Expr:
-        size = absolute(x)
-        root = exp(size * 0.5)
-        y = scaled(x, short) * root * root
-        return select(eq(size, math.inf), copysign(lift(math.inf, x), scaled(x, short)), y)
+        root = exp(absolute(x) * 0.5)
+        return scaled(x, short) * root * root
 
     return function
 
@@ -148,7 +147,10 @@ def _trigamma(x: Expr, short: bool) -> Expr:
     inverse = 1.0 / y
     z = inverse * inverse
     value = total + fma(z, 0.5, inverse) + z * inverse * horner(z, TRIGAMMA_TAIL)
-    ratio = math.pi / sin((x - rint(x)) * math.pi)
+    # At the poles PyTorch takes the sine of a rounded multiple of pi: its results there are large, not infinite.
+    pole = cast(cast(x * PI_FLOAT32, float32), float64) if short else x * math.pi
+    offset = x - rint(x)
+    ratio = math.pi / sin(select(eq(offset, 0), pole, offset * math.pi))
     return select(left, fma(ratio, ratio, -value), value)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES, DType, bool_, float32, float64
@@ -140,7 +140,7 @@ def clamp_max(input, max):
     return _bounded(CLAMP_MAX, input, max)
 
 
-def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, list]:
+def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, Sequence[Any]]:
     check_operands(op.name, "other", input)
     if input.spec.dtype in (float32, float64) and all(
         type(b) in (int, float) and -1e30 < b < 1e30 for b in bounds

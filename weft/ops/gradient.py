@@ -74,9 +74,7 @@ def _spacings(input: Tensor, spacing: Any, dims: list[int]) -> Sequence[Any]:
 def _derivative(f: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     """The ends and the middle, whose second-order weights are those of the parabola through three samples."""
     size = f.spec.shape[dim]
-    before, here, after = (
-        (f.narrow(dim, start, max(size - 2, 0)) for start in (0, 1, 2)) if size > 2 else (None,) * 3
-    )
+    before, here, after = (f.narrow(dim, start, size - 2) for start in (0, 1, 2))
     if isinstance(spacing, Tensor) and spacing.spec.shape:
         steps = (spacing[1:] - spacing[:-1]).reshape([-1] + [1] * (f.spec.ndim - 1 - dim))
         if steps.spec.shape[0] != size - 1:
@@ -91,14 +89,14 @@ def _derivative(f: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
             (right - left) / (left * right),
             left / (right * (left + right)),
         )
-        middle = None if here is None else weights[0] * before + weights[1] * here + weights[2] * after
-        second, second_last = (steps[1], steps[-2]) if size > 2 else (first, last)
+        middle = weights[0] * before + weights[1] * here + weights[2] * after
+        second, second_last = (steps[1], steps[-2]) if edge_order == 2 else (None, None)
     else:
         first = last = second = second_last = spacing
-        middle = None if here is None else (after - before) / spacing / 2
+        middle = (after - before) / spacing / 2
     start = _end(f, dim, 0, 1, first, second, edge_order)
     stop = -_end(f, dim, size - 1, -1, last, second_last, edge_order)
-    return cat([part for part in (start, middle, stop) if part is not None], dim)
+    return cat([start, middle, stop], dim)
 
 
 def _end(

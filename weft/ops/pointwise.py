@@ -165,7 +165,14 @@ for _name in ("abs", "absolute"):
     add_inplace(_name, _abs_)
 add_function("abs_", _abs_)
 _publish_unary(_QUESTIONS, "function method")
-RELU = Map("relu", keep, _relu, check=lambda name, dtype: (_RELU(name, dtype), _NO_COMPLEX_RELU(name, dtype)))
+
+
+def _relu_check(name: str, dtype: DType) -> None:
+    _RELU(name, dtype)
+    _NO_COMPLEX_RELU(name, dtype)
+
+
+RELU = Map("relu", keep, _relu, check=_relu_check)
 relu = publish(RELU, 1, "function method inplace", doc="max(input, 0) of each element.")
 
 
@@ -179,8 +186,9 @@ def angle(input: Tensor) -> Tensor:
 
 
 CONJ = OPS["conj_physical"] = Map("conj_physical", keep, s.conj)
-add_inplace("conj_physical", inplace_unary(CONJ))
-add_function("conj_physical_", Tensor.conj_physical_)
+conj_physical_ = inplace_unary(CONJ)
+add_inplace("conj_physical", conj_physical_)
+add_function("conj_physical_", conj_physical_)
 
 
 @public("function method", out=True)

@@ -120,4 +120,4 @@ def _float_power_(self: Tensor, exponent: Any) -> Tensor:
     return FLOAT_POWER.inplace(self, exponent)
 
 
-Tensor.float_power_ = _float_power_
+add_inplace("float_power", _float_power_)

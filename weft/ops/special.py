@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..core.op import add_inplace
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..engine import special as functions
@@ -165,8 +166,8 @@ def polygamma(n, input):
 
 
 # The method has its arguments the other way round.
-Tensor.polygamma = lambda self, n: polygamma(n, self)
-Tensor.polygamma_ = lambda self, n: _polygamma(int(n)).inplace(self)
+setattr(Tensor, "polygamma", lambda self, n: polygamma(n, self))  # noqa: B010 (mypy knows the methods in the class)
+add_inplace("polygamma", lambda self, n: _polygamma(int(n)).inplace(self))
 
 
 @chosen("function method inplace", "special.multigammaln")

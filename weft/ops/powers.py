@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES, DType, complex128, float64
+from ..core.op import add_inplace
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.map import (

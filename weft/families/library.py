@@ -137,17 +137,17 @@ class LibraryMap(Map):
         return Plan(result, Launch(None, 0, 0, None), None, types.operands)
 
     def __call__(self, *operands: Any) -> Tensor:
-        operands, key = keyed(self.name, operands)
+        values, key = keyed(self.name, operands)
         plan = self.plans[key]
-        result = self._compute(empty(plan.spec), operands, plan.operand_dtype)
-        return record(self, result, operands) if needs_recording(operands) else result
+        result = self._compute(empty(plan.spec), values, plan.operand_dtype)
+        return record(self, result, values) if needs_recording(values) else result
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
-        operands, key = keyed(self.name, operands)
-        if needs_recording((target, *operands)):
-            record(self, target, operands)
+        values, key = keyed(self.name, operands)
+        if needs_recording((target, *values)):
+            record(self, target, values)
         plan = self.write_plans[(target.spec, *key)]
-        return self._compute(target, operands, plan.operand_dtype)
+        return self._compute(target, values, plan.operand_dtype)
 
     def _compute(self, target: Tensor, operands, dtype: DType) -> Tensor:
         if not target.spec.device.backend.has_memory or target.spec.numel == 0:

@@ -177,8 +177,8 @@ class Map:
         expressions = self._expressions(operands, result, types)
         rows = [result.stride, *(broadcast_stride(each, result.shape) for each in specs)]
         itemsizes = [result.dtype.itemsize, *(each.dtype.itemsize for each in specs)]
-        rows = tuple(tuple(s * size for s in row) for row, size in zip(rows, itemsizes, strict=True))
-        sizes, strides = loop_dims(result.shape, rows)
+        byte_rows = tuple(tuple(s * size for s in row) for row, size in zip(rows, itemsizes, strict=True))
+        sizes, strides = loop_dims(result.shape, byte_rows)
         if 0 in sizes:
             sizes, strides = (0,), tuple((0,) for _ in strides)
         backend = result.device.backend
@@ -233,22 +233,22 @@ class Map:
 
     def __call__(self, *operands: Any) -> Tensor:
         """A new tensor; operands are tensors and numbers."""
-        operands, key = keyed(self.name, operands)
+        values, key = keyed(self.name, operands)
         plan = self.plans[key]
         storage = plan.allocate()
-        plan.entry(storage.ptr, *_arguments(operands, plan.operand_dtype), plan.meta, plan.count)
+        plan.entry(storage.ptr, *_arguments(values, plan.operand_dtype), plan.meta, plan.count)
         result = make(storage, 0, plan.spec)
-        if needs_recording(operands):
-            return record(self, result, operands)
+        if needs_recording(values):
+            return record(self, result, values)
         return result
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
         """Compute into `target`, whose shape must be that of the result."""
-        operands = normalise(self.name, operands)
-        if needs_recording((target, *operands)):
-            record(self, target, operands)
-        operands, key = keyed(self.name, [_unaliased(o, target) for o in operands])
-        return self._run(self.write_plans[(target.spec, *key)], target, operands)
+        numbers = normalise(self.name, operands)
+        if needs_recording((target, *numbers)):
+            record(self, target, numbers)
+        values, key = keyed(self.name, [_unaliased(o, target) for o in numbers])
+        return self._run(self.write_plans[(target.spec, *key)], target, values)
 
     @staticmethod
     def _run(plan: Plan, target: Tensor, operands: Sequence[Any]) -> Tensor:
@@ -260,13 +260,13 @@ class Map:
 
     def inplace(self, target: Tensor, *others: Any) -> Tensor:
         """target = op(target, *others), in the memory of target."""
-        others, key = keyed(self.name, others)
+        values, key = keyed(self.name, others)
         plan = self.inplace_plans[(target.spec, *key)]
-        if self.is_kernel and all(_apart(other, target) for other in others):
-            if needs_recording((target, *others)):
-                record(self, target, (target, *others))
-            return self._run(plan, target, (target, *others))
-        return self.write(target, target, *others)
+        if self.is_kernel and all(_apart(value, target) for value in values):
+            if needs_recording((target, *values)):
+                record(self, target, (target, *values))
+            return self._run(plan, target, (target, *values))
+        return self.write(target, target, *values)
 
     def _plan_inplace(self, target: Spec, *others: Any) -> Plan:
         """As `_plan_write`, for calls that are allowed. Raises: RuntimeError where the result does not fit target."""
@@ -282,8 +282,8 @@ class Map:
 
     def into(self, out: Tensor, *operands: Any) -> Tensor:
         """The `out=` form: `out` is resized to fit and converted to."""
-        operands = normalise(self.name, operands)
-        specs = list(map(spec_or_type, operands))
+        values = normalise(self.name, operands)
+        specs = list(map(spec_or_type, values))
         tensors = [s for s in specs if type(s) is Spec]
         sizes = broadcast_shapes(self.name, *(s.shape for s in tensors))
         result = self.promotion(common_dtype(specs[: self.deciding])).result
@@ -291,7 +291,7 @@ class Map:
         if out.spec.shape != sizes:
             resize_out(out, sizes, self.name)
         check_inplace(out, self.name)
-        return self.write(out, *operands)
+        return self.write(out, *values)
 
 
 def spec_or_type(operand: Any) -> Any:

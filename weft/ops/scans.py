@@ -2,46 +2,58 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bool_, complex32, complex64, float32, int64
+from ..core.dtype import (
+    FLOAT8,
+    LEGACY_NAMES,
+    DType,
+    bfloat16,
+    bool_,
+    complex32,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int64,
+)
 from ..core.op import add_inplace, check_inplace, copy_values, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
-from ..families.library import array, library, tensor_of, wide_array
+from ..engine.expr import Expr, isnan, lift
+from ..engine.monoid import index
+from ..engine.scalar import exp, isinf, log, maximum, where
+from ..families.reduce import Types
+from ..families.scan import Scan
 from .joining import cat
+from .pointwise import OPS
+from .reduction import highest, lowest
 from .representation import complex
-from .sorting import back, check_selectable, check_tensor, dim_of, not_implemented, picked, rows_of
+from .sorting import check_selectable, check_tensor, dim_of, not_implemented, picked
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------
 
 # What a running result is accumulated in; each element of the result is rounded from it, as PyTorch does.
-WIDER = {float32: np.float64, complex64: np.complex128}
+WIDER = {float16: float32, bfloat16: float32, float32: float64, complex64: complex128}
 
 
-def _accumulated(input: Tensor, dim: int, accumulate: Callable) -> Tensor:
-    values = wide_array(input)
-    values = values.astype(WIDER.get(input.spec.dtype, values.dtype), copy=False)
-    with np.errstate(all="ignore"):
-        found = accumulate(values.reshape(1) if values.ndim == 0 else values, dim)
-    return tensor_of(found.reshape(values.shape), input.spec.dtype)
+def _wider(dtype: DType, wanted: DType | None) -> Types:
+    return Types(WIDER.get(dtype, dtype), (dtype,))
 
 
-@library
-def _cumsum(input: Tensor, dim: int) -> Tensor:
-    return _accumulated(input, dim, np.add.accumulate)
+def _value(element: Any) -> tuple:
+    return (element,)
 
 
-@library
-def _cumprod(input: Tensor, dim: int) -> Tensor:
-    return _accumulated(input, dim, np.multiply.accumulate)
+CUMSUM = Scan("cumsum", _wider, lambda dtype: (0,), _value, lambda a, b: (a[0] + b[0],))
+CUMPROD = Scan("cumprod", _wider, lambda dtype: (1,), _value, lambda a, b: (a[0] * b[0],))
 
 
-def _define_scan(name: str, leaf: Callable, what: str, example: str) -> Callable:
+def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
     def scan(input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
         dim = dim_of(input, dim, name)
         own = input.spec.dtype
@@ -50,7 +62,7 @@ def _define_scan(name: str, leaf: Callable, what: str, example: str) -> Callable
         lacking = dtype is bool_ or dtype is complex32 or dtype in FLOAT8
         if lacking and input.spec.shape and input.spec.numel:
             raise not_implemented(f"{name}_out_cpu", dtype)
-        result = leaf(input.to(dtype), dim)
+        result = op(input.to(dtype), dim)
         return result if out is None else write_out(out, result, name)
 
     def scan_(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
@@ -78,29 +90,39 @@ def _define_scan(name: str, leaf: Callable, what: str, example: str) -> Callable
     return public("function method")(scan)
 
 
-cumsum = _define_scan("cumsum", _cumsum, "sum", "[ 1,  3,  6, 10]")
-cumprod = _define_scan("cumprod", _cumprod, "product", "[ 1,  2,  6, 24]")
+cumsum = _define_scan("cumsum", CUMSUM, "sum", "[ 1,  3,  6, 10]")
+cumprod = _define_scan("cumprod", CUMPROD, "product", "[ 1,  2,  6, 24]")
 
 
-def _complex_logaddexp(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """log(exp(a) + exp(b)) without overflow: the greater real part is taken out."""
-    greater, lesser = np.where(a.real >= b.real, a, b), np.where(a.real >= b.real, b, a)
-    return np.where(np.isfinite(greater.real), greater + np.log1p(np.exp(lesser - greater)), greater)
+def _reference(greatest: Expr) -> Expr:
+    """What exponents are counted from: the greatest so far, or 0 where that is infinite."""
+    return where(isinf(greatest), 0.0, greatest)
 
 
-def _complex_logcumsumexp(values: np.ndarray, dim: int) -> np.ndarray:
-    result = values.copy()
-    rows = np.moveaxis(result, dim, 0)
-    for i in range(1, len(rows)):
-        rows[i] = _complex_logaddexp(rows[i - 1], rows[i])
-    return result
+def _take_in(state: tuple, element: tuple) -> tuple:
+    """States are (the greatest, the sum of exponentials counted from it): no logarithm waits for the one before it."""
+    (left, a), (right, b) = state, element
+    greatest = maximum(left, right)
+    reference = _reference(greatest)
+    return greatest, a * exp(left - reference) + b * exp(right - reference)
 
 
-@library
-def _logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    return _accumulated(
-        input, dim, _complex_logcumsumexp if input.spec.dtype.is_complex else np.logaddexp.accumulate
-    )
+LOGCUMSUMEXP = Scan(
+    "logcumsumexp",
+    _wider,
+    lambda dtype: (-math.inf, 0),
+    lambda x: (x, lift(1.0, x)),
+    _take_in,
+    lambda state: (_reference(state[0]) + log(state[1]),),
+)
+# The imaginary part goes round: only sums of two at a time tell how often.
+COMPLEX_LOGCUMSUMEXP = Scan(
+    "logcumsumexp",
+    _wider,
+    lambda dtype: (-math.inf,),
+    _value,
+    lambda a, b: (OPS["logaddexp"].element(a[0], b[0]),),
+)
 
 
 @public("function method", out=True)
@@ -115,32 +137,50 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     dtype = input.spec.dtype
     if dtype.category < 2 or dtype is complex32 or dtype in FLOAT8:
         raise not_implemented("logcumsumexp_out_cpu", dtype)
-    return _logcumsumexp(input, dim)
+    return (COMPLEX_LOGCUMSUMEXP if dtype.is_complex else LOGCUMSUMEXP)(input, dim)
 
 
 # ---- Running extrema -----------------------------------------------------------------------------------------------
 
 
-@library
-def _running(input: Tensor, dim: int, extremum: np.ufunc) -> tuple[Tensor, Tensor]:
-    """The running extremum and its last position; NaN wins, the latest of several."""
-    values = wide_array(input)
-    ndim = values.ndim
-    rows = rows_of(values, dim)
-    wins = rows == extremum.accumulate(rows, axis=-1)
-    if rows.dtype.kind == "f":
-        wins |= np.isnan(rows)
-    order = np.maximum.accumulate(np.where(wins, np.arange(rows.shape[-1]), 0), axis=-1)
-    found = np.take_along_axis(rows_of(array(input), dim), order, -1)
-    return tensor_of(back(found, dim, ndim)), tensor_of(back(order, dim, ndim))
+def _value_and_index(dtype: DType, wanted: DType | None) -> Types:
+    return Types(dtype, (dtype, int64))
 
 
-def _define_running(name: str, extremum: np.ufunc, what: str) -> None:
+def _latest(wins: Callable) -> Callable:
+    """The state (value, position) goes over to an element that wins against it, or is NaN."""
+
+    def combine(state: tuple, element: tuple) -> tuple:
+        takes = wins(element[0], state[0])
+        if element[0].dtype.is_floating_point:
+            takes = takes | isnan(element[0])
+        return tuple(where(takes, new, old) for new, old in zip(element, state, strict=True))
+
+    return combine
+
+
+def _extremum(name: str, first: Callable, wins: Callable) -> Scan:
+    return Scan(
+        name,
+        _value_and_index,
+        lambda dtype: (first(dtype), (0, int64)),
+        lambda x: (x, index()),
+        _latest(wins),
+    )
+
+
+CUMMAX = _extremum("cummax", lowest, lambda new, old: new >= old)
+CUMMIN = _extremum("cummin", highest, lambda new, old: new <= old)
+
+
+def _define_running(op: Scan, what: str) -> None:
+    name = op.name
+
     def running(input: Tensor, dim: int) -> Any:
         dim = dim_of(input, dim, name)
         if input.spec.dtype is not bool_:
             check_selectable(input, f"{name}_cpu")
-        found = _running(input.detach(), dim, extremum)
+        found = op(input.detach(), dim)
         return return_type(name, ("values", "indices"))(picked(input, dim, found))
 
     running.__name__ = running.__qualname__ = name
@@ -153,8 +193,8 @@ def _define_running(name: str, extremum: np.ufunc, what: str) -> None:
     public("function method", out=True)(running)
 
 
-_define_running("cummax", np.maximum, "greatest")
-_define_running("cummin", np.minimum, "least")
+_define_running(CUMMAX, "greatest")
+_define_running(CUMMIN, "least")
 
 
 # ---- Differences and covariances -----------------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""The loop shape of running results, as LLVM IR: after each element of a row, what the state so far gives is stored."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..core.dtype import DType
+from .expr import postorder
+from .llvm import Block, constant, emit, value_type
+from .loops import METADATA, Inner, Result
+from .monoid import Monoid, index
+
+
+class ScanKernel(NamedTuple):
+    """All that the machine code of a scan depends on; its innermost loop runs along the scanned dim, in order."""
+
+    monoid: Monoid
+    operand_dtypes: tuple[DType, ...]
+    strides: str  # a class for each output, then each input
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        return self.monoid.finish
+
+
+def scan_ir(kernel: ScanKernel) -> str:
+    """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
+    row = _ScanRow(kernel)
+    text = row.text()
+    declarations = "\n".join(sorted(row.declarations))
+    return f"{declarations}\n{text}\n{METADATA}"
+
+
+class _ScanRow(Inner):
+    kernel: ScanKernel
+
+    def text(self) -> str:
+        block = Block(self.declarations)
+        after = self._element(block)
+        states = [
+            f"%state{k} = phi {value_type(each.dtype)} [{constant(each.dtype, each.value)}, %start], [{new}, %step]"
+            for k, (each, new) in enumerate(zip(self.kernel.monoid.identity, after, strict=True))
+        ]
+        arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
+        lines = [
+            f"define void @row({arguments}, ptr %params, i64 %n) #0 {{",
+            "start:",
+            "%empty = icmp sle i64 %n, 0",
+            "br i1 %empty, label %done, label %step",
+            "step:",
+            "%i = phi i64 [0, %start], [%next, %step]",
+            *states,
+            *block.lines,
+            "%next = add nuw nsw i64 %i, 1",
+            "%more = icmp slt i64 %next, %n",
+            "br i1 %more, label %step, label %done",
+            "done:",
+            "ret void",
+            "}",
+        ]
+        return "\n".join(lines)
+
+    def _element(self, block: Block) -> list[str]:
+        """Take in the element at `%i` and store the results; returns the new state."""
+        monoid = self.kernel.monoid
+        names = {index(): "%i"}
+        for leaf in postorder(monoid.lift):
+            if leaf.op == "load" and leaf is not index():
+                names[leaf] = self._load(block, len(self.kernel.results) + self._index(leaf), leaf, "%i")
+        lifted = emit(block, monoid.lift, names)
+        before = {leaf: f"%state{k}" for k, leaf in enumerate(monoid.left)}
+        after = emit(block, monoid.combine, before | dict(zip(monoid.right, lifted, strict=True)))
+        parts = [part for result in monoid.finish for part in result.parts]
+        self._store_all(block, emit(block, parts, dict(zip(monoid.left, after, strict=True))))
+        return after

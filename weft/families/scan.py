@@ -1,0 +1,70 @@
+"""Running results along a dim: a reduction that says after each element what it has found so far."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.device import CPU
+from ..core.iteration import loop_dims
+from ..core.op import needs_recording, record
+from ..core.size import shape
+from ..core.spec import Spec, contiguous_spec
+from ..core.tensor import Tensor, empty
+from ..engine.kernel import PARALLEL_BYTES, Code, Launch, Parallel, compile_row, stride_class
+from ..engine.loops import meta_words
+from ..engine.scan import ScanKernel, scan_ir
+from .reduce import Reduce
+
+
+class _Plan(NamedTuple):
+    results: tuple[Spec, ...]
+    launch: Launch | None  # None: there is nothing to compute
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(kernel: ScanKernel) -> Code:
+    return compile_row(scan_ir(kernel), len(kernel.strides), "")
+
+
+class Scan(Reduce):
+    """Running results; the row is written like that of a `Reduce`, and results have the shape of the input.
+
+    States are combined strictly in order, so that `types(...).operands` decides how the results are rounded.
+    """
+
+    def _plan(self, own: Spec, dim: int) -> _Plan:  # type: ignore[override]
+        types = self.types(own.dtype, None)
+        results = tuple(contiguous_spec(own.shape, dtype, own.device) for dtype in types.results)
+        if not own.numel or not own.device.backend.has_memory:
+            return _Plan(results, None)
+        if own.device is not CPU:
+            raise NotImplementedError(f"{self.name} on device {own.device}: weft has no kernel for it")
+        operands = (*results, own)
+        rest = [k for k in range(len(own.shape)) if k != dim]
+        sizes, strides = loop_dims(
+            shape(own.shape[k] for k in rest),
+            tuple(tuple(each.byte_stride[k] for k in rest) for each in operands),
+        )
+        scanned = [each.byte_stride[dim] if own.shape else 0 for each in operands]
+        classes = "".join(
+            stride_class(step, each.dtype.itemsize) for step, each in zip(scanned, operands, strict=True)
+        )
+        code = _compiled(ScanKernel(self._monoid((own,), types, 0), (own.dtype,), classes))
+        rows = [(*row, step) for row, step in zip(strides, scanned, strict=True)]
+        meta = np.array(meta_words((*sizes, own.shape[dim] if own.shape else 1), rows), np.int64)
+        parallel = sizes[0] > 1 and sum(each.nbytes for each in operands) >= PARALLEL_BYTES
+        entry = Parallel(code, len(operands), "") if parallel else code.entry
+        return _Plan(results, Launch(entry, meta.ctypes.data, sizes[0], meta))
+
+    def __call__(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]
+        """The result, or a tuple of them, of scanning `input` along `dim` (not negative; 0 for a 0-dim tensor)."""
+        plan = self.plans[input.spec, dim]
+        results = [empty(each) for each in plan.results]
+        if plan.launch is not None:
+            addresses = [t._storage.ptr + t._start for t in (*results, input)]
+            plan.launch.entry(*addresses, plan.launch.meta, plan.launch.count)
+        found = results[0] if len(results) == 1 else tuple(results)
+        return record(self, found, (input,), (dim,)) if needs_recording((input,)) else found

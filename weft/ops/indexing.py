@@ -200,9 +200,9 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
         elif item is None:
             key.append(None)
         elif item is ...:
-            following = sum(
-                1 for later in index[position + 1 :] if type(later) is int or type(later) is slice
-            )
+            following = 0
+            for later in index[position + 1 :]:
+                following += later is not None and later is not ...
             dim = max(len(sizes) - following, dim)
             key.append(...)
         else:

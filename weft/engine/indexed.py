@@ -37,8 +37,6 @@ def indexed_ir(kernel: IndexedKernel) -> str:
 
 
 class _IndexedRow(Inner):
-    kernel: IndexedKernel
-
     def text(self) -> str:
         kernel = self.kernel
         before, block = Block(self.declarations, "h"), Block(self.declarations)

@@ -11,7 +11,7 @@ A new size or stride is a new meta, never a new kernel; only the inner strides' 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.dtype import DType, bool_
 from .expr import Expr, postorder
@@ -58,7 +58,7 @@ METADATA = """
 class Inner:
     """The innermost loop: `row(pointers..., strides..., params, n)`."""
 
-    def __init__(self, kernel: MapKernel):
+    def __init__(self, kernel: Any):  # a MapKernel, or one with more to it
         self.kernel = kernel
         self.declarations: set[str] = set()
         self.operands = len(kernel.results) + len(kernel.operand_dtypes)

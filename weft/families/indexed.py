@@ -127,7 +127,8 @@ _BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 def _bits(operand: int, dtype: DType) -> tuple[Result, DType]:
     """An element of operand as it is, whatever it means."""
     if dtype.itemsize == 16:
-        return Result((load((operand, 0), float64), load((operand, 1), float64))), dtype
+        parts = (load((operand, part), float64) for part in (0, 1))  # type: ignore[arg-type]
+        return Result(tuple(parts)), dtype
     bits = _BITS[dtype.itemsize]
     return Result((load(operand, bits),)), bits
 
@@ -273,7 +274,8 @@ class Put(_Indexed):
             _Launch([], [index.dtype], [index.stride], _one(access, j, index), self.wrap, (), in_order=False)
             for j, index in enumerate(indices)
         ]
-        rows, inputs, displaced = [access.stride], [value.dtype], (0,)
+        displaced: tuple[int, ...] = (0,)
+        rows, inputs = [access.stride], [value.dtype]
         same = value.dtype is own.dtype and not (own.conj or own.neg or value.conj or value.neg)
         if combine is None and same:
             element, bits = _bits(0, own.dtype)
@@ -366,7 +368,7 @@ def _pack_code(itemsize: int, spread: bool) -> Code:
 class _PackPlan(NamedTuple):
     entry: Callable
     meta: int
-    count: int
+    outermost: int  # how often the loop's outermost dim goes round
     keep: Any
 
 
@@ -422,7 +424,7 @@ def pack_into(address: int, input: Tensor, mask: Tensor) -> int:
     plan = _pack_plans[input.spec, mask.spec, False]
     cursor = buffer("q", (0,))
     start, chosen = input._storage.ptr + input._start, mask._storage.ptr + mask._start
-    plan.entry(address, start, chosen, cursor.buffer_info()[0], 0, plan.meta, plan.count)
+    plan.entry(address, start, chosen, cursor.buffer_info()[0], 0, plan.meta, plan.outermost)
     return cursor[0]
 
 
@@ -437,5 +439,5 @@ def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
     cursor = buffer("q", [0])
     start, chosen = target._storage.ptr + target._start, mask._storage.ptr + mask._start
     packed = values._storage.ptr + values._start
-    plan.entry(start, packed, chosen, cursor.buffer_info()[0], count - 1, plan.meta, plan.count)
+    plan.entry(start, packed, chosen, cursor.buffer_info()[0], count - 1, plan.meta, plan.outermost)
     target._storage.version += 1

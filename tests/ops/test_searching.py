@@ -41,6 +41,13 @@ def test_unique_nan_and_zeros():
     check("unique", torch.ones(2, dtype=torch.complex64))
 
 
+@pytest.mark.parametrize("low", (-(2**63), -3, 2**63 - 9, 2**64 - 9))
+def test_unique_of_integers_close_together(low):
+    dtype = torch.uint64 if low > 2**63 else torch.int64
+    values = torch.tensor([low + k for k in (5, 2, 2, 8, 5)], dtype=dtype)
+    check("unique", values, return_inverse=True, return_counts=True)
+
+
 def test_unique_of_many():
     tensor = torch.randint(0, 1000, (10000,))
     check("unique", tensor, return_inverse=True, return_counts=True)

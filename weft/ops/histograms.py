@@ -36,7 +36,7 @@ def _equal_bins(values: np.ndarray, low: float, high: float, count: int) -> np.n
     with np.errstate(all="ignore"):
         position = (values - low) * kind(count) / (high - low)
     found = np.where(inside, position, kind(-1)).astype(np.int64)
-    return np.where(found == count, count - 1, found)
+    return np.minimum(found, count - 1, out=found)
 
 
 def _counted(bins: np.ndarray, count: int, weights: np.ndarray | None) -> np.ndarray:

@@ -47,10 +47,25 @@ def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
     if n == 0:
         empty = np.empty(0, np.int64)
         return tensor_of(values.copy()), tensor_of(empty), tensor_of(empty.copy())
+    if values.ndim == 1 and values.dtype.kind in "biu" and not consecutive:
+        low, high = int(values.min()), int(values.max())
+        if high - low < 4 * n:
+            return _unique_by_count(values, low, high - low + 1)
     order = None if consecutive else _row_order(wide_array(input).reshape(n, -1))
     ordered = values if order is None else values[order]
     found, inverse, counts = _group(_rows_differ(ordered), np.arange(n) if order is None else order)
     return tensor_of(values[found]), tensor_of(inverse), tensor_of(counts)
+
+
+def _unique_by_count(values: np.ndarray, low: int, span: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of integers from `low` on that lie within a short span."""
+    wide = values.astype(np.uint64)  # differences are right modulo 2**64
+    offsets = (wide - np.uint64(low % 2**64)).astype(np.int64)
+    occurrences = np.bincount(offsets, minlength=span)
+    found = np.flatnonzero(occurrences)
+    number = np.cumsum(occurrences > 0) - 1
+    distinct = (found.astype(np.uint64) + np.uint64(low % 2**64)).astype(values.dtype)
+    return tensor_of(distinct), tensor_of(number[offsets]), tensor_of(occurrences[found])
 
 
 def _row_order(rows: np.ndarray) -> np.ndarray:
@@ -123,13 +138,13 @@ def unique_consecutive(
 
 
 @library
-def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: str, dtype: type) -> Tensor:
+def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
     edges, values = wide_array(boundaries), wide_array(input)
     if sorter is not None:
         edges = np.take_along_axis(edges, array(sorter), -1)
     if edges.ndim == 1:
         return tensor_of(np.asarray(np.searchsorted(edges, values, side)).astype(dtype))
-    result = np.empty(values.shape, dtype)
+    result: np.ndarray = np.empty(values.shape, dtype)
     for row in np.ndindex(edges.shape[:-1]):
         result[row] = np.searchsorted(edges[row], values[row], side)
     return tensor_of(result)

@@ -58,7 +58,8 @@ def stable_order(key: np.ndarray) -> np.ndarray:
         return order
     if key.itemsize > 4:
         return np.argsort(key, axis=-1, kind="stable")
-    wide, shift = (np.uint32, 16) if key.itemsize <= 2 else (np.uint64, 32)
+    wide: Any = np.uint32 if key.itemsize <= 2 else np.uint64
+    shift = 4 * np.dtype(wide).itemsize
     packed = key.astype(wide) << wide(shift)
     packed |= np.arange(n, dtype=wide)
     packed.sort(axis=-1)
@@ -204,11 +205,15 @@ def msort(input: Tensor) -> Tensor:
 
 
 def _least(key: np.ndarray, k: int) -> np.ndarray:
-    """The positions of the `k` least in the last axis, in order; equal ones by position."""
+    """The positions of the `k` least in the last axis, in order."""
     n = key.shape[-1]
     if n > SHORT_ROW and 0 < k <= n // 64:
         rows = [_least_of_many(row, k) for row in key.reshape(-1, n)]
         return np.array(rows, np.int64).reshape(*key.shape[:-1], k)
+    if 0 < k <= n // 8:
+        candidates = np.sort(np.argpartition(key, k - 1, axis=-1)[..., :k], axis=-1)
+        order = stable_order(np.take_along_axis(key, candidates, -1))
+        return np.take_along_axis(candidates, order, -1)
     return stable_order(key)[..., :k]
 
 
@@ -302,7 +307,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     return _select("kthvalue", input, dim, keepdim, choose)
 
 
-def _last(key: np.ndarray) -> np.ndarray:
+def _last(key: np.ndarray) -> int:
     """The key of NaN."""
     return np.iinfo(key.dtype).max
 

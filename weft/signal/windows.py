@@ -134,10 +134,9 @@ def general_cosine(M: int, sym: bool, steps: Callable, *, a: Sequence[float]) ->
     if M == 1:
         return steps(1.0, 1.0)
     angle = steps(0.0, (M - 1) * (2 * math.pi / _span(M, sym)))
-    total = None
-    for i, weight in enumerate(a):
-        term = (angle * i).cos() * ((-1) ** i * weight)
-        total = term if total is None else total + term
+    total = (angle * 0).cos() * a[0]
+    for i, weight in enumerate(a[1:], 1):
+        total = total + (angle * i).cos() * ((-1) ** i * weight)
     return total
 
 

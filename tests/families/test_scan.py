@@ -1,0 +1,50 @@
+"""Running results: strides, states of several parts, threads and devices."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from oracle import to_torch, to_weft
+from twins import tensors
+
+import weft
+from weft.families.reduce import Types
+from weft.families.scan import Scan
+
+
+def mean_and_count(dtype):
+    return Scan(
+        "mean",
+        lambda own, wanted: Types(dtype, (dtype, own)),
+        lambda compute: (0, 0),
+        lambda x: (x, x * 0 + 1),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        lambda state: (state[0] / state[1], state[1]),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(tensors(dtypes=("float32", "float16", "int64"), min_dims=1))
+def test_a_state_of_two_parts_and_two_results(tensor):
+    for dim in range(tensor.dim()):
+        mean, count = mean_and_count(weft.float64)(to_weft(tensor), dim)
+        counts = torch.ones(tensor.shape, dtype=torch.float64).cumsum(dim)
+        torch.testing.assert_close(to_torch(mean), tensor.double().cumsum(dim) / counts)
+        torch.testing.assert_close(to_torch(count), counts.to(tensor.dtype))
+
+
+@pytest.mark.parametrize("dim", (0, 1, 2))
+def test_rows_are_shared_among_threads(dim):
+    values = np.random.default_rng(0).integers(-9, 9, (40, 150, 200))
+    got = weft.cumsum(weft.from_numpy(values), dim)
+    np.testing.assert_array_equal(got.numpy(), values.cumsum(dim))
+
+
+def test_a_pending_conjugation_is_carried_out():
+    values = weft.tensor([1 + 2j, 3 - 1j]).conj()
+    assert weft.cumsum(values, 0).tolist() == [1 - 2j, 4 - 1j]
+
+
+def test_without_memory_there_is_a_shape():
+    found = weft.cummax(weft.empty(3, 4, device="meta"), 1)
+    assert found.values.is_meta and found.indices.shape == (3, 4) and found.indices.dtype is weft.int64

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype, numpy_dtype
-from ..core.op import public
-from ..core.spec import contiguous_spec
+from ..core.op import PlanCache, public
+from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
-from ..families.library import adopt, resolved
+from ..families.library import resolved
 
 # ---- Tensor -> array -------------------------------------------------------------------------------------------------
 
@@ -136,24 +136,33 @@ def tensor_on(values: np.ndarray) -> Tensor:
 
     Raises: TypeError for dtypes that tensors do not have, ValueError for strides and byte orders.
     """
-    from_numpy_dtype(values.dtype)
-    if not values.dtype.isnative:
+    own = _shared_specs[values.dtype, values.shape, values.strides]
+    address = values.__array_interface__["data"][0]
+    return make(foreign(address, own.span * own.dtype.itemsize, values), 0, own)
+
+
+def _shared_spec(dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
+    ours = from_numpy_dtype(dtype)
+    if not dtype.isnative:
         raise ValueError(
             "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
             "currently not supported."
         )
-    if any(step < 0 for step in values.strides):
+    if any(step < 0 for step in strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
-            f"currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
-            f"Strides: {values.strides}"
+            "currently supported. (You can probably work around this by making a copy of your array  with array.copy().) "
+            f"Strides: {strides}"
         )
-    if any(step % values.itemsize for step in values.strides):
+    if any(step % dtype.itemsize for step in strides):
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
-            f"memory. Strides: {values.strides}, element size: {values.itemsize}"
+            f"memory. Strides: {strides}, element size: {dtype.itemsize}"
         )
-    return adopt(values, exposed=True)
+    return spec(shape, tuple(step // dtype.itemsize for step in strides), ours)
+
+
+_shared_specs = PlanCache(_shared_spec)
 
 
 def _warn_read_only(what: str) -> None:

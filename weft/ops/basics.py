@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.dtype import FLOAT
 from ..core.op import public, record
 from ..core.printing import tensor_format, tensor_repr
 from ..core.tensor import Tensor
@@ -173,6 +174,8 @@ def _requires_grad(self: Tensor) -> bool:
 
 
 def _set_requires_grad(self: Tensor, value: bool) -> None:
+    if value and self.spec.dtype.category < FLOAT:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     requires_grad_(self, value)
 
 
@@ -182,8 +185,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
     Raises: RuntimeError for integer and bool tensors.
     """
-    if requires_grad and self.spec.dtype.category < 2:
-        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    if requires_grad and self.spec.dtype.category < FLOAT:
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
     if requires_grad:
         self._autograd = self._autograd or Leaf()
     elif self._autograd is not None:

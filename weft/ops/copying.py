@@ -17,11 +17,11 @@ from ..core.layout import (
     strides_for,
     suggested_format,
 )
-from ..core.op import check_inplace, needs_recording, public, record, set_copy
+from ..core.op import PlanCache, check_inplace, needs_recording, public, record, set_copy
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, empty, make
 from ..core.warn import warn_once
-from ..families.map import COPY, NUMBERS
+from ..families.map import COPY, NUMBERS, Plan
 
 # What Python's own types stand for as a dtype.
 PYTHON_DTYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
@@ -60,12 +60,19 @@ def _dense(own: Spec) -> Spec:
 
 def formatted_spec(own: Spec, memory_format: MemoryFormat, dtype: DType, where: device) -> Spec:
     """The spec of a copy of a tensor in a memory format; `preserve_format` keeps dense strides."""
+    return _formats[own, memory_format, dtype, where]
+
+
+def _format(own: Spec, memory_format: MemoryFormat, dtype: DType, where: device) -> Spec:
     if memory_format is preserve_format:
         if own.is_dense:
             return spec(own.shape, own.stride, dtype, where)
         order = memory_order(own.shape, [own.stride])
         return spec(own.shape, strides_in_order(own.shape, order), dtype, where)
     return spec(own.shape, strides_for(own.shape, memory_format), dtype, where)
+
+
+_formats = PlanCache(_format)
 
 
 @public("function method")
@@ -83,11 +90,33 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
 
 
 def copy_to(input: Tensor, wanted: Spec) -> Tensor:
+    if input._autograd is None:
+        plan = _copy_plans[input.spec, wanted]
+        if plan is not None:
+            storage = plan.allocate()
+            plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
+            return make(storage, 0, wanted)
     result = empty(wanted)
     recorded = needs_recording((input,))
     if wanted.numel:
         copy_values(result, input.detach() if recorded else input)
     return record(COPY, result, (input,)) if recorded else result
+
+
+def _copy_plan(own: Spec, wanted: Spec) -> Plan | None:
+    """The plan of a copy within one device; None sends it the long way."""
+    if own.device is not wanted.device or own.dtype.is_complex and not wanted.dtype.is_complex:
+        return None
+    return COPY.write_plans[wanted, own]
+
+
+def _overwrite_plan(target: Spec, source: Spec) -> Plan | None:
+    """The plan of a copy into an existing tensor of the same shape; None sends it the long way."""
+    return None if target.repeats or target.shape != source.shape else _copy_plan(source, target)
+
+
+_copy_plans = PlanCache(_copy_plan)
+_overwrite_plans = PlanCache(_overwrite_plan)
 
 
 @public("method")
@@ -118,6 +147,13 @@ def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format
 @public("method")
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor."""
+    if type(src) is Tensor and self._autograd is src._autograd is None and self._storage is not src._storage:
+        plan = _overwrite_plans[self.spec, src.spec]
+        if plan is not None:
+            storage = self._storage
+            plan.entry(storage.ptr + self._start, src._storage.ptr + src._start, plan.meta, plan.count)
+            storage.version += 1
+            return self
     if isinstance(src, NUMBERS):
         return self.fill_(src)
     if not isinstance(src, Tensor):

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core import device as places
 from ..core import dtype as dt
-from ..core.device import as_device
+from ..core.device import as_device, device
 from ..core.dtype import (
     LEGACY_NAMES,
     DType,
@@ -22,7 +22,7 @@ from ..core.op import PlanCache, public, resize_out
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
-from ..families.map import FILL, is_operand
+from ..families.map import FILL, is_operand, scalar_arguments
 from .copying import PYTHON_DTYPES, formatted_spec
 from .filling import fill_
 
@@ -125,8 +125,7 @@ def new(
     """An uninitialised contiguous tensor; what all constructors with sizes end in."""
     check_layout(layout)
     dtype = check_dtype(dtype) or get_default_dtype()
-    result = empty_of(check_storage_size(contiguous_spec(tuple(sizes), dtype, as_device(where))))
-    return with_grad(result, requires_grad)
+    return with_grad(filled(_specs[tuple(sizes), dtype, as_device(where)], None), requires_grad)
 
 
 def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
@@ -143,19 +142,18 @@ def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
 
 def _sized(name: str, value: Any) -> Callable:
     """A constructor (*size, out, dtype, layout, device, requires_grad) that fills with `value`."""
-    plans = PlanCache(lambda size, dtype, where: _sized_plan(name, value, size))
 
     def constructor(*size: Any, **options: Any) -> Tensor:
-        if not options:  # the plain call, planned once for each size
-            try:
-                own, allocate, run = plans[size, dt._default, places._default]
-            except TypeError:  # a list of sizes cannot be a key
-                return _sized_in_full(name, value, size)
-            storage = allocate()
-            if run is not None:
-                run.entry(storage.ptr, value, run.meta, run.count)
-            return make(storage, 0, own)
-        return _sized_in_full(name, value, size, **options)
+        dtype = dt._default
+        if options and (len(options) > 1 or type(dtype := options.get("dtype")) is not DType):
+            return _sized_in_full(name, value, size, **options)
+        sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+        for each in sizes:
+            if type(each) is not int:  # 2.0 and True would find the plans of 2 and 1
+                return _sized_in_full(name, value, size, **options)
+        if not size:
+            return _sized_in_full(name, value, size, **options)
+        return filled(_sized_spec(name, tuple(sizes), dtype, places._default), value)
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"""A tensor of the given size{_CONTENT[value]}.
@@ -169,13 +167,38 @@ def _sized(name: str, value: Any) -> Callable:
     return public("function")(constructor)
 
 
-def _sized_plan(name: str, value: Any, size: tuple):
-    """The spec of a plain new tensor, how to allocate it, and the launch that fills it."""
-    own = check_storage_size(
-        contiguous_spec(size_arguments(size, name), get_default_dtype(), as_device(None))
-    )
-    launch = None if value is None or not own.numel else FILL.write_plans[own, type(value)]
-    return own, own.device.backend.allocator(own.nbytes), launch
+def _sized_spec(name: str, sizes: tuple[int, ...], dtype: DType, where: device) -> Spec:
+    try:
+        return _specs[sizes, dtype, where]
+    except RuntimeError:
+        size_arguments(sizes, name)  # says it with the name of the constructor
+        raise
+
+
+def _checked_spec(sizes: tuple[int, ...], dtype: DType, where: device) -> Spec:
+    """Raises: RuntimeError for negative sizes and for more bytes than an address has."""
+    return check_storage_size(contiguous_spec(size_arguments((sizes,), "empty"), dtype, where))
+
+
+_specs = PlanCache(_checked_spec)
+
+
+def filled(own: Spec, value: Any) -> Tensor:
+    """A new dense tensor filled with 0 or 1 (or with nothing, if None): planned once for each spec."""
+    allocate, launch, arguments = _filled_plans[own, value]
+    storage = allocate()
+    if launch is not None:
+        launch.entry(storage.ptr, *arguments, launch.meta, launch.count)
+    return make(storage, 0, own)
+
+
+def _filled_plan(own: Spec, value: Any):
+    """How to allocate a tensor of this spec, the launch that fills it, and what the launch takes."""
+    launch = None if value is None or not own.numel else FILL.write_plans[own, int]
+    return own.device.backend.allocator(own.nbytes), launch, scalar_arguments(value or 0, own.dtype)
+
+
+_filled_plans = PlanCache(_filled_plan)
 
 
 def _sized_in_full(
@@ -217,10 +240,10 @@ def _formatted(sizes, memory_format: MemoryFormat, dtype: DType | None, where: A
     return empty_of(wanted)
 
 
-_CONTENT = {None: " with uninitialised memory", 0.0: " filled with 0", 1.0: " filled with 1"}
+_CONTENT = {None: " with uninitialised memory", 0: " filled with 0", 1: " filled with 1"}
 empty = _sized("empty", None)
-zeros = _sized("zeros", 0.0)
-ones = _sized("ones", 1.0)
+zeros = _sized("zeros", 0)
+ones = _sized("ones", 1)
 
 
 @public("function")
@@ -295,8 +318,9 @@ def _like(name: str, value: Any) -> Callable:
         memory_format: MemoryFormat = preserve_format,
     ) -> Tensor:
         check_tensor(input, name)
-        result = empty_as(input, dtype, layout, device, False, memory_format)
-        return with_grad(result if value is None else fill_(result, value), requires_grad)
+        return with_grad(
+            filled(_spec_like(input, dtype, layout, device, memory_format), value), requires_grad
+        )
 
     constructor.__name__ = constructor.__qualname__ = name
     constructor.__doc__ = f"A tensor of the size, dtype and device of `input`{_CONTENT[value]}."
@@ -307,11 +331,16 @@ def empty_as(
     input: Tensor, dtype=None, layout=None, where=None, requires_grad=False, memory_format=preserve_format
 ):
     """An uninitialised tensor like `input`, dense, in its memory order."""
+    return with_grad(filled(_spec_like(input, dtype, layout, where, memory_format), None), requires_grad)
+
+
+def _spec_like(
+    input: Tensor, dtype: Any, layout: Layout | None, where: Any, memory_format: MemoryFormat | None
+) -> Spec:
     check_layout(layout)
     own = input.spec
     device = own.device if where is None else as_device(where)
-    wanted = formatted_spec(own, memory_format or preserve_format, check_dtype(dtype) or own.dtype, device)
-    return with_grad(empty_of(wanted), requires_grad)
+    return formatted_spec(own, memory_format or preserve_format, check_dtype(dtype) or own.dtype, device)
 
 
 empty_like = _like("empty_like", None)
@@ -350,9 +379,10 @@ def _new_method(name: str, value: Any) -> None:
         pin_memory: bool = False,
     ) -> Tensor:
         sizes = size_arguments(positional if size is None else (size,), name)
+        check_layout(layout)
         own = self.spec
-        result = new(sizes, dtype or own.dtype, own.device if device is None else device, False, layout)
-        return with_grad(result if value is None else fill_(result, value), requires_grad)
+        where = own.device if device is None else as_device(device)
+        return with_grad(filled(_specs[sizes, check_dtype(dtype) or own.dtype, where], value), requires_grad)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"A tensor of the given size and, unless given, this dtype and device{_CONTENT[value]}."

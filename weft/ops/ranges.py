@@ -173,6 +173,15 @@ def arange(
     >>> torch.arange(4), torch.arange(1, 2.5, 0.5)
     (tensor([0, 1, 2, 3]), tensor([1.0000, 1.5000, 2.0000]))
     """
+    if (
+        len(bounds) == 1
+        and type(bounds[0]) is int
+        and 0 <= bounds[0] < 2**40
+        and dtype is device is out is start is None
+    ):
+        if end is step is layout is None:  # the commonest form
+            result = _stepped_plans[bounds[0], int64, places._default](0, 1)
+            return with_grad(result, requires_grad)
     start, end, step = _bounds("arange", bounds, start, end, step)
     dtype = _range_dtype("arange", dtype, out, layout, device, (start, end, step))
     length = _length(start, end, step, dtype)
@@ -415,7 +424,9 @@ def _space(start: Any, end: Any, count: int, dtype: DType, where: device) -> Ten
     narrow: Callable = (
         dtype.numpy.type if dtype.category == FLOAT else float
     )  # each step of the arithmetic rounds
-    step = float((narrow(end) - narrow(start)) / narrow(count - 1)) if count > 1 else 0.0
+    step = (
+        float((narrow(end) - narrow(start)) / narrow(count - 1)) if count > 1 else -0.0
+    )  # leaves the sign of -0.0
     half = count // 2 if count > 1 else 1
     return _between_plans[count, dtype, where](start, end, step, float(half), float(count - 1))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -66,10 +67,10 @@ def tensor(
     tensor([[1, 2],
             [3, 4]])
     """
-    if dtype is None and device is None and not requires_grad:
-        result = _short(data)
+    if device is None and (dtype is None or type(dtype) is DType):
+        result = _short(data, dtype)
         if result is not None:
-            return result
+            return with_grad(result, requires_grad)
     if isinstance(data, Tensor):
         _warn_about_copy(requires_grad)
     result = from_data(data, check_dtype(dtype, "tensor"), None if device is None else as_device(device))
@@ -89,48 +90,50 @@ def _warn_about_copy(requires_grad: bool) -> None:
 # ---- The quick way: one number or a short list of one kind of them ------------------------------------------------------
 
 
-def _short(data: Any) -> Tensor | None:
-    """A new tensor of a number or of a short flat list of floats, ints or bools; None for anything else."""
+def _short(data: Any, dtype: DType | None) -> Tensor | None:
+    """A new tensor of a number or a short sequence of floats, ints or bools, nested or not; None for anything else."""
     kind = type(data)
-    if kind is list or kind is tuple:
-        length = len(data)
-        if not 0 < length <= SHORT:
+    sizes: tuple[int, ...] = ()
+    items: Any = (data,)
+    while kind is list or kind is tuple:
+        lengths = set(map(len, items))
+        size = lengths.pop()
+        if lengths or not 0 < size * len(items) <= SHORT:
             return None
-        kinds = set(map(type, data))
-        if len(kinds) > 1:
+        items = items[0] if len(items) == 1 else list(chain.from_iterable(items))
+        kinds = set(map(type, items))
+        kind = kinds.pop()
+        if kinds:
             return None
-        (kind,) = kinds
-        sizes: tuple[int, ...] = (length,)
-    else:
-        sizes = ()
+        sizes += (size,)
     if kind is int:
-        low, high = (min(data), max(data)) if sizes else (data, data)
-        if low < -(2**63) or high >= 2**63:
+        if min(items) < -(2**63) or max(items) >= 2**63:
             return None
     elif kind is not float and kind is not bool:
         return None
-    own, allocate, memory = _short_plans[sizes, kind, dt._default, places._default]
+    own, allocate, memory = _short_plans[sizes, kind, dtype or dt._default, dtype is None, places._default]
     if memory is None:
         return None
     storage = allocate()
     if sizes:
-        memory(storage.ptr)[:] = data
+        memory(storage.ptr)[:] = items
     else:
         memory(storage.ptr).value = data
     return make(storage, 0, own)
 
 
-def _short_plan(sizes: tuple[int, ...], kind: type, default: DType, where: device):
+def _short_plan(sizes: tuple[int, ...], kind: type, dtype: DType, inferred: bool, where: device):
     """The spec, how to allocate it, and the address as an object that ctypes writes to."""
-    own = contiguous_spec(
-        sizes, default if kind is float else int64 if kind is int else bool_, as_device(None)
-    )
-    backend = own.device.backend
-    writer = _WRITERS.get(own.dtype) if own.device is places.CPU else None
-    memory = writer and (writer * sizes[0] if sizes else writer).from_address
-    return own, backend.allocator(own.nbytes), memory
+    if inferred and kind is not float:
+        dtype = int64 if kind is int else bool_
+    own = contiguous_spec(sizes, dtype, where)
+    writer = _WRITERS.get(dtype) if where is places.CPU and kind in _WRITES.get(dtype, ()) else None
+    memory = writer and (writer * own.numel if sizes else writer).from_address
+    return own, where.backend.allocator(own.nbytes), memory
 
 
+# What ctypes converts as a tensor of this dtype does.
+_WRITES = {dt.float32: (float, int), dt.float64: (float, int), int64: (int,), bool_: (bool,)}
 _short_plans = PlanCache(_short_plan)
 
 
@@ -157,13 +160,24 @@ def _from_sequence(data: Any, dtype: DType | None) -> Tensor:
     sizes, leaves = _flatten(data)
     kinds = set(map(type, leaves))
     target = dtype or _infer(kinds, leaves)
+    if not leaves:
+        return empty_of(contiguous_spec(sizes, target))
     if any(issubclass(kind, (np.generic, Tensor, np.ndarray)) for kind in kinds):
-        leaves = [
-            leaf.item() if isinstance(leaf, (np.generic, Tensor, np.ndarray)) else leaf for leaf in leaves
-        ]
+        leaves = [_number(leaf, target) for leaf in leaves]
     values = _as_array(leaves, target)
     values.shape = sizes
     return tensor_of(values, target)
+
+
+def _number(leaf: Any, target: DType) -> Any:
+    """The Python number that a tensor, an array or a number of NumPy holds."""
+    if not isinstance(leaf, (np.generic, Tensor, np.ndarray)):
+        return leaf
+    if leaf.ndim and math.prod(leaf.shape) != 1:
+        if target.category < FLOAT:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return leaf.item()
 
 
 def is_sequence(value: Any) -> bool:

@@ -1,0 +1,111 @@
+"""NumPy's arrays and other buffers as tensors, tensors as arrays, and NumPy's functions of tensors."""
+
+import sys
+
+import numpy as np
+import pytest
+from expressions import check, lines
+
+import weft
+
+EXPRESSIONS = """
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.uint8, count=3, offset=1)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=3)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=3)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=0)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=-2)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=8)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=-1)
+torch.frombuffer(bytearray(b''), dtype=torch.int32)
+torch.frombuffer(b'abcdefgh', dtype=torch.int32)
+torch.frombuffer(bytearray(b'abcdefghi'), dtype=torch.int32)
+torch.frombuffer(bytearray(b'abcdefghi'), dtype=torch.int32, requires_grad=True)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.float32, requires_grad=True)
+torch.frombuffer([1], dtype=torch.float32)
+torch.frombuffer(bytearray(b'abcdefgh'))
+torch.frombuffer(np.arange(3), dtype=torch.int64)
+torch.from_numpy(3)
+torch.from_numpy(np.array(['a']))
+torch.from_numpy(np.arange(3, dtype='>i4'))
+torch.from_numpy(np.arange(3)[::-1])
+torch.from_numpy(np.float32(3))
+torch.from_numpy(np.array(3.))
+torch.from_numpy(np.zeros((0,3)))
+torch.from_numpy(np.zeros((2,3))[:, ::2])
+torch.from_numpy(np.zeros(2, dtype=[('a','i4'),('b','i2')])['a'])
+np.sin(torch.ones(2))
+np.greater(torch.ones(2), 0)
+np.add(np.ones(2), torch.ones(2))
+np.maximum(torch.ones(2), torch.zeros(2))
+np.modf(torch.ones(2))
+np.isnan(torch.ones(2))
+np.sqrt(torch.tensor(4.0))
+np.float64(2) * torch.ones(2)
+np.float32(2) - torch.ones(2)
+np.float64(2) ** torch.ones(2)
+np.int64(3) + torch.ones(2, dtype=torch.int32)
+np.ones(2) == torch.ones(2)
+torch.ones(2) + np.ones(2)
+torch.ones(2) * np.float64(2)
+torch.ones(2, dtype=torch.int64) * np.float64(2)
+np.concatenate([torch.ones(2), torch.ones(2)])
+np.array([torch.ones(2), torch.ones(2)])
+np.array(torch.ones(2), dtype=np.int32)
+np.asarray(torch.ones(2, requires_grad=True))
+np.asarray(torch.ones(2, dtype=torch.complex64).conj())
+torch.ones(2, requires_grad=True).numpy(force=True)
+torch.ones(2, device='meta').numpy()
+"""
+
+
+@pytest.mark.parametrize("expression", lines(EXPRESSIONS))
+def test_same_as_torch(expression):
+    check(expression)
+
+
+SHARED = [name for name, dtype in weft.core.dtype.DTYPES.items() if name != "complex32"]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_writes_are_seen_on_either_side(name):
+    tensor = weft.zeros(3, 2, dtype=getattr(weft, name)).t()
+    array = tensor.numpy()
+    assert array.shape == (2, 3) and tensor._storage.exposed
+    array[0, 1] = 1
+    assert tensor[0, 1] == 1
+    tensor[1, 2] = 1
+    assert array[1, 2] == 1
+    back = weft.from_numpy(array)
+    assert back.dtype is tensor.dtype and back.stride() == tensor.stride()
+    back[0, 0] = 1
+    assert tensor[0, 0] == 1
+
+
+def test_arrays_outlive_tensors_and_the_other_way_round():
+    array = weft.arange(1000).numpy()
+    tensor = weft.from_numpy(np.arange(1000.0))
+    for _ in range(20):
+        weft.zeros(1000, dtype=weft.int64)
+    assert array[999] == 999 and tensor[999] == 999
+
+
+def test_read_only_arrays_warn():
+    array = np.zeros(2)
+    array.flags.writeable = False
+    with pytest.warns(UserWarning, match="not writable"):
+        weft.from_numpy(array)
+
+
+def test_asarray_does_not_copy():
+    tensor = weft.zeros(2)
+    np.asarray(tensor)[0] = 5
+    assert tensor[0] == 5
+    assert np.array(tensor, copy=True).base is None
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python asks classes for buffers since 3.12")
+def test_buffer_protocol():
+    tensor = weft.zeros(2)
+    memoryview(tensor)[0] = 3.0
+    assert tensor[0] == 3

@@ -1,0 +1,454 @@
+"""Constructors against PyTorch: sizes, values, ranges."""
+
+import numpy as np
+import pytest
+import torch
+from expressions import check, lines
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weft
+
+SIZES = """
+torch.zeros(True)
+torch.zeros(2.0)
+torch.zeros("a")
+torch.zeros(-1)
+torch.zeros(2,-3)
+torch.empty(2**63)
+torch.zeros()
+torch.zeros([])
+torch.zeros(torch.tensor(2))
+torch.zeros(np.int64(2), 3)
+torch.zeros((2,3),(4,))
+torch.zeros(2, foo=1)
+torch.zeros(2, dtype=3)
+torch.zeros(2, dtype=float)
+torch.zeros(2, dtype=int)
+torch.zeros(2, device="xx")
+torch.zeros(2, out=torch.zeros(3), dtype=torch.float64)
+torch.zeros(2, out=torch.zeros(3, dtype=torch.int64))
+torch.zeros(2, out=torch.zeros(2, dtype=torch.int64), dtype=torch.float32)
+torch.zeros(2, out=torch.zeros(2), device='meta')
+torch.zeros(2, dtype=torch.int64, requires_grad=True)
+torch.full((2,), 1)
+torch.full((2,), True)
+torch.full((2,), 1j)
+torch.full((2,), 2.5, dtype=torch.int32)
+torch.full((2,), torch.tensor(3))
+torch.full((2,), torch.tensor([3]))
+torch.full(2, 3)
+torch.full((2,), 300, dtype=torch.uint8)
+torch.full((2,), 2**64)
+torch.full((2,), 1e300)
+torch.full((2,), 1e300, dtype=torch.float16)
+torch.full((2,), 'a')
+torch.full((2,), -1, dtype=torch.uint8)
+torch.full((2,), float('nan'), dtype=torch.int32)
+torch.full((2,), 1j, dtype=torch.float32)
+torch.full((2,), np.float64(2))
+torch.full((2,), np.float32(2))
+torch.full((2,), np.int32(2))
+torch.full((), 3., out=torch.zeros(2, dtype=torch.int32))
+torch.full((2,), 3., out=torch.zeros(2, dtype=torch.int32), dtype=torch.float32)
+torch.full(size=[2], fill_value=1)
+torch.full_like(torch.zeros(2, dtype=torch.int8), 300)
+torch.full_like(torch.zeros(2, dtype=torch.int8), 2.5)
+torch.full_like(torch.zeros(2, dtype=torch.int8), 2.5, dtype=torch.float16)
+torch.eye(2)
+torch.eye(2,3, dtype=torch.int64)
+torch.eye(-1)
+torch.eye(2,-1)
+torch.eye(0)
+torch.eye(2.0)
+torch.eye(n=2, m=1)
+torch.eye(2, out=torch.zeros(0, dtype=torch.bool))
+torch.eye(2, dtype=torch.complex64, requires_grad=True)
+torch.empty_strided((2,3),(1,2)).stride()
+torch.empty_strided((2,3),(1,))
+torch.empty_strided((2,-3),(1,1))
+torch.empty_strided((2,3),(1,-1))
+torch.empty_strided((2,3),(0,1)).stride()
+torch.empty_permuted((2,3,4),(2,0,1)).stride()
+torch.empty_permuted((2,3,4),(2,0))
+torch.empty_permuted((2,3,4),(2,0,0))
+torch.empty_permuted((2,3,4),(2,0,3))
+torch.empty_permuted((2,3,4),(2,0,-2))
+torch.empty_permuted((2,-3),(0,1))
+torch.zeros_like(3)
+torch.zeros_like(torch.ones(2,3).t()).stride()
+torch.zeros_like(torch.ones(2,3,4,5), memory_format=torch.channels_last).stride()
+torch.zeros_like(torch.ones(2,3,4), memory_format=torch.channels_last).stride()
+torch.empty(2,3,4,5, memory_format=torch.channels_last).stride()
+torch.zeros(2,3, memory_format=torch.contiguous_format)
+torch.zeros_like(torch.ones(1,3).expand(2,3)).stride()
+torch.ones(2).new_tensor([1,2])
+torch.ones(2).new_tensor([1.5,2], dtype=torch.int64)
+torch.ones(2, dtype=torch.int64).new_tensor([1.5,2])
+torch.ones(2).new_zeros(2,3)
+torch.ones(2).new_zeros((2,3))
+torch.ones(2, dtype=torch.int8).new_ones(2, dtype=torch.float16, requires_grad=True)
+torch.ones(2, dtype=torch.int8).new_full((2,), 300)
+torch.ones(2, dtype=torch.int8).new_full((2,), 3.5)
+torch.ones(2).new_full(2, 3.5)
+torch.ones(2).new_empty(2).shape
+torch.ones(2).new_zeros(size=(2,)).shape
+torch.ones(2).new_empty_strided((2,3),(1,2)).stride()
+torch.ones(2).new_empty()
+torch.ones(2).new_zeros([])
+torch.zeros(2, 2.0)
+torch.zeros((2, 2.0))
+torch.zeros(2, True)
+torch.zeros((2, True))
+torch.zeros(2, None)
+torch.zeros(None)
+torch.empty(-1)
+torch.ones(-1)
+torch.full((-1,), 1)
+torch.zeros(2, dtype=torch.int64, requires_grad=True)
+torch.full((2,), torch.tensor(3.5), dtype=torch.int64)
+torch.eye(2, device='meta')
+"""
+
+VALUES = """
+torch.tensor([])
+torch.tensor([[]])
+torch.tensor([[],[]])
+torch.tensor([[[]],[]])
+torch.tensor([1, 2.5])
+torch.tensor([True, 2])
+torch.tensor([True, 2.5])
+torch.tensor([1, 1j])
+torch.tensor([1, 2**63])
+torch.tensor([1, 2**63], dtype=torch.uint64)
+torch.tensor([-1, 2**63], dtype=torch.uint64)
+torch.tensor(2**63)
+torch.tensor(2**64)
+torch.tensor(-2**63-1)
+torch.tensor([2**64])
+torch.tensor([2**64], dtype=torch.float64)
+torch.tensor([2**63], dtype=torch.float64)
+torch.tensor(2**63, dtype=torch.uint64)
+torch.tensor(2**70, dtype=torch.float64)
+torch.tensor([1,2**63,2.5])
+torch.tensor([[1,2],[3]])
+torch.tensor([[1,2],3])
+torch.tensor([1,[2,3]])
+torch.tensor([[1,2],[3,4],[5]])
+torch.tensor([[[1],[2]],[[3],[4,5]]])
+torch.tensor("a")
+torch.tensor(["a"])
+torch.tensor([1,"a"])
+torch.tensor(b"ab")
+torch.tensor([b"a"])
+torch.tensor(None)
+torch.tensor([None])
+torch.tensor([1, None])
+torch.tensor({1:2})
+torch.tensor({1,2})
+torch.tensor(object())
+torch.tensor([object()])
+torch.tensor(np.float32(2))
+torch.tensor(np.float16(2))
+torch.tensor(np.int8(2))
+torch.tensor(np.bool_(True))
+torch.tensor(np.complex64(2))
+torch.tensor([np.float32(2)])
+torch.tensor([np.float64(2)])
+torch.tensor([np.float16(2)])
+torch.tensor([np.int8(2)])
+torch.tensor([np.int8(2), 1])
+torch.tensor([np.float64(2), 1])
+torch.tensor([np.float64(2), np.float32(1)])
+torch.tensor([np.float32(2), 1j])
+torch.tensor([np.bool_(True)])
+torch.tensor([np.array([1,2]), np.array([3,4])])
+torch.tensor([np.array([1.,2]), [3,4]])
+torch.tensor([np.array([1.,2], dtype=np.float32)])
+torch.tensor([torch.tensor(1), torch.tensor(2.5)])
+torch.tensor([torch.tensor(1), 2])
+torch.tensor([torch.tensor([1]), torch.tensor([2])])
+torch.tensor([torch.tensor([1,2]), torch.tensor([2,3])])
+torch.tensor([torch.tensor([1,2]), [2,3]])
+torch.tensor([torch.tensor(1, dtype=torch.int8)])
+torch.tensor([torch.tensor(1., dtype=torch.float16)])
+torch.tensor([torch.tensor(1., dtype=torch.float64), 1])
+torch.tensor([torch.tensor(1, dtype=torch.int8), torch.tensor(1, dtype=torch.uint8)])
+torch.tensor(range(4))
+torch.tensor((1,2))
+torch.tensor(x for x in [1,2])
+torch.tensor(np.array([1,2]))
+torch.tensor(np.array(['a']))
+torch.tensor(np.array([object()]))
+torch.tensor(np.array([1,2], dtype='datetime64[s]'))
+torch.tensor(np.array([1,2])[::-1])
+torch.tensor(np.array([1,2], dtype='>i4'))
+torch.tensor(np.arange(6).reshape(2,3).T).stride()
+torch.tensor([1.5, 2.7], dtype=torch.int32)
+torch.tensor([300], dtype=torch.uint8)
+torch.tensor(300, dtype=torch.uint8)
+torch.tensor(-1, dtype=torch.uint8)
+torch.tensor([-1], dtype=torch.uint8)
+torch.tensor([1e40])
+torch.tensor([1e40], dtype=torch.float16)
+torch.tensor(1e40, dtype=torch.float16)
+torch.tensor([1e40], dtype=torch.int32)
+torch.tensor([float('nan')], dtype=torch.int32)
+torch.tensor([1j], dtype=torch.float32)
+torch.tensor(1j, dtype=torch.float32)
+torch.tensor([2], dtype=torch.bool)
+torch.tensor(2.5, dtype=torch.bool)
+torch.tensor(float('nan'), dtype=torch.bool)
+torch.tensor([1], requires_grad=True)
+torch.tensor([1.], requires_grad=True)
+torch.tensor(torch.ones(2))
+torch.tensor(torch.ones(2,3).t()).stride()
+torch.tensor([1,2], 3)
+torch.tensor()
+torch.tensor([1,2], dtype=float)
+torch.tensor(data=[1])
+torch.tensor([1], device='meta')
+torch.tensor([[1,2],[3,4]], dtype=torch.bfloat16)
+torch.tensor([1,2], dtype=torch.float8_e4m3fn)
+torch.tensor([1,2], dtype=torch.complex32)
+torch.tensor([[1., 2]]*3, dtype=torch.uint16)
+torch.tensor([-1.5], dtype=torch.uint8)
+torch.tensor([-1.5], dtype=torch.uint16)
+torch.tensor([70000], dtype=torch.uint16)
+torch.tensor([2**40], dtype=torch.int32)
+torch.tensor([True, False], dtype=torch.float32)
+torch.tensor([1], dtype='float32')
+torch.tensor(float('inf'))
+torch.tensor([[np.float64(1), 2],[3, 4j]])
+torch.as_tensor([1,2])
+torch.as_tensor(np.array([1,2]))
+torch.as_tensor(torch.ones(2), dtype=torch.int64)
+torch.as_tensor(3)
+torch.as_tensor(np.float32(3))
+torch.as_tensor('a')
+torch.asarray([1,2])
+torch.asarray(np.array([1,2]))
+torch.asarray(3., dtype=torch.float64)
+torch.asarray(b'abcd', dtype=torch.uint8)
+torch.asarray(bytearray(b'abcd'))
+torch.asarray([1], copy=False)
+torch.asarray(np.array([1]), dtype=torch.float32, copy=False)
+torch.asarray(torch.ones(2), requires_grad=True)
+torch.asarray(torch.ones(2, requires_grad=True))
+torch.asarray(np.array([1.]), requires_grad=True)
+torch.asarray(np.array([1]), requires_grad=True)
+torch.asarray(torch.ones(2), copy=True)
+torch.asarray(np.float32(3))
+torch.asarray('a')
+torch.asarray({1})
+torch.asarray(memoryview(b'abc'))
+torch.tensor([1, 1j], dtype=torch.int32)
+torch.tensor([1, 1j], dtype=torch.bool)
+torch.tensor([1.5], dtype=torch.int8)
+torch.tensor(['1'], dtype=torch.float32)
+torch.tensor([[1],'a'], dtype=torch.float32)
+torch.tensor([2**63], dtype=torch.int64)
+torch.tensor([2**100], dtype=torch.float32)
+torch.tensor([2**1100], dtype=torch.float32)
+torch.tensor([2**63])
+torch.tensor([-2**63])
+torch.tensor([float('nan')], dtype=torch.int64)
+torch.tensor([1e19], dtype=torch.int64)
+torch.tensor(np.array([300]), dtype=torch.uint8)
+torch.tensor(np.array([300.]), dtype=torch.uint8)
+torch.tensor(np.array([1j]), dtype=torch.float32)
+torch.tensor(torch.tensor([1j]), dtype=torch.float32)
+torch.tensor([np.float64(1e40)], dtype=torch.float32)
+torch.tensor(np.ma.masked_array([1,2]))
+torch.tensor(memoryview(b'ab'))
+torch.tensor(bytearray(b'ab'))
+"""
+
+RANGES = """
+torch.arange(5)
+torch.arange(5.)
+torch.arange(True)
+torch.arange(2, 5)
+torch.arange(2, 5, 2)
+torch.arange(1, 2.5, 0.5)
+torch.arange(5, 2, -1)
+torch.arange(5, 2)
+torch.arange(1,2,0)
+torch.arange(1,2,-1)
+torch.arange(float('nan'))
+torch.arange(float('inf'))
+torch.arange(0, 5, dtype=torch.bool)
+torch.arange(0, 2, dtype=torch.bool)
+torch.arange(0, 5, dtype=torch.complex64)
+torch.arange(0, 3, dtype=torch.uint16)
+torch.arange(0, 3, dtype=torch.float8_e5m2)
+torch.arange(torch.tensor(3))
+torch.arange(torch.tensor(3.))
+torch.arange(torch.tensor([3,4]))
+torch.arange(end=3)
+torch.arange(start=1, end=3)
+torch.arange(3, step=2)
+torch.arange(1, 9, step=2)
+torch.arange(1, end=9, step=2)
+torch.arange()
+torch.arange('a')
+torch.arange(1j)
+torch.arange(3, out=torch.zeros(0))
+torch.arange(2.5, out=torch.zeros(0, dtype=torch.int64))
+torch.arange(3, out=torch.zeros(2))
+torch.arange(3, out=torch.zeros(3,2).t()[0])
+torch.arange(0, 300, dtype=torch.uint8).shape
+torch.arange(-2**63, 2**63-1)
+torch.arange(0, 2**64)
+torch.arange(0, 1, 0.1, dtype=torch.int64)
+torch.arange(0.5, 4, dtype=torch.int64)
+torch.arange(0, 4, 0.5, dtype=torch.int64)
+torch.arange(3, dtype=torch.float16)
+torch.arange(3, requires_grad=True)
+torch.arange(3., requires_grad=True)
+torch.arange(3, device='meta')
+torch.arange(np.int64(3))
+torch.arange(np.float32(3))
+torch.arange(1e20)
+torch.range(0, 4)
+torch.range(1, 4, 0.5)
+torch.range(4)
+torch.range(0, 4, dtype=torch.int64)
+torch.range(1, 0)
+torch.range(1, 3, 0)
+torch.range(start=1, end=4, step=2)
+torch.range(0,5,out=torch.zeros(0))
+torch.linspace(0, 1, 5)
+torch.linspace(0, 1)
+torch.linspace(0, 1, steps=1)
+torch.linspace(0, 1, 0)
+torch.linspace(0, 1, -1)
+torch.linspace(0, 10, 4, dtype=torch.int64)
+torch.linspace(0, 1j, 4)
+torch.linspace(0, 1, 4, dtype=torch.complex64)
+torch.linspace(torch.tensor(0.), torch.tensor(1), 4)
+torch.linspace(torch.tensor([0.]), torch.tensor(1), 4)
+torch.linspace(0, 1, 2.5)
+torch.linspace(0, 1, 4, dtype=torch.bool)
+torch.linspace(0, 1, 4, dtype=torch.float16)
+torch.linspace(0, 1j, 4, dtype=torch.float32)
+torch.linspace(0, 300, 4, dtype=torch.uint8)
+torch.linspace(0, 1, 4, out=torch.zeros(0, dtype=torch.float64))
+torch.linspace(0, 1, 4, out=torch.zeros(0), dtype=torch.float64)
+torch.linspace(start=0, end=1, steps=3)
+torch.scalar_tensor(3)
+torch.scalar_tensor(3.5)
+torch.scalar_tensor(True)
+torch.scalar_tensor(1j)
+torch.scalar_tensor(3, dtype=torch.int64)
+torch.scalar_tensor(torch.tensor(3))
+torch.scalar_tensor([3])
+"""
+
+
+@pytest.mark.parametrize("expression", lines(SIZES))
+def test_sizes(expression):
+    check(expression)
+
+
+@pytest.mark.parametrize("expression", lines(VALUES))
+def test_values(expression):
+    check(expression)
+
+
+@pytest.mark.parametrize("expression", lines(RANGES))
+def test_ranges(expression):
+    check(expression)
+
+
+@pytest.mark.parametrize("size", [(2**62,), (2**40, 2**40), (2**61,)])
+def test_a_size_beyond_all_addresses_is_an_error(size):
+    for where in ("cpu", "meta"):
+        with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+            weft.empty(size, device=where)
+
+
+def test_a_size_beyond_memory_is_an_error():
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        weft.empty(2**45)
+
+
+def test_plans_of_sizes_do_not_accept_other_types():
+    weft.zeros(2), weft.zeros(1)
+    for size in (2.0, True, (2.0,)):
+        with pytest.raises(TypeError):
+            weft.zeros(size)
+
+
+def test_ragged_sequences_name_the_sizes():
+    with pytest.raises(ValueError, match=r"expected sequence of length 2 at dim 1 \(got 1\)"):
+        weft.tensor([[1, 2], [3]])
+
+
+def bits(tensor):
+    return tensor.view(torch.uint8 if isinstance(tensor, torch.Tensor) else weft.uint8).numpy()
+
+
+@given(
+    dtype=st.sampled_from(["float32", "float64", "float16", "bfloat16"]),
+    start=st.integers(-100_000, 100_000).map(lambda number: number / 1000),
+    step=st.floats(0.01, 10),
+    length=st.integers(1, 300),
+)
+def test_ranges_of_floats_have_the_same_bits(dtype, start, step, length):
+    torch.set_num_threads(1)
+    end = start + step * (length - 0.5)
+    for name, arguments in (("arange", (start, end, step)), ("linspace", (start, end, length))):
+        got = getattr(weft, name)(*arguments, dtype=getattr(weft, dtype))
+        expected = getattr(torch, name)(*arguments, dtype=getattr(torch, dtype))
+        np.testing.assert_array_equal(bits(got), bits(expected))
+
+
+@given(
+    dtype=st.sampled_from(["uint8", "int8", "int16", "int32", "int64"]),
+    start=st.integers(0, 100),
+    end=st.integers(0, 100),
+    length=st.integers(0, 300),
+)
+def test_ranges_of_integers(dtype, start, end, length):
+    options = f"dtype=torch.{dtype}"
+    check(f"torch.linspace({start}, {end}, {length}, {options})")
+    check(f"torch.arange({start}, {end}, {options})")
+    check(f"torch.arange({end}, {start}, -3, {options})")
+
+
+def test_long_ranges():
+    np.testing.assert_array_equal(weft.arange(100_003).numpy(), np.arange(100_003))
+    np.testing.assert_array_equal(
+        weft.linspace(0, 100_002, 100_003, dtype=weft.float64).numpy(), np.arange(100_003.0)
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int64"])
+@pytest.mark.parametrize(
+    "arguments", [(0, 3, 4), (0, 1, 5, 2), (-1.5, 2, 7), (0, 3, 4, -2), (2, 1, 1), (0, 1, 0)]
+)
+def test_logspace(dtype, arguments):
+    got = weft.logspace(*arguments, dtype=getattr(weft, dtype)).numpy()
+    expected = torch.logspace(*arguments, dtype=getattr(torch, dtype)).numpy()
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+numbers = st.one_of(st.booleans(), st.integers(-(2**40), 2**40), st.floats(-1e6, 1e6))
+
+
+@st.composite
+def nested_lists(draw):
+    sizes = draw(st.lists(st.integers(0, 3), max_size=3))
+    leaves = np.empty(np.prod(sizes, dtype=int), dtype=object)
+    for position in range(leaves.size):
+        leaves[position] = draw(numbers)
+    return leaves.reshape(sizes).tolist()
+
+
+@given(
+    data=nested_lists(),
+    dtype=st.sampled_from([None, "float32", "float64", "int64", "bool", "uint8", "bfloat16"]),
+)
+def test_nested_lists(data, dtype):
+    check(f"torch.tensor(data, dtype={dtype and 'torch.' + dtype})", data=data)

@@ -78,8 +78,17 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
     wanted = _result_spec(own, [*_by_stride(own, dims[:-1]), dims[-1]], sizes, own.dtype.to_complex())
     if own.numel == 0:
         return tensor_in(0, wanted)
-    transform = fft.rfftn if onesided else fft.fftn
-    return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+    if onesided:
+        return _transformed(fft.rfftn(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+    spectrum = fft.fftn(values, axes=dims, norm=norm, workers=_workers(values))
+    # SciPy fills the half that symmetry determines and goes over the terms that are their own mirror images, such as
+    # the constant one: they come out conjugated, with an imaginary part of -0.
+    mirrored = tuple(
+        slice(None) if dim not in dims else slice(0, None, n // 2) if n % 2 == 0 else slice(1)
+        for dim, n in enumerate(own.shape)
+    )
+    np.conjugate(spectrum[mirrored], out=spectrum[mirrored])
+    return _transformed(spectrum, wanted)
 
 
 @library

@@ -123,3 +123,14 @@ def test_out_and_wrong_types():
     check("fft.fft", x, n=2.5)
     check("fft.rfft", x.to(torch.complex64))
     check("fft.ihfftn", x.to(torch.complex64))
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn"])
+@pytest.mark.parametrize("shape", [(1,), (3,), (4,), (2, 4), (3, 4), (4, 3), (2, 3, 6)])
+def test_terms_that_mirror_themselves_have_torchs_zero(name, shape):
+    tensor = torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) ** 2
+    expected = getattr(torch.fft, name)(tensor).imag
+    got = to_torch(getattr(weft.fft, name)(to_weft(tensor)).resolve_conj().imag)
+    mirrored = tuple(slice(0, None, n // 2) if n % 2 == 0 else slice(1) for n in shape)
+    assert not got[mirrored].any()
+    assert torch.equal(torch.signbit(got[mirrored]), torch.signbit(expected[mirrored]))

@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from layouts import Layout, check, layouts
 
 import weft
@@ -56,6 +56,8 @@ CALLS = st.one_of(
 @settings(max_examples=1500, deadline=None)
 @given(call=CALLS, layout=layouts())
 def test_every_view_of_every_layout(call, layout):
+    # PyTorch lets a 0-dim tensor expand to sizes of -1, which then stand in its shape.
+    assume(layout.shape or not call.startswith("x.expand") or "-1" not in call)
     check(call, x=layout)
 
 

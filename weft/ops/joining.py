@@ -123,7 +123,8 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
     >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
     tensor([1, 2, 3])
     """
-    tensors = _tensor_list(tensors, "cat")
+    if type(tensors) is not list:
+        tensors = _tensor_list(tensors, "cat")
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     dim = integer(dim, "cat", "dim")
@@ -139,7 +140,8 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     tensor([[1, 3],
             [2, 4]])
     """
-    tensors = _tensor_list(tensors, "stack")
+    if type(tensors) is not list:
+        tensors = _tensor_list(tensors, "stack")
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     dim = integer(dim, "stack", "dim")
@@ -429,6 +431,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     >>> torch.arange(4).roll(1)
     tensor([3, 0, 1, 2])
     """
+    if type(shifts) is int and type(dims) is int and input.spec.shape:
+        return ROLL((input,), shifts, dims)
     steps = integers((shifts,), "roll", "shifts")
     along = integers((dims,), "roll", "dims")
     if not steps:

@@ -63,7 +63,7 @@ def _bounds(sizes: list[int]) -> tuple[tuple[int, int], ...]:
     return tuple(bounds)
 
 
-@public("function")
+@public("function", "unsafe_split")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Pieces:
     """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes.
 
@@ -77,7 +77,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Pieces:
     return _split(tensor, step, dim)
 
 
-@public("method", name="split")
+@public("method", "unsafe_split", name="split")
 def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Pieces:
     """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes."""
     return split(self, split_size, dim)
@@ -99,7 +99,7 @@ def _split(input: Tensor, step: int, dim: int) -> Pieces:
     return _pieces(input, dim, tuple([(start, min(start + step, size)) for start in starts]))
 
 
-@public("function method")
+@public("function method", "unsafe_split_with_sizes")
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
     """Pieces of the given sizes, which must add up to the size of the dimension."""
     if not input.spec.shape:
@@ -119,7 +119,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
     return _pieces(input, dim, _bounds(parts))
 
 
-@public("function method")
+@public("function method", "unsafe_chunk")
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Pieces:
     """At most `chunks` pieces of equal size, the last one possibly smaller.
 

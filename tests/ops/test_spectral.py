@@ -125,12 +125,12 @@ def test_out_and_wrong_types():
     check("fft.ihfftn", x.to(torch.complex64))
 
 
-@pytest.mark.parametrize("name", ["fftn", "ifftn"])
-@pytest.mark.parametrize("shape", [(1,), (3,), (4,), (2, 4), (3, 4), (4, 3), (2, 3, 6)])
-def test_terms_that_mirror_themselves_have_torchs_zero(name, shape):
-    tensor = torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) ** 2
-    expected = getattr(torch.fft, name)(tensor).imag
-    got = to_torch(getattr(weft.fft, name)(to_weft(tensor)).resolve_conj().imag)
-    mirrored = tuple(slice(0, None, n // 2) if n % 2 == 0 else slice(1) for n in shape)
-    assert not got[mirrored].any()
-    assert torch.equal(torch.signbit(got[mirrored]), torch.signbit(expected[mirrored]))
+@pytest.mark.parametrize("name", ["fft", "ifft"])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 10])
+def test_zeros_of_real_signals_have_torchs_sign(name, n):
+    tensor = torch.arange(1.0, 3 * n + 1).reshape(3, n) ** 2
+    mirrored = slice(0, None, n if n % 2 else n // 2)  # the terms that are their own mirror images
+    expected = getattr(torch.fft, name)(tensor).imag[:, mirrored]
+    got = to_torch(getattr(weft.fft, name)(to_weft(tensor)).resolve_conj().imag)[:, mirrored]
+    assert not got.any()
+    assert torch.equal(torch.signbit(got), torch.signbit(expected))

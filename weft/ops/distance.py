@@ -32,7 +32,7 @@ _DIMENSIONS_AT_ONCE = 8
 
 @public("function")
 def cdist(
-    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
     """The distance (p-norm of the difference) of every vector of `x1` and every vector of `x2`.
 
@@ -54,7 +54,6 @@ def cdist(
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
-    compute_mode = compute_mode or _MODES[0]
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     if p < 0:

@@ -198,19 +198,22 @@ def _without_broadcast(term: Term, sizes: dict[Any, int]) -> Term:
 
 
 def _contract(terms: list[Term], output: Labels, sizes: dict[Any, int]) -> Tensor:
+    # All terms keep their dims in this order: that of the result, and then those that are summed over.
+    order = [*output, *(label for label in sizes if label not in output)]
+    terms = [_sorted(term, order) for term in terms]
     while len(terms) > 1:
         i, j = _next_pair(terms, output, sizes)
         right, left = terms.pop(max(i, j)), terms.pop(min(i, j))
         needed = {label for labels, _ in terms for label in labels} | set(output)
-        terms.append(
-            _product(
-                left, right, needed, [*output, *(label for label in sizes if label not in output)], sizes
-            )
-        )
+        terms.append(_sorted(_product(left, right, needed, order, sizes), order))
     labels, tensor = terms[0]
-    rest = [label for label in labels if label not in output]
-    result = tensor.permute([labels.index(label) for label in (*output, *rest)])
-    return result.sum(tuple(range(len(output), len(labels)))) if rest else result
+    return tensor.sum(tuple(range(len(output), len(labels)))) if len(labels) > len(output) else tensor
+
+
+def _sorted(term: Term, order: list) -> Term:
+    labels, tensor = term
+    wanted = tuple(label for label in order if label in labels)
+    return term if wanted == labels else (wanted, tensor.permute([labels.index(label) for label in wanted]))
 
 
 def _next_pair(terms: list[Term], output: Labels, sizes: dict[Any, int]) -> tuple[int, int]:
@@ -235,10 +238,10 @@ def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any,
     """Both multiplied, the labels that nobody needs any more summed over: one batched matrix product."""
     shared = set(left[0]) & set(right[0])
     (a_labels, a), (b_labels, b) = _summed(left, needed | shared), _summed(right, needed | shared)
-    summed = [x for x in order if x in shared and x not in needed]
-    batch = [x for x in order if x in shared and x in needed]
-    a_free = [x for x in order if x in a_labels and x not in shared]
-    b_free = [x for x in order if x in b_labels and x not in shared]
+    summed = [x for x in a_labels if x in shared and x not in needed]
+    batch = [x for x in a_labels if x in shared and x in needed]
+    a_free = [x for x in a_labels if x not in shared]
+    b_free = [x for x in b_labels if x not in shared]
     if not summed:
         labels = tuple(x for x in order if x in a_labels or x in b_labels)
         return labels, _aligned(a, a_labels, labels) * _aligned(b, b_labels, labels)
@@ -261,7 +264,6 @@ def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any,
 
 def _aligned(tensor: Tensor, labels: Labels, wanted: Labels) -> Tensor:
     """The tensor with a dim for each wanted label, of size 1 where it has none."""
-    tensor = tensor.permute([labels.index(label) for label in wanted if label in labels])
     for dim, label in enumerate(wanted):
         if label not in labels:
             tensor = tensor.unsqueeze(dim)

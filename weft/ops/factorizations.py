@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.dtype import LEGACY_NAMES
 from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
@@ -43,6 +44,9 @@ def _cholesky(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
         potrf = routine("potrf", a.dtype)
         for i in each(a.shape[:-2]):
             factor[i], infos[i] = potrf(a[i], lower=not upper, clean=True)
+    unknown = np.isnan(factor.diagonal(0, -2, -1))  # OpenBLAS does not stop at NaN
+    if unknown.any():
+        infos = np.where((infos == 0) & unknown.any(-1), unknown.argmax(-1) + 1, infos).astype(np.int32)
     return columns(factor), rows(infos)
 
 
@@ -128,7 +132,7 @@ def _check_nonzero_diagonal(info: Tensor) -> None:
     failed = first_failure(info)
     if failed:
         raise RuntimeError(
-            f"{failed[0]}torch.linalg.lu_factor: U[{failed[1]},{failed[1]}] is zero and using it on lu_solve would "
+            f"torch.linalg.lu_factor: {failed[0]}U[{failed[1]},{failed[1]}] is zero and using it on lu_solve would "
             "result in a division by zero. If you still want to perform the factorization, consider calling "
             "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
         )
@@ -477,7 +481,8 @@ def _eigvals(a: np.ndarray) -> Tensor:
 def _check_eig(A: Tensor, name: str) -> None:
     check_tensor(A, name, "input")
     check_square(A, name)
-    check_floating(A, name)
+    if A.spec.dtype.category < 2:
+        raise RuntimeError(f"Unknown Complex ScalarType for {LEGACY_NAMES[A.spec.dtype]}")
     check_supported(A, "linalg_eig_out_cpu")
     if not np.isfinite(array(A.detach())).all():
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")

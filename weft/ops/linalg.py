@@ -822,6 +822,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """
     check_tensor(x, "linalg.vecdot", "x")
     check_tensor(y, "linalg.vecdot", "y", 2)
+    check_floating(x, "linalg.vecdot")
     check_same_dtype(x, y, "linalg.vecdot", ("x", "y"))
     x, y = broadcast_tensors(x, y)
     return VECDOT(x, y, dims=single_dim(dim, x.dim(), "linalg.vecdot"))

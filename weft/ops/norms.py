@@ -223,7 +223,7 @@ def linalg_norm(
 ) -> Tensor:
     """The vector norm of all elements, or of `dim` if that is one; a matrix norm if `dim` is two, or `ord` asks for it."""
     check_tensor(A, "linalg.norm", "input")
-    if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2) and ord is not None:
+    if dim is not None and not isinstance(dim, int) and len(dim) not in (1, 2):
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is None:
         return vector_norm(A, 2, dim, keepdim, dtype=dtype)

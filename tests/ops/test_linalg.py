@@ -1,0 +1,206 @@
+"""Determinants, inverses and equations against PyTorch."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matrices import BATCHES, DTYPES, both, close, definite, random
+from oracle import check, to_torch, to_weft
+
+import weft
+
+SINGULAR = torch.stack([torch.eye(3), torch.zeros(3, 3)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(BATCHES, DTYPES, st.integers(0, 5))
+def test_determinants_and_inverses(batch, dtype, n):
+    a = random(*batch, n, n, dtype=dtype)
+    for name in ("linalg.det", "linalg.inv", "inverse", "logdet", "linalg.matrix_exp"):
+        close(*both(name, a))
+    for got, expected in zip(*both("linalg.slogdet", a), strict=True):
+        close(got, expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(BATCHES, DTYPES, st.integers(0, 4), st.integers(0, 3), st.booleans(), st.booleans())
+def test_solve(batch, dtype, n, k, left, broadcast):
+    a = random(*batch, n, n, dtype=dtype)
+    many = (1,) * len(batch) if broadcast else batch
+    b = random(*many, *((n, k) if left else (k, n)), dtype=dtype, seed=1)
+    close(*both("linalg.solve", a, b, left=left))
+
+
+def test_solve_for_vectors():
+    close(*both("linalg.solve", random(3, 3), random(3)))
+    close(*both("linalg.solve", random(2, 3, 3), random(2, 3)))
+    close(*both("linalg.solve", random(2, 2, 3, 3), random(2, 2, 3)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(BATCHES, DTYPES, st.integers(0, 4), st.integers(0, 3), st.booleans(), st.booleans(), st.booleans())
+def test_solve_triangular(batch, dtype, n, k, left, upper, unitriangular):
+    a = random(*batch, n, n, dtype=dtype) + 3 * torch.eye(n, dtype=dtype)
+    b = random(*((n, k) if left else (k, n)), dtype=dtype)
+    options = {"upper": upper, "left": left, "unitriangular": unitriangular}
+    close(*both("linalg.solve_triangular", a, b, **options))
+    close(*both("linalg.solve_triangular", a.mT, b, **options))
+
+
+def test_a_zero_on_the_diagonal_of_a_triangle_gives_inf():
+    got, expected = both("linalg.solve_triangular", torch.zeros(2, 2), torch.ones(2, 1), upper=True)
+    assert not got.isfinite().any() and not expected.isfinite().any()
+
+
+@pytest.mark.parametrize("transpose", (True, False))
+@pytest.mark.parametrize("upper", (True, False))
+def test_older_triangular_solve(upper, transpose):
+    for got, expected in zip(
+        *both("triangular_solve", random(2, 3, 2), definite(3, 3), upper, transpose), strict=True
+    ):
+        close(got, expected)
+
+
+@pytest.mark.parametrize("upper", (True, False))
+@pytest.mark.parametrize("dtype", (torch.float64, torch.complex64))
+def test_from_cholesky_factors(upper, dtype):
+    factor = torch.linalg.cholesky(definite(2, 3, 3, dtype=dtype), upper=upper)
+    close(*both("cholesky_solve", random(2, 3, 4, dtype=dtype), factor, upper))
+    close(*both("cholesky_inverse", factor, upper))
+
+
+@pytest.mark.parametrize("left", (True, False))
+@pytest.mark.parametrize("adjoint", (True, False))
+@pytest.mark.parametrize("dtype", (torch.float64, torch.complex64))
+def test_from_lu_factors(left, adjoint, dtype):
+    factors, pivots = torch.linalg.lu_factor(random(2, 3, 3, dtype=dtype))
+    b = random(*((2, 3, 4) if left else (2, 4, 3)), dtype=dtype)
+    close(*both("linalg.lu_solve", factors, pivots, b, left=left, adjoint=adjoint))
+    close(*both("lu_solve", b.mT if not left else b, factors, pivots))
+
+
+@pytest.mark.parametrize("driver", (None, "gels", "gelsy", "gelsd", "gelss"))
+@pytest.mark.parametrize(
+    "shapes",
+    [((4, 3), (4, 2)), ((3, 4), (3, 2)), ((2, 4, 3), (2, 4)), ((4, 3), (4,)), ((2, 4, 3), (1, 4, 2))],
+)
+def test_least_squares(driver, shapes):
+    for got, expected in zip(
+        *both("linalg.lstsq", *map(lambda s: random(*s), shapes), driver=driver), strict=True
+    ):
+        close(got, expected)
+
+
+def test_rank_deficient_least_squares():
+    a = torch.tensor([[1.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
+    for driver in ("gelsy", "gelsd", "gelss"):
+        for got, expected in zip(*both("linalg.lstsq", a, random(3, 1).float(), driver=driver), strict=True):
+            close(got, expected)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"atol": 1.0}, {"rtol": 0.5}, {"atol": 0.1, "rtol": 0.2}, {"hermitian": True}]
+)
+def test_pinv_and_rank(options):
+    a = definite(2, 3, 3) if options.get("hermitian") else random(2, 4, 3)
+    close(*both("linalg.pinv", a, **options))
+    close(*both("linalg.matrix_rank", a, **options))
+
+
+@pytest.mark.parametrize("n", (-3, -1, 0, 1, 2, 5))
+def test_matrix_power(n):
+    close(*both("linalg.matrix_power", random(2, 3, 3), n))
+
+
+@pytest.mark.parametrize("scale", (0.01, 1, 30))
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64, torch.complex64))
+def test_matrix_exp(scale, dtype):
+    a = torch.stack([random(4, 4, dtype=dtype) * scale, random(4, 4, dtype=dtype) * 0.1])
+    exact = torch.linalg.matrix_exp(a.to(torch.complex128))
+    got = to_torch(weft.linalg.matrix_exp(to_weft(a))).to(torch.complex128)
+    bound = (1e-5 if dtype in (torch.float32, torch.complex64) else 1e-11) * exact.abs().amax(
+        (-2, -1), keepdim=True
+    )
+    assert ((got - exact).abs() <= bound * max(scale, 1)).all()
+
+
+def test_multi_dot_in_the_cheapest_order():
+    sizes = (10, 100, 5, 50, 2)
+    tensors = [random(*pair) for pair in zip(sizes, sizes[1:], strict=False)]
+    got = weft.linalg.multi_dot([to_weft(t) for t in tensors])
+    close(to_torch(got), torch.linalg.multi_dot(tensors))
+    vectors = [random(3), random(3, 4), random(4)]
+    close(to_torch(weft.linalg.multi_dot([to_weft(t) for t in vectors])), torch.linalg.multi_dot(vectors))
+
+
+def test_tensors_as_matrices():
+    close(*both("linalg.tensorinv", random(4, 6, 8, 3), 2))
+    close(*both("linalg.tensorinv", random(24, 8, 3), 1))
+    close(*both("linalg.tensorsolve", random(2, 3, 6), random(2, 3)))
+    close(*both("linalg.tensorsolve", random(6, 2, 3), random(2, 3), dims=(0,)))
+
+
+def test_vander():
+    check("linalg.vander", random(2, 3), N=4)
+    check("linalg.vander", torch.arange(3))
+    for options in ({}, {"N": 5}, {"increasing": True}, {"N": 0}, {"N": 1}):
+        check("vander", random(3), **options)
+    check("linalg.vander", random(3), N=1)
+
+
+@pytest.mark.parametrize("dtype", (torch.float32, torch.bfloat16, torch.complex64, torch.int64))
+def test_vecdot(dtype):
+    a, b = (random(3, 4, seed=seed).mul(5).to(dtype) for seed in (0, 1))
+    check("linalg.vecdot", a, b)
+    check("linalg.vecdot", a.t(), b.t(), dim=0)
+    check("linalg.vecdot", a, b[0])
+    check("linalg.vecdot", a, b.double())
+
+
+def _raised(function, *args, **options):
+    with pytest.raises(RuntimeError) as error:
+        function(*args, **options)
+    return type(error.value).__name__, str(error.value).splitlines()[0]
+
+
+CALLS = [
+    lambda t: t.linalg.inv(t.zeros(2, 2)),
+    lambda t: t.linalg.solve(t.zeros(2, 2), t.ones(2, 2)),
+    lambda t: t.linalg.solve(t.stack([t.eye(2), t.zeros(2, 2)]), t.ones(2, 2, 1)),
+    lambda t: t.linalg.solve(t.eye(2), t.ones(3, 1)),
+    lambda t: t.linalg.solve(t.eye(2), t.ones(2, 1).double()),
+    lambda t: t.linalg.inv(t.stack([t.eye(2), t.zeros(2, 2)])),
+    lambda t: t.linalg.inv_ex(t.zeros(2, 2), check_errors=True),
+    lambda t: t.linalg.cholesky(t.stack([t.eye(2), -t.eye(2)])),
+    lambda t: t.linalg.cholesky(t.eye(2) * -1),
+    lambda t: t.linalg.lu_factor(t.zeros(2, 2)),
+    lambda t: t.linalg.lu(t.eye(2), pivot=False),
+    lambda t: t.linalg.qr(t.eye(2), "what"),
+    lambda t: t.linalg.lstsq(t.eye(2), t.eye(2), driver="what"),
+    lambda t: t.linalg.cond(t.eye(2), 3),
+    lambda t: t.linalg.norm(t.ones(2, 2, 2), 2),
+    lambda t: t.linalg.matrix_norm(t.eye(2), 0),
+    lambda t: t.linalg.matrix_norm(t.eye(2), dim=(1, 1)),
+    lambda t: t.linalg.vector_norm(t.ones(0), float("inf")),
+    lambda t: t.linalg.vector_norm(t.ones(0, 3), -1, dim=0),
+    lambda t: t.linalg.matrix_power(t.eye(2).long(), -1),
+    lambda t: t.linalg.eigh(t.eye(2), UPLO="X"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_messages(call):
+    assert _raised(call, weft) == _raised(call, torch)
+
+
+def test_infos_instead_of_errors():
+    for name in ("linalg.inv_ex", "linalg.lu_factor_ex"):
+        ours, theirs = both(name, SINGULAR)
+        assert ours[-1].tolist() == theirs[-1].tolist() == [0, 1]
+    (_, info), _ = both("linalg.solve_ex", SINGULAR, torch.ones(2, 3, 1))
+    assert info.tolist() == [0, 1]
+
+
+def test_the_module_has_the_names_of_torch():
+    names = {name for name in dir(torch.linalg) if not name.startswith("_")} - {"common_notes"}
+    assert names <= set(dir(weft.linalg))

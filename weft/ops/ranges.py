@@ -66,15 +66,17 @@ def _steps(dtype: DType, by_vectors: bool) -> Map:
             "arange", lambda _: Types(int64, dtype), lambda i, first, start, step: start + (i + first) * step
         )
     lanes = 32 // dtype.itemsize
+    compute = compute_type(dtype) if dtype in REDUCED_FLOATS else float64
 
     def element(i, first, start, step):
         if not by_vectors:
             return fma(step, first + i, start)
         begin = floor(i * (1 / lanes)) * float(lanes)
-        base = fma(step, first + begin, start)
-        return fma(step, i - begin, convert(convert(base, dtype), float64))
+        base = convert(convert(fma(step, first + begin, start), dtype), compute)
+        # PyTorch's vectors of half precision round the products.
+        return base + step * (i - begin) if dtype in REDUCED_FLOATS else fma(step, i - begin, base)
 
-    return Map("arange", lambda _: Types(float64, dtype), element)
+    return Map("arange", lambda _: Types(compute, dtype), element)
 
 
 @functools.cache

@@ -1,0 +1,81 @@
+"""Tensors as Python objects: conversions, truth, length, iteration, formats."""
+
+import weakref
+
+import pytest
+from expressions import check, lines
+
+import weft
+
+EXPRESSIONS = """
+torch.ones(2).item()
+torch.ones(2).tolist()
+torch.tensor(3.7).__int__()
+int(torch.tensor(float('nan')))
+int(torch.tensor(float('inf')))
+int(torch.tensor([3]))
+int(torch.tensor([3,4]))
+float(torch.tensor(3+0j))
+float(torch.tensor(3+1j))
+complex(torch.tensor(3))
+int(torch.tensor(3+0j))
+bool(torch.tensor(1j))
+bool(torch.tensor([]))
+bool(torch.tensor([1,2]))
+range(3)[torch.tensor(1)]
+range(3)[torch.tensor(1.)]
+range(3)[torch.tensor([1])]
+range(3)[torch.tensor(True)]
+[1,2][torch.tensor(True)]
+torch.tensor(3., device='meta').item()
+float(torch.tensor(3., device='meta'))
+torch.ones(2, device='meta').tolist()
+bool(torch.tensor(3., device='meta'))
+2 in torch.tensor([1,2])
+'a' in torch.tensor([1,2])
+torch.tensor(2) in torch.tensor([1,2])
+None in torch.tensor([1,2])
+torch.tensor([1,2]) in torch.tensor([[1,2]])
+len(torch.tensor(3))
+list(torch.tensor(3))
+list(torch.ones(2,2))
+list(torch.ones(0,2))
+format(torch.tensor(3.14159), '.2f')
+format(torch.ones(2), '.2f')
+format(torch.ones(2))
+f"{torch.tensor(3)}"
+f"{torch.tensor(3):d}"
+torch.tensor(3.5) in [torch.tensor(3.5)]
+torch.ones(2).is_nonzero()
+torch.is_nonzero(torch.tensor([0.]))
+torch.is_nonzero(torch.tensor([]))
+torch.is_nonzero(3)
+torch.tensor(3, dtype=torch.uint64).item()
+torch.tensor(3, dtype=torch.complex32).item()
+torch.tensor(3, dtype=torch.float8_e5m2).item()
+torch.tensor(3, dtype=torch.bfloat16).tolist()
+torch.tensor([3], dtype=torch.float8_e5m2).tolist()
+torch.tensor([1+2j]).conj().tolist()
+torch.tensor([1+2j], dtype=torch.complex32).tolist()
+list(reversed(torch.arange(3)))
+torch.zeros(2, dtype=torch.int64).requires_grad_()
+torch.zeros(2, dtype=torch.complex64).requires_grad_()
+setattr(torch.zeros(2, dtype=torch.int64), 'requires_grad', True)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(EXPRESSIONS))
+def test_same_as_torch(expression):
+    check(expression)
+
+
+@pytest.mark.parametrize("dtype", list(weft.core.dtype.DTYPES.values()), ids=str)
+def test_item_and_tolist_of_every_dtype(dtype):
+    check(f"torch.tensor([0, 1, 1]).to({dtype})[1].item()")
+    check(f"torch.tensor([[0], [1]]).to({dtype}).tolist()")
+
+
+def test_a_tensor_is_its_own_key():
+    a, b = weft.ones(1), weft.ones(1)
+    assert {a: 1, b: 2}[a] == 1
+    assert weakref.ref(a)() is a

@@ -1,0 +1,99 @@
+"""Copies and conversions against PyTorch."""
+
+import pytest
+import torch
+from expressions import check, evaluate, facts, lines
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import to_weft
+from twins import DTYPES, tensors
+
+import weft
+
+EXPRESSIONS = """
+torch.ones(2).to()
+torch.ones(2).to('cpu')
+torch.ones(2).to('cpu', torch.float64)
+torch.ones(2).to(torch.float64, True)
+torch.ones(2).to(torch.float64, True, True)
+torch.ones(2).to(torch.float64, False, True, True)
+torch.ones(2).to(torch.ones(2, dtype=torch.int32))
+torch.ones(2).to(float)
+torch.ones(2).to(int)
+torch.ones(2).to('foo')
+torch.ones(2).to(None)
+torch.ones(2).to(device=None, dtype=None)
+torch.ones(2).to(dtype='a')
+torch.ones(2).to(torch.float32, foo=1)
+torch.ones(2).to([1])
+torch.ones(2).to(torch.channels_last)
+torch.ones(2,3,4,5).to(memory_format=torch.channels_last).stride()
+torch.ones(2,3).to(memory_format=torch.channels_last)
+torch.ones(2).to('meta')
+torch.ones(2, device='meta').to('cpu')
+torch.ones(2, device='meta').cpu()
+torch.ones(2, dtype=torch.complex64).to(torch.float32)
+torch.ones(2).copy_(torch.ones(2, dtype=torch.complex64))
+torch.ones(2).copy_(torch.ones(3))
+torch.ones(2).copy_(torch.ones(1))
+torch.ones(2).copy_(torch.tensor(3))
+torch.ones(2).copy_(torch.ones(2,2))
+torch.ones(2).copy_(3)
+torch.ones(2).copy_(np.ones(2))
+torch.ones(2).copy_(torch.ones(1,2))
+torch.ones(0).copy_(torch.ones(1))
+torch.ones(2).copy_(torch.ones(2, device='meta'))
+torch.ones(2, device='meta').copy_(torch.ones(2))
+torch.ones(1).expand(2).copy_(torch.ones(2))
+torch.ones(2).copy_(torch.ones(2), True)
+torch.ones(2).double().dtype
+torch.ones(2,3,4,5).double(memory_format=torch.channels_last).stride()
+torch.ones(2).float() is torch.ones(2)
+torch.ones(2).type_as(torch.ones(2, dtype=torch.int8))
+torch.ones(2).contiguous(memory_format=torch.channels_last)
+torch.ones(2).is_contiguous(memory_format=torch.channels_last)
+torch.ones(2).is_contiguous(memory_format=torch.preserve_format)
+torch.ones(2,3).clone(memory_format=torch.contiguous_format)
+torch.clone(3)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(EXPRESSIONS))
+def test_same_as_torch(expression):
+    check(expression)
+
+
+@given(tensor=tensors(dtypes=DTYPES), dtype=st.sampled_from(DTYPES))
+def test_conversions(tensor, dtype):
+    ours = to_weft(tensor)
+    for expression in (
+        f"t.to(torch.{dtype})",
+        f"t.to(torch.{dtype}, copy=True)",
+        "t.clone()",
+        "t.contiguous()",
+        "t.clone(memory_format=torch.contiguous_format)",
+        f"torch.zeros(t.shape, dtype=torch.{dtype}).copy_(t)",
+        f"torch.zeros(3, *t.shape, dtype=torch.{dtype}).copy_(t)",
+        f"torch.empty_like(t, dtype=torch.{dtype}).copy_(t)",
+    ):
+        assert facts(evaluate(weft, expression, t=ours)) == facts(evaluate(torch, expression, t=tensor)), (
+            expression
+        )
+
+
+def test_to_gives_the_tensor_itself_if_nothing_changes():
+    tensor = weft.ones(2)
+    assert tensor.to(weft.float32) is tensor.to("cpu") is tensor.to(tensor) is tensor.float() is tensor
+    assert tensor.to(weft.float32, copy=True) is not tensor
+
+
+def test_copies_within_one_storage():
+    tensor = weft.arange(6)
+    tensor[1:].copy_(tensor[:-1])
+    assert tensor.tolist() == [0, 0, 1, 2, 3, 4]
+
+
+def test_losing_an_imaginary_part_warns():
+    weft.core.warn.warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="discards the imaginary part"):
+        weft.ones(2, dtype=weft.complex64).to(weft.float32)

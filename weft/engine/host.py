@@ -23,6 +23,7 @@ _METH_FASTCALL = 0x80
 _PYTHON_API = (
     "PyLong_AsVoidPtr",
     "PyLong_AsSsize_t",
+    "PyLong_FromSsize_t",
     "PyLong_AsUnsignedLongLongMask",
     "PyFloat_AsDouble",
     "Py_IncRef",
@@ -146,6 +147,22 @@ def entry_ir(operands: int, params: str, bound: bool = False) -> str:
         "declare double @PyFloat_AsDouble(ptr)\ndeclare i64 @PyLong_AsUnsignedLongLongMask(ptr)\n",
     ]
     return "\n".join(lines)
+
+
+def pack_ir(operands: int, params: str) -> str:
+    """`pack`: the METH_FASTCALL function that writes what `call` would unpack into a block of memory.
+
+    Arguments: the address of the block, then as for `call`, without meta and size. Self is the address of the row.
+    """
+    total = operands + len(params)
+    lines = ["define ptr @pack(ptr %self, ptr %args, i64 %nargs) #0 {", "%block = load ptr, ptr %args"]
+    lines.append("%room = call ptr @PyLong_AsVoidPtr(ptr %block)\n%ops = getelementptr i64, ptr %room, i64 1")
+    lines.append("%row = call ptr @PyLong_AsVoidPtr(ptr %self)\nstore ptr %row, ptr %room")
+    for k in range(total):
+        lines.append(f"%pa{k} = getelementptr ptr, ptr %args, i64 {k + 1}\n%a{k} = load ptr, ptr %pa{k}")
+        lines.append(f"%po{k} = getelementptr i64, ptr %ops, i64 {k}")
+        lines.append(_unpack(k, "p" if k < operands else params[k - operands]))
+    return "\n".join([*lines, "call void @Py_IncRef(ptr %block)\nret ptr %block\n}\n"])
 
 
 def _unpack(k: int, letter: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from ..core.dtype import DType, float32, float64
 from . import workers
-from .expr import postorder, to_float32
-from .host import builtin, compile_ir, entry_ir
+from .expr import postorder
+from .host import builtin, compile_ir, entry_ir, pack_ir
 from .loops import (
     BROADCAST,
     CONTIGUOUS,
@@ -29,8 +28,9 @@ from .monoid import Monoid, block_width, chunk_bytes, chunks
 from .reduce import META_HEADER, ReduceKernel, reduce_ir
 from .tiles import regions
 
-# Work for fewer bytes than this (about 100 us) is done before a second thread has been of use: waking it takes 20 us.
+# Work for fewer bytes than this (about 100 us) is done before a parked thread has been of use: waking it takes 20 us.
 PARALLEL_BYTES = 4 << 20
+SHARED_BYTES = 1 << 18  # from here on work is shared with a thread that is awake
 NODE_BYTES = 0.5  # a node of an expression takes about as long as moving half a byte
 
 
@@ -44,9 +44,10 @@ class Launch(NamedTuple):
 
 
 class Code(NamedTuple):
-    entry: Callable  # the builtin function
-    loop: int  # the address of `loop`, for workers
-    row: int = 0  # the address of `row`, if the loop is shared
+    entry: Callable  # the builtin function that runs all of it
+    loop: int  # the address of `loop`, which runs a part
+    pack: Callable  # writes the operands of `loop` into a block of memory
+    words: int  # the size of that block but for its head, in words of 8 bytes
     chunks: int = 0  # of a reduction: the address of `chunks`; 0 if it has none
 
 
@@ -58,21 +59,23 @@ def compiled(kernel: MapKernel) -> Code:
 def compile_row(ir: str, operands: int, letters: str, *others: str) -> Code:
     """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
     row, *rest = compile_ir(ir, "row", *others)
-    call, loop = _shared(operands, letters)
-    return Code(builtin(call, "kernel", row), loop, row, *rest)
+    call, loop, pack = _shared(operands, letters)
+    return Code(
+        builtin(call, "kernel", row), loop, builtin(pack, "pack", row), operands + len(letters), *rest
+    )
 
 
 @functools.cache
 def _shared(operands: int, letters: str) -> tuple[int, ...]:
-    return compile_ir(
-        shared_loop_ir(operands) + MEMSET + "\n" + entry_ir(operands, letters, bound=True), "call", "loop"
-    )
+    faces = entry_ir(operands, letters, bound=True) + pack_ir(operands, letters)
+    return compile_ir(f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "loop", "pack")
 
 
 def compile_loop(ir: str, operands: int, letters: str) -> Code:
-    """Compile IR that defines `loop`, and give it a face for Python."""
-    call, loop = compile_ir(ir + entry_ir(operands, letters), "call", "loop")
-    return Code(builtin(call, "kernel"), loop)
+    """Compile IR that defines `loop`, and give it faces for Python."""
+    faces = entry_ir(operands, letters) + pack_ir(operands, letters)
+    call, loop, pack = compile_ir(ir + faces, "call", "loop", "pack")
+    return Code(builtin(call, "kernel"), loop, builtin(pack, "pack", 0), operands + len(letters))
 
 
 def param_letters(params: Sequence[DType]) -> str:
@@ -93,11 +96,9 @@ def prepare_map(
     classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
     kernel = MapKernel(tuple(results), tuple(operand_dtypes), tuple(params), classes)
     code = compiled(kernel)
-    letters = param_letters(params)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
     nodes = len(postorder(tuple(part for result in results for part in result.parts)))
-    parallel = moved + NODE_BYTES * nodes * math.prod(sizes) >= PARALLEL_BYTES
-    entry = Parallel(code, len(itemsizes), letters) if parallel else code.entry
+    entry = sharing(code, moved + NODE_BYTES * nodes * math.prod(sizes))
     parts = []
     for region in regions(sizes, strides, itemsizes):
         meta = np.array(meta_words(region.sizes, region.strides), dtype=np.int64)
@@ -119,6 +120,11 @@ class _Parts:
             addresses = [address + offset for address, offset in zip(arguments, offsets)]
             launch.entry(*addresses, *numbers, launch.meta, launch.count)
         return arguments[0]
+
+
+def sharing(code: Code, work: float, grain: int = 1) -> Callable:
+    """The entry for so much work (in bytes moved): alone, or shared among the workers."""
+    return Parallel(code, grain, work >= PARALLEL_BYTES) if work >= SHARED_BYTES else code.entry
 
 
 def _distinct(sizes: Sequence[int], strides: Sequence[int]) -> int:
@@ -155,12 +161,9 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
     meta = np.array(meta_words(*kept), dtype=np.int64)
     inner = np.array([0] * META_HEADER + meta_words(*reduced), dtype=np.int64)
     work = operand_dtypes[0].itemsize * math.prod(kept[0]) * math.prod(reduced[0])
-    entry = code.entry
-    if work >= PARALLEL_BYTES and kept[0][0] > 1:
-        # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
-        grain = block if block and len(kept[0]) == 1 else 1
-        entry = Parallel(code, len(classes) + outputs, "i" + param_letters(params), grain)
-    elif work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not block:
+    # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
+    entry = sharing(code, work if kept[0][0] > 1 else 0, block if block and len(kept[0]) == 1 else 1)
+    if work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not block:
         count = chunks(monoid, reduced[0][0])
         if STRIDED not in classes and count > 1:
             entry = _Chunked(code, outputs, len(classes), inner, count, chunk_bytes(monoid))
@@ -178,7 +181,7 @@ class _Chunked:
         self.words, self.count, self.nbytes = words, count, nbytes
 
     def __call__(self, *arguments):
-        if workers.get_num_threads() == 1:
+        if workers.get_num_threads() == 1 or not workers.busy.acquire(blocking=False):
             return self.code.entry(*arguments)
         states = np.empty(self.count * self.nbytes + 64, np.uint8)
         address = states.ctypes.data + 63 & ~63
@@ -187,35 +190,32 @@ class _Chunked:
         words = self.words.copy()
         words[:META_HEADER] = self.count, address
         meta = words.ctypes.data + META_HEADER * words.itemsize
-        workers.run(self.code.chunks, operands.ctypes.data, meta, self.count)
+        try:
+            workers.run(self.code.chunks, operands.ctypes.data, meta, self.count)
+        finally:
+            workers.busy.release()
         return self.code.entry(*arguments[:end], meta, *arguments[end + 1 :])
 
 
 class Parallel:
-    """The entry of a large launch: same arguments, the loop shared among the workers."""
+    """The entry of a large launch: same arguments, the loop shared among the workers.
 
-    __slots__ = ("code", "format", "grain")
+    `always`: the work is worth waking a worker for; else it is shared only with one that is awake.
+    """
 
-    def __init__(self, code: Code, operands: int, letters: str, grain: int = 1):
-        self.code = code
-        self.grain = grain
-        codes = {"f": "f4x", "d": "d", "i": "Q"}
-        self.format = "=Q" + "Q" * operands + "".join(codes[letter] for letter in letters)
+    __slots__ = ("code", "grain", "always", "block", "address")
+
+    def __init__(self, code: Code, grain: int = 1, always: bool = True):
+        self.code, self.grain, self.always = code, grain, always
+        self.block = np.empty(code.words + 1, np.int64)  # used under the workers' lock only
+        self.address = self.block.ctypes.data
 
     def __call__(self, *arguments):
-        *values, meta, count = arguments
-        words = map(_packable, values, self._kinds())
-        packed = np.frombuffer(bytearray(struct.pack(self.format, self.code.row, *words)), np.uint8)
-        workers.run(self.code.loop, packed.ctypes.data + 8, meta, count, self.grain)
-        return values[0]
-
-    def _kinds(self):
-        return self.format[2:].replace("4x", "")
-
-
-def _packable(value, kind):
-    if kind == "Q":
-        return value & 0xFFFFFFFFFFFFFFFF
-    if kind == "f" and abs(value) > 3e38:  # struct refuses what rounds to infinity
-        return to_float32(value)
-    return value
+        if not (self.always or workers.awake()) or not workers.busy.acquire(blocking=False):
+            return self.code.entry(*arguments)
+        try:
+            self.code.pack(self.address, *arguments[:-2])
+            workers.run(self.code.loop, self.address + 8, arguments[-2], arguments[-1], self.grain)
+        finally:
+            workers.busy.release()
+        return arguments[0]

@@ -23,7 +23,7 @@ from ..core.storage import Storage
 from ..core.tensor import Tensor, empty, make
 from ..engine.expr import load
 from ..engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
-from ..engine.kernel import PARALLEL_BYTES, Code, Parallel, compile_loop, stride_class
+from ..engine.kernel import Code, compile_loop, sharing, stride_class
 from ..engine.loops import BROADCAST, Result, meta_words
 from ..engine.memory import SMALL
 from .library import array
@@ -99,8 +99,7 @@ class _Launch:
         )
         moved = access.shape.numel() * sum(itemsizes)
         # Writes through indices stay on one thread: two of them may meet in one element.
-        parallel = moved >= PARALLEL_BYTES and 0 not in displaced
-        self.entry = Parallel(code, len(itemsizes), "i") if parallel else code.entry
+        self.entry = sharing(code, 0 if 0 in displaced else moved)
 
 
 def ordered_dims(sizes: Sequence[int], strides: Sequence[Sequence[int]]):

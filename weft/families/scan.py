@@ -13,7 +13,7 @@ from ..core.op import needs_recording, record
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty
-from ..engine.kernel import PARALLEL_BYTES, Code, Launch, Parallel, compile_row, stride_class
+from ..engine.kernel import Code, Launch, compile_row, sharing, stride_class
 from ..engine.loops import meta_words
 from ..engine.scan import ScanKernel, scan_ir
 from .reduce import Reduce
@@ -55,8 +55,7 @@ class Scan(Reduce):
         code = _compiled(ScanKernel(self._monoid((own,), types, 0), (own.dtype,), classes))
         rows = [(*row, step) for row, step in zip(strides, scanned, strict=True)]
         meta = np.array(meta_words((*sizes, own.shape[dim] if own.shape else 1), rows), np.int64)
-        parallel = sizes[0] > 1 and sum(each.nbytes for each in operands) >= PARALLEL_BYTES
-        entry = Parallel(code, len(operands), "") if parallel else code.entry
+        entry = sharing(code, sum(each.nbytes for each in operands) if sizes[0] > 1 else 0)
         return _Plan(results, Launch(entry, meta.ctypes.data, sizes[0], meta))
 
     def __call__(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]

@@ -452,3 +452,15 @@ def nested_lists(draw):
 )
 def test_nested_lists(data, dtype):
     check(f"torch.tensor(data, dtype={dtype and 'torch.' + dtype})", data=data)
+
+
+def test_from_file(tmp_path):
+    path = str(tmp_path / "numbers")
+    shared = weft.from_file(path, shared=True, size=3, dtype=weft.int32)
+    shared[1] = 7
+    private = weft.from_file(path, size=3, dtype=weft.int32)
+    assert private.tolist() == [0, 7, 0]
+    private[0] = 1
+    assert shared.tolist() == [0, 7, 0]
+    with pytest.raises(RuntimeError, match="12 bytes"):
+        weft.from_file(path, size=4, dtype=weft.int32)

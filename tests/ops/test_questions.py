@@ -59,6 +59,10 @@ torch.ones(2,3).dim_order(ambiguity_check=True)
 torch.ones(1,1).dim_order(ambiguity_check=True)
 torch.ones(2).pin_memory()
 torch.ones(2).name
+torch.ones(2)._version
+torch.ones(2).add_(1)._version
+torch.ones(2).copy_(torch.ones(2))._version
+torch.empty(2).fill_(3)._version
 """
 
 

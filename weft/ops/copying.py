@@ -180,6 +180,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     tensor([ 1, -1], dtype=torch.int32)
     """
     own = self.spec
+    if not kwargs and len(args) == 1 and args[0] is own.device:
+        return self
     if not kwargs and len(args) == 1 and type(args[0]) is DType:  # the commonest form
         dtype = args[0]
         return (

@@ -104,6 +104,8 @@ _NEVER = (
 ).split()
 for _name in _NEVER:
     setattr(Tensor, _name, property(lambda self: False))
+# How often the memory has been written to; views of it count together.
+Tensor._version = property(lambda self: self._storage.version)  # type: ignore[attr-defined]
 Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]
 
 

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import math
 import operator
+import os
 import warnings
 from collections.abc import Sequence
 from itertools import chain
@@ -30,6 +31,7 @@ from ..core.dtype import (
 from ..core.op import PlanCache, public
 from ..core.promotion import promote_types
 from ..core.spec import contiguous_spec
+from ..core.storage import Storage
 from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
 from ..families.library import tensor_of
@@ -102,9 +104,9 @@ def _short(data: Any, dtype: DType | None) -> Tensor | None:
             return None
         items = items[0] if len(items) == 1 else list(chain.from_iterable(items))
         kinds = set(map(type, items))
-        kind = kinds.pop()
-        if kinds:
+        if len(kinds) > 1 and kinds != {int, float}:
             return None
+        kind = float if len(kinds) > 1 else kinds.pop()
         sizes += (size,)
     if kind is int:
         if min(items) < -(2**63) or max(items) >= 2**63:
@@ -385,6 +387,29 @@ def _shared(obj: Any, dtype: DType | None) -> Tensor | None:
     if has_buffer(obj):
         return frombuffer(obj, dtype=dtype or get_default_dtype())
     return None
+
+
+@public("function")
+def from_file(
+    filename: str,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A 1-d tensor of `size` elements on the memory of a file; with `shared`, writes go to the file, which grows to fit.
+
+    Raises: RuntimeError if the file is too short and not shared.
+    """
+    own = contiguous_spec((size,), check_dtype(dtype, "from_file") or get_default_dtype())
+    if not shared and os.path.getsize(filename) < own.nbytes:
+        raise RuntimeError(
+            f"file {filename!r} has {os.path.getsize(filename)} bytes, {own.nbytes} are asked for"
+        )
+    return make(Storage.from_file(str(filename), bool(shared), own.nbytes), 0, own)
 
 
 @public("method")

@@ -398,3 +398,11 @@ def test_gradient(options):
 
 def test_gradient_with_coordinates():
     check("gradient", torch.arange(5.0) ** 2, spacing=(torch.tensor([0.0, 1, 3, 4, 8]),), edge_order=2)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_sums_round_numbers_to_narrow_dtypes_but_products_do_not(dtype):
+    ours, theirs = (module.full((20,), 0.42, dtype=getattr(module, dtype)) for module in (weft, torch))
+    for name in ("add", "sub", "mul", "div"):
+        got, want = (getattr(t, name)(0.42).float().tolist() for t in (ours, theirs))
+        assert got == want, name

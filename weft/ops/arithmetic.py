@@ -56,9 +56,9 @@ class Subtraction(Map):
 
 
 # fmt: off
-ADD        = Map("add", keep,     _add,                                                   wide=True)
+ADD        = Map("add", keep,     _add)
 ADD_SCALED = Map("add", keep,     lambda a, b, alpha: _add(a, alpha * b),    deciding=2,  wide=True)
-SUB        = Subtraction("sub", keep, lambda a, b: a - b,                                 wide=True)
+SUB        = Subtraction("sub", keep, lambda a, b: a - b)
 SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: a - alpha * b,     deciding=2,  wide=True)
 MUL        = Map("mul", keep,     lambda a, b: a * b,                                     wide=True)
 DIV        = Map("div", to_float, lambda a, b: a / b,                                     wide=True)

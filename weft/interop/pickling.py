@@ -25,7 +25,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
     storage = copy.deepcopy(self._storage, memo)
-    result = _as(type(self), storage, self._start, self.spec)
+    result: Any = _as(type(self), storage, self._start, self.spec)
     memo[id(self)] = result
     result.__dict__.update(copy.deepcopy(_state(self), memo))
     if self.requires_grad:

@@ -24,7 +24,7 @@ from ..core.warn import warn_once
 from ..families.map import COPY, NUMBERS, Plan
 
 # What Python's own types stand for as a dtype.
-PYTHON_DTYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
+PYTHON_DTYPES: dict[Any, DType] = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
 
 
 def copy_values(target: Tensor, source: Tensor) -> None:
@@ -183,15 +183,12 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if not kwargs and len(args) == 1 and args[0] is own.device:
         return self
     if not kwargs and len(args) == 1 and type(args[0]) is DType:  # the commonest form
-        dtype = args[0]
-        return (
-            self
-            if dtype is own.dtype
-            else copy_to(self, formatted_spec(own, preserve_format, dtype, own.device))
-        )
-    where, dtype, copy, memory_format = _parse_to(self, args, kwargs)
-    where = own.device if where is None else where
-    dtype = dtype or own.dtype
+        if args[0] is own.dtype:
+            return self
+        return copy_to(self, formatted_spec(own, preserve_format, args[0], own.device))
+    wanted_device, wanted_dtype, copy, memory_format = _parse_to(self, args, kwargs)
+    where = wanted_device or own.device
+    dtype = wanted_dtype or own.dtype
     same_format = memory_format is preserve_format or memory_format is suggested_format(own)
     if not copy and dtype is own.dtype and where is own.device and same_format:
         return self

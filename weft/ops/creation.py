@@ -144,7 +144,7 @@ def _sized(name: str, value: Any) -> Callable:
     """A constructor (*size, out, dtype, layout, device, requires_grad) that fills with `value`."""
 
     def constructor(*size: Any, **options: Any) -> Tensor:
-        dtype = dt._default
+        dtype: Any = dt._default
         if options and (len(options) > 1 or type(dtype := options.get("dtype")) is not DType):
             return _sized_in_full(name, value, size, **options)
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size

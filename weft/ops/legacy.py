@@ -70,7 +70,7 @@ Tensor._legacy_new = classmethod(_new_tensor)
 @public("method")
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """The same tensor as an object of a subclass of Tensor: both share memory."""
-    result = object.__new__(cls)
+    result: Any = object.__new__(cls)
     result._storage, result._start, result.spec = self._storage, self._start, self.spec
     if self._autograd is not None:
         result._autograd = self._autograd

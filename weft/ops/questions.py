@@ -71,7 +71,7 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     >>> torch.result_type(torch.ones(2, dtype=torch.int32), 1.5)
     torch.float32
     """
-    operands = []
+    operands: list[Any] = []
     for value in (tensor1, tensor2):
         if isinstance(value, Tensor):
             operands.append(value.spec)

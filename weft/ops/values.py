@@ -129,7 +129,7 @@ def _short_plan(sizes: tuple[int, ...], kind: type, dtype: DType, inferred: bool
     if inferred and kind is not float:
         dtype = int64 if kind is int else bool_
     own = contiguous_spec(sizes, dtype, where)
-    writer = _WRITERS.get(dtype) if where is places.CPU and kind in _WRITES.get(dtype, ()) else None
+    writer: Any = _WRITERS.get(dtype) if where is places.CPU and kind in _WRITES.get(dtype, ()) else None
     memory = writer and (writer * own.numel if sizes else writer).from_address
     return own, where.backend.allocator(own.nbytes), memory
 

@@ -67,6 +67,7 @@ for _module in (
     "ranges",
     "matmul",
     "factorizations",
+    "equations",
     "linalg",
     "norms",
     "einsum",

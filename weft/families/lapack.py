@@ -36,7 +36,6 @@ LinAlgError.__module__ = "torch._C"
 def matrix_op(function: Callable) -> Callable:
     """Decorator: `function(*arrays, **static)` becomes an op on tensors, one step for autograd."""
 
-    @functools.wraps(function)
     def op(*tensors: Tensor, **static: Any) -> Any:
         for tensor in tensors:
             if tensor.spec.device is not CPU:
@@ -49,7 +48,8 @@ def matrix_op(function: Callable) -> Callable:
             return record(op, result, tensors, tuple(static.items()))
         return result
 
-    op.name = function.__name__.strip("_")
+    functools.update_wrapper(op, function)
+    op.name = function.__name__.strip("_")  # type: ignore[attr-defined]
     return op
 
 
@@ -145,9 +145,8 @@ def check_supported(input: Tensor, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
 
 
-def check_same_dtype(a: Tensor, b: Tensor, name: str, names: str = "AB") -> None:
+def check_same_dtype(a: Tensor, b: Tensor, name: str, first: str = "A", second: str = "B") -> None:
     if a.spec.dtype is not b.spec.dtype:
-        first, second = names
         raise RuntimeError(
             f"{name}: Expected {first} and {second} to have the same dtype, but found {first} of type "
             f"{LEGACY_NAMES[a.spec.dtype]} and {second} of type {LEGACY_NAMES[b.spec.dtype]} instead"

@@ -31,7 +31,7 @@ from .map import COPY, Map, Plan, keyed
 # All memory as one buffer: an array at any address without a new buffer object for each.
 # It starts at an address that is never used, but not at 0, which NumPy takes for no buffer.
 BASE = 64
-MEMORY = (ctypes.c_char * 2**62).from_address(BASE)
+MEMORY: Any = (ctypes.c_char * 2**62).from_address(BASE)
 
 
 def library(function: Callable) -> Callable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
     # The vectors of x2 side by side, so that one instruction serves several columns of the result.
     across = [each.unsqueeze(-2) for each in x2.mT.contiguous().unbind(-2)]
     down = [each.unsqueeze(-1) for each in x1.unbind(-1)]
-    result = None
+    result: Any = None
     for start in range(0, dimensions, _DIMENSIONS_AT_ONCE):
         chosen = slice(start, start + _DIMENSIONS_AT_ONCE)
         operands = [*down[chosen], *across[chosen]]
@@ -107,7 +108,8 @@ def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
     order = norm_order(p)
 
     def element(*values: Expr) -> Expr:
-        total, *rest = (None, *values) if is_first else values
+        total: Any = None if is_first else values[0]
+        rest = values if is_first else values[1:]
         for a, b in zip(rest[:dimensions], rest[dimensions:], strict=True):
             part = order.lift(a - b)
             total = part if total is None else order.combine((total,), (part,))[0]

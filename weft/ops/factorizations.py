@@ -292,10 +292,10 @@ Geqrf = return_type("geqrf", ("a", "tau"))
 
 
 @matrix_op
-def _qr(a: np.ndarray, *, mode: str) -> tuple[Tensor, ...]:
+def _qr(a: np.ndarray, *, mode: Any) -> tuple[Tensor, ...]:
     if math.prod(a.shape[-2:]) > SMALL_MATRIX:
         return _qr_of_large(a, mode)
-    found = np.linalg.qr(a, mode=mode)
+    found: Any = np.linalg.qr(a, mode=mode)
     return (columns(found),) if mode == "r" else tuple(map(columns, found))
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.lapack import check_matrix, check_square
+from .equations import solve_triangular
 from .factorizations import eigh, linalg_cholesky, linalg_qr, linalg_svd
-from .linalg import solve_triangular
 from .matmul import matmul
 from .random import randn
 

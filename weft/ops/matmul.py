@@ -506,5 +506,5 @@ def __rmatmul__(self: Tensor, other: Any) -> Tensor:
     return MATMUL(other, self) if isinstance(other, Tensor) else NotImplemented
 
 
-Tensor.__matmul__ = __matmul__
-Tensor.__rmatmul__ = __rmatmul__
+for _function in (__matmul__, __rmatmul__):
+    setattr(Tensor, _function.__name__, _function)

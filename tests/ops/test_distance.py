@@ -1,0 +1,73 @@
+"""Distances and angles against PyTorch."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matrices import close, random
+from oracle import check, to_torch, to_weft
+
+import weft
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from((0.0, 1.0, 2.0, 3.0, math.inf)),
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.sampled_from((0, 1, 3, 8, 9, 20)),
+    st.sampled_from([((), ()), ((2,), (2,)), ((2, 1), (3,)), ((), (2,))]),
+    st.booleans(),
+)
+def test_cdist(p, n, m, d, batches, transposed):
+    a, b = random(*batches[0], n, d), random(*batches[1], m, d, seed=1)
+    if transposed:
+        a = a.mT.contiguous().mT
+    check("cdist", a, b, p, "donot_use_mm_for_euclid_dist")
+
+
+@pytest.mark.parametrize("d", (3, 40))
+@pytest.mark.parametrize(
+    "mode", ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+)
+def test_cdist_of_many_vectors(d, mode):
+    a, b = random(2, 40, d), random(30, d, seed=1)
+    close(to_torch(weft.cdist(to_weft(a), to_weft(b), 2.0, mode)), torch.cdist(a, b, 2.0, mode))
+
+
+def test_cdist_of_a_vector_and_itself_is_exactly_zero():
+    a = weft.rand(30, 3)
+    assert weft.cdist(a, a).diagonal().count_nonzero().item() == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (torch.ones(3), torch.ones(2, 3)),
+        (torch.ones(2, 3), torch.ones(2, 4)),
+        (torch.ones(2, 3).long(),) * 2,
+        (torch.ones(2, 3), torch.ones(2, 3), -1.0),
+        (torch.ones(2, 3), torch.ones(2, 3), 2.0, "what"),
+        (torch.ones(2, 3), torch.ones(2, 3).double()),
+    ],
+)
+def test_cdist_errors(arguments):
+    check("cdist", *arguments)
+
+
+@pytest.mark.parametrize("p", (0.0, 1.0, 2.0, 2.5, math.inf))
+def test_distances_of_pairs(p):
+    check("nn.functional.pdist", random(5, 3), p)
+    check("nn.functional.pdist", random(1, 3), p)
+    check("nn.functional.pairwise_distance", random(4, 3), random(3, seed=1), p)
+    check("nn.functional.pairwise_distance", random(4, 3), random(3, seed=1), p, keepdim=True)
+
+
+@pytest.mark.parametrize("dim", (0, 1, -1))
+def test_cosine_similarity(dim):
+    check("nn.functional.cosine_similarity", random(4, 3), random(4, 3, seed=1), dim)
+    check("nn.functional.cosine_similarity", random(4, 3).bfloat16(), random(4, 3, seed=1).bfloat16(), dim)
+    check("nn.functional.cosine_similarity", random(4, 3), torch.zeros(3), dim)
+    check("nn.functional.cosine_similarity", torch.ones(4, 3).long(), torch.ones(3).long(), dim)

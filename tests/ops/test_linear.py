@@ -1,0 +1,45 @@
+"""Linear and bilinear maps against PyTorch."""
+
+import pytest
+import torch
+from matrices import random
+from oracle import check
+
+SHAPES = [
+    ((2, 3), (4, 3), (4,)),
+    ((5, 2, 3), (4, 3), (4,)),
+    ((3,), (4, 3), (4,)),
+    ((2, 3), (4, 3), None),
+    ((2, 3), (3,), None),
+    ((2, 3), (4, 5), None),
+    ((2, 3), (4, 3), (5,)),
+    ((), (4, 3), None),
+    ((2, 3), (3,), ()),
+]
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize(
+    "dtype", (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64)
+)
+def test_linear(shapes, dtype):
+    check(
+        "nn.functional.linear",
+        *(None if shape is None else random(*shape).mul(4).to(dtype) for shape in shapes),
+    )
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((2, 3), (2, 4), (5, 3, 4), (5,)),
+        ((6, 2, 3), (6, 2, 4), (5, 3, 4)),
+        ((2, 3), (3, 4), (5, 3, 4)),
+        ((2, 3), (2, 4), (5, 3, 5)),
+    ],
+)
+def test_bilinear(shapes):
+    tensors = [random(*shape) for shape in shapes]
+    check("nn.functional.bilinear", *tensors) if len(shapes) == 4 else check(
+        "nn.functional.bilinear", *tensors
+    )

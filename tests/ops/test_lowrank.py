@@ -1,0 +1,35 @@
+"""Partial factorizations against full ones and PyTorch."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matrices import close, definite, random
+from oracle import to_torch, to_weft
+
+import weft
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.sampled_from([(8, 5), (5, 8), (2, 6, 6)]),
+    st.sampled_from([torch.float64, torch.complex64]),
+)
+def test_svd_of_low_rank(q, shape, dtype):
+    a = random(*shape[:-1], q, dtype=dtype) @ random(*shape[:-2], q, shape[-1], dtype=dtype)
+    for function in (weft.svd_lowrank, lambda a, q: weft.pca_lowrank(a, q, center=False)):
+        U, S, V = (to_torch(t.resolve_conj()) for t in function(to_weft(a), q))
+        close((U * S.unsqueeze(-2)) @ V.mH, a)
+
+
+def test_some_eigenvalues_of_a_generalized_problem():
+    a, b = definite(9, 9), definite(9, 9) + 3 * torch.eye(9)
+    for largest in (True, False):
+        values, vectors = weft.lobpcg(to_weft(a), 2, to_weft(b), largest=largest)
+        expected, _ = torch.lobpcg(a, 2, b, largest=largest, niter=200, tol=1e-12)
+        close(to_torch(values), expected)
+        x = to_torch(vectors)
+        close(a @ x, b @ x * to_torch(values))
+    with pytest.raises(ValueError):
+        weft.lobpcg(weft.eye(5), 2)

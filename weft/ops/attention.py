@@ -29,21 +29,27 @@ def _implied_dim(name: str, ndim: int, stacklevel: int) -> int:
 
 
 @public(name="nn.functional.softmax")
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
     """exp(input) scaled to sum 1 along `dim`."""
     dim = _implied_dim("softmax", input.spec.ndim, _stacklevel) if dim is None else dim
     return reduction.softmax(input, dim, dtype)
 
 
 @public(name="nn.functional.softmin")
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
     """exp(-input) scaled to sum 1 along `dim`."""
     dim = _implied_dim("softmin", input.spec.ndim, _stacklevel) if dim is None else dim
     return reduction.softmax(-input, dim, dtype)
 
 
 @public(name="nn.functional.log_softmax")
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
+) -> Tensor:
     """log(softmax(input)) along `dim`, without overflow."""
     dim = _implied_dim("log_softmax", input.spec.ndim, _stacklevel) if dim is None else dim
     return reduction.log_softmax(input, dim, dtype)
@@ -54,9 +60,15 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 @public(name="nn.functional.scaled_dot_product_attention")
 def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
-    is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
     """softmax(query @ key^T * scale + mask) @ value; scale is 1 / sqrt(E) unless given.
 
     Shapes: query [..., L, E], key [..., S, E], value [..., S, Ev] -> [..., L, Ev]. attn_mask broadcasts to [..., L, S]: True
@@ -73,8 +85,9 @@ def scaled_dot_product_attention(
         scale = 1 / math.sqrt(features) if features else math.inf
     scores = (q * scale).matmul(k.transpose(-2, -1))
     if is_causal:
-        attn_mask = ones(length, keys, dtype=bool_, device=query.device).tril()
-    if attn_mask is not None and attn_mask.spec.dtype is bool_:
+        later = ones(length, keys, dtype=bool_, device=query.device).triu(1)
+        scores = scores.masked_fill(later, -math.inf)
+    elif attn_mask is not None and attn_mask.spec.dtype is bool_:
         scores = scores.masked_fill(~attn_mask, -math.inf)
     elif attn_mask is not None:
         scores = scores + attn_mask.to(scores.spec.dtype)
@@ -93,7 +106,9 @@ def _has_positions_outermost(query: Tensor) -> bool:
     return not query.is_contiguous() and query.transpose(1, 2).is_contiguous()
 
 
-def _check_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool) -> None:
+def _check_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool
+) -> None:
     if query.spec.dtype is not key.spec.dtype or query.spec.dtype is not value.spec.dtype:
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -136,14 +151,32 @@ def _repeated_heads(shared: Tensor, query: Tensor) -> Tensor:
 
 @public(name="nn.functional.multi_head_attention_forward")
 def multi_head_attention_forward(
-    query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Tensor | None,
-    in_proj_bias: Tensor | None, bias_k: Tensor | None, bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float,
-    out_proj_weight: Tensor, out_proj_bias: Tensor | None, training: bool = True,
-    key_padding_mask: Tensor | None = None, need_weights: bool = True, attn_mask: Tensor | None = None,
-    use_separate_proj_weight: bool = False, q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
-    v_proj_weight: Tensor | None = None, static_k: Tensor | None = None, static_v: Tensor | None = None,
-    average_attn_weights: bool = True, is_causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> tuple[Tensor, Tensor | None]:
     """Project queries, keys and values, attend in `num_heads` parts, project the result.
 
     Shapes: query [L, N, E], key and value [S, N, ...], without N as well -> [L, N, E] and, if need_weights, the weights
@@ -174,7 +207,10 @@ def multi_head_attention_forward(
     k = _heads(k, static_k, "static_k", batch, num_heads, per_head)
     v = _heads(v, static_v, "static_v", batch, num_heads, per_head)
     if add_zero_attn:
-        k, v = (cat([each, zeros(batch * num_heads, 1, per_head, dtype=each.dtype, device=each.device)], 1) for each in (k, v))
+        k, v = (
+            cat([each, zeros(batch * num_heads, 1, per_head, dtype=each.dtype, device=each.device)], 1)
+            for each in (k, v)
+        )
         attn_mask, key_padding_mask = _one_more_key(attn_mask), _one_more_key(key_padding_mask)
     keys = k.size(1)
     mask = _merged(attn_mask, key_padding_mask, batch, num_heads, keys)
@@ -199,10 +235,14 @@ def multi_head_attention_forward(
     return (result if batched else result.squeeze(1)), None
 
 
-def _is_batched(query: Tensor, key: Tensor, value: Tensor, key_padding_mask, attn_mask, num_heads: int) -> bool:
+def _is_batched(
+    query: Tensor, key: Tensor, value: Tensor, key_padding_mask, attn_mask, num_heads: int
+) -> bool:
     ndim = query.spec.ndim
     if ndim not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor")
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {ndim}-D query tensor"
+        )
     kind = "batched (3-D)" if ndim == 3 else "unbatched (2-D)"
     if key.spec.ndim != ndim or value.spec.ndim != ndim:
         raise AssertionError(
@@ -254,7 +294,9 @@ def _one_more_key(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else constant_pad(mask, (0, 1), 0)
 
 
-def _heads(projected: Tensor, static: Tensor | None, name: str, batch: int, num_heads: int, per_head: int) -> Tensor:
+def _heads(
+    projected: Tensor, static: Tensor | None, name: str, batch: int, num_heads: int, per_head: int
+) -> Tensor:
     """[S, N, E] -> [N * heads, S, E / heads]; a given `static` tensor takes its place."""
     if static is None:
         return projected.view(projected.size(0), batch * num_heads, per_head).transpose(0, 1)
@@ -265,11 +307,17 @@ def _heads(projected: Tensor, static: Tensor | None, name: str, batch: int, num_
     return static
 
 
-def _merged(mask: Tensor | None, padding: Tensor | None, batch: int, num_heads: int, keys: int) -> Tensor | None:
+def _merged(
+    mask: Tensor | None, padding: Tensor | None, batch: int, num_heads: int, keys: int
+) -> Tensor | None:
     """Both masks as one that broadcasts to [N * heads, L, S]."""
     if padding is None:
         return mask
     if padding.spec.shape != (batch, keys):
-        raise AssertionError(f"expecting key_padding_mask shape of {(batch, keys)}, but got {padding.spec.shape}")
-    padding = padding.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, keys)
+        raise AssertionError(
+            f"expecting key_padding_mask shape of {(batch, keys)}, but got {padding.spec.shape}"
+        )
+    padding = (
+        padding.view(batch, 1, 1, keys).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, keys)
+    )
     return padding if mask is None else mask + padding

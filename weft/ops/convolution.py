@@ -15,7 +15,7 @@ from .padding import constant_pad
 from .windows import folded, like_format, repeated, suggested_format, wide, windows
 
 # Patches are copied out before they are multiplied: not more elements of them at a time than this.
-PATCH_ELEMENTS = 1 << 25
+PATCH_ELEMENTS = 1 << 24
 
 
 # ---- Checks ------------------------------------------------------------------------------------------------------------
@@ -35,14 +35,18 @@ def _check_parameters(stride, padding, dilation, groups) -> None:
 def _check_operands(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int) -> None:
     for position, (argument, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
         if not isinstance(value, Tensor) and not (value is None and argument == "bias"):
-            raise TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}")
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+            )
     if len(input.spec.shape) not in (n + 1, n + 2):
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
             f"{list(input.spec.shape)}"
         )
     if len(weight.spec.shape) != n + 2:
-        raise RuntimeError(f"{name}: expected a weight of {n + 2} dims, but got weight of size {list(weight.spec.shape)}")
+        raise RuntimeError(
+            f"{name}: expected a weight of {n + 2} dims, but got weight of size {list(weight.spec.shape)}"
+        )
     for argument, value in (("weight", weight), ("bias", bias)):
         if value is not None and value.spec.dtype is not input.spec.dtype:
             raise RuntimeError(
@@ -164,7 +168,9 @@ def _multiply(view: Tensor, weight: Tensor, groups: int) -> Tensor:
 # ---- Transposed convolution --------------------------------------------------------------------------------------------------
 
 
-def convolve_transposed(name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation) -> Tensor:
+def convolve_transposed(
+    name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation
+) -> Tensor:
     """The adjoint of `convolve`: [N, C, *positions] with [C, M / groups, *kernel] -> [N, M, *sizes]."""
     _check_operands(name, input, weight, bias, n)
     stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
@@ -190,7 +196,9 @@ def convolve_transposed(name: str, n: int, input, weight, bias, stride, padding,
         )
     sizes = [
         (count - 1) * step - 2 * pad + gap * (k - 1) + more + 1
-        for count, step, pad, gap, k, more in zip(positions, stride, padding, dilation, kernel, extra, strict=True)
+        for count, step, pad, gap, k, more in zip(
+            positions, stride, padding, dilation, kernel, extra, strict=True
+        )
     ]
     if min(sizes) < 1:
         raise RuntimeError(
@@ -216,15 +224,26 @@ def _define(n: int) -> None:
     name, transposed_name = f"conv{n}d", f"conv_transpose{n}d"
 
     def function(
-        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
         groups: int = 1,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         return convolve(name, n, input, weight, bias, stride, padding, dilation, groups)
 
     def transposed(
-        input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-        output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-    ) -> Tensor:  # fmt: skip
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Tensor:
         return convolve_transposed(
             transposed_name, n, input, weight, bias, stride, padding, output_padding, groups, dilation
         )
@@ -251,9 +270,16 @@ for _n in (1, 2, 3):
 
 @public("function")
 def convolution(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, transposed: bool,
-    output_padding: Any, groups: int,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Tensor:
     """A convolution, or a transposed one, in as many dims as `weight` has beyond two."""
     n = weight.spec.ndim - 2
     if transposed:
@@ -317,7 +343,9 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
         batched = constant_pad(batched, (pad[1], pad[1], pad[0], pad[0]), 0)
     patches = windows(batched, kernel, step, gap)
     columns = patches.permute(0, 1, 4, 5, 2, 3).clone(memory_format=contiguous_format)
-    columns = columns.view(patches.spec.shape[0], sizes[-3] * math.prod(kernel), math.prod(patches.spec.shape[2:4]))
+    columns = columns.view(
+        patches.spec.shape[0], sizes[-3] * math.prod(kernel), math.prod(patches.spec.shape[2:4])
+    )
     return columns if len(sizes) == 4 else columns.squeeze(0)
 
 
@@ -355,5 +383,3 @@ def fold(
     columns = input.reshape(batch * channels, *kernel, *counts)
     found = folded(columns, sizes, step, pad, gap).reshape(batch, channels, *sizes)
     return found if len(own) == 3 else found.squeeze(0)
-
-

@@ -11,9 +11,9 @@ from ..core.dtype import LEGACY_NAMES, bool_, float64
 from ..core.generator import default_generator
 from ..core.layout import contiguous_format
 from ..core.op import add_function, public
+from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, address
 from ..core.tensor import empty as empty_of
-from ..core.spec import contiguous_spec
 from ..engine import distributions
 from .activation import leaky_relu
 from .creation import empty, empty_like, ones_like, zeros_like
@@ -157,7 +157,9 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if input.spec.ndim not in (4, 5):
         _warn_dims("dropout3d", input, "5-D (batch of volumes)")
     found = (
-        _batched(input, 5, p, training) if input.spec.ndim == 4 else _dropped(input, p, training, channels=True)
+        _batched(input, 5, p, training)
+        if input.spec.ndim == 4
+        else _dropped(input, p, training, channels=True)
     )
     return _written(input, found, inplace)
 
@@ -170,7 +172,9 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
 
 @public(name="nn.functional.feature_alpha_dropout")
-def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """`alpha_dropout` of whole channels."""
     _check_probability(p, ValueError)
     return _written(input, _dropped(input, p, training, channels=True, alpha=True), inplace)
@@ -193,7 +197,9 @@ def _random_slopes(input: Tensor, lower: float, upper: float, generator: Any) ->
 
 def _rrelu(input: Tensor, lower: float, upper: float, training: bool, generator: Any = None) -> Tensor:
     if lower > upper:
-        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound (got {lower} and {upper})")
+        raise RuntimeError(
+            f"Lower bound should be less than or equal to the upper bound (got {lower} and {upper})"
+        )
     if input.spec.dtype.kind != "f":
         raise NotImplementedError(f"\"rrelu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     if not training:
@@ -204,7 +210,11 @@ def _rrelu(input: Tensor, lower: float, upper: float, training: bool, generator:
 
 @public(name="nn.functional.rrelu")
 def rrelu(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
 ) -> Tensor:
     """`leaky_relu` with a slope for each element, uniform in [lower, upper]; the mean slope unless `training`."""
     return _written(input, _rrelu(input, lower, upper, training), inplace)
@@ -212,7 +222,11 @@ def rrelu(
 
 def _rrelu_forms(write: bool) -> Callable:
     def function(
-        input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Any = None
+        input: Tensor,
+        lower: float = 1.0 / 8,
+        upper: float = 1.0 / 3,
+        training: bool = False,
+        generator: Any = None,
     ) -> Tensor:
         return _written(input, _rrelu(input, lower, upper, training, generator), inplace=write)
 
@@ -227,7 +241,9 @@ add_function("nn.functional.rrelu_", _rrelu_forms(write=True))
 
 
 @public(name="nn.functional.gumbel_softmax")
-def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
     """A random, differentiable choice along `dim`: the softmax of (logits + Gumbel noise) / tau.
 
     hard: one-hot, with the derivative of the soft choice. Source: Jang, Gu, Poole 2017, "Categorical reparameterization".

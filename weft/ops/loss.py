@@ -33,7 +33,8 @@ def _reduction(reduction: str, size_average: bool | None = None, reduce: bool | 
     else:
         found = "mean" if size_average is None or size_average else "sum"
     warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.", stacklevel=3
+        f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
+        stacklevel=3,
     )
     return found
 
@@ -62,10 +63,17 @@ def _warn_unless_same_size(input: Tensor, target: Tensor) -> None:
 def _check_float(name: str, input: Tensor, target: Tensor) -> None:
     for each in (input, target):
         if not isinstance(each, Tensor):
-            raise TypeError(f"{name}_loss(): arguments 'input' and 'target' must be Tensor, not {type(each).__name__}")
-    if input.spec.dtype.kind != "f" and target.spec.dtype.kind != "f" or "c" in (
-        input.spec.dtype.kind,
-        target.spec.dtype.kind,
+            raise TypeError(
+                f"{name}_loss(): arguments 'input' and 'target' must be Tensor, not {type(each).__name__}"
+            )
+    if (
+        input.spec.dtype.kind != "f"
+        and target.spec.dtype.kind != "f"
+        or "c"
+        in (
+            input.spec.dtype.kind,
+            target.spec.dtype.kind,
+        )
     ):
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
 
@@ -86,9 +94,13 @@ def _weighted(loss: Tensor, input: Tensor, weight: Tensor | None, reduction: str
 
 @public(name="nn.functional.mse_loss")
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """The squared difference; "mean" with a `weight` divides by the sum of weights.
 
     >>> import weft as torch
@@ -103,9 +115,13 @@ def mse_loss(
 
 @public(name="nn.functional.l1_loss")
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """The absolute difference; "mean" with a `weight` divides by the sum of weights."""
     _warn_unless_same_size(input, target)
     return _weighted((input - target).abs(), input, weight, _reduction(reduction, size_average, reduce))
@@ -113,9 +129,13 @@ def l1_loss(
 
 @public(name="nn.functional.smooth_l1_loss")
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", beta: float = 1.0,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """Squared and divided by 2 beta where the absolute difference is below `beta`, else that minus beta / 2."""
     _warn_unless_same_size(input, target)
     reduction = _reduction(reduction, size_average, reduce)
@@ -133,21 +153,35 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    """Half the squared difference where it is at most `delta`, else delta times (the absolute difference - delta / 2)."""
+    """Half the squared difference where it is at most `delta`, else delta times (the absolute difference - delta / 2).
+
+    "mean" divides by the number of elements, whatever their weights.
+    """
     _check_float("huber", input, target)
     _warn_unless_same_size(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     distance = (input - target).abs()
     near, far = distance * distance * 0.5, (distance - 0.5 * delta) * delta
-    return _weighted(near.where(distance <= delta, far), input, weight, reduction)
+    loss = near.where(distance <= delta, far)
+    if weight is None:
+        return _reduced(loss, reduction)
+    if weight.spec.shape != input.spec.shape:
+        raise ValueError("Weights and input must have the same size.")
+    return _reduced(loss * weight, reduction)
 
 
 @public(name="nn.functional.poisson_nll_loss")
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: bool | None = None,
-    eps: float = 1e-08, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: bool | None = None,
+    eps: float = 1e-08,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Minus the log likelihood of counts; `input` is the rate or its logarithm. full: with Stirling's approximation."""
     reduction = _reduction(reduction, size_average, reduce)
     _check_reduction(reduction)
@@ -160,7 +194,12 @@ def poisson_nll_loss(
 
 @public(name="nn.functional.gaussian_nll_loss")
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-06, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-06,
+    reduction: str = "mean",
 ) -> Tensor:
     """Minus the log likelihood under normal distributions of mean `input` and variance `var` (at least `eps`).
 
@@ -176,7 +215,11 @@ def gaussian_nll_loss(
     if given != own:
         if own[:-1] == given:
             var = var.unsqueeze(-1)
-        elif not (len(own) == len(given) and sum(a != b for a, b in zip(own, given, strict=True)) == 1 and 1 in given):
+        elif not (
+            len(own) == len(given)
+            and sum(a != b for a, b in zip(own, given, strict=True)) == 1
+            and 1 in given
+        ):
             raise ValueError(f"var is of incorrect size: {list(given)} for an input of size {list(own)}")
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid")
@@ -197,9 +240,13 @@ def _clamped_value(var: Tensor, eps: float) -> Tensor:
 
 @public(name="nn.functional.binary_cross_entropy")
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """-(target log(input) + (1 - target) log(1 - input)) of probabilities; logarithms are at least -100.
 
     Raises: ValueError for sizes that differ, RuntimeError for elements outside of [0, 1].
@@ -228,9 +275,14 @@ def binary_cross_entropy(
 
 @public(name="nn.functional.binary_cross_entropy_with_logits")
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """`binary_cross_entropy` of sigmoid(input), without overflow. pos_weight: of the positive examples."""
     if target.spec.shape != input.spec.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
@@ -245,9 +297,13 @@ def binary_cross_entropy_with_logits(
 
 @public(name="nn.functional.kl_div")
 def kl_div(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
-    reduction: str = "mean", log_target: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """The Kullback-Leibler divergence target * (log(target) - input); `input` holds logarithms.
 
     reduction="batchmean" divides the sum by the size of the first dim, which is the mathematical definition.
@@ -288,7 +344,11 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
     if wanted != expected:
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(wanted)}")
     if target.spec.dtype not in (int64, uint8):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {LEGACY_NAMES[target.spec.dtype]}")
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {LEGACY_NAMES[target.spec.dtype]}"
+        )
+    if target.spec.dtype is uint8 and len(own) > 2:
+        raise RuntimeError("expected scalar type Long but found Byte (targets of more than one dimension)")
     classes = own[_class_dim(input)]
     if weight is not None:
         if weight.spec.shape != (classes,):
@@ -314,12 +374,14 @@ def _check_bounds(target: Tensor, classes: int, ignore_index: int) -> None:
         raise IndexError(f"Target {wrong[0]} is out of bounds. (there are {classes} classes)")
 
 
-def _negative_log_likelihood(input: Tensor, target: Tensor, weight, ignore_index: int, reduction: str) -> Tensor:
+def _negative_log_likelihood(
+    input: Tensor, target: Tensor, weight, ignore_index: int, reduction: str
+) -> Tensor:
     _check_classes(input, target, weight)
     dim = _class_dim(input)
     _check_bounds(target, input.spec.shape[dim], ignore_index)
     target = target.to(int64)
-    ignored = target == ignore_index
+    ignored: Any = target == ignore_index
     chosen = target.masked_fill(ignored, 0)
     loss = -input.gather(dim, chosen.unsqueeze(dim)).squeeze(dim) if input.spec.numel else input.sum(dim)
     if weight is not None:
@@ -334,9 +396,14 @@ def _negative_log_likelihood(input: Tensor, target: Tensor, weight, ignore_index
 
 @public(name="nn.functional.nll_loss")
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Minus the log probability, in `input`, of the class in `target`; "mean" divides by the sum of weights.
 
     Shapes: input [N, C, ...] with target [N, ...], or [C] with []. Raises: IndexError for classes that do not exist.
@@ -348,9 +415,15 @@ def nll_loss(
 
 @public(name="nn.functional.cross_entropy")
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """Minus the log of the softmax of `input` at the class in `target`, or averaged over its class probabilities.
 
     Shapes: input [N, C, ...] with target [N, ...] of classes or like input of probabilities; or [C] with [] or [C].
@@ -374,7 +447,9 @@ def cross_entropy(
             )
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
-        return _cross_entropy_of_probabilities(log_softmax(input, dim), target, weight, reduction, label_smoothing, dim)
+        return _cross_entropy_of_probabilities(
+            log_softmax(input, dim), target, weight, reduction, label_smoothing, dim
+        )
     scores = log_softmax(input, dim)
     loss = _negative_log_likelihood(scores, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
@@ -383,7 +458,9 @@ def cross_entropy(
     return loss * (1 - label_smoothing) + even * (label_smoothing / input.spec.shape[dim])
 
 
-def _cross_entropy_of_probabilities(scores, target, weight, reduction: str, label_smoothing: float, dim: int) -> Tensor:
+def _cross_entropy_of_probabilities(
+    scores, target, weight, reduction: str, label_smoothing: float, dim: int
+) -> Tensor:
     classes = scores.spec.shape[dim]
     if weight is not None and weight.spec.shape != (classes,):
         raise RuntimeError(
@@ -406,22 +483,31 @@ def _along(weight: Tensor, input: Tensor, dim: int) -> Tensor:
 def _even_loss(scores: Tensor, target: Tensor, weight, ignore_index: int, reduction: str, dim: int) -> Tensor:
     """The loss against all classes alike."""
     loss = -(scores if weight is None else scores * _along(weight, scores, dim)).sum(dim)
-    ignored = target == ignore_index
+    ignored: Any = target == ignore_index
     loss = loss.masked_fill(ignored, 0)
     if reduction != "mean":
         return _reduced(loss, reduction)
     if weight is None:
         return loss.sum() / (~ignored).sum()
-    weights = weight.index_select(0, target.to(int64).masked_fill(ignored, 0).flatten()).view(target.spec.shape)
+    weights = weight.index_select(0, target.to(int64).masked_fill(ignored, 0).flatten()).view(
+        target.spec.shape
+    )
     return loss.sum() / weights.masked_fill(ignored, 0).sum()
 
 
 @public(name="nn.functional.linear_cross_entropy")
 def linear_cross_entropy(
-    input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
-    weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
-    label_smoothing: float = 0.0, options: Any = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
     """`cross_entropy` of a linear map of `input`.
 
     Shapes: input [N, features] or [features], linear_weight [C, *sizes, features], linear_bias [C, *sizes], target
@@ -431,7 +517,9 @@ def linear_cross_entropy(
     if not 1 <= input.spec.ndim <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.spec.ndim}")
     if linear_weight.spec.ndim < 2:
-        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.spec.ndim}")
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.spec.ndim}"
+        )
     features = input.spec.shape[-1]
     *made, expected = linear_weight.spec.shape
     if features != expected:
@@ -465,7 +553,11 @@ def linear_cross_entropy(
 
 @public(name="nn.functional.soft_margin_loss")
 def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """log(1 + exp(-target * input)) for targets of 1 and -1."""
     return _reduced((-target * input).exp().log1p(), _reduction(reduction, size_average, reduce))
@@ -473,9 +565,13 @@ def soft_margin_loss(
 
 @public(name="nn.functional.hinge_embedding_loss")
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The distance `input` where the target is 1; what it lacks to `margin` where it is -1."""
     (source,) = wide(input.spec.dtype, input)
     apart = (margin - source).clamp_min(0).masked_fill(target == 1, 0)
@@ -485,9 +581,14 @@ def hinge_embedding_loss(
 
 @public(name="nn.functional.margin_ranking_loss")
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, margin - target * (input1 - input2)); target 1: input1 should be larger, -1: smaller."""
     reduction = _reduction(reduction, size_average, reduce)
     if not input1.spec.ndim == input2.spec.ndim == target.spec.ndim:
@@ -500,9 +601,15 @@ def margin_ranking_loss(
 
 @public(name="nn.functional.multi_margin_loss")
 def multi_margin_loss(
-    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The mean over classes of max(0, margin - input at the target + input) ** p, the target's class left out.
 
     Shapes: input [N, C] with target [N], or [C] with [].
@@ -514,7 +621,9 @@ def multi_margin_loss(
     input = input if input.spec.shape else input.reshape(1)
     own = input.spec.shape
     if len(own) > 2 or 0 in own[1:]:
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(own)}")
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(own)}"
+        )
     batch = own[0] if len(own) == 2 else 1
     if target.spec.ndim > 1 or target.spec.numel != batch:
         raise RuntimeError(
@@ -549,7 +658,11 @@ def _check_margin_float(name: str, input: Tensor) -> None:
 
 @public(name="nn.functional.multilabel_margin_loss")
 def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """max(0, 1 - input at a target + input elsewhere), over all pairs, divided by the number of classes.
 
@@ -559,9 +672,13 @@ def multilabel_margin_loss(
     _check_reduction(reduction)
     own = input.spec.shape
     if len(own) > 2 or 0 in own[1:]:
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(own)}")
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(own)}"
+        )
     if target.spec.shape != own:
-        raise RuntimeError(f"inconsistent target size: {list(target.spec.shape)} for input of size: {list(own)}")
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.spec.shape)} for input of size: {list(own)}"
+        )
     classes = own[-1] if own else 1
     if target.spec.numel and target.spec.device.backend.has_memory:
         low, high = (each.item() for each in target.aminmax())
@@ -581,9 +698,13 @@ def multilabel_margin_loss(
 
 @public(name="nn.functional.multilabel_soft_margin_loss")
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The mean over classes (the last dim) of `binary_cross_entropy_with_logits`."""
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
@@ -593,9 +714,14 @@ def multilabel_soft_margin_loss(
 
 @public(name="nn.functional.cosine_embedding_loss")
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: bool | None = None,
-    reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """1 - cosine where the target is 1, what the cosine exceeds `margin` by where it is -1.
 
     Shapes: inputs [N, D] with target [N], or [D] with [].
@@ -604,7 +730,9 @@ def cosine_embedding_loss(
     sizes = f"{list(input1.spec.shape)} and {list(input2.spec.shape)}"
     dims = target.spec.ndim
     if dims not in (0, 1):
-        raise RuntimeError(f"0D or 1D target tensor expected, multi-target not supported: got {list(target.spec.shape)}")
+        raise RuntimeError(
+            f"0D or 1D target tensor expected, multi-target not supported: got {list(target.spec.shape)}"
+        )
     if input1.spec.ndim != dims + 1 or input2.spec.ndim != dims + 1:
         raise RuntimeError(
             f"{dims}D target tensor expects {dims + 1}D input tensors, but found inputs with sizes {sizes}."
@@ -639,9 +767,17 @@ def _triplet_loss(
 
 @public(name="nn.functional.triplet_margin_loss")
 def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-06,
-    swap: bool = False, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-06,
+    swap: bool = False,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """max(0, distance to the positive - distance to the negative + margin), by the `p`-norm along the last dim.
 
     swap: take the distance between positive and negative where that is smaller than the anchor's.
@@ -649,15 +785,26 @@ def triplet_margin_loss(
     return _triplet_loss(
         "triplet_margin_loss",
         lambda a, b: FUNCTIONS["pairwise_distance"](a, b, p, eps),
-        anchor, positive, negative, margin, swap, _reduction(reduction, size_average, reduce),
-    )  # fmt: skip
+        anchor,
+        positive,
+        negative,
+        margin,
+        swap,
+        _reduction(reduction, size_average, reduce),
+    )
 
 
 @public(name="nn.functional.triplet_margin_with_distance_loss")
 def triplet_margin_with_distance_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Callable | None = None,
-    margin: float = 1.0, swap: bool = False, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """`triplet_margin_loss` with a distance of one's own; the Euclidean one unless given."""
     distance = distance_function or FUNCTIONS["pairwise_distance"]
     return _triplet_loss(
@@ -670,9 +817,14 @@ def triplet_margin_with_distance_loss(
 
 @public("function", "nn.functional.ctc_loss")
 def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
-    reduction: Any = "mean", zero_infinity: bool = False,
-) -> Tensor:  # fmt: skip
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: Any = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """Minus the log probability of all alignments of target sequences with longer inputs.
 
     Shapes: log_probs [T, N, C] or [T, C]; targets [N, S], or all of them one after the other; lengths [N]. "mean" first
@@ -682,7 +834,9 @@ def ctc_loss(
     _check_reduction(reduction)
     batched = log_probs.spec.ndim == 3
     inputs, lengths = _lengths(input_lengths), _lengths(target_lengths)
-    losses, _ = alignment_losses(log_probs if batched else log_probs.unsqueeze(1), targets, inputs, lengths, blank)
+    losses, _ = alignment_losses(
+        log_probs if batched else log_probs.unsqueeze(1), targets, inputs, lengths, blank
+    )
     if zero_infinity:
         losses = losses.masked_fill(losses == math.inf, 0)
     if reduction == "mean":
@@ -707,7 +861,9 @@ def alignment_losses(
 ) -> tuple[Tensor, Tensor]:
     """The loss of each sequence, and the forward variables [N, T, 2 S + 1] that its derivative needs."""
     if log_probs.spec.dtype.name not in ("float32", "float64"):
-        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{LEGACY_NAMES[log_probs.spec.dtype]}'")
+        raise NotImplementedError(
+            f"\"ctc_loss_cpu\" not implemented for '{LEGACY_NAMES[log_probs.spec.dtype]}'"
+        )
     scores = wide_array(log_probs)
     steps, batch, classes = scores.shape
     labels = _padded_labels(targets, input_lengths, target_lengths, steps, batch, classes, blank)
@@ -742,7 +898,9 @@ def _final_loss(alpha: np.ndarray, steps: int, labels: int) -> Any:
     return -(np.logaddexp(last[2 * labels], last[2 * labels - 1]) if labels else last[0])
 
 
-def _padded_labels(targets: Tensor, input_lengths, target_lengths, steps: int, batch: int, classes: int, blank: int):
+def _padded_labels(
+    targets: Tensor, input_lengths, target_lengths, steps: int, batch: int, classes: int, blank: int
+):
     """The target sequences as rows [N, S]."""
     if targets.spec.dtype not in (int64, int32):
         raise RuntimeError(f"targets must be int32 or int64, got {targets.spec.dtype}")
@@ -754,17 +912,23 @@ def _padded_labels(targets: Tensor, input_lengths, target_lengths, steps: int, b
         if any(length < 0 for length in lengths):
             raise RuntimeError(f"Expected {name} to have value at least 0, but got {min(lengths)}")
     if any(length > steps for length in input_lengths):
-        raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)}")
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)}"
+        )
     values = array(targets)
     longest = max(target_lengths, default=0)
     if values.ndim == 1:
         if values.size != sum(target_lengths):
-            raise RuntimeError(f"Expected targets of {sum(target_lengths)} labels (the sum of target_lengths), got {values.size}")
+            raise RuntimeError(
+                f"Expected targets of {sum(target_lengths)} labels (the sum of target_lengths), got {values.size}"
+            )
         found = np.full((batch, longest), blank, np.int64)
         starts = np.cumsum((0, *target_lengths))
         for row, (start, length) in enumerate(zip(starts, target_lengths, strict=False)):
             found[row, :length] = values[start : start + length]
         return found
     if values.ndim != 2 or values.shape[0] != batch or values.shape[1] < longest:
-        raise RuntimeError(f"Expected targets of shape [{batch}, at least {longest}], got {list(values.shape)}")
+        raise RuntimeError(
+            f"Expected targets of shape [{batch}, at least {longest}], got {list(values.shape)}"
+        )
     return values[:, :longest].astype(np.int64)

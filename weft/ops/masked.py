@@ -41,7 +41,14 @@ def _summed_type(input: Tensor, dtype: DType | None) -> DType:
 
 
 @public(name="masked.sum")
-def sum(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+def sum(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The sum of the elements that count, over `dim` (an int, several, or all).
 
     >>> import weft as torch
@@ -53,7 +60,14 @@ def sum(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType |
 
 
 @public(name="masked.prod")
-def prod(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+def prod(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The product of the elements that count, over `dim` (an int, several, or all)."""
     found = _filled(input, mask, 1).to(_summed_type(input, dtype))
     dims = _dims(input, dim, "prod") if input.spec.shape or dim is None or dim == () else (0,)
@@ -84,13 +98,23 @@ def _define_extremum(name: str, identity: Any) -> None:
     position = getattr(Tensor, f"arg{name}")
 
     def extremum(
-        input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+        input: Tensor,
+        dim: Any = None,
+        *,
+        keepdim: bool = False,
+        dtype: DType | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         found = _filled(input, mask, identity(input.spec.dtype))
         return over_dims(found, _dims(input, dim, f"a{name}"), bool(keepdim)).to(dtype or input.spec.dtype)
 
     def arg_extremum(
-        input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+        input: Tensor,
+        dim: Any = None,
+        *,
+        keepdim: bool = False,
+        dtype: DType | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         found = _filled(input, mask, identity(input.spec.dtype))
         return position(found, dim, bool(keepdim)).to(dtype or input.spec.dtype)
@@ -98,7 +122,9 @@ def _define_extremum(name: str, identity: Any) -> None:
     extremum.__name__ = extremum.__qualname__ = f"a{name}"
     arg_extremum.__name__ = arg_extremum.__qualname__ = f"arg{name}"
     extremum.__doc__ = f"The {name}imum of the elements that count, over `dim` (an int, several, or all)."
-    arg_extremum.__doc__ = f"Where that {name}imum lies, along `dim` or in all elements as one row, in the input's dtype."
+    arg_extremum.__doc__ = (
+        f"Where that {name}imum lies, along `dim` or in all elements as one row, in the input's dtype."
+    )
     public(name=f"masked.a{name}")(extremum)
     public(name=f"masked.arg{name}")(arg_extremum)
 
@@ -109,7 +135,12 @@ _define_extremum("min", highest)
 
 @public(name="masked.median")
 def median(
-    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """The median of the elements that count, along `dim`; NaN where there are none.
 
@@ -136,7 +167,14 @@ def _count(input: Tensor, dim: Any, keepdim: bool, mask: Tensor | None) -> Any:
 
 
 @public(name="masked.mean")
-def mean(input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+def mean(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The mean of the elements that count, over `dim` (an int, several, or all); NaN where there are none."""
     found = dtype or input.spec.dtype
     if found.category < 2:
@@ -166,27 +204,44 @@ def _variance(input: Tensor, dim, unbiased, correction, keepdim, dtype: DType | 
 
 @public(name="masked.var")
 def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
-    keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The variance of the elements that count, divided by their number - correction (1 unless given)."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
 @public(name="masked.std")
 def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
-    keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
     """The root of `var`."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
 @public(name="masked.norm")
 def norm(
-    input: Tensor, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None,
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
     mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The vector norm of the elements that count, over `dim` (an int, several, or all)."""
     found = _filled(input, mask, math.inf if ord == -math.inf else 0)
     vector_norm = FUNCTIONS["linalg.vector_norm"]
@@ -202,7 +257,12 @@ def _lowest_logarithm(dtype: DType) -> Any:
 
 @public(name="masked.logsumexp")
 def logsumexp(
-    input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    dim: Any = None,
+    *,
+    keepdim: bool = False,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """log(sum(exp(input))) of the elements that count, over `dim` (an int, several, or all)."""
     found = _filled(input, mask, _lowest_logarithm(input.spec.dtype))
@@ -211,9 +271,13 @@ def logsumexp(
 
 @public(name="masked.logaddexp")
 def logaddexp(
-    input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Tensor | None = None,
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: DType | None = None,
+    input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """log(exp(input) + exp(other)), elementwise; masked-out elements add nothing."""
     a = _filled(input, input_mask, _lowest_logarithm(input.spec.dtype))
     b = _filled(other, other_mask, _lowest_logarithm(other.spec.dtype))
@@ -223,10 +287,14 @@ def logaddexp(
 def _define_softmax(name: str, what: str, sign: int) -> None:
     plain = reduction.log_softmax if name == "log_softmax" else reduction.softmax
 
-    def function(input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None) -> Tensor:
+    def function(
+        input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
+    ) -> Tensor:
         identity = (lowest if sign > 0 else highest)(input.spec.dtype)
         values = _filled(input, mask, identity)
-        return plain(values if sign > 0 else -values, wrap_dim(dim, input.spec.ndim), dtype or input.spec.dtype)
+        return plain(
+            values if sign > 0 else -values, wrap_dim(dim, input.spec.ndim), dtype or input.spec.dtype
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{what} along `dim`; masked-out elements count as infinitely far away."
@@ -240,7 +308,13 @@ _define_softmax("softmin", "The softmax of -input", -1)
 
 @public(name="masked.normalize")
 def normalize(
-    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: DType | None = None, mask: Tensor | None = None
+    input: Tensor,
+    ord: float,
+    dim: int,
+    *,
+    eps: float = 1e-12,
+    dtype: DType | None = None,
+    mask: Tensor | None = None,
 ) -> Tensor:
     """Divide by the norm along `dim` of the elements that count, or by `eps` where that is larger."""
     lengths = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)

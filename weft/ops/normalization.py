@@ -17,7 +17,6 @@ from .padding import constant_pad
 from .pooling import avg_pool2d, avg_pool3d
 from .windows import like_format, wide
 
-
 var_mean = FUNCTIONS["var_mean"]
 
 
@@ -82,8 +81,9 @@ def _batch_norm(
         count = input.spec.numel // max(channels, 1)
         _update(running_var, var.detach() * (count / (count - 1) if count > 1 else math.nan), momentum)
     inverse = (var + eps).rsqrt()
-    parts = (None if each is None else each.view(across) for each in (mean, inverse, weight, bias))
-    result = like_format(normalized(x, *parts).to(input.spec.dtype), input)
+    scale, shift = (None if each is None else each.view(across) for each in (weight, bias))
+    result = normalized(x, mean.view(across), inverse.view(across), scale, shift)
+    result = like_format(result.to(input.spec.dtype), input)
     if training:
         return result, mean.to(kept), inverse.to(kept)
     return result, nothing, nothing.clone()
@@ -101,27 +101,48 @@ def _check_more_than_one(sizes: Sequence[int]) -> None:
 
 @public("function")
 def native_batch_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, training: bool, momentum: float, eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
     """`batch_norm`, and the mean and the inverse deviation of each channel; empty tensors unless training."""
     return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 @public("function")
 def batch_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:
     """Normalise each channel (dim 1) over all other dims; see `nn.functional.batch_norm`."""
-    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[
+        0
+    ]
 
 
 @public(name="nn.functional.batch_norm")
 def functional_batch_norm(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
-    bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-05,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
     """Normalise each channel (dim 1): by its own statistics in training, which update the running ones, else by those.
 
     Raises: ValueError in training if a channel has a single element.
@@ -130,7 +151,9 @@ def functional_batch_norm(
         _check_more_than_one(input.spec.shape)
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[
+        0
+    ]
 
 
 functional_batch_norm.__name__ = "batch_norm"
@@ -141,30 +164,46 @@ functional_batch_norm.__name__ = "batch_norm"
 
 @public("function")
 def instance_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:
     """Normalise each channel of each sample; see `nn.functional.instance_norm`."""
     if not use_input_stats and (running_mean is None or running_var is None):
-        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
     samples, channels, *rest = input.spec.shape
-    repeated = [
+    scale, shift, means, variances = (
         None if each is None else each.repeat(samples) for each in (weight, bias, running_mean, running_var)
-    ]
+    )
     rows = input.contiguous().view(1, samples * channels, *rest)
-    found = _batch_norm("instance_norm", rows, *repeated, use_input_stats, momentum, eps)[0]
+    arguments = (rows, scale, shift, means, variances, use_input_stats, momentum, eps)
+    found = _batch_norm("instance_norm", *arguments)[0]
     if use_input_stats:
-        for running, each in zip((running_mean, running_var), repeated[2:], strict=True):
-            if running is not None:
+        for running, each in ((running_mean, means), (running_var, variances)):
+            if running is not None and each is not None:
                 running.copy_(each.view(samples, channels).mean(0))
     return found.view(input.spec.shape)
 
 
 @public(name="nn.functional.instance_norm")
 def functional_instance_norm(
-    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
-    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-05,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
     """Normalise each channel of each sample, by its own statistics or by the running ones.
 
     Raises: ValueError if a channel of a sample has a single element.
@@ -181,7 +220,9 @@ functional_instance_norm.__name__ = "instance_norm"
 # ---- Layers ---------------------------------------------------------------------------------------------------------------
 
 
-def _normalized_dims(input: Tensor, normalized_shape: Any, name: str, **parameters: Tensor | None) -> tuple[int, ...]:
+def _normalized_dims(
+    input: Tensor, normalized_shape: Any, name: str, **parameters: Tensor | None
+) -> tuple[int, ...]:
     if not isinstance(normalized_shape, (tuple, list)):
         raise TypeError(
             f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(normalized_shape).__name__}"
@@ -223,15 +264,21 @@ def native_layer_norm(
 
 @public("function", "nn.functional.layer_norm")
 def layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
-    eps: float = 1e-05, cudnn_enable: bool = True,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+    cudnn_enable: bool = True,
+) -> Tensor:
     """Normalise over the last dims, whose sizes are `normalized_shape`, then scale and shift element by element."""
     return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 @public("function", "nn.functional.rms_norm")
-def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+def rms_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """Divide by the root of the mean square over the last dims, whose sizes are `normalized_shape`.
 
     eps: the epsilon of the dtype that is computed in, unless given.
@@ -275,12 +322,23 @@ def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[T
     inverse = (var + eps).rsqrt()
     parts = (None if each is None else each.view(groups, each_group, 1) for each in (weight, bias))
     result = normalized(rows, mean, inverse, *parts).view(shape).to(input.spec.dtype)
-    return like_format(result, input), mean.view(samples, groups).to(kept), inverse.view(samples, groups).to(kept)
+    return (
+        like_format(result, input),
+        mean.view(samples, groups).to(kept),
+        inverse.view(samples, groups).to(kept),
+    )
 
 
 @public("function")
 def native_group_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`group_norm`, and the means and the inverse deviations [N, group]."""
     return _group_norm(input, group, weight, bias, eps)
@@ -288,16 +346,24 @@ def native_group_norm(
 
 @public("function")
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05,
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
     cudnn_enabled: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Normalise each of `num_groups` groups of channels (dim 1) of each sample, then scale and shift each channel."""
     return _group_norm(input, num_groups, weight, bias, eps)[0]
 
 
 @public(name="nn.functional.group_norm")
 def functional_group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
 ) -> Tensor:
     """Normalise each of `num_groups` groups of channels (dim 1) of each sample, then scale and shift each channel.
 
@@ -332,15 +398,23 @@ def local_response_norm(
     squares = input * input
     around = (size // 2, (size - 1) // 2)
     if len(shape) == 3:
-        means = avg_pool2d(constant_pad(squares.unsqueeze(1), (0, 0, *around)), (size, 1), stride=1).squeeze(1)
+        means = avg_pool2d(constant_pad(squares.unsqueeze(1), (0, 0, *around)), (size, 1), stride=1).squeeze(
+            1
+        )
     else:
         rows = squares.view(shape[0], 1, shape[1], shape[2], -1)
-        means = avg_pool3d(constant_pad(rows, (0, 0, 0, 0, *around)), (size, 1, 1), stride=1).squeeze(1).view(shape)
+        means = (
+            avg_pool3d(constant_pad(rows, (0, 0, 0, 0, *around)), (size, 1, 1), stride=1)
+            .squeeze(1)
+            .view(shape)
+        )
     return input / (means * alpha + k).pow(beta)
 
 
 @public(name="nn.functional.normalize")
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """Divide by the `p`-norm along `dim`, or by `eps` where that is larger."""
     lengths = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input.div(lengths, out=out)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.arguments import integers
 from ..core.layout import contiguous_format, strides_for
-from ..core.op import copy_values, needs_recording, public, record
+from ..core.op import needs_recording, public, record
 from ..core.spec import spec
 from ..core.tensor import Tensor, empty
 from ..families.library import tensor_of
@@ -54,11 +54,11 @@ class ConstantPad:
         result = empty(spec(sizes, strides_for(sizes, memory_format), own.dtype, own.device))
         if result.spec.numel:
             FILL.write(result, value)
-        copy_values_into(_inside(result, pairs, outside=True), inner.detach())
+        _copy_into(_inside(result, pairs, outside=True), inner.detach())
         return record(self, result, (input,), (pad, value)) if needs_recording((input,)) else result
 
 
-def copy_values_into(target: Tensor, source: Tensor) -> None:
+def _copy_into(target: Tensor, source: Tensor) -> None:
     if target.spec.numel:
         target.copy_(source)
 

@@ -48,7 +48,16 @@ def _check_input(name: str, input: Tensor, n: int, refused: tuple = (bool_,)) ->
 class Geometry:
     """Where the windows of a pooling lie: one entry per dim in each of these."""
 
-    def __init__(self, name: str, sizes: Sequence[int], kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool):
+    def __init__(
+        self,
+        name: str,
+        sizes: Sequence[int],
+        kernel: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
+    ):
         n = len(sizes)
         self.sizes = tuple(sizes)
         self.kernel = _per_dim(kernel, n, name, "kernel_size")
@@ -67,16 +76,19 @@ class Geometry:
     def _check(self, name: str) -> None:
         if min(self.stride) == 0:
             raise RuntimeError("stride should not be zero")
-        for what, values in (("kernel size", self.kernel), ("stride", self.stride), ("dilation", self.dilation)):
+        for what, values in (
+            ("kernel size", self.kernel),
+            ("stride", self.stride),
+            ("dilation", self.dilation),
+        ):
             if min(values) <= 0:
                 raise RuntimeError(f"{what} should be greater than zero, but got {values} ({name})")
-        for pad, k, gap in zip(self.padding, self.kernel, self.dilation, strict=True):
+        for pad, k in zip(self.padding, self.kernel, strict=True):
             if pad < 0:
                 raise RuntimeError(f"pad must be non-negative, but got pad: {pad}")
-            if pad > ((k - 1) * gap + 1) // 2:
+            if pad > k // 2:
                 raise RuntimeError(
-                    f"pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={k} and "
-                    f"dilation={gap}"
+                    f"pad should be smaller than or equal to half of kernel size, but got pad={pad} and kernel_size={k}"
                 )
 
     def _count(self, dim: int, ceil_mode: bool) -> int:
@@ -91,12 +103,14 @@ class Geometry:
         """The padding that makes all windows fit, as `constant_pad` takes it."""
         found: list[int] = []
         for dim in reversed(range(len(self.sizes))):
-            reach = (self.counts[dim] - 1) * self.stride[dim] + self.dilation[dim] * (self.kernel[dim] - 1) + 1
+            reach = (
+                (self.counts[dim] - 1) * self.stride[dim] + self.dilation[dim] * (self.kernel[dim] - 1) + 1
+            )
             found += [self.padding[dim], max(0, reach - self.padding[dim] - self.sizes[dim])]
         return tuple(found)
 
     @property
-    def looking(self) -> tuple:
+    def looking(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         return self.kernel, self.stride, self.dilation
 
 
@@ -114,6 +128,8 @@ def _average(
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     geometry = Geometry(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
+    if n == 3 and any(size < k for size, k in zip(geometry.sizes, geometry.kernel, strict=True)):
+        raise RuntimeError(f"input image {geometry.sizes} smaller than kernel size {geometry.kernel}")
     dtype = input.spec.dtype
     (source,) = wide(dtype, input)
     total = window_sum(_padded(source, geometry, 0), *geometry.looking, geometry.counts)
@@ -126,7 +142,7 @@ def _average(
 
 def _divisor(geometry: Geometry, count_include_pad: bool) -> Any:
     """How many elements each window averages over: one number if all agree."""
-    counted = np.ones((), np.int64)
+    counted: Any = np.ones((), np.int64)
     for size, k, step, pad, count in zip(
         geometry.sizes, geometry.kernel, geometry.stride, geometry.padding, geometry.counts, strict=True
     ):
@@ -140,18 +156,27 @@ def _divisor(geometry: Geometry, count_include_pad: bool) -> Any:
 
 @public("function", "nn.functional.avg_pool1d")
 def avg_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The mean of each window along the last dim. Shapes: [N, C, L] or [C, L]."""
     return _average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 @public(name="nn.functional.avg_pool2d")
 def avg_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """The mean of each window over the last two dims. Shapes: [N, C, H, W] or [C, H, W]."""
     return _average(
         "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -160,9 +185,14 @@ def avg_pool2d(
 
 @public(name="nn.functional.avg_pool3d")
 def avg_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """The mean of each window over the last three dims. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
     return _average(
         "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -181,7 +211,9 @@ def _define_lp(n: int, average: Any) -> None:
         return (means * places).pow(1.0 / norm_type)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""The `norm_type`-th root of the sum of powers in each window over the last {n} dims."""
+    function.__doc__ = (
+        f"""The `norm_type`-th root of the sum of powers in each window over the last {n} dims."""
+    )
     public(name=f"nn.functional.{name}")(function)
 
 
@@ -192,7 +224,9 @@ for _n, _average_pool in enumerate((avg_pool1d, avg_pool2d, avg_pool3d), 1):
 # ---- Maxima ----------------------------------------------------------------------------------------------------------------
 
 
-def _window_max(name: str, n: int, input, kernel_size, stride, padding, dilation, ceil_mode, with_indices: bool) -> Any:
+def _window_max(
+    name: str, n: int, input, kernel_size, stride, padding, dilation, ceil_mode, with_indices: bool
+) -> Any:
     """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
     _check_input(name, input, n)
     geometry = Geometry(name, input.spec.shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)
@@ -254,21 +288,35 @@ def _define_max(n: int) -> None:
     name = f"max_pool{n}d"
 
     def function(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False, return_indices: bool = False,
-    ) -> Any:  # fmt: skip
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
         return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
     def with_indices(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False, return_indices: bool = False,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> tuple[Tensor, Tensor]:
         return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     def plain(
-        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
         ceil_mode: bool = False,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
     function.__name__ = function.__qualname__ = plain.__name__ = plain.__qualname__ = name
@@ -289,7 +337,12 @@ for _n in (1, 2, 3):
 
 @public("function")
 def max_pool1d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """The values and the indices of `max_pool1d`."""
     return _window_max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
@@ -360,9 +413,13 @@ def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:
         return input.unflatten(dim, (count, size // count)).mean(dim + 1)
     positions, lengths = _adaptive_positions(size, count)
     most = positions.shape[1]
-    taken = input.index_select(dim, tensor_of(positions.ravel()).to(input.spec.device)).unflatten(dim, (count, most))
+    taken = input.index_select(dim, tensor_of(positions.ravel()).to(input.spec.device)).unflatten(
+        dim, (count, most)
+    )
     behind = [1] * (input.spec.ndim - dim - 1)
-    surplus = tensor_of((np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)).to(input.spec.device)
+    surplus = tensor_of((np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)).to(
+        input.spec.device
+    )
     divisor = tensor_of(lengths.reshape(count, *behind), input.spec.dtype).to(input.spec.device)
     return taken.masked_fill(surplus, 0).sum(dim + 1) / divisor
 
@@ -419,7 +476,9 @@ def _define_adaptive_max(n: int) -> None:
             return zeros(sizes, dtype=input.spec.dtype, device=input.spec.device), zeros(
                 sizes, dtype=int64, device=input.spec.device
             )
-        positions = [_adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)]
+        positions = [
+            _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)
+        ]
         values, indices = _max_of(input, positions, wanted)
         return like_format(values, input), like_format(indices, input)
 
@@ -468,9 +527,13 @@ def _define_fractional(n: int) -> None:
     words = ("time", "height", "width")[-n:]
 
     def with_indices(
-        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         if output_size is None and output_ratio is None:
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         sizes = input.spec.shape
@@ -490,7 +553,9 @@ def _define_fractional(n: int) -> None:
             )
         for word, size, count, k in zip(words, sizes[-n:], wanted, kernel, strict=True):
             if count + k - 1 > size or min(count, k) < 1:
-                raise RuntimeError(f"{name}(): pool {word} {k} too large relative to input {word} {size} (output {count})")
+                raise RuntimeError(
+                    f"{name}(): pool {word} {k} too large relative to input {word} {size} (output {count})"
+                )
         _check_samples(name, n, input, _random_samples)
         samples = array(_random_samples)
         samples = samples[: sizes[0]] if len(sizes) == n + 2 else samples[0]
@@ -503,9 +568,13 @@ def _define_fractional(n: int) -> None:
         return _max_of(input, positions, wanted)
 
     def function(
-        input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-        return_indices: bool = False, _random_samples: Tensor | None = None,
-    ) -> Any:  # fmt: skip
+        input: Tensor,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Any:
         found = with_indices(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
         return found if return_indices else found[0]
 
@@ -567,7 +636,12 @@ def _define_unpool(n: int) -> None:
     name = f"max_unpool{n}d"
 
     def function(
-        input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
     ) -> Tensor:
         kernel = _per_dim(kernel_size, n, name, "kernel_size")
         step = kernel if stride is None else _per_dim(stride, n, name, "stride")
@@ -578,7 +652,9 @@ def _define_unpool(n: int) -> None:
                 f"Input to {name} should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {len(own.shape)} dimensions."
             )
         if indices.spec.dtype is not int64:
-            raise RuntimeError(f"elements in indices should be type int64 but got: {LEGACY_NAMES[indices.spec.dtype]}")
+            raise RuntimeError(
+                f"elements in indices should be type int64 but got: {LEGACY_NAMES[indices.spec.dtype]}"
+            )
         if indices.spec.shape != own.shape:
             raise RuntimeError(
                 f"Expected shape of indices to be same as that of the input tensor ({list(own.shape)}) but got indices tensor "
@@ -598,7 +674,9 @@ def _define_unpool(n: int) -> None:
         return like_format(filled, input)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Put the elements of `input` where `indices` (of max_pool{n}d) say, zeros elsewhere."""
+    function.__doc__ = (
+        f"""Put the elements of `input` where `indices` (of max_pool{n}d) say, zeros elsewhere."""
+    )
     public(name=f"nn.functional.{name}")(function)
 
 

@@ -33,9 +33,14 @@ _DIMS = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "l
 
 @public(name="nn.functional.interpolate")
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-    align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """Resize the dims behind batch and channels to `size`, or by `scale_factor`.
 
     mode: "nearest", "nearest-exact", "linear" (one dim), "bilinear", "bicubic" (two), "trilinear" (three) or "area".
@@ -55,7 +60,9 @@ def interpolate(
     n = input.spec.ndim - 2
     sizes, scales = _target(input, n, size, scale_factor, mode, recompute_scale_factor)
     if antialias and not (mode in ("bilinear", "bicubic") and n == 2):
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+        )
     if not 1 <= n <= 3 or mode not in _DIMS:
         raise NotImplementedError(
             "Input Error: Only 3D, 4D and 5D input Tensors supported"
@@ -70,7 +77,9 @@ def interpolate(
     return _resized(input, sizes, scales, mode, align_corners, antialias)
 
 
-def _target(input: Tensor, n: int, size, scale_factor, mode: str, recompute: bool | None) -> tuple[list, list]:
+def _target(
+    input: Tensor, n: int, size, scale_factor, mode: str, recompute: bool | None
+) -> tuple[list, list]:
     """The sizes of the result, and the scale factors that positions are computed with (None: the ratio of sizes)."""
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
@@ -97,7 +106,9 @@ def _target(input: Tensor, n: int, size, scale_factor, mode: str, recompute: boo
                 f"types {[type(each) for each in given]}"
             )
         return [int(each) for each in given], [None] * n
-    sizes = [math.floor(float(own) * float(scale)) for own, scale in zip(input.spec.shape[2:], given, strict=True)]
+    sizes = [
+        math.floor(float(own) * float(scale)) for own, scale in zip(input.spec.shape[2:], given, strict=True)
+    ]
     return sizes, [None] * n if recompute or mode == "area" else [float(scale) for scale in given]
 
 
@@ -108,7 +119,9 @@ def _check_sizes(input: Tensor, sizes: Sequence[int]) -> None:
             f"Input and output sizes should be greater than 0, but got input {list(own[2:])} and output {list(sizes)}"
         )
     if own[1] == 0:
-        raise RuntimeError(f"Non-empty tensor with possibly 0 batch size expected, but got input of size {list(own)}")
+        raise RuntimeError(
+            f"Non-empty tensor with possibly 0 batch size expected, but got input of size {list(own)}"
+        )
     if input.spec.dtype.is_complex or input.spec.dtype.kind in "biu" and input.spec.dtype is not uint8:
         raise NotImplementedError(f"\"upsample\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
 
@@ -120,11 +133,13 @@ def _resized(input: Tensor, sizes, scales, mode: str, align_corners: bool, antia
         found = input
     else:
         found = input.to(float32) if dtype is uint8 else wide(dtype, input)[0]
+    # PyTorch copies a dim that keeps its size, even if the scale factor is not 1, in these modes.
+    copies = rule is _linear_taps or rule is _nearest_taps and len(sizes) == 2
     # PyTorch computes positions in the precision of the elements.
     real = np.float64 if dtype is float64 and not mode.startswith("nearest") else np.float32
     for dim, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
         step = _step(found.spec.shape[dim], size, scale, align_corners, real)
-        if step != 1 or size != found.spec.shape[dim]:
+        if size != found.spec.shape[dim] or step != 1 and not (copies or antialias):
             positions, weights = rule(found.spec.shape[dim], size, step, align_corners, mode)
             found = _combined(found, dim, positions, weights)
     if found.spec.dtype is not dtype:
@@ -233,7 +248,11 @@ _RULES: dict[str, Callable[..., Taps]] = {
 
 @public(name="nn.functional.upsample")
 def upsample(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
 ) -> Tensor:
     """The older name of `interpolate`."""
     warnings.warn(
@@ -246,7 +265,8 @@ def upsample(
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` by the nearest element."""
     warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
     )
     return interpolate(input, size, scale_factor, mode="nearest")
 
@@ -255,7 +275,8 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """`interpolate` bilinearly with aligned corners."""
     warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=2,
     )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
@@ -268,7 +289,11 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 @public(name="nn.functional.grid_sample")
 def grid_sample(
-    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
 ) -> Tensor:
     """The values of an image at the points of a grid.
 
@@ -278,7 +303,9 @@ def grid_sample(
     "reflection".
     """
     if mode not in _MODES:
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
     if padding_mode not in _PADDINGS:
         raise ValueError(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
@@ -298,11 +325,15 @@ def _grid_sampler(name: str, allowed: tuple[int, ...]) -> None:
         input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
     ) -> Tensor:
         if input.spec.ndim not in allowed:
-            raise RuntimeError(f"{name}(): expected input of {allowed} dims, but got {list(input.spec.shape)}")
+            raise RuntimeError(
+                f"{name}(): expected input of {allowed} dims, but got {list(input.spec.shape)}"
+            )
         return _sampled(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "`nn.functional.grid_sample` with modes as numbers, in the order in which it lists them."
+    function.__doc__ = (
+        "`nn.functional.grid_sample` with modes as numbers, in the order in which it lists them."
+    )
     public("function")(function)
 
 
@@ -374,11 +405,11 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
             index = index * size + position.detach().clamp(0, size - 1).nan_to_num().to(int64)
             if share is not None:
                 weight = share if weight is None else weight * share
-        found = flat.gather(2, index.unsqueeze(1).expand(batch, channels, -1))
+        found = flat.gather(2, index.unsqueeze(1).expand(batch, channels, -1)).masked_fill(
+            ~inside.unsqueeze(1), 0
+        )
         if weight is not None:
-            found = found * weight.masked_fill(~inside, 0).unsqueeze(1)
-        else:
-            found = found.masked_fill(~inside.unsqueeze(1), 0)
+            found = found * weight.unsqueeze(1)
         total = found if total is None else total + found
     return total.to(dtype).view(batch, channels, *places)
 
@@ -399,7 +430,8 @@ def _brought_inside(position: Tensor, size: int, padding_mode: str, align_corner
         beyond = distance.fmod(span)
         odd = (distance / span).floor().remainder(2) == 1
         position = (span - beyond).where(odd, beyond) + low
-    return position.clamp(0, size - 1)
+    inside = position.clamp(0, size - 1)
+    return inside.masked_fill(inside.isnan(), 0)
 
 
 def _point_taps(position: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None]]:

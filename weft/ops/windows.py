@@ -39,7 +39,7 @@ def repeated(value: Any, n: int, function: str, argument: str) -> tuple[int, ...
     return (integer(value, function, argument),) * n
 
 
-def wide(dtype: DType, *tensors: Tensor | None) -> list[Tensor | None]:
+def wide(dtype: DType, *tensors: Tensor | None) -> list[Any]:
     """The tensors in the type that `dtype` is computed in, so that several steps round once."""
     compute = compute_type(dtype)
     return [None if t is None else t.to(compute) for t in tensors]
@@ -120,7 +120,9 @@ class Fold:
 
     name = "fold"
 
-    def __call__(self, input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Tensor:
+    def __call__(
+        self, input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+    ) -> Tensor:
         own = input.spec
         n = len(sizes)
         kernel, counts = own.shape[1 : n + 1], own.shape[n + 1 :]
@@ -131,7 +133,9 @@ class Fold:
             places = window_elements(result, kernel, stride, dilation, counts)
             for place, target in zip(itertools.product(*map(range, kernel)), places, strict=True):
                 ADD.write(target, target, input.detach()[(slice(None), *place)])
-        return record(self, result, (input,), (sizes, stride, dilation)) if needs_recording((input,)) else result
+        return (
+            record(self, result, (input,), (sizes, stride, dilation)) if needs_recording((input,)) else result
+        )
 
 
 FOLD = Fold()
@@ -145,4 +149,4 @@ def folded(columns: Tensor, sizes, stride, padding, dilation) -> Tensor:
     found = FOLD(columns, padded, tuple(stride), tuple(dilation))
     for dim, (pad, size) in enumerate(zip(padding, sizes, strict=True), 1):
         found = found.narrow(dim, pad, size)
-    return found.to(dtype)
+    return found.to(dtype).contiguous()

@@ -1,0 +1,91 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import check
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+F = "nn.functional."
+
+
+def numbers(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+@pytest.mark.parametrize("dim", [None, 0, -1, 5])
+def test_softmax_with_older_arguments(name, dim):
+    check(F + name, numbers(2, 3, 4), dim)
+    check(F + name, numbers(2, 3).float(), dim, dtype=torch.float64)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([(), (2,), (2, 3)]),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sampled_from([None, "bool", "float"]),
+    st.booleans(),
+    st.none() | st.floats(0.1, 2),
+)
+def test_scaled_dot_products(batch, length, keys, mask, is_causal, scale):
+    query, key, value = numbers(*batch, length, 4), numbers(*batch, keys, 4), numbers(*batch, keys, 3, seed=1)
+    if mask:
+        mask = numbers(length, keys, seed=2)
+        mask = mask > 0 if mask == "bool" else mask
+    check(F + "scaled_dot_product_attention", query, key, value, mask, 0.0, is_causal, scale=scale)
+
+
+def test_a_query_that_sees_nothing_gets_zeros():
+    x = numbers(2, 3, 4)
+    mask = torch.tensor([[True, True, False], [False] * 3, [True] * 3])
+    check(F + "scaled_dot_product_attention", x, x, x, mask)
+
+
+def test_heads_share_keys():
+    query, key = numbers(2, 4, 3, 5), numbers(2, 2, 3, 5)
+    check(F + "scaled_dot_product_attention", query, key, key, enable_gqa=True)
+    check(
+        F + "scaled_dot_product_attention", query.transpose(1, 2).contiguous().transpose(1, 2), query, query
+    )
+
+
+def projections(features=6):
+    return {
+        "in_proj_weight": numbers(3 * features, features, seed=3),
+        "in_proj_bias": numbers(3 * features, seed=4),
+        "out_proj_weight": numbers(features, features, seed=5),
+        "out_proj_bias": numbers(features, seed=6),
+    }
+
+
+@pytest.mark.parametrize("batched", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("extra_keys", [True, False])
+@pytest.mark.parametrize(
+    "masks", [(), ("attn_mask",), ("key_padding_mask",), ("attn_mask", "key_padding_mask")]
+)
+def test_multi_head_attention(batched, need_weights, extra_keys, masks):
+    shape = (2,) if batched else ()
+    query, key = numbers(3, *shape, 6), numbers(4, *shape, 6, seed=1)
+    options = {name: None for name in ("bias_k", "bias_v")} | projections()
+    if extra_keys:
+        options |= {"bias_k": numbers(1, 1, 6), "bias_v": numbers(1, 1, 6)}
+    padding = torch.zeros(*shape, 4, dtype=torch.bool)
+    padding[..., -1] = True
+    available = {"attn_mask": numbers(3, 4), "key_padding_mask": padding}
+    options |= {name: available[name] for name in masks}
+    check(
+        F + "multi_head_attention_forward", query, key, key, 6, 2, add_zero_attn=extra_keys, dropout_p=0.0,
+        need_weights=need_weights, **options,
+    )  # fmt: skip
+
+
+def test_multi_head_attention_rejects():
+    x = numbers(3, 2, 6)
+    options = {"bias_k": None, "bias_v": None, "add_zero_attn": False, "dropout_p": 0.0} | projections()
+    check(F + "multi_head_attention_forward", x, x, x, 5, 2, **options)
+    check(F + "multi_head_attention_forward", x, x, x, 6, 4, **options)
+    check(F + "multi_head_attention_forward", x, x[0], x, 6, 2, **options)
+    check(F + "multi_head_attention_forward", x, x, x, 6, 2, **options, is_causal=True)
+    check(F + "multi_head_attention_forward", x, x, x, 6, 2, **options, attn_mask=numbers(2, 2))

@@ -1,0 +1,65 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import check
+
+import weft.masked  # noqa: F401 (makes the name known)
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@st.composite
+def inputs(draw, dtypes=("float32", "int64", "bool", "bfloat16", "uint8", "complex64")):
+    shape = draw(st.lists(st.integers(1, 3), max_size=3))
+    torch.manual_seed(draw(st.integers(0, 99)))
+    x = torch.randn(shape).mul(3).to(getattr(torch, draw(st.sampled_from(dtypes))))
+    mask_shape = shape[draw(st.integers(0, len(shape))) :]
+    mask = draw(st.sampled_from([None, torch.rand(mask_shape) > 0.3]))
+    dim = draw(st.none() | st.integers(-len(shape), len(shape) - 1)) if shape else None
+    return x, dim, mask
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(["sum", "prod", "amax", "amin", "argmax", "argmin"]), inputs(), st.booleans())
+def test_reductions(name, given, keepdim):
+    x, dim, mask = given
+    if mask is not None and (x.dtype is torch.bool or x.is_complex()) and name.startswith("a"):
+        return  # PyTorch has no identity for these
+    check(f"masked.{name}", x, dim, keepdim=keepdim, mask=mask)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(["mean", "var", "std", "logsumexp"]), inputs(("float32", "float64")), st.booleans())
+def test_means_and_moments(name, given, keepdim):
+    x, dim, mask = given
+    check(f"masked.{name}", x, dim, keepdim=keepdim, mask=mask)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["softmax", "log_softmax", "softmin", "cumsum", "cumprod", "median"]),
+    inputs(("float32", "float64")),
+)
+def test_along_a_dim(name, given):
+    x, dim, mask = given
+    check(f"masked.{name}", x, dim or 0, mask=mask)
+
+
+@settings(max_examples=60, deadline=None)
+@given(inputs(("float32", "float64")), st.sampled_from([1.0, 2.0, torch.inf, -torch.inf, 0.0]))
+def test_norms(given, order):
+    x, dim, mask = given
+    check("masked.norm", x, order, dim, mask=mask)
+    check("masked.normalize", x, order, dim or 0, mask=mask)
+
+
+def test_logaddexp():
+    a, b, mask = torch.randn(3), torch.randn(3), torch.tensor([True, False, True])
+    check("masked.logaddexp", a, b, input_mask=mask)
+
+
+def test_errors():
+    check("masked.sum", torch.ones(2), mask=torch.ones(2, 2, dtype=torch.bool))
+    check("masked.mean", torch.ones(2, dtype=torch.int64))
+    check("masked.median", torch.ones(2, dtype=torch.int64), 0, mask=torch.zeros(2, dtype=torch.bool))

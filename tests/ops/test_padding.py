@@ -1,0 +1,40 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import check
+
+PAD = "nn.functional.pad"
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["constant", "reflect", "replicate", "circular"]),
+    st.integers(2, 5),
+    st.lists(st.integers(-2, 3), min_size=1, max_size=6),
+    st.sampled_from([torch.float32, torch.int64, torch.complex64, torch.bfloat16]),
+    st.booleans(),
+)
+def test_pad_agrees(mode, ndim, widths, dtype, transposed):
+    shape = (2, 3, 4, 3, 2)[:ndim]
+    x = torch.arange(torch.Size(shape).numel()).to(dtype).reshape(shape)
+    check(PAD, x.mT if transposed else x, widths, mode)
+
+
+@pytest.mark.parametrize("value", [1.5, -2, None])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+def test_the_value_is_converted(value, dtype):
+    check(PAD, torch.ones(2, 2).to(dtype), (1, 1), value=value)
+
+
+def test_channels_last_stays():
+    x = torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    for mode in ("constant", "reflect", "replicate", "circular"):
+        check(PAD, x, (1, 1, 0, 1), mode)
+
+
+def test_what_does_not_fit_is_an_error():
+    check(PAD, torch.ones(2, 3), (1,))
+    check(PAD, torch.ones(2, 3), (1, 1), "other")
+    check(PAD, torch.ones(1, 2, 3), (1, 1), "reflect", 2.0)
+    check(PAD, torch.ones(1, 2, 3), (3, 1), "reflect")

@@ -1,0 +1,81 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import check
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+F = "nn.functional."
+MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.sampled_from(MODES),
+    st.one_of(st.integers(1, 9), st.lists(st.integers(1, 9), min_size=1, max_size=3), st.floats(0.5, 3.0)),
+    st.sampled_from([None, True, False]),
+    st.sampled_from([None, True, False]),
+    st.booleans(),
+)
+def test_interpolate(n, mode, target, align_corners, recompute, antialias):
+    x = torch.randn(2, 2, *(5, 6, 4)[:n], dtype=torch.float64)
+    options = {"scale_factor" if isinstance(target, float) else "size": target, "antialias": antialias}
+    if recompute is not None:
+        options["recompute_scale_factor"] = recompute
+    check(F + "interpolate", x, mode=mode, align_corners=align_corners, **options)
+
+
+def test_interpolate_rounds_bytes_and_keeps_channels_last():
+    pictures = torch.randint(0, 256, (2, 3, 6, 6), dtype=torch.uint8)
+    check(F + "interpolate", pictures, scale_factor=1.5, mode="nearest")
+    check(
+        F + "interpolate",
+        pictures.float().to(memory_format=torch.channels_last),
+        size=(4, 9),
+        mode="bilinear",
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"size": 3, "scale_factor": 2.0}, {"size": (2, 2, 2)}, {"size": 0}, {"size": 1.5}]
+)
+def test_interpolate_rejects(arguments):
+    check(F + "interpolate", torch.ones(1, 1, 4, 4), **arguments)
+
+
+def test_older_names():
+    x = torch.randn(1, 2, 3, 3)
+    for name in ("upsample", "upsample_nearest", "upsample_bilinear"):
+        check(F + name, x, scale_factor=2)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(["bilinear", "nearest", "bicubic", "other"]),
+    st.sampled_from(["zeros", "border", "reflection", "other"]),
+    st.booleans(),
+    st.integers(2, 3),
+    st.integers(0, 99),
+)
+def test_grid_sample(mode, padding_mode, align_corners, n, seed):
+    torch.manual_seed(seed)
+    x = torch.randn(2, 3, *(4, 5, 3)[:n], dtype=torch.float64)
+    grid = torch.randn(2, *(3, 2, 2)[:n], n, dtype=torch.float64)
+    check(F + "grid_sample", x, grid, mode, padding_mode, align_corners)
+
+
+def test_grid_sample_outside_of_everything():
+    points = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e30, -5.0, 1.0]).view(1, 3, 1, 2)
+    check(F + "grid_sample", torch.ones(1, 1, 3, 3), points, align_corners=True)
+    check(F + "grid_sample", torch.ones(1, 1, 3, 3), points[..., :1], align_corners=True)
+    check(F + "grid_sample", torch.ones(2, 1, 3, 3), points, align_corners=True)
+    check("grid_sampler_2d", torch.ones(1, 1, 3, 3), points[:, 2:], 1, 2, False)
+
+
+@pytest.mark.parametrize("align_corners", [True, False])
+@pytest.mark.parametrize("size", [(2, 1, 3, 4), (2, 1, 1, 5), (2, 1, 2, 3, 4), (2, 1, 3), (2, 1, 0, 3)])
+def test_affine_grid(size, align_corners):
+    n = len(size) - 2
+    check(F + "affine_grid", torch.randn(2, n, n + 1, dtype=torch.float64), size, align_corners)
+    check(F + "affine_grid", torch.randn(2, n, n), size, align_corners)

@@ -370,6 +370,7 @@ def normalise(name: str, operands: Sequence[Any]) -> list:
 def _as_number(name: str, position: int, value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
         return value.item()
+    kind: Any
     for kind in NUMBERS:
         if isinstance(value, kind):
             return kind(value)
@@ -548,7 +549,7 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
         if operator:
             if not is_operand(other):
                 return NotImplemented
-            other = _from_numpy(other)
+            other = as_operand(other)
         elif type(input) is not Tensor or type(other) is not Tensor:
             check_operands(op.name, numbers, input, other)
         return op(input, other) if out is None else op.into(out, input, other)
@@ -577,7 +578,7 @@ def is_operand(value: Any) -> bool:
     return isinstance(value, (Tensor, *NUMBERS, np.number, np.bool_, np.ndarray))
 
 
-def _from_numpy(value: Any) -> Any:
+def as_operand(value: Any) -> Any:
     return FUNCTIONS["from_numpy"](value) if isinstance(value, np.ndarray) else value
 
 
@@ -585,7 +586,7 @@ def reflected(op: Map) -> Callable:
     """`other op self`, for the operators with an r in their names."""
 
     def function(self, other):
-        return op(_from_numpy(other), self) if is_operand(other) else NotImplemented
+        return op(as_operand(other), self) if is_operand(other) else NotImplemented
 
     return _named(function, op)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..families.map import Map, binary, inplace_of, is_operand, reflected, unary
+from ..families.map import Map, as_operand, binary, inplace_of, is_operand, reflected, unary
 from . import arithmetic as rows
 from . import powers
 from .pointwise import OPS, positive
@@ -62,7 +62,7 @@ def _power(self: Tensor, other: Any) -> Tensor:
 
 
 def _reflected_power(self: Tensor, other: Any) -> Tensor:
-    return powers.pow(other, self) if is_operand(other) else NotImplemented
+    return powers.pow(as_operand(other), self) if is_operand(other) else NotImplemented
 
 
 _set("pow", _power, _reflected_power, getattr(Tensor, "pow_"))  # noqa: B009

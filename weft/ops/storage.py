@@ -10,7 +10,7 @@ from ..core.arguments import integer, integers
 from ..core.device import as_device, device
 from ..core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
-from ..core.op import FUNCTIONS, needs_recording, public, record, resize
+from ..core.op import FUNCTIONS, grow, needs_recording, public, record, resize
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.storage import Storage
@@ -199,7 +199,8 @@ class TypedStorage:
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
         name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
-        wanted = FUNCTIONS[name.removeprefix("torch.")].dtype
+        legacy: Any = FUNCTIONS[name.removeprefix("torch.")]
+        wanted = legacy.dtype
         return self if wanted is self.dtype else self._to(wanted)
 
     @classmethod
@@ -339,6 +340,8 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 @public("function method")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"is_same_size(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     return input.spec.shape == other.spec.shape
 
 
@@ -474,6 +477,11 @@ def _set_storage(self: Tensor, untyped: Storage, offset: int, size: Any, stride:
     strides = integers((stride,), "set_", "stride") if stride else contiguous_stride(sizes)
     if len(strides) != len(sizes):
         raise RuntimeError(f"unequal size length ({len(sizes)}) and stride length ({len(strides)})")
-    self._storage, self._start = untyped, offset * itemsize
-    resize(self, _with_strides(self.spec, sizes, strides))
+    if min((*sizes, *strides), default=0) < 0:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(sizes)} and strides={list(strides)}"
+        )
+    own = _with_strides(self.spec, sizes, strides)
+    grow(untyped, offset * itemsize, own)
+    self._storage, self._start, self.spec = untyped, offset * itemsize, own
     return self

@@ -7,7 +7,7 @@ import importlib
 from .compat.missing import module_getattr as _module_getattr
 from .core import dtype as _dtypes
 from .core import layout as _layouts
-from .core.device import device, get_default_device, set_default_device, synchronize
+from .core.device import device, get_default_device, set_default_device
 from .core.dtype import DType as dtype
 from .core.dtype import get_default_dtype, set_default_dtype
 from .core.generator import Generator, default_generator
@@ -93,10 +93,26 @@ globals().update({name: value for name, value in _FUNCTIONS.items() if "." not i
 globals().update({name: value for name, value in _dtypes.DTYPES.items() if name != "bool"})
 globals().update(_dtypes.ALIASES)
 bool = _dtypes.bool_  # noqa: A001 (PyTorch's name)
-globals().update({value.name: value for value in vars(_layouts).values() if isinstance(value, (layout, memory_format))})
+globals().update(
+    {value.name: value for value in vars(_layouts).values() if isinstance(value, (layout, memory_format))}
+)
 
 # Submodules that are loaded when first used.
 __getattr__ = _module_getattr(
     __name__,
-    ("accelerator", "compat", "cpu", "cuda", "fft", "linalg", "masked", "nn", "random", "signal", "special", "storage", "utils"),
+    (
+        "accelerator",
+        "compat",
+        "cpu",
+        "cuda",
+        "fft",
+        "linalg",
+        "masked",
+        "nn",
+        "random",
+        "signal",
+        "special",
+        "storage",
+        "utils",
+    ),
 )

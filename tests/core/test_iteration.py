@@ -13,12 +13,18 @@ def test_broadcasting_fails_with_all_shapes_aligned():
     with pytest.raises(RuntimeError) as caught:
         broadcast_shapes("add", (4, 3, 2), (4, 3))
     first, _, *rows = str(caught.value).splitlines()
-    assert first == "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 2"
+    assert (
+        first == "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 2"
+    )
     assert rows == ["  a: 4  3  2", "  b:    4  3", "           ^"]
 
 
 def test_wide_sizes_stay_aligned():
-    assert aligned_shapes("", [(100, 2), (3,)], 1).splitlines()[1:] == ["  a: 100  2", "  b:      3", "          ^"]
+    assert aligned_shapes("", [(100, 2), (3,)], 1).splitlines()[1:] == [
+        "  a: 100  2",
+        "  b:      3",
+        "          ^",
+    ]
 
 
 @st.composite

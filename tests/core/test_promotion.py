@@ -22,7 +22,9 @@ def test_every_pair_promotes_as_in_torch(first):
     for second in NAMES:
         ours = outcome(promote_types, DTYPES[first], DTYPES[second])
         assert ours == outcome(torch.promote_types, getattr(torch, first), getattr(torch, second))
-        assert can_cast(DTYPES[first], DTYPES[second]) == torch.can_cast(getattr(torch, first), getattr(torch, second))
+        assert can_cast(DTYPES[first], DTYPES[second]) == torch.can_cast(
+            getattr(torch, first), getattr(torch, second)
+        )
 
 
 def operands(module, name):
@@ -31,7 +33,19 @@ def operands(module, name):
     return [module.ones(2, dtype=dtype), module.ones((), dtype=dtype)]
 
 
-PLAIN = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex32", "complex64"]
+PLAIN = [
+    "bool",
+    "uint8",
+    "int8",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex32",
+    "complex64",
+]
 
 
 @pytest.mark.parametrize("name", PLAIN)

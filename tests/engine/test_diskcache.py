@@ -71,7 +71,9 @@ def test_many_writers_leave_one_good_file(cache):
 
 
 def python(code, **environment):
-    return subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True
+    )
 
 
 def test_kernels_survive_their_process(tmp_path):

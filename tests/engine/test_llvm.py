@@ -101,7 +101,9 @@ def test_conversions(source):
         root = convert(load(0, source), target)
         got = compiled(root, [a], np.empty(len(a), target.numpy))
         (want,) = evaluate([ex.cast(load(0, source), target)], [a])
-        np.testing.assert_array_equal(got.astype(np.float64), want.astype(target.numpy).astype(np.float64), str(target))
+        np.testing.assert_array_equal(
+            got.astype(np.float64), want.astype(target.numpy).astype(np.float64), str(target)
+        )
 
 
 @settings(max_examples=40, deadline=None)
@@ -121,7 +123,11 @@ def test_any_strides(data):
     root = convert(convert(load(0, float32), float64) + load(1, float64) * load(2, float64), float32)
     arrays = [target, a, b, c]
     launch = prepare_map(
-        [store_as(root, spec((), (), float32))], [float32, float64, float64], (), a.shape, [x.strides for x in arrays]
+        [store_as(root, spec((), (), float32))],
+        [float32, float64, float64],
+        (),
+        a.shape,
+        [x.strides for x in arrays],
     )
     if a.size:
         launch.entry(*(x.ctypes.data for x in arrays), launch.meta, launch.count)

@@ -53,7 +53,15 @@ def test_threads_do_not_change_a_bit():
     try:
         for threads in (1, 2, 3, 5):
             weft.set_num_threads(threads)
-            found = [row.sum(), row.max(), row.argmin(), row.var(), square.sum(0), square.sum(1), square.argmax(0)]
+            found = [
+                row.sum(),
+                row.max(),
+                row.argmin(),
+                row.var(),
+                square.sum(0),
+                square.sum(1),
+                square.argmax(0),
+            ]
             results.append([t.tolist() for t in found])
     finally:
         weft.set_num_threads(before)
@@ -74,9 +82,9 @@ def test_any_strides_and_dims_agree_with_torch(data):
         kinds = kinds[:4]
     shape = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=4))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    array = (rng.integers(-3, 4, shape) if data.draw(st.booleans()) else rng.standard_normal(shape) * 3).astype(
-        data.draw(st.sampled_from(kinds))
-    )
+    array = (
+        rng.integers(-3, 4, shape) if data.draw(st.booleans()) else rng.standard_normal(shape) * 3
+    ).astype(data.draw(st.sampled_from(kinds)))
     array = array.transpose(data.draw(st.permutations(range(len(shape)))))
     if data.draw(st.booleans()):
         array = array[::2]
@@ -90,7 +98,9 @@ def test_any_strides_and_dims_agree_with_torch(data):
     got, want = getattr(ours, name)(dim, **options), getattr(theirs, name)(dim, **options)
     assert str(got.dtype) == str(want.dtype) and tuple(got.shape) == tuple(want.shape)
     if name in ("argmax", "argmin"):  # several elements may be the extreme one; we promise the first
-        np.testing.assert_array_equal(got.numpy(), getattr(np, name)(array, axis=dim, keepdims=options["keepdim"]))
+        np.testing.assert_array_equal(
+            got.numpy(), getattr(np, name)(array, axis=dim, keepdims=options["keepdim"])
+        )
     else:
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=2e-5, atol=1e-5)
 

@@ -31,6 +31,8 @@ class device:  # noqa: N801 (PyTorch's name)
 
     type: str
     index: int | None
+    _backend: Backend | None  # found when first asked for
+    _outer: list[device]  # the default devices to go back to
 
     def __new__(cls, type: Any = None, index: int | None = None, *, device: Any = None) -> Any:
         key = _parse(device if type is None else type, index)
@@ -144,14 +146,3 @@ def as_device(value: Any) -> device:
     if value is None:
         return _default
     return value if type(value) is device else device(value)
-
-
-def synchronize() -> None:
-    """Wait until every device has done all the work it was given.
-
-    >>> import weft
-    >>> weft.synchronize()
-    """
-    for each in _devices.values():
-        if each._backend is not None:
-            each._backend.synchronize()

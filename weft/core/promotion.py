@@ -11,8 +11,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import dtype as dt
-from .dtype import COMPLEX, FLOAT, FLOAT8, INTEGER, LEGACY_NAMES, UNSIGNED_WIDE, DType, bool_, default_complex
-from .dtype import get_default_dtype, int64
+from .dtype import (
+    COMPLEX,
+    FLOAT,
+    FLOAT8,
+    INTEGER,
+    LEGACY_NAMES,
+    UNSIGNED_WIDE,
+    DType,
+    bool_,
+    default_complex,
+    get_default_dtype,
+    int64,
+)
 from .spec import Spec
 
 
@@ -91,7 +102,7 @@ def _join(found: DType | None, new: DType) -> DType:
     return new if found is None else promote_types(found, new)
 
 
-def _combine(high: DType | None, low: DType | None, is_number: bool = False) -> DType:
+def _combine(high: DType | None, low: DType | None, is_number: bool = False) -> Any:
     """`high` unless `low` is of a higher category."""
     if high is None or low is None:
         return high or low

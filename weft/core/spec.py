@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from .device import CPU, device
+from .device import CPU
+from .device import device as Device  # a field of Spec is called `device`
 from .dtype import DType
 from .size import Size, shape
 
@@ -23,7 +24,7 @@ class Spec:
     shape: Size
     stride: tuple[int, ...]  # in elements, not bytes; 0 on an expanded dimension
     dtype: DType
-    device: device
+    device: Device
     conj: bool = False  # the tensor is the conjugate of what its memory holds
     neg: bool = False  # the tensor is the negative of what its memory holds
     numel: int = field(init=False)
@@ -31,7 +32,21 @@ class Spec:
 
     def __post_init__(self):
         object.__setattr__(self, "numel", math.prod(self.shape))
+        self._check_size()
         object.__setattr__(self, "is_contiguous", _is_contiguous(self.shape, self.stride, self.numel))
+
+    def _check_size(self) -> None:
+        """Raises: RuntimeError if the number of elements, or a stride in bytes, needs more than 64 bits."""
+        if max(self.stride, default=0) * self.dtype.itemsize >= 2**63:
+            raise RuntimeError(
+                f"Storage size calculation overflowed with sizes={list(self.shape)} and strides={list(self.stride)}"
+            )
+        if self.numel >= 2**63:
+            if 0 in self.stride:
+                raise RuntimeError(
+                    f"numel: integer multiplication overflow\nsizes {list(self.shape)}, strides {self.stride}"
+                )
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(self.shape)}")
 
     def __reduce__(self):  # unpickling in another process must give back that process's own object
         return spec, (self.shape, self.stride, self.dtype, self.device, self.conj, self.neg)
@@ -76,11 +91,11 @@ class Spec:
         pairs = zip(self.shape, self.stride, strict=True)
         return self.numel > 0 and any(stride == 0 and size > 1 for size, stride in pairs)
 
-    def like(self, *, dtype: DType | None = None, device: device | None = None) -> Spec:
+    def like(self, *, dtype: DType | None = None, device: Device | None = None) -> Spec:
         return spec(self.shape, self.stride, dtype or self.dtype, device or self.device)
 
 
-def spec(shape, stride, dtype: DType, device: device = CPU, conj: bool = False, neg: bool = False) -> Spec:
+def spec(shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, neg: bool = False) -> Spec:
     """The one Spec with these parts; `shape` and `stride` hold plain ints."""
     key = (shape, stride, dtype, device, conj, neg)
     found = _interned.get(key)
@@ -90,7 +105,7 @@ def spec(shape, stride, dtype: DType, device: device = CPU, conj: bool = False, 
     return found
 
 
-def contiguous_spec(sizes, dtype: DType, device: device = CPU) -> Spec:
+def contiguous_spec(sizes, dtype: DType, device: Device = CPU) -> Spec:
     """Row-major: the last dimension runs fastest."""
     return spec(sizes if type(sizes) is Size else shape(sizes), contiguous_stride(sizes), dtype, device)
 

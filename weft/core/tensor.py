@@ -133,6 +133,19 @@ class Tensor:
         # `weft/ops` attaches the other methods; the type checker takes them on trust.
         # fmt: off
         def __getattr__(self, name: str) -> Any: ...
+        T: Any
+        mT: Any
+        H: Any
+        mH: Any
+        real: Any
+        imag: Any
+        data: Any
+        grad: Any
+        grad_fn: Any
+        is_leaf: Any
+        requires_grad: Any
+        def __eq__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
         def __getitem__(self, index: Any) -> Tensor: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
         def __len__(self) -> int: ...

@@ -112,4 +112,3 @@ def _to_bfloat16(a: Expr) -> Expr:
     quiet = (bits >> 16) | 0x40
     chosen = select(ne(a, a), quiet, rounded)
     return bitcast(cast(chosen, uint16), bfloat16)
-

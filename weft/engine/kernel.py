@@ -37,9 +37,9 @@ NODE_BYTES = 0.5  # a node of an expression takes about as long as moving half a
 class Launch(NamedTuple):
     """A kernel with its sizes: call `entry(out..., in..., params..., meta, count)`."""
 
-    entry: Callable
+    entry: Callable | None
     meta: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     keep: Any  # the memory behind `meta`
 
 
@@ -140,7 +140,7 @@ class ReduceLaunch(NamedTuple):
     entry: Callable
     reduced: int
     meta: int
-    count: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
     keep: Any
 
 

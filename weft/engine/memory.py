@@ -101,11 +101,11 @@ def _carve(bin: Bin) -> int:
 def _map_large(bin: Bin) -> int:
     try:
         block = _mapping(bin.size)
-    except OSError:
+    except (OSError, OverflowError):
         release_cached(0)
         try:
             block = _mapping(bin.size)
-        except OSError:
+        except (OSError, OverflowError):
             raise RuntimeError(
                 f"[enforce fail at alloc_cpu] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
                 f"{bin.size} bytes. {_allocated()} bytes are in use by tensors."

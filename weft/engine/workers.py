@@ -32,15 +32,14 @@ def _cgroup_quota() -> float | None:
     try:
         with open("/sys/fs/cgroup/cpu.max") as file:
             quota, period = file.read().split()
-        return None if quota == "max" else int(quota) / int(period)
+        return None if quota == "max" else float(quota) / float(period)
     except (OSError, ValueError):
         pass
     try:
         with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") as file:
-            quota = int(file.read())
+            microseconds = int(file.read())
         with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us") as file:
-            period = int(file.read())
-        return quota / period if quota > 0 else None
+            return microseconds / int(file.read()) if microseconds > 0 else None
     except (OSError, ValueError):
         return None
 

@@ -51,7 +51,7 @@ def library(function: Callable) -> Callable:
             return record(op, result, tensors)
         return result
 
-    op.name = function.__name__
+    op.name = function.__name__  # type: ignore[attr-defined]  # functions have room for attributes
     return op
 
 

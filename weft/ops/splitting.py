@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..core import view_rules as rules
@@ -55,7 +56,7 @@ def _piece_plans(own: Spec, dim: int, bounds: tuple[tuple[int, int], ...]) -> li
     return [(piece, offset * own.dtype.itemsize) for piece, offset in slices]
 
 
-def _bounds(sizes: list[int]) -> tuple[tuple[int, int], ...]:
+def _bounds(sizes: Sequence[int]) -> tuple[tuple[int, int], ...]:
     bounds, start = [], 0
     for size in sizes:
         bounds.append((start, start + size))

@@ -642,6 +642,6 @@ def neg_view(input: Tensor) -> Tensor:
 
 
 FUNCTIONS["_conj"] = conj
-FUNCTIONS["conj_physical_"] = Tensor.conj_physical_
+FUNCTIONS["conj_physical_"] = vars(Tensor)["conj_physical_"]
 FUNCTIONS["is_conj"] = Tensor.is_conj
 FUNCTIONS["is_neg"] = Tensor.is_neg

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from .dtype import LEGACY_NAMES, when_default_changes
 from .grad_mode import mode
 from .spec import Spec, contiguous_spec
+from .storage import Storage
 from .tensor import Tensor, make
 
 PLANS_PER_OP = 4096
@@ -243,7 +244,9 @@ def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Te
     return out
 
 
-def check_out(out: Tensor, dtype, device, name: str) -> None:
+def check_out(out: Any, dtype, device, name: str) -> None:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     check_dtype(out.spec, dtype, name)
     if out.spec.device is not device:
         raise RuntimeError(
@@ -279,11 +282,22 @@ def resize_out(out: Tensor, sizes, name: str) -> None:
 
 def resize(tensor: Tensor, spec: Spec) -> None:
     """Give `tensor` the metadata `spec`, growing its storage if that is too small."""
-    needed = tensor._start + spec.span * spec.dtype.itemsize
-    storage = tensor._storage
+    grow(tensor._storage, tensor._start, spec)
+    tensor.spec = spec
+
+
+def grow(storage: Storage, start: int, spec: Spec) -> None:
+    """Make room for a tensor of `spec` that begins at byte `start`.
+
+    Raises: RuntimeError if it needs more bytes than an address has.
+    """
+    needed = start + spec.span * spec.dtype.itemsize
+    if needed >= 2**63:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(spec.shape)} and strides={list(spec.stride)}"
+        )
     if needed > storage.nbytes_:
         storage.resize_(needed)
-    tensor.spec = spec
 
 
 def inplace(function: Callable, name: str) -> Callable:

@@ -11,8 +11,15 @@ import numpy as np
 
 from .device import CPU, as_device, device
 
-# The bin of memory that is not ours: it forgets what it is given.
-FOREIGN: Any = deque(maxlen=0)
+
+class _Foreign(deque):
+    """The bin of memory that is not ours: it forgets what it is given, and none of its blocks serves another size."""
+
+    __slots__ = ()
+    size = -1
+
+
+FOREIGN: Any = _Foreign(maxlen=0)
 
 
 class Storage:
@@ -56,7 +63,7 @@ class Storage:
     def __del__(self):
         self.bin.append(self.ptr)
 
-    def memory(self) -> ctypes.Array:
+    def memory(self) -> Any:
         """The bytes as a buffer, for NumPy and friends; the caller keeps this Storage alive."""
         return (ctypes.c_char * self.nbytes_).from_address(self.ptr)
 
@@ -186,21 +193,28 @@ class Storage:
         return not (self.exposed and self.owner is not None)
 
     def resize_(self, nbytes: int) -> Storage:
-        """Move to a block of another size, keeping the bytes; every tensor on the storage follows.
+        """Another number of bytes, keeping those there are; every tensor on the storage follows.
+
+        The block never becomes smaller, because tensors may still reach over all of it.
 
         Raises: RuntimeError if the memory is someone else's.
         """
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
-        other = self.device.backend.allocate(_checked(nbytes))
-        self.device.backend.copy_bytes(other.ptr, self.ptr, min(self.nbytes_, nbytes))
-        for part in ("ptr", "nbytes_", "bin", "owner"):  # the old block dies with `other`
+        if _checked(nbytes) > self.bin.size:
+            self._move(self.device.backend.allocate(max(nbytes, self.nbytes_)))
+        self.nbytes_ = nbytes
+        return self
+
+    def _move(self, other: Storage) -> None:
+        """Take over the block of `other`, which is at least as large, and the bytes into it."""
+        self.device.backend.copy_bytes(other.ptr, self.ptr, self.nbytes_)
+        for part in ("ptr", "bin", "owner"):  # the old block dies with `other`
             old, new = getattr(self, part), getattr(other, part)
             setattr(self, part, new)
             setattr(other, part, old)
         if self.exposed:
             other.bin = FOREIGN  # whoever has the address may still look: the old block is never used again
-        return self
 
     # -- copies --------------------------------------------------------------------------------------------------------
 

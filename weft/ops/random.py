@@ -735,6 +735,8 @@ def multinomial(
     if input.size(-1) > 2**24:
         raise RuntimeError("number of categories cannot exceed 2^24")
     result = _target((*input.shape[:-1], num_samples), "multinomial", out, None, None, input.device, int64)
+    if input.size(-1) == 0:
+        raise RuntimeError("multinomial: there are no categories to sample from")
     if input.is_meta or input.numel() == 0:
         return result
     rows = np.atleast_2d(array(input))

@@ -107,6 +107,7 @@ class _Range:
         """`parts`: (row, first element, end, types of the numbers that the row takes)."""
         self.spec = check_storage_size(contiguous_spec((length,), dtype, where))
         self.allocate = where.backend.allocator(self.spec.nbytes)
+        self.allocate()  # fails before there is a launch for each of too many blocks
         self.launches = []
         if where.backend.has_memory:
             for row, begin, end, kinds in parts:
@@ -222,7 +223,7 @@ def _bounds(name: str, bounds: tuple, start: Any, end: Any, step: Any) -> tuple[
         if isinstance(value, complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise OverflowError("int too big to convert")
+            raise RuntimeError("value cannot be converted to type int64_t without overflow")
         numbers.append(value)
     return tuple(numbers)  # type: ignore[return-value]
 

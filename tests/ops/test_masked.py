@@ -54,6 +54,11 @@ def test_norms(given, order):
     check("masked.normalize", x, order, dim or 0, mask=mask)
 
 
+def test_complex_logsumexp():
+    x = torch.randn(5, 40, dtype=torch.complex128)
+    check("masked.logsumexp", x, 0, mask=x.real > 0)
+
+
 def test_logaddexp():
     a, b, mask = torch.randn(3), torch.randn(3), torch.tensor([True, False, True])
     check("masked.logaddexp", a, b, input_mask=mask)

@@ -263,10 +263,10 @@ def _rarely(block, expr, lanes, x, usual):
     name = hashlib.sha256(f"{condition!r}{body}".encode()).hexdigest()[:16]
     head = f"{value_type(target)} @exception_{name}_1({value_type(source)} %x, {value_type(target)} %usual)"
     block.declarations.add(f"define {head} {_PURE} {{\n{body}\n}}")
-    for width in (1, *_VECTOR_VARIANTS):
+    for width in {1, lanes, *_VECTOR_VARIANTS}:  # reductions write wider vectors themselves
         block.declarations.add(_check_ir(block, expr, width, name))
-    for width in _VECTOR_VARIANTS:
-        block.declarations.add(_each_lane_ir(block, expr, width, name))
+        if width > 1:
+            block.declarations.add(_each_lane_ir(block, expr, width, name))
     variants = ",".join(
         f"_ZGV_LLVM_N{width}vv_rarely_{name}_1(rarely_{name}_{width})" for width in _VECTOR_VARIANTS
     )

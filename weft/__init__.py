@@ -110,6 +110,7 @@ __getattr__ = _module_getattr(
         "masked",
         "nn",
         "random",
+        "return_types",
         "signal",
         "special",
         "storage",

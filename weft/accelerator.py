@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .compat.missing import module_getattr
 from .core.device import device
 
 
@@ -41,3 +42,6 @@ def current_device_index() -> int:
     Raises: RuntimeError without one.
     """
     raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+__getattr__ = module_getattr(__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .compat.missing import module_getattr
+
 
 def is_available() -> bool:
     """Whether tensors can live on a CUDA device.
@@ -70,3 +72,6 @@ def get_device_name(device: Any = None) -> str:
 def get_device_properties(device: Any = None) -> Any:
     """Raises: RuntimeError, since there is no CUDA."""
     _absent("get_device_properties")
+
+
+__getattr__ = module_getattr(__name__)

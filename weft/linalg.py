@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from .compat.missing import module_getattr
 from .core.op import namespace
 
 globals().update(namespace("linalg"))
+
+__getattr__ = module_getattr(__name__)

@@ -7,6 +7,7 @@ from collections.abc import Generator as Iteration
 from collections.abc import Iterable
 from typing import Any
 
+from .compat.missing import module_getattr
 from .core.generator import Generator, default_generator
 from .ops.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
@@ -51,3 +52,6 @@ def fork_rng(
         yield
     finally:
         default_generator.load_state_bytes(state)
+
+
+__getattr__ = module_getattr(__name__)

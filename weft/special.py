@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from .compat.missing import module_getattr
 from .core.op import FUNCTIONS
 
 PREFIX = "special."
 globals().update({name.removeprefix(PREFIX): f for name, f in FUNCTIONS.items() if name.startswith(PREFIX)})
+
+__getattr__ = module_getattr(__name__)

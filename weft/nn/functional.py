@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from ..compat.missing import module_getattr
 from ..core.op import namespace
 
-
-def __getattr__(name: str) -> Callable:
-    raise AttributeError(f"module 'weft.nn.functional' has no attribute {name!r}")
-
-
 globals().update(namespace("nn.functional"))
+
+__getattr__ = module_getattr(__name__)

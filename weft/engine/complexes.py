@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.dtype import float32, float64
 from . import approx
+from .approx.floats import clamp
 from .expr import Expr, cast, const, copysign, fma, lift, select
 from .expr import absolute as _size
 from .expr import eq as _eq
@@ -261,8 +262,8 @@ def cosh(z: Complex) -> Complex:
 def _grown(x: Expr, function: Any, factor: Expr) -> Expr:
     """function(x) * factor for sinh and cosh, where the first may overflow and the product not."""
     limit = 80.0 if x.dtype is float32 else 700.0
-    beyond = approx._clamp(_size(x) - limit, 0.0, limit)
-    inside = approx._clamp(x, -limit, limit)
+    beyond = clamp(_size(x) - limit, 0.0, limit)
+    inside = clamp(x, -limit, limit)
     grown = function(inside) * factor * approx.exp(beyond)
     return select(_eq(_size(x), _INF), function(x) * factor, grown)
 
@@ -270,7 +271,7 @@ def _grown(x: Expr, function: Any, factor: Expr) -> Expr:
 def tanh(z: Complex) -> Complex:
     x, y = z.real, z.imag
     slope = approx.tan(y)
-    growth = approx.sinh(approx._clamp(x, -40.0, 40.0))
+    growth = approx.sinh(clamp(x, -40.0, 40.0))
     beta, rho = fma(slope, slope, 1.0), _sqrt(fma(growth, growth, 1.0))
     below = fma(beta * growth, growth, 1.0)
     # tan(y) of the float nearest to pi/2 squared overflows in no type; past 20 the real part is 1 exactly.

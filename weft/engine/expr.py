@@ -2,7 +2,7 @@
 
 An Expr is one node of a graph over few primitives. Nodes are interned, so equal expressions are one object
 and a graph is a dictionary key. Complex numbers are no primitives: they are pairs (`complexes.py`); functions
-such as exp are expanded into primitives (`approx.py`).
+such as exp are expanded into primitives (`approx/`).
 """
 
 from __future__ import annotations

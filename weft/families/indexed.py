@@ -26,8 +26,9 @@ from ..engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
 from ..engine.kernel import Code, compile_loop, sharing, stride_class
 from ..engine.loops import BROADCAST, Result, meta_words
 from ..engine.memory import SMALL
+from .elements import as_type, load_as, store_as
 from .library import array
-from .map import COPY, as_type, common_device, load_as, store_as
+from .map import COPY, common_device
 
 
 class Access(NamedTuple):

@@ -46,7 +46,10 @@ def library(function: Callable) -> Callable:
                 raise NotImplementedError(
                     f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it"
                 )
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except MemoryError as error:
+            raise RuntimeError(f"{function.__name__}: can't allocate memory: {error}") from None
         if needs_recording(tensors):
             return record(op, result, tensors)
         return result
@@ -75,8 +78,9 @@ def resolved(tensor: Tensor) -> Tensor:
     """A plain copy: no pending conjugation or negation; complex32 as complex64."""
     own = tensor.spec
     dtype = complex64 if own.dtype is complex32 else own.dtype
+    bare = make(tensor._storage, tensor._start, own)  # the copy is no step of its own for autograd
     return COPY.write(
-        empty(spec(own.shape, contiguous_spec(own.shape, dtype).stride, dtype, own.device)), tensor
+        empty(spec(own.shape, contiguous_spec(own.shape, dtype).stride, dtype, own.device)), bare
     )
 
 

@@ -16,7 +16,8 @@ from ..core.tensor import Tensor, make, wrap_dim
 from ..engine.complexes import Complex
 from ..engine.expr import const, param
 from ..engine.monoid import Monoid, state_leaf
-from .map import as_type, common_device, load_as, scalar_arguments, store_as
+from .elements import as_type, load_as, store_as
+from .map import common_device, scalar_arguments
 
 # A value of a state: a dtype; complex ones are pairs of components.
 State = tuple[DType, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.op import PlanCache, record
+from ..core.op import PlanCache, needs_recording, record
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 
@@ -30,6 +30,6 @@ class View:
     def __call__(self, input: Tensor, *static) -> Tensor:
         spec, start = self.plans[(input.spec, *static)]
         result = make(input._storage, input._start + start, spec)
-        if input._autograd is not None:
+        if input._autograd is not None and needs_recording((input,)):
             return record(self, result, (input,), static)
         return result

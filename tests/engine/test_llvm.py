@@ -14,7 +14,7 @@ from weft.engine.interpreter import TABLE, evaluate
 from weft.engine.kernel import prepare_map
 from weft.engine.llvm import HOST
 from weft.engine.loops import Result
-from weft.families.map import store_as
+from weft.families.elements import store_as
 
 REAL = [dtype for dtype in DTYPES.values() if not dtype.is_complex]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e-40, 1e30, -1e30, 448.0, 65504.0, 2.0**31, -(2.0**31), 2.0**63,

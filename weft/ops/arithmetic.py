@@ -12,21 +12,9 @@ from ..core.dtype import DType, bool_
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..engine import scalar as s
+from ..families.faces import add_forms, check_operands, chosen, inplace_of, publish
 from ..families.library import LibraryMap, array
-from ..families.map import (
-    NO_BOOL_OR_COMPLEX,
-    Map,
-    add_forms,
-    check_operands,
-    chosen,
-    inplace_of,
-    keep,
-    normalise,
-    publish,
-    refuse,
-    spec_or_type,
-    to_float,
-)
+from ..families.map import NO_BOOL_OR_COMPLEX, Map, keep, normalise, refuse, spec_or_type, to_float
 from .pointwise import is_float
 from .representation import check_fits
 
@@ -136,8 +124,11 @@ class Division(Map):
         return super().write(target, *operands)
 
     def _refuse_zero(self, operands) -> None:
-        if any(type(o) is float or isinstance(o, Tensor) and o.spec.dtype.category > 1 for o in operands):
+        if type(operands[1]) is int and operands[1] % 256:  # not zero in any integer type
             return
+        for each in operands:
+            if type(each) is float or isinstance(each, Tensor) and each.spec.dtype.category > 1:
+                return
         operands = normalise(self.name, operands)
         dtype = self._types([spec_or_type(operand) for operand in operands]).operands
         dividend, divisor = operands
@@ -169,7 +160,7 @@ def _div_trunc(a, b):
 
 def _fmod(a, b):
     if a.dtype.kind != "i":
-        return a % b
+        return s.fmod(a, b)
     negate, safe = _safe_divisor(a, b)
     return s.where(negate, s.lift(0, a), a % safe)
 
@@ -196,7 +187,7 @@ def _floor_divide(a, b):
 
 def _floor_divide_floats(a, b):
     """From the exact remainder, as Python does it: floor(a / b) would round up across an integer."""
-    rest = a % b
+    rest = s.fmod(a, b)
     quotient = (a - rest) / b
     quotient = s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), quotient - 1, quotient)
     whole = s.floor(quotient)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..engine import scalar as s
-from ..families.map import ONLY_BITS, Map, keep, publish, refuse
+from ..families.faces import publish
+from ..families.map import ONLY_BITS, Map, keep, refuse
 from .pointwise import OPS
 
 

@@ -10,20 +10,9 @@ from ..core.op import public
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..engine import scalar as s
+from ..families.faces import check_operands, chosen, publish
 from ..families.library import array
-from ..families.map import (
-    Map,
-    Types,
-    check_operands,
-    chosen,
-    common_device,
-    keep,
-    normalise,
-    publish,
-    refuse,
-    spec_or_type,
-    to_bool,
-)
+from ..families.map import Map, Types, common_device, keep, normalise, refuse, spec_or_type, to_bool
 from .pointwise import OPS, is_float
 from .representation import check_fits
 

@@ -22,7 +22,8 @@ from ..core.op import PlanCache, public, resize_out
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
-from ..families.map import FILL, is_operand, scalar_arguments
+from ..families.faces import is_operand
+from ..families.map import FILL, scalar_arguments
 from .copying import PYTHON_DTYPES, formatted_spec
 from .filling import fill_
 
@@ -100,6 +101,7 @@ def check_storage_size(own: Spec) -> Spec:
 
 def check_out_options(out: Tensor, dtype: DType | None, layout: Layout | None, device: Any) -> None:
     """Raises: RuntimeError for options of a constructor that contradict its `out`."""
+    check_tensor(out, "out", "out")
     own = out.spec
     if dtype is not None and dtype is not own.dtype:
         raise RuntimeError(

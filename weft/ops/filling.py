@@ -9,7 +9,8 @@ from ..core.device import CPU
 from ..core.dtype import DTYPES, REDUCED_FLOATS, DType, bool_
 from ..core.op import check_inplace, needs_recording, public
 from ..core.tensor import Tensor
-from ..families.map import FILL, NUMBERS, is_operand, scalar_arguments
+from ..families.faces import is_operand
+from ..families.map import FILL, NUMBERS, scalar_arguments
 from .copying import copy_values
 
 _C_NAMES = {

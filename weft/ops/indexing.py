@@ -23,8 +23,9 @@ from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
+from ..families.faces import is_operand
 from ..families.indexed import Access, Put, Take, apart, count_true, pack, plain, spread, vector_spec
-from ..families.map import COPY, FILL, NUMBERS, is_operand
+from ..families.map import COPY, FILL, NUMBERS
 from ..families.view import View
 from .copying import copy_values
 from .filling import check_number, fill_, fill_number

@@ -17,9 +17,10 @@ from ..core.promotion import common_dtype
 from ..core.spec import contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import scalar as s
+from ..families.faces import is_operand
 from ..families.indexed import apart, count_true, pack, pack_into, packed_storage, plain, spread, vector_spec
 from ..families.library import adopt, array, library, tensor_of, wide_array
-from ..families.map import COPY, Map, Types, is_operand, keep, spec_or_type
+from ..families.map import COPY, Map, Types, keep, spec_or_type
 from .filling import check_number, fill_
 from .values import from_data
 

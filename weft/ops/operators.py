@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..families.map import Map, as_operand, binary, inplace_of, is_operand, reflected, unary
+from ..families.faces import as_operand, binary, inplace_of, is_operand, reflected, unary
+from ..families.map import Map
 from . import arithmetic as rows
 from . import powers
 from .pointwise import OPS, positive

@@ -15,17 +15,14 @@ from ..core.dtype import (
 from ..core.op import add_function, add_inplace, public
 from ..core.tensor import Tensor
 from ..engine import scalar as s
+from ..families.faces import check_operands, chosen, inplace_unary, publish
 from ..families.map import (
     NO_COMPLEX,
     ONLY_FLOATS,
     Map,
     Types,
-    check_operands,
-    chosen,
-    inplace_unary,
     keep,
     promote_bool,
-    publish,
     refuse,
     to_bool,
     to_float,

@@ -10,18 +10,8 @@ from ..core.dtype import LEGACY_NAMES, DType, complex128, float64
 from ..core.op import add_inplace
 from ..core.tensor import Tensor
 from ..engine import scalar as s
-from ..families.map import (
-    COPY,
-    Map,
-    Types,
-    check_operands,
-    chosen,
-    keep,
-    normalise,
-    promote_bool,
-    refuse,
-    spec_or_type,
-)
+from ..families.faces import check_operands, chosen
+from ..families.map import COPY, Map, Types, keep, normalise, promote_bool, refuse, spec_or_type
 from .pointwise import OPS
 from .representation import check_fits
 

@@ -25,7 +25,8 @@ from ..engine.convert import convert
 from ..engine.expr import Expr, cast, isnan, select
 from ..engine.monoid import index
 from ..engine.scalar import exp, log, sqrt
-from ..families.map import Map, as_type, keep, to_float
+from ..families.elements import as_type
+from ..families.map import Map, keep, to_float
 from ..families.reduce import Reduce, Types, dims_of, single_dim
 
 # ---- Checks -----------------------------------------------------------------------------------------------------

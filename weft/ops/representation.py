@@ -16,7 +16,8 @@ from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..engine.convert import convert
-from ..families.map import COPY, ONLY_FLOATS, Map, Types, check_operands, chosen, keep, refuse
+from ..families.faces import check_operands, chosen
+from ..families.map import COPY, ONLY_FLOATS, Map, Types, keep, refuse
 
 
 def check_fits(value: Any, dtype: DType) -> None:

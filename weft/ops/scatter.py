@@ -16,8 +16,8 @@ from ..core.op import add_inplace, check_inplace, public
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make, wrap_dim
 from ..engine import scalar as s
+from ..families.faces import is_operand
 from ..families.indexed import Access, Put, apart
-from ..families.map import is_operand
 from .creation import new
 from .filling import check_number, fill_
 from .gather import (

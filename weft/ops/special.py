@@ -13,8 +13,9 @@ from ..core.op import add_inplace
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..engine import special as functions
+from ..families.faces import chosen, publish
 from ..families.library import LibraryMap
-from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, chosen, keep, publish, to_float
+from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, to_float
 from .pointwise import OPS
 
 

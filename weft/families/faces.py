@@ -1,0 +1,232 @@
+"""The public functions, methods and operators of elementwise ops: arguments checked, a short way for plain tensors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.op import FUNCTIONS
+from ..core.tensor import Tensor, make
+from .map import NUMBERS, Map, not_a_tensor
+
+_new = object.__new__
+
+
+def unary(op: Map) -> Callable:
+    """`function(input, *, out=None)`, with a fast path for plain tensors."""
+    plans = op.plans
+    fast = op.is_kernel
+
+    def function(input, *, out=None):
+        if fast and type(input) is Tensor and out is None and input._autograd is None:
+            plan = plans[(input.spec,)]
+            storage = plan.allocate()
+            plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
+            result = _new(Tensor)
+            result._storage = storage
+            result._start = 0
+            result.spec = plan.spec
+            return result
+        if not isinstance(input, Tensor):
+            raise not_a_tensor(op.name, 0, input)
+        return op(input) if out is None else op.into(out, input)
+
+    return _named(function, op)
+
+
+def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
+    """`function(input, other, *, out=None)`; `numbers` says which may be a number (see `publish`).
+
+    As an `operator` it answers NotImplemented to types it does not know, which may have their own.
+    """
+    plans = op.plans
+    fast = op.is_kernel
+    fast_numbers = operator or numbers in ("all", "other", "input other")
+
+    def function(input, other, *, out=None):
+        if fast and type(input) is Tensor and out is None and input._autograd is None:
+            if type(other) is Tensor:
+                if other._autograd is None:
+                    plan = plans[input.spec, other.spec]
+                    storage = plan.allocate()
+                    plan.entry(
+                        storage.ptr,
+                        input._storage.ptr + input._start,
+                        other._storage.ptr + other._start,
+                        plan.meta,
+                        plan.count,
+                    )
+                    result = _new(Tensor)
+                    result._storage = storage
+                    result._start = 0
+                    result.spec = plan.spec
+                    return result
+            elif fast_numbers and (
+                (kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64
+            ):
+                plan = plans[input.spec, kind]
+                if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
+                    storage = plan.allocate()
+                    plan.entry(storage.ptr, input._storage.ptr + input._start, other, plan.meta, plan.count)
+                    return make(storage, 0, plan.spec)
+        if operator:
+            if not is_operand(other):
+                return NotImplemented
+            other = as_operand(other)
+        elif type(input) is not Tensor or type(other) is not Tensor:
+            check_operands(op.name, numbers, input, other)
+        return op(input, other) if out is None else op.into(out, input, other)
+
+    return _named(function, op)
+
+
+def check_operands(name: str, numbers: str, *operands: Any) -> None:
+    """Raises: TypeError for numbers where a tensor is wanted; `numbers` names the operands that may be numbers.
+
+    All of them only where `numbers` says so by "all".
+    """
+    if numbers != "all" and not any(isinstance(operand, Tensor) for operand in operands):
+        raise not_a_tensor(name, 0, operands[0])
+    for position, operand in enumerate(operands):
+        if (
+            not isinstance(operand, Tensor)
+            and numbers != "all"
+            and ("input", "other")[position] not in numbers
+        ):
+            raise not_a_tensor(name, position, operand)
+
+
+def is_operand(value: Any) -> bool:
+    """Whether operators take this: a tensor, a number or an array of NumPy."""
+    return isinstance(value, (Tensor, *NUMBERS, np.number, np.bool_, np.ndarray))
+
+
+def as_operand(value: Any) -> Any:
+    return FUNCTIONS["from_numpy"](value) if isinstance(value, np.ndarray) else value
+
+
+def reflected(op: Map) -> Callable:
+    """`other op self`, for the operators with an r in their names."""
+
+    def function(self, other):
+        return op(as_operand(other), self) if is_operand(other) else NotImplemented
+
+    return _named(function, op)
+
+
+def _named(function: Callable, op: Map) -> Callable:
+    function.__name__ = function.__qualname__ = op.name
+    return function
+
+
+def inplace_of(op: Map, numbers: str = "other") -> Callable:
+    """`method_(self, other)`, with a fast path for a plain tensor and for numbers."""
+    plans = op.inplace_plans
+    fast = op.is_kernel
+    fast_numbers = "other" in numbers or numbers == "all"
+
+    def method(self, other):
+        if fast and type(self) is Tensor and self._autograd is None:
+            kind = type(other)
+            if kind is Tensor:
+                if other._autograd is None and self._storage is not other._storage:
+                    plan = plans[self.spec, other.spec]
+                    storage = self._storage
+                    address = storage.ptr + self._start
+                    plan.entry(address, address, other._storage.ptr + other._start, plan.meta, plan.count)
+                    storage.version += 1
+                    return self
+            elif fast_numbers and (kind is float or kind is int and -(2**63) <= other < 2**64):
+                plan = plans[self.spec, kind]
+                if plan.operand_dtype.kind != "c":
+                    storage = self._storage
+                    address = storage.ptr + self._start
+                    plan.entry(address, address, other, plan.meta, plan.count)
+                    storage.version += 1
+                    return self
+        if type(other) is not Tensor:
+            check_operands(op.name, numbers, self, other)
+        return op.inplace(self, other)
+
+    method.__name__ = method.__qualname__ = f"{op.name}_"
+    return method
+
+
+def inplace_unary(op: Map) -> Callable:
+    plans = op.inplace_plans
+    fast = op.is_kernel
+
+    def method(self):
+        if fast and type(self) is Tensor and self._autograd is None:
+            plan = plans[(self.spec,)]
+            storage = self._storage
+            address = storage.ptr + self._start
+            plan.entry(address, address, plan.meta, plan.count)
+            storage.version += 1
+            return self
+        return op.inplace(self)
+
+    method.__name__ = method.__qualname__ = f"{op.name}_"
+    return method
+
+
+def publish(
+    op: Map, arity: int, forms: str, *aliases: str, numbers: str = "other", doc: str = ""
+) -> Callable:
+    """Make an op public: `forms` are "function", "method", "inplace". Names with a dot are functions only.
+
+    `numbers` says which operands of a binary op may be numbers: "", "other", "input other" (one of them) or "all".
+    """
+    function = unary(op) if arity == 1 else binary(op, numbers=numbers)
+    method = inplace_unary(op) if arity == 1 else inplace_of(op, numbers)
+    function.__doc__ = doc
+    method.__doc__ = f"In-place form of `{op.name}`."
+    for name in (op.name, *aliases):
+        add_forms(name, forms.split(), function, method, function_inplace=arity == 1)
+    return function
+
+
+def add_forms(
+    name: str, forms: Sequence[str], function: Callable, method: Callable, function_inplace: bool
+) -> None:
+    if "." in name:
+        FUNCTIONS[name] = function
+        return
+    if "function" in forms:
+        FUNCTIONS[name] = function
+    if "method" in forms:
+        setattr(Tensor, name, function)
+    if "inplace" in forms:
+        setattr(Tensor, f"{name}_", method)
+        if function_inplace:
+            FUNCTIONS[f"{name}_"] = method
+
+
+def chosen(forms: str, *aliases: str) -> Callable:
+    """Decorator for a public op whose arguments choose the row: `function(...)` returns (op, operands).
+
+    It gets the same forms as any Map: function, method, in place, `out=`.
+    """
+
+    def decorate(choose: Callable) -> Callable:
+        name = choose.__name__.rstrip("_")
+
+        @functools.wraps(choose)
+        def function(*args, out=None, **kwargs):
+            op, operands = choose(*args, **kwargs)
+            return op(*operands) if out is None else op.into(out, *operands)
+
+        @functools.wraps(choose)
+        def method(*args, **kwargs):
+            op, operands = choose(*args, **kwargs)
+            return op.inplace(*operands)
+
+        method.__name__ = method.__qualname__ = f"{name}_"
+        for each in (name, *aliases):
+            add_forms(each, forms.split(), function, method, function_inplace=True)
+        return function
+
+    return decorate

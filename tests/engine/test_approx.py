@@ -149,3 +149,11 @@ def test_rarely_takes_the_exception_where_its_condition_holds(dtype, count):
     operand, argument = load(0, dtype), load(0, dtype)
     expr = rarely(operand, operand + 1, const(5.0, dtype) < absolute(argument), argument * -1)
     np.testing.assert_array_equal(compiled(expr, x), np.where(x > 5, -x, x + 1))
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=lambda d: d.name)
+def test_rarely_of_several_operands(dtype):
+    a, b = (np.arange(61).astype(TYPES[dtype])[::step].copy() for step in (1, -1))
+    x, y = load(0, dtype), load(1, dtype)
+    expr = rarely((x, y), x + y, x < y, x - y)
+    np.testing.assert_array_equal(compiled(expr, a, b), np.where(a < b, a - b, a + b))

@@ -406,3 +406,24 @@ def test_sums_round_numbers_to_narrow_dtypes_but_products_do_not(dtype):
     for name in ("add", "sub", "mul", "div"):
         got, want = (getattr(t, name)(0.42).float().tolist() for t in (ours, theirs))
         assert got == want, name
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fmod_is_exact_for_all_quotients(dtype):
+    rng = np.random.default_rng(0)
+    edges = np.array([0.0, -0.0, 1.0, -7.5, 5e-39, 1e38, np.inf, -np.inf, np.nan], dtype)
+    bits = rng.integers(0, 256, (2, 1000 * edges.itemsize), dtype=np.uint8).view(dtype)
+    with np.errstate(all="ignore"):
+        near = (bits[1] * rng.integers(-(10**6), 10**6, 1000)).astype(dtype)
+    pairs = [
+        bits,
+        (np.nextafter(near, dtype(0)), bits[1]),
+        np.stack(np.meshgrid(edges, edges)).reshape(2, -1),
+    ]
+    for a, b in pairs:
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+        with np.errstate(all="ignore"):
+            expected = np.fmod(a, b)
+        found = weft.fmod(weft.from_numpy(a), weft.from_numpy(b)).numpy()
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from ..core.dtype import DType, bool_, float32, float64, int32, int64
 
-# name -> number of operands. "What a target knows of arithmetic" is one table with these keys.
+# name -> number of operands (None: one or more). "What a target knows of arithmetic" is one table with these keys.
 PRIMITIVES = {
     "load": 0,  # operand `value` of the kernel at the current element, in its own dtype
     "param": 0,  # scalar argument `value` of the kernel
@@ -28,7 +28,7 @@ PRIMITIVES = {
     "select": 3,  # (condition, if true, if false)
     "cast": 1,  # to `dtype`, as PyTorch converts (see `llvm.py`)
     "bitcast": 1,  # the same bits as another dtype of this size
-    "rarely": 2,  # (x, usual result); `value`: (condition, result where it holds), both of load(0) standing for x
+    "rarely": None,  # (*xs, usual result); `value`: (condition, result where it holds), of loads standing for the xs
 }  # fmt: skip
 
 _interned: WeakValueDictionary[tuple, Expr] = WeakValueDictionary()
@@ -179,12 +179,13 @@ def bitcast(a: Expr, dtype: DType) -> Expr:
     return a if a.dtype is dtype else node("bitcast", dtype, (a,))
 
 
-def rarely(x: Expr, usual: Expr, condition: Expr, exception: Expr) -> Expr:
-    """`exception` where `condition` holds, else `usual`; the first two are of load(0), which stands for x.
+def rarely(xs: Expr | tuple[Expr, ...], usual: Expr, condition: Expr, exception: Expr) -> Expr:
+    """`exception` where `condition` holds, else `usual`; the first two are of load(k), which stands for xs[k].
 
     Unlike with `select`, the exception is computed only where it is needed: it may be long.
     """
-    return node("rarely", usual.dtype, (x, usual), (condition, exception))
+    xs = (xs,) if isinstance(xs, Expr) else xs
+    return node("rarely", usual.dtype, (*xs, usual), (condition, exception))
 
 
 def isnan(a: Expr) -> Expr:

@@ -159,8 +159,9 @@ def _float_to_uint64(a: np.ndarray) -> np.ndarray:
     return np.where(large, bits ^ np.uint64(2**63), bits)
 
 
-def _rarely(expr: Expr, x: np.ndarray, usual: np.ndarray) -> np.ndarray:
-    holds, exception = evaluate(expr.value, [x])
+def _rarely(expr: Expr, *operands: np.ndarray) -> np.ndarray:
+    *xs, usual = operands
+    holds, exception = evaluate(expr.value, xs)
     return np.where(holds, exception, usual)
 
 

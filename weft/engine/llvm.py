@@ -250,49 +250,60 @@ _VECTOR_VARIANTS = (2, 4, 8, 16)
 _PURE = "noinline willreturn memory(none) #0"
 
 
-def _rarely(block, expr, lanes, x, usual):
+def _rarely(block, expr, lanes, *operands):
     """A call of a function that branches. Loops still vectorise: it has variants for vectors.
 
     They call the exception only for the lanes whose condition holds, one by one.
     """
     condition, exception = expr.value
-    source, target = expr.args[0].dtype, expr.dtype
+    target = expr.dtype
     lines = Block(block.declarations)
-    (result,) = emit(lines, [exception], {load(0, source): "%x"})
+    (result,) = emit(lines, [exception], _stand_ins(expr))
     body = "\n".join([*lines.lines, f"ret {value_type(target)} {result}"])
     name = hashlib.sha256(f"{condition!r}{body}".encode()).hexdigest()[:16]
-    head = f"{value_type(target)} @exception_{name}_1({value_type(source)} %x, {value_type(target)} %usual)"
+    head = f"{value_type(target)} @exception_{name}_1({_arguments(expr, 1)})"
     block.declarations.add(f"define {head} {_PURE} {{\n{body}\n}}")
     for width in {1, lanes, *_VECTOR_VARIANTS}:  # reductions write wider vectors themselves
         block.declarations.add(_check_ir(block, expr, width, name))
         if width > 1:
             block.declarations.add(_each_lane_ir(block, expr, width, name))
     variants = ",".join(
-        f"_ZGV_LLVM_N{width}vv_rarely_{name}_1(rarely_{name}_{width})" for width in _VECTOR_VARIANTS
+        f"_ZGV_LLVM_N{width}{'v' * len(operands)}_rarely_{name}_1(rarely_{name}_{width})"
+        for width in _VECTOR_VARIANTS
     )
     hint = f' "vector-function-abi-variant"="{variants}"' if lanes == 1 else ""
-    whole = value_type(target, lanes)
     return block.let(
-        f"call {whole} @rarely_{name}_{lanes}({value_type(source, lanes)} {x}, {whole} {usual}) "
+        f"call {value_type(target, lanes)} @rarely_{name}_{lanes}({_arguments(expr, lanes, operands)}) "
         f"nounwind willreturn memory(none){hint}"
     )
 
 
+def _arguments(expr: Expr, lanes: int, names: Iterable[str] = ()) -> str:
+    """The arguments of the functions of a `rarely`: those called `names`, or its formal ones."""
+    given = names or [*_stand_ins(expr).values(), "%usual"]
+    return ", ".join(f"{value_type(arg.dtype, lanes)} {n}" for arg, n in zip(expr.args, given, strict=True))
+
+
+def _stand_ins(expr: Expr) -> dict[Expr, str]:
+    """The loads that the condition and the exception of a `rarely` are written with, as formal arguments."""
+    return {load(k, x.dtype): f"%x{k}" for k, x in enumerate(expr.args[:-1])}
+
+
 def _check_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
     """The usual result unless the condition holds somewhere. All else is in another function: this one has no frame."""
-    source, target = value_type(expr.args[0].dtype, lanes), value_type(expr.dtype, lanes)
+    target, formal = value_type(expr.dtype, lanes), _arguments(expr, lanes)
     lines = Block(block.declarations)
-    (flags,) = emit(lines, [expr.value[0]], {load(0, expr.args[0].dtype): "%x"}, lanes)
+    (flags,) = emit(lines, [expr.value[0]], _stand_ins(expr), lanes)
     if lanes > 1:
         block.declarations.add(f"declare i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1>)")
         flags = lines.let(f"call i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1> {flags})")
     return "\n".join(
         [
-            f"define {target} @rarely_{name}_{lanes}({source} %x, {target} %usual) {_PURE} {{",
+            f"define {target} @rarely_{name}_{lanes}({formal}) {_PURE} {{",
             *lines.lines,
             f"br i1 {flags}, label %exception, label %usually",
             f"usually:\nret {target} %usual",
-            f"exception:\n%y = tail call {target} @exception_{name}_{lanes}({source} %x, {target} %usual)",
+            f"exception:\n%y = tail call {target} @exception_{name}_{lanes}({formal})",
             f"ret {target} %y\n}}",
         ]
     )
@@ -300,19 +311,23 @@ def _check_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
 
 def _each_lane_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
     """The exception for the lanes whose condition holds."""
-    element_in, element_out = value_type(expr.args[0].dtype), value_type(expr.dtype)
-    source, target = value_type(expr.args[0].dtype, lanes), value_type(expr.dtype, lanes)
+    element, target = value_type(expr.dtype), value_type(expr.dtype, lanes)
+    vectors = [*_stand_ins(expr).values(), "%before"]
+    lane = [f"%e{k}" for k in range(len(vectors))]
+    extracts = [
+        f"{each} = extractelement {value_type(arg.dtype, lanes)} {vector}, i64 %i"
+        for each, arg, vector in zip(lane, expr.args, vectors, strict=True)
+    ]
     return "\n".join(
         [
-            f"define {target} @exception_{name}_{lanes}({source} %x, {target} %usual) {_PURE} {{",
+            f"define {target} @exception_{name}_{lanes}({_arguments(expr, lanes)}) {_PURE} {{",
             "start:\nbr label %lane",
             "lane:",
             "%i = phi i64 [0, %start], [%next, %lane]",
             f"%before = phi {target} [%usual, %start], [%after, %lane]",
-            f"%xi = extractelement {source} %x, i64 %i",
-            f"%yi = extractelement {target} %usual, i64 %i",
-            f"%zi = call {element_out} @rarely_{name}_1({element_in} %xi, {element_out} %yi)",
-            f"%after = insertelement {target} %before, {element_out} %zi, i64 %i",
+            *extracts,
+            f"%new = call {element} @rarely_{name}_1({_arguments(expr, 1, lane)})",
+            f"%after = insertelement {target} %before, {element} %new, i64 %i",
             "%next = add i64 %i, 1",
             f"%more = icmp ult i64 %next, {lanes}",
             "br i1 %more, label %lane, label %done",

@@ -83,6 +83,21 @@ def _angle(a: Expr) -> Expr:
     return select(a < 0, lift(3.141592653589793, a), select(_expr.isnan(a), a, lift(0.0, a)))
 
 
+def fmod(a: Expr, b: Expr) -> Expr:
+    """C's fmod, exactly: a - b * trunc(a / b)."""
+    if a.dtype.kind != "f":
+        return a % b
+    # Up to this quotient, rounding makes its whole part at most 1 too large, and what remains is exact.
+    limit = 2.0 ** (22 if a.dtype is _expr.float32 else 51)
+    rest = fma(-_expr.trunc(a / b), b, a)
+    too_far = _ne(rest, 0) & ((rest < 0) ^ (a < 0))
+    usual = copysign(select(too_far, rest + copysign(b, a), rest), a)
+    x, y = _expr.load(0, a.dtype), _expr.load(1, a.dtype)
+    size = _expr.absolute(y)
+    simple = (_expr.absolute(x) < limit * size) & (size < float("inf"))
+    return _expr.rarely((a, b), usual, ~simple, x % y)
+
+
 def minimum(a: Expr, b: Any) -> Expr:
     """The smaller one; NaN if either is."""
     return _extreme(a, b, lambda x, y: x < y)
@@ -107,7 +122,7 @@ def signbit(a: Expr) -> Expr:
 
 
 # fmt: off
-__all__ += ["where", "minimum", "maximum", "signbit"]
+__all__ += ["where", "minimum", "maximum", "signbit", "fmod"]
 eq, ne = _both("eq", _eq), _both("ne", _ne)
 conj, angle = _both("conj", _conj), _both("angle", _angle)
 sqrt, rsqrt, square, reciprocal = (

@@ -1,6 +1,5 @@
 """What a name that weft does not have says: that weft does not have it, and which names come nearest."""
 
-import difflib
 import importlib
 import pkgutil
 import sys
@@ -50,7 +49,9 @@ def missing_module(torch_name: str) -> ModuleNotFoundError:
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, candidates)
+    from difflib import get_close_matches  # only names that are missing need it
+
+    found = get_close_matches(name, candidates)
     return f"; nearest name{'s' if len(found) > 1 else ''}: {', '.join(found)}" if found else ""
 
 

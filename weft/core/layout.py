@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .spec import Spec, contiguous_stride, strides_in_order
 
 
-class MemoryFormat:
+class _Named:
+    """One of a few values, which are the same objects after pickling."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return _named, (self.name,)
+
+
+class MemoryFormat(_Named):
     """`torch.memory_format`: which dimension runs fastest in memory."""
 
-    __slots__ = ("name",)
+    __slots__ = ()
     __module__ = "torch"
 
-    def __init__(self, name: str):
-        self.name = name
 
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    def __reduce__(self):
-        return _format, (self.name,)
-
-
-class Layout:
+class Layout(_Named):
     """`torch.layout`: how a tensor's elements are held."""
 
-    __slots__ = ("name",)
+    __slots__ = ()
     __module__ = "torch"
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    def __reduce__(self):
-        return _layout, (self.name,)
 
 
 contiguous_format = MemoryFormat("contiguous_format")
@@ -50,11 +49,7 @@ sparse_bsr = Layout("sparse_bsr")
 sparse_bsc = Layout("sparse_bsc")
 
 
-def _format(name: str) -> MemoryFormat:
-    return globals()[name]
-
-
-def _layout(name: str) -> Layout:
+def _named(name: str) -> Any:
     return globals()[name]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 import tempfile
@@ -28,7 +27,7 @@ class DiskCache:
         return cls(_private(cache_root()), salt)
 
     def key(self, source: str) -> str:
-        return hashlib.sha256(self.salt + b"\0" + source.encode()).hexdigest()
+        return _sha256(self.salt + b"\0" + source.encode()).hex()
 
     def load(self, key: str) -> bytes | None:
         if self.directory is None:
@@ -38,7 +37,7 @@ class DiskCache:
         except OSError:
             return None
         code = content[_DIGEST:]
-        if hashlib.sha256(code).digest() != content[:_DIGEST]:
+        if _sha256(code) != content[:_DIGEST]:
             return None
         return code
 
@@ -48,10 +47,16 @@ class DiskCache:
         try:
             handle, temporary = tempfile.mkstemp(dir=self.directory)
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(code).digest() + code)
+                file.write(_sha256(code) + code)
             os.replace(temporary, self.directory / key)
         except OSError:
             return
+
+
+def _sha256(data: bytes) -> bytes:
+    import hashlib  # it loads OpenSSL, which takes 5 ms
+
+    return hashlib.sha256(data).digest()
 
 
 def cache_root() -> Path:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES, bool_
-from ..core.layout import contiguous_format
+from ..core.layout import contiguous_format, suggested_format
 from ..core.op import public
 from ..core.tensor import Tensor
 from .joining import cat
 from .padding import constant_pad
-from .windows import folded, like_format, repeated, suggested_format, wide, windows
+from .windows import folded, like_format, repeated, wide, windows
 
 # Patches are copied out before they are multiplied: not more elements of them at a time than this.
 PATCH_ELEMENTS = 1 << 24

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import integers
-from ..core.layout import contiguous_format, strides_for
+from ..core.layout import contiguous_format, strides_for, suggested_format
 from ..core.op import needs_recording, public, record
 from ..core.spec import spec
 from ..core.tensor import Tensor, empty
 from ..families.library import tensor_of
 from ..families.map import FILL
 from .views import SLICE
-from .windows import like_format, suggested_format
+from .windows import like_format
 
 
 def _by_dim(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:

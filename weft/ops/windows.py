@@ -9,9 +9,9 @@ from typing import Any
 
 from ..core.arguments import integer
 from ..core.dtype import DType, compute_type
-from ..core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format
-from ..core.op import PlanCache, needs_recording, record
-from ..core.spec import Spec, contiguous_spec
+from ..core.layout import suggested_format
+from ..core.op import needs_recording, record
+from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..families.map import FILL
 from .arithmetic import ADD
@@ -43,26 +43,6 @@ def wide(dtype: DType, *tensors: Tensor | None) -> list[Any]:
     """The tensors in the type that `dtype` is computed in, so that several steps round once."""
     compute = compute_type(dtype)
     return [None if t is None else t.to(compute) for t in tensors]
-
-
-def suggested_format(own: Spec) -> MemoryFormat:
-    """The memory format that strides ask for: channels last only where they cannot be row-major."""
-    return _formats[(own,)]
-
-
-@PlanCache
-def _formats(own: Spec) -> MemoryFormat:
-    if len(own.shape) not in (4, 5):
-        return contiguous_format
-    least = 0
-    if own.stride[1] == 0:
-        return contiguous_format
-    for dim in (1, *range(len(own.shape) - 1, 1, -1), 0):
-        size, stride = own.shape[dim], own.stride[dim]
-        if size == 0 or stride < least or dim == 0 and least == own.stride[1]:
-            return contiguous_format
-        least = stride * max(size, 1)
-    return channels_last if len(own.shape) == 4 else channels_last_3d
 
 
 def like_format(result: Tensor, source: Tensor) -> Tensor:

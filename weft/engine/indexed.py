@@ -31,45 +31,32 @@ class IndexedKernel(NamedTuple):
 
 def indexed_ir(kernel: IndexedKernel) -> str:
     row = _IndexedRow(kernel)
-    text = row.text()
-    declarations = "\n".join(sorted(row.declarations))
-    return f"{declarations}\n{text}\n{nest_ir('loop', 'row', row.operands)}\n{MEMSET}\n{METADATA}"
+    return f"{row.ir()}\n{nest_ir('loop', 'row', row.operands)}\n{MEMSET}\n{METADATA}"
+
+
+_COUNT_FAULTS = (
+    "%fine = icmp eq i64 %faults.next, 0",
+    "br i1 %fine, label %done, label %fault",
+    "fault:",
+    "%counter = load ptr, ptr %table",
+    "%old = atomicrmw add ptr %counter, i64 1 monotonic",
+    "br label %done",
+)
 
 
 class _IndexedRow(Inner):
     def text(self) -> str:
-        kernel = self.kernel
         before, block = Block(self.declarations, "h"), Block(self.declarations)
         bad = self._displace(before, block)
         self._elements(before, block)
-        arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
-        again = "" if kernel.in_order else ", !llvm.loop !1"
-        lines = [
-            f"define internal void @row({arguments}, ptr %params, i64 %n) noinline #0 {{",
-            "start:",
-            *before.lines,
-            "%empty = icmp sle i64 %n, 0",
-            "br i1 %empty, label %done, label %step",
-            "step:",
-            "%i = phi i64 [0, %start], [%next, %step]",
-            "%faults = phi i64 [0, %start], [%faults.next, %step]",
-            *block.lines,
-            f"%faults.next = or i64 %faults, {bad}",
-            "%next = add nuw nsw i64 %i, 1",
-            "%more = icmp slt i64 %next, %n",
-            f"br i1 %more, label %step, label %checked{again}",
-            "checked:",
-            "%fine = icmp eq i64 %faults.next, 0",
-            "br i1 %fine, label %done, label %fault",
-            "fault:",
-            "%counter = load ptr, ptr %table",
-            "%old = atomicrmw add ptr %counter, i64 1 monotonic",
-            "br label %done",
-            "done:",
-            "ret void",
-            "}",
-        ]
-        return "\n".join(lines)
+        return self._row(
+            [*block.lines, f"%faults.next = or i64 %faults, {bad}"],
+            before=before.lines,
+            states=["%faults = phi i64 [0, %start], [%faults.next, %step]"],
+            finish=_COUNT_FAULTS,
+            in_order=self.kernel.in_order,
+            called=True,
+        )
 
     def _displace(self, before: Block, block: Block) -> str:
         """Compute `%displacement`, in bytes, from the indices of the current element; returns whether one is bad."""

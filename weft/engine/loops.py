@@ -42,10 +42,7 @@ def element_size(result: Result) -> int:
 
 def map_ir(kernel: MapKernel) -> str:
     """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
-    inner = Inner(kernel)
-    body = inner.text()
-    declarations = "\n".join(sorted(inner.declarations))
-    return f"{declarations}\n{body}\n{METADATA}"
+    return f"{Inner(kernel).ir()}\n{METADATA}"
 
 
 METADATA = """
@@ -66,22 +63,48 @@ class Inner:
             d.itemsize for d in kernel.operand_dtypes
         ]
 
+    def ir(self) -> str:
+        text = self.text()
+        declarations = "\n".join(sorted(self.declarations))
+        return f"{declarations}\n{text}"
+
     def text(self) -> str:
         before, block = Block(self.declarations, "h"), Block(self.declarations)
         self._elements(before, block)
+        return self._row(block.lines, before=before.lines)
+
+    def _row(
+        self,
+        body: Sequence[str],
+        *,
+        before: Sequence[str] = (),
+        states: Sequence[str] = (),
+        finish: Sequence[str] = (),
+        in_order: bool = False,
+        called: bool = False,
+    ) -> str:
+        """The function with `body` for each element `%i`.
+
+        `states` are variables that elements hand on, `finish` comes after the last element. `in_order`: elements
+        depend on those before them. `called`: by a loop in the same module, which it stays out of.
+        """
         arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
+        linkage, attributes = ("internal ", "noinline #0") if called else ("", "#0")
+        leave, together = "finish" if finish else "done", "" if in_order else ", !llvm.loop !1"
         lines = [
-            f"define void @row({arguments}, ptr %params, i64 %n) #0 {{",
+            f"define {linkage}void @row({arguments}, ptr %params, i64 %n) {attributes} {{",
             "start:",
-            *before.lines,
+            *before,
             "%empty = icmp sle i64 %n, 0",
             "br i1 %empty, label %done, label %step",
             "step:",
             "%i = phi i64 [0, %start], [%next, %step]",
-            *block.lines,
+            *states,
+            *body,
             "%next = add nuw nsw i64 %i, 1",
             "%more = icmp slt i64 %next, %n",
-            "br i1 %more, label %step, label %done, !llvm.loop !1",
+            f"br i1 %more, label %step, label %{leave}{together}",
+            *(["finish:", *finish] if finish else []),
             "done:",
             "ret void",
             "}",

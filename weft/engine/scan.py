@@ -25,10 +25,7 @@ class ScanKernel(NamedTuple):
 
 def scan_ir(kernel: ScanKernel) -> str:
     """The IR of the kernel's `row`; `shared_loop_ir` calls it."""
-    row = _ScanRow(kernel)
-    text = row.text()
-    declarations = "\n".join(sorted(row.declarations))
-    return f"{declarations}\n{text}\n{METADATA}"
+    return f"{_ScanRow(kernel).ir()}\n{METADATA}"
 
 
 class _ScanRow(Inner):
@@ -41,24 +38,7 @@ class _ScanRow(Inner):
             f"%state{k} = phi {value_type(each.dtype)} [{constant(each.dtype, each.value)}, %start], [{new}, %step]"
             for k, (each, new) in enumerate(zip(self.kernel.monoid.identity, after, strict=True))
         ]
-        arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
-        lines = [
-            f"define void @row({arguments}, ptr %params, i64 %n) #0 {{",
-            "start:",
-            "%empty = icmp sle i64 %n, 0",
-            "br i1 %empty, label %done, label %step",
-            "step:",
-            "%i = phi i64 [0, %start], [%next, %step]",
-            *states,
-            *block.lines,
-            "%next = add nuw nsw i64 %i, 1",
-            "%more = icmp slt i64 %next, %n",
-            "br i1 %more, label %step, label %done",
-            "done:",
-            "ret void",
-            "}",
-        ]
-        return "\n".join(lines)
+        return self._row(block.lines, states=states, in_order=True)
 
     def _element(self, block: Block) -> list[str]:
         """Take in the element at `%i` and store the results; returns the new state."""

@@ -88,15 +88,14 @@ def check_operands(name: str, numbers: str, *operands: Any) -> None:
 
     All of them only where `numbers` says so by "all".
     """
-    if numbers != "all" and not any(isinstance(operand, Tensor) for operand in operands):
+    if numbers == "all":
+        return
+    are_tensors = [isinstance(operand, Tensor) for operand in operands]
+    if True not in are_tensors:
         raise not_a_tensor(name, 0, operands[0])
-    for position, operand in enumerate(operands):
-        if (
-            not isinstance(operand, Tensor)
-            and numbers != "all"
-            and ("input", "other")[position] not in numbers
-        ):
-            raise not_a_tensor(name, position, operand)
+    for position, is_tensor in enumerate(are_tensors):
+        if not is_tensor and ("input", "other")[position] not in numbers:
+            raise not_a_tensor(name, position, operands[position])
 
 
 def is_operand(value: Any) -> bool:

@@ -316,6 +316,8 @@ def _arguments(operands: Sequence[Any], dtype: DType) -> list:
     for operand in operands:
         if isinstance(operand, Tensor):
             arguments.append(operand._storage.ptr + operand._start)
+        elif type(operand) is float and dtype.kind == "f":
+            numbers.append(operand)
         else:
             numbers += scalar_arguments(operand, dtype)
     return arguments + numbers if numbers else arguments

@@ -153,7 +153,7 @@ class Reduce:
 
         Further inputs broadcast to the first.
         """
-        plan = self.plans[tuple(t.spec for t in inputs), dims, keepdim, dtype, len(params)]
+        plan = self.plans[tuple([t.spec for t in inputs]), dims, keepdim, dtype, len(params)]
         results = [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results)]
         if plan.results[0].numel:
             numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
@@ -194,8 +194,7 @@ def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
 
     Raises: IndexError for a dim out of range, RuntimeError for one named twice, TypeError for no int.
     """
-    if ndim > MAX_DIMS:
-        raise RuntimeError(f"{name}(): only tensors with up to {MAX_DIMS} dims are supported, got {ndim}")
+    _check_ndim(ndim, name)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
     given = dim if isinstance(dim, (tuple, list)) else (dim,)
@@ -210,8 +209,14 @@ def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
 
 def single_dim(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
     """One dim as a tuple; empty for a 0-dim tensor."""
+    _check_ndim(ndim, name)
     position = wrap_dim(as_int(dim, name), ndim)
     return (position,) if ndim else ()
+
+
+def _check_ndim(ndim: int, name: str) -> None:
+    if ndim > MAX_DIMS:
+        raise RuntimeError(f"{name}(): only tensors with up to {MAX_DIMS} dims are supported, got {ndim}")
 
 
 def as_int(value: Any, name: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtype import DType, bool_
+from ..core.dtype import bool_
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..engine import scalar as s
@@ -65,13 +65,13 @@ def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, wh
     def function(input, other, *, alpha=1, out=None):
         if type(alpha) is int and alpha == 1:
             return plain(input, other, out=out)
-        _check_alpha(alpha, common_dtype(map(spec_or_type, normalise(name, (input, other)))))
+        _check_alpha(alpha, name, input, other)
         return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
 
     def method(self, other, *, alpha=1):
         if type(alpha) is int and alpha == 1:
             return plain_inplace(self, other)
-        _check_alpha(alpha, common_dtype(map(spec_or_type, normalise(name, (self, other)))))
+        _check_alpha(alpha, name, self, other)
         return scaled.inplace(self, other, alpha)
 
     function.__name__ = function.__qualname__ = name
@@ -83,7 +83,10 @@ def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, wh
     return function
 
 
-def _check_alpha(alpha: Any, dtype: DType) -> None:
+def _check_alpha(alpha: Any, name: str, *operands: Any) -> None:
+    if type(alpha) is int:  # fits every dtype
+        return
+    dtype = common_dtype(map(spec_or_type, normalise(name, operands)))
     if isinstance(alpha, bool):
         if dtype is not bool_:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
@@ -103,7 +106,7 @@ def rsub(input, other, *, alpha=1):
     check_operands("rsub", "other", input, other)
     if type(alpha) is int and alpha == 1:
         return SUB, (other, input)
-    _check_alpha(alpha, common_dtype(map(spec_or_type, normalise("rsub", (other, input)))))
+    _check_alpha(alpha, "rsub", other, input)
     return SUB_SCALED, (other, input, alpha)
 
 

@@ -131,10 +131,12 @@ def clamp_max(input, max):
 
 def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, Sequence[Any]]:
     check_operands(op.name, "other", input)
-    if input.spec.dtype in (float32, float64) and all(
-        type(b) in (int, float) and -1e30 < b < 1e30 for b in bounds
-    ):
-        return op, (input, *bounds)  # the usual case needs no further look
+    if input.spec.dtype in (float32, float64):
+        for bound in bounds:
+            if type(bound) not in (int, float) or not -1e30 < bound < 1e30:
+                break
+        else:
+            return op, (input, *bounds)  # the usual case needs no further look
     operands = normalise(op.name, (input, *bounds))
     dtype = common_dtype(map(spec_or_type, operands))
     for bound in operands[1:]:

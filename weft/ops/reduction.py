@@ -222,9 +222,9 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     if missing < 0 or any(w not in (1, o) for w, o in zip(wanted, own[missing:])):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(own)}}}.")
     repeated = [d for d, w in enumerate(wanted, missing) if w == 1 and own[d] != 1]
-    if not missing and not repeated:
+    if wanted and not missing and not repeated:
         return self
-    kept = SUM(self, dims=(*range(missing), *repeated), keepdim=True, dtype=self.spec.dtype)
+    kept = SUM(self, dims=(*range(missing), *repeated), keepdim=True)
     return kept.view(wanted)
 
 
@@ -357,7 +357,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     """The minimum and the maximum of all elements or along `dim`, as a named pair."""
     _reject_complex(input, "aminmax")
     ndim = len(input.spec.shape)
-    dims = tuple(range(ndim)) if dim is None else single_dim(dim, ndim, "aminmax")
+    dims = dims_of(None, ndim, "aminmax") if dim is None else single_dim(dim, ndim, "aminmax")
     _check_not_empty(input, dims, "aminmax", whole=dim is None)
     return _AMINMAX([AMIN(input, dims=dims, keepdim=keepdim), AMAX(input, dims=dims, keepdim=keepdim)])
 
@@ -368,9 +368,9 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 def _define_flag(op: Reduce) -> None:
     def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         check_tensor(input, op.name)
-        ndim = len(input.spec.shape)
-        dims = () if isinstance(dim, (tuple, list)) and not dim else dims_of(dim, ndim, op.name)
-        return op(input, dims=dims, keepdim=keepdim)
+        if isinstance(dim, (tuple, list)) and not dim:  # no dims at all
+            return op(input, dims=(), keepdim=keepdim)
+        return op.direct(input, dim, keepdim)
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"Whether {op.name} elements over `dim` (an int, several, or all) are nonzero."
@@ -494,7 +494,7 @@ def softmax_parts(input: Tensor, dim: int, dtype: DType | None, name: str) -> tu
         )
     input = _as_float(input, dtype)
     dims = single_dim(dim, len(input.spec.shape), name)
-    center = AMAX(input, dims=dims, keepdim=True)
+    center = AMAX.direct(input, dims, keepdim=True)
     return input, center, SUM_EXP(input, center, dims=dims, keepdim=True)
 
 

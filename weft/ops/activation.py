@@ -272,3 +272,19 @@ for _name, _function in {
 # Functions that torch.nn.functional shares with torch.
 for _name in ("sigmoid", "tanh"):
     add_function(f"nn.functional.{_name}", FUNCTIONS[_name])
+
+
+@public(name="nn.functional.glu")
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """One half of the input along `dim`, each element scaled by the sigmoid of its partner in the other half.
+
+    Raises: RuntimeError if the size of `dim` is odd, or for a 0-dim tensor.
+    Source: Dauphin et al. 2017, "Language modeling with gated convolutional networks".
+    """
+    if not input.dim():
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    size = input.size(dim)
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
+    values, gates = input.chunk(2, dim)
+    return values * gates.sigmoid()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES, DType, int32, int64
@@ -255,6 +256,6 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     sizes = list(map(operator.index, sizes))
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
-    steps = contiguous_spec(tuple(sizes), int64).stride
+    steps = list(accumulate(reversed(sizes[1:]), operator.mul, initial=1))[::-1][: len(sizes)]
     columns = indices.unsqueeze(-1).floor_divide(vector(steps)) % vector(sizes)
     return columns.unbind(-1)

@@ -2,7 +2,7 @@
 
 import torch
 from hypothesis import strategies as st
-from oracle import converted, name_of, to_torch
+from oracle import converted, name_of, strides_that_count, to_torch
 
 import weft
 
@@ -27,10 +27,7 @@ def close(got, expected):
 
 def metadata(results):
     tensors = (results,) if isinstance(results, (torch.Tensor, weft.Tensor)) else results
-    strides = [
-        tuple(step for step, size in zip(t.stride(), t.shape, strict=True) if size > 1) if t.numel() else ()
-        for t in tensors
-    ]
+    strides = [strides_that_count(t) for t in tensors]
     return type(results).__name__, [(tuple(t.shape), name_of(t.dtype)) for t in tensors], strides
 
 

@@ -2,7 +2,7 @@
 
 import torch
 from hypothesis import strategies as st
-from oracle import to_weft
+from oracle import converted, strides_that_count
 
 import weft
 
@@ -47,10 +47,9 @@ def facts(result):
         return [facts(each) for each in result]
     if not isinstance(result, (torch.Tensor, weft.Tensor)):
         return result
-    strides = zip(result.stride(), result.shape, strict=True)
     return {
         "shape": tuple(result.shape),
-        "stride": tuple(stride for stride, size in strides if size > 1) if result.numel() else (),
+        "stride": strides_that_count(result),
         "dtype": str(result.dtype),
         "values": repr(result.tolist()),
     }
@@ -66,13 +65,6 @@ def outcome(function, *arguments):
 
 def check(function, *operands):
     """Assert that function(library, *operands) does the same in both libraries."""
-    twins = [twin(operand) for operand in operands]
+    twins = converted(operands)  # before the function writes into them
     theirs = outcome(function, torch, *operands)
     assert outcome(function, weft, *twins) == theirs
-
-
-def twin(tensor):
-    if tensor.untyped_storage().nbytes():
-        return to_weft(tensor)
-    empty = weft.empty(0, dtype=getattr(weft, str(tensor.dtype).removeprefix("torch.")))
-    return empty.as_strided(tuple(tensor.shape), tensor.stride())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
-from .dtype import LEGACY_NAMES, when_default_changes
+from .dtype import LEGACY_NAMES, int64, when_default_changes
 from .grad_mode import mode
 from .spec import Spec, contiguous_spec
 from .storage import Storage
@@ -57,7 +58,11 @@ recorder: list[Callable] = []
 
 def needs_recording(tensors: Sequence[Any]) -> bool:
     """Whether grad mode is on and one of the tensors takes part in autograd."""
-    return mode.enabled and any(isinstance(t, Tensor) and t._autograd is not None for t in tensors)
+    if mode.enabled:
+        for each in tensors:
+            if isinstance(each, Tensor) and each._autograd is not None:
+                return True
+    return False
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
@@ -143,13 +148,34 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
 
     @functools.wraps(function)
     def complete(*args, **kwargs):
-        if not kwargs:
-            return function(*args)
-        for theirs in renamed.keys() & kwargs.keys():
-            kwargs[renamed[theirs]] = kwargs.pop(theirs)
-        return writing(*args, **kwargs)
+        try:
+            if not kwargs:
+                return function(*args)
+            for theirs in renamed.keys() & kwargs.keys():
+                kwargs[renamed[theirs]] = kwargs.pop(theirs)
+            return writing(*args, **kwargs)
+        except AttributeError:
+            check_tensors(function, name, args, kwargs)
+            raise
 
     return complete
+
+
+def check_tensors(function: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Raises: TypeError if something else is given where `function` is annotated to take a Tensor.
+
+    For calls that failed for want of an attribute: calls that succeed pay nothing.
+    """
+    parameters = inspect.signature(function).parameters
+    given = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    for position, (argument, parameter) in enumerate(parameters.items(), 1):
+        if argument in given and parameter.annotation in ("Tensor", "Tensor | None"):
+            value = given[argument]
+            if not isinstance(value, Tensor) and (value is not None or parameter.annotation == "Tensor"):
+                where = f"'{argument}' (position {position})" if position <= len(args) else f"'{argument}'"
+                raise TypeError(
+                    f"{name}(): argument {where} must be Tensor, not {type(value).__name__}"
+                ) from None
 
 
 # ---- Writing results into given tensors --------------------------------------------------------------------------
@@ -184,12 +210,13 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
                 _check_apart(each, (*args, *kwargs.values()), name)
         results = function(*args, **kwargs)
         if isinstance(results, Tensor):
-            return write_out(out[0], results, name, exact)
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
         if len(out) != len(results):
             raise TypeError(f"{name}(): expected {len(results)} tensors in 'out', got {len(out)}")
-        written = [
-            write_out(target, result, name, exact) for target, result in zip(out, results, strict=True)
-        ]
+        pairs = list(zip(out, results, strict=True))
+        for target, result in pairs:  # all of them before any is written
+            _check_target(target, result, name, exact or result.spec.dtype is int64)
+        written = [_fill(target, result, name) for target, result in pairs]
         return (
             type(results)(written)
             if hasattr(results, "_fields") or type(results) is not tuple
@@ -230,6 +257,14 @@ def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Te
 
     Raises: RuntimeError if the dtype is of a lower category (or, if `exact`, another one), or the devices differ.
     """
+    _check_target(out, result, name, exact)
+    return _fill(out, result, name)
+
+
+def _check_target(out: Any, result: Any, name: str, exact: bool) -> None:
+    if not isinstance(out, Tensor) or not isinstance(result, Tensor):
+        wanted = "tuple of Tensors" if isinstance(out, Tensor) else "Tensor"
+        raise TypeError(f"{name}(): argument 'out' must be {wanted}, not {type(out).__name__}")
     if exact and out.spec.dtype is not result.spec.dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {result.spec.dtype.name}, but got {out.spec.dtype.name} instead\n{name}"
@@ -237,9 +272,13 @@ def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Te
     if needs_recording((out,)):
         raise RuntimeError(_OUT_GRAD.format(name))
     check_out(out, result.spec.dtype, result.spec.device, name)
+    if out.spec.shape == result.spec.shape:
+        check_no_repeats(out.spec, name)
+
+
+def _fill(out: Tensor, result: Tensor, name: str) -> Tensor:
     if out.spec.shape != result.spec.shape:
         resize_out(out, result.spec.shape, name)
-    check_no_repeats(out.spec, name)
     copy_values(out, result)
     return out
 
@@ -306,7 +345,11 @@ def inplace(function: Callable, name: str) -> Callable:
     @functools.wraps(function)
     def method(self, *args, **kwargs):
         check_inplace(self, name)
-        result = function(self, *args, **kwargs)
+        try:
+            result = function(self, *args, **kwargs)
+        except AttributeError:
+            check_tensors(function, f"{name}_", (self, *args), kwargs)
+            raise
         if result.spec.shape != self.spec.shape:
             raise RuntimeError(
                 f"output with shape {list(self.spec.shape)} doesn't match the broadcast shape {list(result.spec.shape)}"

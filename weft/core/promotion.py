@@ -37,7 +37,7 @@ def promote_types(type1: DType, type2: DType) -> DType:
     >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
     (torch.float16, torch.int16)
     """
-    a, b = type1, type2
+    a, b = check_dtypes("promote_types", type1=type1, type2=type2)
     if a is b:
         return a
     if a in FLOAT8 or b in FLOAT8:
@@ -123,4 +123,15 @@ def can_cast(from_: DType, to: DType) -> bool:
     >>> torch.can_cast(torch.float64, torch.float32), torch.can_cast(torch.float32, torch.int64)
     (True, False)
     """
+    check_dtypes("can_cast", from_=from_, to=to)
     return from_.category <= to.category
+
+
+def check_dtypes(name: str, **arguments: Any) -> Iterable[DType]:
+    """Raises: TypeError, naming the argument, for what is no dtype."""
+    for position, (argument, value) in enumerate(arguments.items(), 1):
+        if not isinstance(value, DType):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {position}) must be torch.dtype, not {type(value).__name__}"
+            )
+    return arguments.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -201,7 +202,8 @@ class Storage:
         """
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
-        if _checked(nbytes) > self.bin.size:
+        nbytes = _checked(nbytes)
+        if nbytes > self.bin.size:
             self._move(self.device.backend.allocate(max(nbytes, self.nbytes_)))
         self.nbytes_ = nbytes
         return self
@@ -303,7 +305,10 @@ def _new_block(content: Any, where: device) -> tuple:
     return parts
 
 
-def _checked(nbytes: int) -> int:
+def _checked(nbytes: Any) -> int:
+    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
+        raise RuntimeError(f"resize_ expects an int, but got {type(nbytes).__name__}")
+    nbytes = operator.index(nbytes)
     if nbytes < 0:
         raise RuntimeError(f"a storage cannot have a negative number of bytes: {nbytes}")
     return nbytes

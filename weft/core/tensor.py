@@ -218,8 +218,10 @@ def same_memory(a: Tensor, b: Tensor) -> bool:
 def wrap_dim(dim: int, ndim: int) -> int:
     """`dim` counted from the front; a 0-dim tensor accepts 0 and -1.
 
-    Raises: IndexError if there is no such dimension.
+    Raises: IndexError if there is no such dimension, TypeError for a bool.
     """
+    if dim is True or dim is False:
+        raise TypeError("argument 'dim' must be int, not bool")
     limit = max(ndim, 1)
     if not -limit <= dim < limit:
         raise IndexError(

@@ -284,7 +284,7 @@ def set_num_threads(count: int) -> None:
     global _threads
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(f"set_num_threads expects an int, but got {type(count).__name__}")
-    if count < 1:
+    if not 1 <= count < 2**31:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {count}")
     _threads = count
     _set_blas_threads(count)

@@ -21,7 +21,7 @@ from ..core.dtype import (
     from_numpy_dtype,
     numpy_dtype,
 )
-from ..core.op import needs_recording, record
+from ..core.op import PlanCache, needs_recording, record
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
@@ -69,9 +69,11 @@ def array(tensor: Tensor) -> np.ndarray:
         own = tensor.spec
     if own.numel == 0:
         return np.empty(own.shape, numpy_dtype(own.dtype))
-    return np.ndarray(
-        own.shape, numpy_dtype(own.dtype), MEMORY, tensor._storage.ptr + tensor._start - BASE, own.byte_stride
-    )
+    dtype, strides = _layouts[(own,)]
+    return np.ndarray(own.shape, dtype, MEMORY, tensor._storage.ptr + tensor._start - BASE, strides)
+
+
+_layouts = PlanCache(lambda own: (numpy_dtype(own.dtype), own.byte_stride))
 
 
 def resolved(tensor: Tensor) -> Tensor:
@@ -98,7 +100,8 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     `dtype` converts with one rounding, as weft does: pass the tensor's own dtype after computing wider.
     """
     values = np.asarray(values)
-    if not values.flags.c_contiguous or not values.flags.writeable or not values.flags.owndata:
+    flags = values.flags
+    if not flags.c_contiguous or not flags.writeable or not flags.owndata:
         values = np.array(values, order="C")
     result = adopt(values)
     if dtype is None or result.spec.dtype is dtype:
@@ -108,12 +111,18 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
 
 def adopt(values: np.ndarray, exposed: bool = False) -> Tensor:
     """A tensor on the memory of an array, with its strides."""
-    dtype = from_numpy_dtype(values.dtype)
-    itemsize = dtype.itemsize
-    stride = tuple(step // itemsize for step in values.strides)
-    own = spec(tuple(values.shape), stride, dtype)
-    storage = foreign(values.ctypes.data, own.span * itemsize, values, exposed)
-    return make(storage, 0, own)
+    own, nbytes = _adopted[values.shape, values.strides, values.dtype]
+    return make(foreign(values.__array_interface__["data"][0], nbytes, values, exposed), 0, own)
+
+
+def _adopted_spec(sizes: tuple[int, ...], steps: tuple[int, ...], numpy: np.dtype) -> tuple[Spec, int]:
+    """The spec of an array's tensor, and how many bytes it reaches over."""
+    dtype = from_numpy_dtype(numpy)
+    own = spec(sizes, tuple(step // dtype.itemsize for step in steps), dtype)
+    return own, own.span * dtype.itemsize
+
+
+_adopted = PlanCache(_adopted_spec)
 
 
 def tensor_in(values: Any, wanted: Spec) -> Tensor:

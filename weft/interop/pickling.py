@@ -9,6 +9,7 @@ from ..core.op import public
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, empty, make
+from ..ops.views import check_bounds
 
 
 @public("method")
@@ -67,4 +68,5 @@ def _rebuilt_as(cls: type, storage: Storage | None, start: int, own: Spec, requi
 
 def _as(cls: type, storage: Storage, start: int, own: Spec) -> Tensor:
     result = make(storage, start, own)
+    check_bounds(result)  # of a storage that was made smaller, or a pickle that was tampered with
     return result if cls is Tensor else result.as_subclass(cls)

@@ -137,6 +137,10 @@ def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format
         return own.is_contiguous
     if memory_format is preserve_format:
         return True
+    if not isinstance(memory_format, MemoryFormat):
+        raise TypeError(
+            f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}"
+        )
     wanted = {channels_last: 4, channels_last_3d: 5}[memory_format]
     if len(own.shape) != wanted:
         return False

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType, bool_, int64
 from ..core.op import public
 from ..core.tensor import Tensor, wrap_dim
@@ -21,6 +22,7 @@ def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
     if input.dim() < 2:
         raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
     rows, columns = input.spec.shape[-2:]
+    diagonal = min(max(integer(diagonal, name, "diagonal"), -rows - 1), columns + 1)
     find = _small_mask if rows * columns <= SMALL_MASK else _mask
     return MASKED_FILL(input.contiguous(), find(rows, columns, diagonal, above), 0)
 

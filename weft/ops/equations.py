@@ -27,7 +27,7 @@ from ..families.lapack import (
     rows,
     work_size,
 )
-from ..families.library import tensor_of
+from ..families.library import array, tensor_of
 
 # ---- Linear equations ------------------------------------------------------------------------------------------------
 
@@ -215,6 +215,18 @@ def _lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, adjoint
     return columns(found)
 
 
+def _check_pivots(pivots: Tensor, least: int, most: int, name: str, factors: str, source: str) -> None:
+    """LAPACK swaps rows as the pivots say, wherever in memory that is."""
+    if not pivots.device.backend.has_memory:
+        return
+    found = array(pivots)
+    if found.size and not least <= found.min() <= found.max() <= most:
+        raise RuntimeError(
+            f"Pivots given to {name} must all be from {least} to {most}, the size of {factors}. Did you properly pass "
+            f"the result of {source}?"
+        )
+
+
 @public("function", name="linalg.lu_solve", out=True)
 def linalg_lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
@@ -240,6 +252,7 @@ def linalg_lu_solve(
             f"{list(pivots.shape)} instead"
         )
     check_supported(LU, "lu_solve_cpu")
+    _check_pivots(pivots, 1, LU.shape[-2], "lu_solve", "LU", "lu_factor")
     if left:
         return _lu_solve(LU, pivots, B, adjoint=adjoint)
     # X @ A = B is A.mH @ X.mH = B.mH
@@ -281,6 +294,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {LEGACY_NAMES[pivots.spec.dtype]}")
     check_same_dtype(LD, B, name, "LD", "B")
     check_supported(LD, "ldl_solve_kernel_cpu")
+    _check_pivots(pivots, -LD.shape[-2], LD.shape[-2], "ldl_solve", "LD", "ldl_factor")
     return _ldl_solve(LD, pivots, B, hermitian=hermitian)
 
 

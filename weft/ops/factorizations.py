@@ -178,6 +178,11 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
 @matrix_op
 def _permutations(pivots: np.ndarray, *, size: int, dtype: Any) -> Tensor:
     """The matrices that undo the row swaps of a factorization."""
+    if pivots.size and not 1 <= pivots.min() <= pivots.max() <= size:
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of "
+            f"lu_factor?\nLU.size(-2) is {size}, the pivots lie between {pivots.min()} and {pivots.max()}"
+        )
     batch = pivots.shape[:-1]
     order = np.broadcast_to(np.arange(size), (*batch, size)).copy()
     for k in range(pivots.shape[-1]):

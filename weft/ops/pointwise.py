@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..core.arguments import integer
 from ..core.dtype import (
     DType,
     bool_,
@@ -296,9 +297,9 @@ def round(input, *, decimals=None):
 
 
 def _round_to(input, decimals):
-    if decimals >= 0:
-        return ROUND_RIGHT, (input, float(10**decimals))
-    return ROUND_LEFT, (input, float(10**-decimals))
+    decimals = integer(decimals, "round", "decimals")
+    scale = float(10 ** abs(decimals)) if abs(decimals) <= 308 else math.inf
+    return ROUND_RIGHT if decimals >= 0 else ROUND_LEFT, (input, scale)
 
 
 @public(name="special.round", out=True)

@@ -223,7 +223,9 @@ def _bounds(name: str, bounds: tuple, start: Any, end: Any, step: Any) -> tuple[
         if isinstance(value, complex):
             raise RuntimeError("value cannot be converted to type double without overflow")
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise RuntimeError("value cannot be converted to type int64_t without overflow")
+            if 0 <= value < 2**64:
+                raise RuntimeError("value cannot be converted to type int64_t without overflow")
+            raise OverflowError("int too big to convert")
         numbers.append(value)
     return tuple(numbers)  # type: ignore[return-value]
 

@@ -352,7 +352,7 @@ _define_arg(ARGMIN)
 _AMINMAX = return_type("aminmax", ("min", "max"))
 
 
-@public("function method", out=True)
+@public("function method", out="exact")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The minimum and the maximum of all elements or along `dim`, as a named pair."""
     _reject_complex(input, "aminmax")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtype import FLOAT8, LEGACY_NAMES, UNSIGNED_WIDE, DType, bool_, int64
+from ..core.dtype import FLOAT8, LEGACY_NAMES, UNSIGNED_WIDE, DType, bfloat16, bool_, int64
 from ..core.layout import preserve_format
 from ..core.op import needs_recording, public
 from ..core.return_types import return_type
@@ -19,6 +19,8 @@ from .copying import formatted_spec
 
 # Rows longer than this are sorted digit by digit: the time is linear, but each digit costs some microseconds.
 SHORT_ROW = 2048
+# Up to so many elements in all, NumPy's own stable sort is done before keys would be made.
+FEW = 256
 
 
 # ---- Orders of arrays ----------------------------------------------------------------------------------------------
@@ -80,12 +82,14 @@ def rows_of(values: np.ndarray, dim: int) -> np.ndarray:
     """The array with `dim` moved to the end, contiguous; 0-dim as one row of one."""
     if values.ndim == 0:
         return values.reshape(1)
-    return np.ascontiguousarray(np.moveaxis(values, dim, -1))
+    return np.ascontiguousarray(values if dim == values.ndim - 1 else np.moveaxis(values, dim, -1))
 
 
 def back(rows: np.ndarray, dim: int, ndim: int) -> np.ndarray:
     """The inverse of `rows_of`: the last axis becomes `dim`."""
-    return rows.reshape(()) if ndim == 0 else np.moveaxis(rows, -1, dim)
+    if ndim == 0:
+        return rows.reshape(())
+    return rows if dim == ndim - 1 else np.moveaxis(rows, -1, dim)
 
 
 def key_rows(input: Tensor, dim: int) -> np.ndarray:
@@ -94,6 +98,22 @@ def key_rows(input: Tensor, dim: int) -> np.ndarray:
     if values.dtype.kind not in "buif":  # bfloat16
         values = values.astype(np.float32)
     return order_key(values)
+
+
+def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarray:
+    """The positions of the `k` least (greatest, if `descending`; all, if None) elements along `dim`, in order.
+
+    The last axis runs along `dim`. NaN is the greatest; of equals, the first comes first.
+    """
+    if input.spec.numel <= FEW and input.spec.dtype is not bfloat16:
+        rows = rows_of(array(input), dim)
+        if not descending:
+            return rows.argsort(axis=-1, kind="stable")[..., :k]
+        backwards = rows[..., ::-1].argsort(axis=-1, kind="stable")
+        return (rows.shape[-1] - 1 - backwards)[..., ::-1][..., :k]
+    key = key_rows(input, dim)
+    key = ~key if descending else key
+    return stable_order(key) if k is None else _least_keys(key, k)
 
 
 # ---- What the ops share --------------------------------------------------------------------------------------------
@@ -141,7 +161,8 @@ def picked(input: Tensor, dim: int, found: tuple[Tensor, Tensor]) -> tuple[Tenso
 def take_rows(input: Tensor, dim: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The elements at `order` (rows: the last axis runs along `dim`), and `order`, in the dims of the input."""
     ndim = len(input.spec.shape)
-    values = np.take_along_axis(rows_of(array(input), dim), order, -1)
+    rows = rows_of(array(input), dim)
+    values = rows[order] if ndim <= 1 else np.take_along_axis(rows, order, -1)
     return back(values, dim, ndim), back(order, dim, ndim)
 
 
@@ -155,8 +176,7 @@ def in_order_of(own: Spec, dtype: DType) -> Spec:
 
 @library
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
-    key = key_rows(input, dim)
-    values, order = take_rows(input, dim, stable_order(~key if descending else key))
+    values, order = take_rows(input, dim, _least(input, dim, None, descending))
     own = input.spec
     return tensor_in(values, in_order_of(own, own.dtype)), tensor_in(order, in_order_of(own, int64))
 
@@ -204,7 +224,7 @@ def msort(input: Tensor) -> Tensor:
 # ---- Selection by rank ---------------------------------------------------------------------------------------------
 
 
-def _least(key: np.ndarray, k: int) -> np.ndarray:
+def _least_keys(key: np.ndarray, k: int) -> np.ndarray:
     """The positions of the `k` least in the last axis, in order."""
     n = key.shape[-1]
     if n > SHORT_ROW and 0 < k <= n // 64:
@@ -227,10 +247,7 @@ def _least_of_many(row: np.ndarray, k: int) -> np.ndarray:
 
 @library
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
-    key = key_rows(input, dim)
-    if largest:
-        key = ~key
-    values, indices = take_rows(input, dim, _least(key, k))
+    values, indices = take_rows(input, dim, _least(input, dim, k, largest))
     return tensor_of(values), tensor_of(indices)
 
 

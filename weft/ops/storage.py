@@ -341,7 +341,9 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
     if not isinstance(other, Tensor):
-        raise TypeError(f"is_same_size(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+        raise TypeError(
+            f"is_same_size(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
+        )
     return input.spec.shape == other.spec.shape
 
 
@@ -453,6 +455,11 @@ def set_(
         untyped = source._storage
     elif source is None:
         untyped = self.spec.device.backend.allocate(0)
+    elif not isinstance(source, (Storage, TypedStorage)):
+        raise TypeError(
+            f"set_() received an invalid combination of arguments - got ({type(source).__name__}), expected a Tensor or "
+            "a Storage"
+        )
     else:
         untyped = source.untyped()
         _check_type(self, getattr(source, "dtype", self.spec.dtype), untyped.device)

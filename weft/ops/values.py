@@ -47,6 +47,7 @@ _WRITERS = {
     bool_: ctypes.c_bool,
 }
 SHORT = 64  # sequences up to here are written faster by ctypes than by NumPy
+MAX_NESTING = 128  # of sequences within sequences; PyTorch's own limit
 
 
 @public("function")
@@ -100,7 +101,7 @@ def _short(data: Any, dtype: DType | None) -> Tensor | None:
     while kind is list or kind is tuple:
         lengths = set(map(len, items))
         size = lengths.pop()
-        if lengths or not 0 < size * len(items) <= SHORT:
+        if lengths or not 0 < size * len(items) <= SHORT or len(sizes) == MAX_NESTING:
             return None
         items = items[0] if len(items) == 1 else list(chain.from_iterable(items))
         kinds = set(map(type, items))
@@ -223,7 +224,7 @@ def _sizes(data: Any) -> tuple[int, ...]:
     sizes = []
     while is_sequence(data):
         sizes.append(len(data))
-        if len(sizes) > 128:
+        if len(sizes) > MAX_NESTING:
             raise ValueError(f"too many dimensions '{type(data).__name__}'")
         if not sizes[-1]:
             break

@@ -26,6 +26,16 @@ def test_equal_bins(low, width, count, dtype):
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.floats(-9, 9), st.floats(1e-6, 9), st.integers(1, 20), st.sampled_from([0, 1e-3, 0.3]), FLOATS)
+def test_edges_at_about_equal_distances(low, width, count, shift, dtype):
+    edges = torch.linspace(low, low + width, count + 1, dtype=dtype)
+    edges = (edges + shift * width / count * torch.rand(count + 1, dtype=dtype)).sort().values
+    up, down = (edges.nextafter(torch.tensor(end, dtype=dtype)) for end in (float("inf"), float("-inf")))
+    outside = torch.tensor([float("inf"), float("-inf"), float("nan"), low - 1, low + 20], dtype=dtype)
+    check("histogram", torch.cat([edges, up, down, outside]), edges)
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-4, 4), min_size=2, max_size=6), FLOATS, st.booleans())
 def test_given_edges(edges, dtype, density):
     edges = torch.tensor(sorted(edges)).to(dtype)

@@ -39,17 +39,18 @@ def library(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def op(*args, **kwargs):
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-        tensors += [t for a in args if isinstance(a, (tuple, list)) for t in a if isinstance(t, Tensor)]
+        tensors = []
+        for each in (*args, *kwargs.values()):
+            if isinstance(each, Tensor):
+                tensors.append(each)
+            elif isinstance(each, (tuple, list)):
+                tensors += [item for item in each if isinstance(item, Tensor)]
         for tensor in tensors:
             if tensor.spec.device is not CPU:
                 raise NotImplementedError(
                     f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it"
                 )
-        try:
-            result = function(*args, **kwargs)
-        except MemoryError as error:
-            raise RuntimeError(f"{function.__name__}: can't allocate memory: {error}") from None
+        result = function(*args, **kwargs)
         if needs_recording(tensors):
             return record(op, result, tensors)
         return result

@@ -21,10 +21,31 @@ from .sorting import check_tensor, not_implemented
 
 
 def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The bin of each value by search; -1 outside. The last bin holds its right edge too."""
-    found = np.searchsorted(edges, values, "right") - 1
+    """The bin of each value; -1 outside. The last bin holds its right edge too."""
+    found = _search(values, edges)
     found[values == edges[-1]] = len(edges) - 2
     found[~((values >= edges[0]) & (values <= edges[-1]))] = -1
+    return found
+
+
+def _search(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The last edge that is not above each value within the edges; anything for others.
+
+    Where widths are about equal it is guessed, and then corrected by looking at the edges. The guess grows with the
+    value, so if it is no more than one off at the edges, it is nowhere.
+    """
+    with np.errstate(all="ignore"):
+        scale = (len(edges) - 1) / (edges[-1] - edges[0])
+
+        def guess(at: np.ndarray) -> np.ndarray:
+            return np.clip(((at - edges[0]) * scale).astype(np.int64), 0, max(len(edges) - 2, 0))
+
+        off = guess(edges) - np.arange(len(edges))
+        if len(edges) < 2 or len(values) < len(edges) or (off < -1).any() or (off > 0).any():
+            return np.searchsorted(edges, values, "right") - 1
+        found = guess(values)
+    found += values >= edges[found + 1]
+    found -= values < edges[found]
     return found
 
 

@@ -157,6 +157,8 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
         except AttributeError:
             check_tensors(function, name, args, kwargs)
             raise
+        except MemoryError as error:  # of NumPy, or of a list
+            raise RuntimeError(f"{name}: can't allocate memory: {error}") from None
 
     return complete
 

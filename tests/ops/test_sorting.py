@@ -69,7 +69,7 @@ def test_rows_longer_than_those_sorted_by_comparison(dtype, descending):
 def test_many_short_rows(dtype, descending):
     values = torch.randint(-9, 9, (9, 40)).to(getattr(torch, dtype))
     check("sort", values, descending=descending, stable=True)
-    check("sort", values, 0, descending=descending, stable=True)
+    check("sort", values, dim=0, descending=descending, stable=True)
 
 
 @settings(max_examples=60, deadline=None)

@@ -46,7 +46,7 @@ def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
             f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(sizes[0]).__name__}"
         )
     result = tuple([_size(size, position, name) for position, size in enumerate(sizes, 1)])
-    if any(size < 0 for size in result):
+    if result and min(result) < 0:
         if name == "zeros":
             raise RuntimeError(f"zeros: Dimension size must be non-negative. Got {list(result)}")
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(result)}: {list(result)}")
@@ -139,6 +139,14 @@ def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
     return result.requires_grad_()
 
 
+def resized_out(out: Tensor, sizes, name: str, dtype: DType | None, layout: Any, device: Any) -> Tensor:
+    """The `out` of a constructor, of this size; its other options must not contradict it."""
+    check_out_options(out, dtype, layout, device)
+    if out.spec.shape != sizes:
+        resize_out(out, sizes, name)
+    return out
+
+
 # ---- empty, zeros, ones ----------------------------------------------------------------------------------------------
 
 
@@ -223,10 +231,7 @@ def _sized_in_full(
     sizes = size_arguments(positional if size is None else (size,), name)
     dtype = check_dtype(dtype, name)
     if out is not None:
-        check_out_options(out, dtype, layout, device)
-        if out.spec.shape != sizes:
-            resize_out(out, sizes, name)
-        result = out
+        result = resized_out(out, sizes, name, dtype, layout, device)
     elif memory_format is None or memory_format is contiguous_format:
         result = new(sizes, dtype, device, False, layout)
     else:
@@ -272,10 +277,7 @@ def full(
     fill_value = number_argument(fill_value, "full", "fill_value", 2)
     dtype = check_dtype(dtype, "full")
     if out is not None:
-        check_out_options(out, dtype, layout, device)
-        if out.spec.shape != sizes:
-            resize_out(out, sizes, "full")
-        return fill_(out, fill_value)
+        return fill_(resized_out(out, sizes, "full", dtype, layout, device), fill_value)
     result = new(sizes, dtype or dtype_of_number(fill_value), device, False, layout)
     return with_grad(fill_(result, fill_value), requires_grad)
 
@@ -545,7 +547,9 @@ def eye(
     """
     sizes = (_length(n, "n"), _length(n if m is None else m, "m"))
     if out is None:
-        result = zeros(sizes, dtype=dtype, layout=layout, device=device)
+        check_layout(layout)
+        own = _specs[sizes, check_dtype(dtype, "eye") or get_default_dtype(), as_device(device)]
+        result = filled(own, 0)
     else:
         result = zeros(sizes, out=out, dtype=dtype, layout=layout, device=device)
     fill_(result.diagonal(), 1)

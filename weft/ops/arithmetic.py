@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..core.dtype import bool_
+from ..core.op import PlanCache
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.faces import add_forms, check_operands, chosen, inplace_of, publish
 from ..families.library import LibraryMap, array
-from ..families.map import NO_BOOL_OR_COMPLEX, Map, keep, normalise, refuse, spec_or_type, to_float
+from ..families.map import NO_BOOL_OR_COMPLEX, Map, keep, keyed, normalise, refuse, spec_or_type, to_float
 from .pointwise import is_float
 from .representation import check_fits
 
@@ -118,6 +119,10 @@ class Division(Map):
 
     is_kernel = False
 
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._dtypes = PlanCache(lambda *operands: self._types(operands).operands)
+
     def __call__(self, *operands):
         self._refuse_zero(operands)
         return super().__call__(*operands)
@@ -132,9 +137,8 @@ class Division(Map):
         for each in operands:
             if type(each) is float or isinstance(each, Tensor) and each.spec.dtype.category > 1:
                 return
-        operands = normalise(self.name, operands)
-        dtype = self._types([spec_or_type(operand) for operand in operands]).operands
-        dividend, divisor = operands
+        (dividend, divisor), key = keyed(self.name, operands)
+        dtype = self._dtypes[key]
         if dtype.category > 1 or isinstance(dividend, Tensor) and dividend.spec.numel == 0:
             return
         if not isinstance(divisor, Tensor):

@@ -149,6 +149,8 @@ def as_tuple(index: Any) -> tuple:
 
 
 def _is_item(value: Any) -> bool:
+    if type(value) is int:
+        return False
     return value is None or isinstance(value, (Tensor, slice, EllipsisType, Sequence))
 
 
@@ -527,7 +529,10 @@ def check_expandable(sizes: Size, wanted: Size) -> None:
 def _number(value: Any, like: Spec) -> Tensor:
     """A number as a 0-dim tensor that can be put into one like `like`."""
     _check_value(value, like)
-    return fill_(empty(contiguous_spec((), like.dtype, like.device)), value)
+    return fill_(empty(_scalars[like.dtype, like.device]), value)
+
+
+_scalars = PlanCache(lambda dtype, device: contiguous_spec((), dtype, device))
 
 
 def _put(

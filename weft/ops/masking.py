@@ -14,13 +14,13 @@ from ..core.dtype import LEGACY_NAMES, DType, bool_, int64, uint8
 from ..core.iteration import broadcast_shapes
 from ..core.op import add_inplace, check_inplace, needs_recording, public, record, write_out
 from ..core.promotion import common_dtype
-from ..core.spec import contiguous_spec, spec
+from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import scalar as s
 from ..families.faces import is_operand
 from ..families.indexed import apart, count_true, pack, pack_into, packed_storage, plain, spread, vector_spec
 from ..families.library import adopt, array, library, tensor_of, wide_array
-from ..families.map import COPY, Map, Types, keep, spec_or_type
+from ..families.map import COPY, Map, Types, apart, keep, spec_or_type
 from .filling import check_number, fill_
 from .values import from_data
 
@@ -106,7 +106,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Write `value`, a number or a 0-dim tensor, where the bool `mask` is true."""
-    return MASKED_FILL.inplace(self, mask, _fill_value(self, mask, value))
+    return MASKED_FILL.inplace(self, mask, apart(_fill_value(self, mask, value), self))
 
 
 add_inplace("masked_fill", masked_fill_)
@@ -242,7 +242,7 @@ def _positions(mask: Tensor) -> Tensor:
     sizes = mask.spec.shape
     if len(sizes) == 1:
         found = pack(counting(sizes[0]), mask) if sizes[0] <= COUNTED else adopt(np.flatnonzero(array(mask)))
-        return make(found._storage, 0, spec((found.spec.numel, 1), (1, found.spec.numel), int64))
+        return make(found._storage, 0, _positions_spec(found.spec.numel, 1))
     count = count_true(mask)
     storage = packed_storage(contiguous_spec((), int64), count * len(sizes))
     for dim, size in enumerate(sizes):
@@ -250,7 +250,13 @@ def _positions(mask: Tensor) -> Tensor:
         along = tuple(int(other == dim) for other in range(len(sizes)))
         positions = make(steps._storage, steps._start, spec(sizes, along, int64))
         pack_into(storage.ptr + 8 * count * dim, positions, mask)
-    return make(storage, 0, spec((count, len(sizes)), (1, count), int64))
+    return make(storage, 0, _positions_spec(count, len(sizes)))
+
+
+# Specs die with their tensors; new ones cost more than finding a few elements.
+@functools.lru_cache(maxsize=1024)
+def _positions_spec(count: int, dims: int) -> Spec:
+    return spec((count, dims), (1, count), int64)
 
 
 COUNTED = 1 << 14

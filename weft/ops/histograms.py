@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtype import UNSIGNED_WIDE, DType, bfloat16, bool_, float16, float32, float64, int64
+from ..core.dtype import DType, bfloat16, float16, float32, float64, int64
 from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
@@ -291,7 +291,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     """
     check_tensor(input, "bincount")
     dtype = input.spec.dtype
-    if not dtype.is_integral or dtype in UNSIGNED_WIDE or dtype is bool_:
+    if not dtype.is_integral:
         raise not_implemented("bincount_cpu", dtype)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")

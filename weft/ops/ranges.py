@@ -20,6 +20,7 @@ from ..core.dtype import (
     REDUCED_FLOATS,
     DType,
     compute_type,
+    float32,
     float64,
     get_default_dtype,
     int64,
@@ -190,14 +191,11 @@ def arange(
     length = _length(start, end, step, dtype)
     if dtype.category < FLOAT:
         start, step = int(start), int(step)
-    if (
-        (dtype.category != INTEGER and dtype.category != FLOAT)
-        or dtype in dt.UNSIGNED_WIDE
-        or dtype in dt.FLOAT8
-    ):
+    if dtype.category != INTEGER and dtype.category != FLOAT:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{LEGACY_NAMES[dtype]}'")
     where = places._default if device is None else as_device(device)
-    return _finish(_stepped_plans[length, dtype, where](start, step), out, requires_grad)
+    wide = float32 if dtype in dt.FLOAT8 else dtype
+    return _finish(_stepped_plans[length, wide, where](start, step).to(dtype), out, requires_grad)
 
 
 def _bounds(name: str, bounds: tuple, start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
@@ -415,7 +413,7 @@ def _space_dtype(
         check_out_options(out, dtype, layout, device)
         return out.spec.dtype
     dtype = dtype or inferred
-    if dtype is dt.bool_ or dtype in dt.UNSIGNED_WIDE or dtype in dt.FLOAT8:
+    if dtype is dt.bool_:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{LEGACY_NAMES[dtype]}'")
     return dtype
 
@@ -425,6 +423,8 @@ def _space(start: Any, end: Any, count: int, dtype: DType, where: device) -> Ten
         start, end, part = complex(start), complex(end), dtype.to_real()
         real = _space(start.real, end.real, count, part, where)
         return complex_of(real, _space(start.imag, end.imag, count, part, where))
+    if dtype in dt.FLOAT8:
+        return _space(start, end, count, float32, where).to(dtype)
     start, end = (_as_dtype(number, dtype) for number in (start, end))
     narrow: Callable = (
         dtype.numpy.type if dtype.category == FLOAT else float

@@ -26,7 +26,8 @@ from ..engine.expr import Expr, cast, isnan, select
 from ..engine.monoid import index
 from ..engine.scalar import exp, log, sqrt
 from ..families.elements import as_type
-from ..families.map import Map, keep, to_float
+from ..families.map import Map, to_float
+from ..families.map import Types as MapTypes
 from ..families.reduce import Reduce, Types, dims_of, single_dim
 
 # ---- Checks -----------------------------------------------------------------------------------------------------
@@ -153,6 +154,10 @@ def _squared_distance(a, mean):
     return ((a - mean) * (a - mean),)
 
 
+def _rounded_once(common: DType) -> MapTypes:
+    return MapTypes(compute_type(common), common)
+
+
 def _finite_identity(value):
     return lambda compute: ((value, compute),)
 
@@ -177,8 +182,8 @@ COUNT    = Reduce("count_nonzero", _index_types, lambda c: ((0, int64),), lambda
 COUNT_NUMBERS = Reduce("nanmean", _index_types, lambda c: ((0, int64),), lambda a: (cast(~_is_nan(a), int64),), _plus)
 SUM_EXP  = Reduce("sum_exp",  lambda d, w: Types(d, (compute_type(d),)), _finite_identity(0), lambda a, m: (exp(a - m),), _plus, cascade=True)
 
-SOFTMAX     = Map("softmax",     keep, lambda a, m, s: exp(a - m) / s)
-LOG_SOFTMAX = Map("log_softmax", keep, lambda a, m, log_sum: (a - m) - log_sum)
+SOFTMAX     = Map("softmax",     _rounded_once, lambda a, m, s: exp(a - m) / s, deciding=1)
+LOG_SOFTMAX = Map("log_softmax", _rounded_once, lambda a, m, log_sum: (a - m) - log_sum, deciding=1)
 LOG         = Map("log",         to_float, log)
 # fmt: on
 
@@ -481,7 +486,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     else:
         center = _stable_maximum(input, dims)
     total = SUM_EXP(input, center, dims=dims, keepdim=True)
-    found = (LOG(total) + center).to(input.spec.dtype)
+    found = (LOG(total) + center.to(total.spec.dtype)).to(input.spec.dtype)
     return found if keepdim else found.squeeze(dims)
 
 
@@ -507,7 +512,7 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
     parts = softmax_parts(input, dim, dtype, "softmax")
-    return SOFTMAX(*parts).to(parts[0].spec.dtype) if parts[0].spec.numel else parts[0].clone()
+    return SOFTMAX(*parts) if parts[0].spec.numel else parts[0].clone()
 
 
 @public("function method", "special.log_softmax")
@@ -516,4 +521,4 @@ def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     values, center, total = softmax_parts(input, dim, dtype, "log_softmax")
     if not values.spec.numel:
         return values.clone()
-    return LOG_SOFTMAX(values, center, LOG(total)).to(values.spec.dtype)
+    return LOG_SOFTMAX(values, center, LOG(total))

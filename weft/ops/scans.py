@@ -8,15 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.dtype import (
-    FLOAT8,
     LEGACY_NAMES,
+    REDUCED_FLOATS,
     DType,
-    bfloat16,
     bool_,
     complex32,
     complex64,
     complex128,
-    float16,
     float32,
     float64,
     int64,
@@ -33,12 +31,16 @@ from .joining import cat
 from .pointwise import OPS
 from .reduction import highest, lowest
 from .representation import complex
-from .sorting import check_selectable, check_tensor, dim_of, not_implemented, picked
+from .sorting import check_comparable, check_tensor, dim_of, not_implemented, picked
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------
 
 # What a running result is accumulated in; each element of the result is rounded from it, as PyTorch does.
-WIDER = {float16: float32, bfloat16: float32, float32: float64, complex64: complex128}
+WIDER = dict.fromkeys(REDUCED_FLOATS, float32) | {
+    float32: float64,
+    complex32: complex64,
+    complex64: complex128,
+}
 
 
 def _wider(dtype: DType, wanted: DType | None) -> Types:
@@ -59,8 +61,7 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
         own = input.spec.dtype
         if dtype is None:
             dtype = out.spec.dtype if out is not None else int64 if own.category < 2 else own
-        lacking = dtype is bool_ or dtype is complex32 or dtype in FLOAT8
-        if lacking and input.spec.shape and input.spec.numel:
+        if dtype is bool_ and input.spec.shape and input.spec.numel:
             raise not_implemented(f"{name}_out_cpu", dtype)
         result = op(input.to(dtype), dim)
         return result if out is None else write_out(out, result, name)
@@ -135,7 +136,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """
     dim = dim_of(input, dim, "logcumsumexp")
     dtype = input.spec.dtype
-    if dtype.category < 2 or dtype is complex32 or dtype in FLOAT8:
+    if dtype.category < 2:
         raise not_implemented("logcumsumexp_out_cpu", dtype)
     return (COMPLEX_LOGCUMSUMEXP if dtype.is_complex else LOGCUMSUMEXP)(input, dim)
 
@@ -178,8 +179,7 @@ def _define_running(op: Scan, what: str) -> None:
 
     def running(input: Tensor, dim: int) -> Any:
         dim = dim_of(input, dim, name)
-        if input.spec.dtype is not bool_:
-            check_selectable(input, f"{name}_cpu")
+        check_comparable(input, f"{name}_cpu")
         found = op(input.detach(), dim)
         return return_type(name, ("values", "indices"))(picked(input, dim, found))
 
@@ -308,7 +308,7 @@ def cov(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
             stacklevel=2,
         )
-        norm = 0 if weights is None else norm * 0
+        norm = 0 if weights is None else norm.clamp(min=0)
     centred = rows - average.unsqueeze(1)
     weighted = centred if weights is None else centred * weights
     product = centred.matmul(weighted.t().conj())

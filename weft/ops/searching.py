@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtype import FLOAT8, LEGACY_NAMES, UNSIGNED_WIDE, bool_, int32, int64
+from ..core.dtype import LEGACY_NAMES, bool_, int32, int64
 from ..core.op import public, write_out
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor, wrap_dim
 from ..families.library import array, library, tensor_of, wide_array
 from ..families.map import NUMBERS
-from .sorting import check_comparable, check_tensor, not_implemented, order_key, stable_order
+from .sorting import check_comparable, check_tensor, order_key, stable_order
 from .values import tensor
 
 # ---- Distinct elements ---------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def searchsorted(
             f"out_int32 flag is {out_int32}"
         )
     boundaries, values = _in_common(sorted_sequence, input)
-    check_comparable(boundaries, "searchsorted_out_cpu", bool_, *UNSIGNED_WIDE)
+    check_comparable(boundaries, "searchsorted_out_cpu")
     result = _searchsorted(boundaries, values, sorter, "right" if right else side or "left", wanted.numpy)
     return result if out is None else write_out(out, result, "searchsorted")
 
@@ -280,8 +280,6 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         dtype = value.spec.dtype if isinstance(value, Tensor) else None
         if dtype is bool_ or dtype is not None and dtype.is_complex:
             raise RuntimeError(f"Unsupported input type encountered for isin(): {LEGACY_NAMES[dtype]}")
-        if dtype in UNSIGNED_WIDE or dtype in FLOAT8:
-            raise not_implemented("isin_default_cpu", dtype)
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     return _isin(*_in_common(elements, test_elements), assume_unique and not invert, invert)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtype import FLOAT8, LEGACY_NAMES, UNSIGNED_WIDE, DType, bfloat16, bool_, int64
+from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ..core.layout import preserve_format
 from ..core.op import needs_recording, public
 from ..core.return_types import return_type
@@ -19,6 +19,8 @@ from .copying import formatted_spec
 
 # Rows longer than this are sorted digit by digit: the time is linear, but each digit costs some microseconds.
 SHORT_ROW = 2048
+# What NumPy has no order for.
+ALIEN = FLOAT8 | {bfloat16}
 # Up to so many elements in all, NumPy's own stable sort is done before keys would be made.
 FEW = 256
 
@@ -95,7 +97,7 @@ def back(rows: np.ndarray, dim: int, ndim: int) -> np.ndarray:
 def key_rows(input: Tensor, dim: int) -> np.ndarray:
     """Keys of the elements, with `dim` as the last axis."""
     values = rows_of(array(input), dim)
-    if values.dtype.kind not in "buif":  # bfloat16
+    if input.spec.dtype in ALIEN:
         values = values.astype(np.float32)
     return order_key(values)
 
@@ -105,7 +107,7 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
 
     The last axis runs along `dim`. NaN is the greatest; of equals, the first comes first.
     """
-    if input.spec.numel <= FEW and input.spec.dtype is not bfloat16:
+    if input.spec.numel <= FEW and input.spec.dtype not in ALIEN:
         rows = rows_of(array(input), dim)
         if not descending:
             return rows.argsort(axis=-1, kind="stable")[..., :k]
@@ -123,16 +125,10 @@ def not_implemented(kernel: str, dtype: DType) -> NotImplementedError:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[dtype]}'")
 
 
-def check_comparable(input: Tensor, kernel: str, *rejected: DType) -> None:
-    """Raises: NotImplementedError for dtypes without an order, and for those rejected."""
-    dtype = input.spec.dtype
-    if dtype.is_complex or dtype in FLOAT8 or dtype in rejected:
-        raise not_implemented(kernel, dtype)
-
-
-def check_selectable(input: Tensor, kernel: str) -> None:
-    """Like `check_comparable`, for ops that PyTorch does not offer for bool and wide unsigned integers."""
-    check_comparable(input, kernel, bool_, *UNSIGNED_WIDE)
+def check_comparable(input: Tensor, kernel: str) -> None:
+    """Raises: NotImplementedError for complex numbers, which have no order."""
+    if input.spec.dtype.is_complex:
+        raise not_implemented(kernel, input.spec.dtype)
 
 
 def check_tensor(input: Any, name: str) -> None:
@@ -198,7 +194,6 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     dim = dim_of(input, dim, "sort")
     if input.spec.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    check_comparable(input, "sorting_kernel_method_name")
     found = _sort(input.detach(), dim, bool(descending))
     return return_type("sort", ("values", "indices"))(picked(input, dim, found))
 
@@ -270,7 +265,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if input.spec.dtype.is_complex or input.spec.dtype is bool_:
         kind = "bool" if input.spec.dtype is bool_ else "complex"
         raise RuntimeError(f" topk does not support {kind} dtypes on CPU")
-    check_selectable(input, "topk_cpu")
     found = _topk(input.detach(), k, dim, bool(largest))
     return return_type("topk", ("values", "indices"))(picked(input, dim, found))
 
@@ -316,7 +310,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         raise RuntimeError(
             f"kthvalue(): selected number k out of range for dimension {dim}\nk = {k}, shape {list(input.spec.shape)}"
         )
-    check_selectable(input, "kthvalue_cpu")
+    check_comparable(input, "kthvalue_cpu")
 
     def choose(key: np.ndarray) -> np.ndarray:
         return _at_rank(key, np.full((*key.shape[:-1], 1), k - 1))
@@ -348,11 +342,11 @@ def _define_median(name: str, ignore_nan: bool) -> None:
         check_tensor(input, name)
         choose = _median_choice(input.spec.dtype.is_floating_point, ignore_nan)
         if dim is None:
-            check_selectable(input, "median_cpu")
+            check_comparable(input, "median_cpu")
             return _median_of_all(input, choose)
         dim = dim_of(input, dim, name)
         check_not_empty(input, dim, name)
-        check_selectable(input, "median_out")
+        check_comparable(input, "median_out")
         return _select(name, input, dim, keepdim, choose)
 
     median.__name__ = median.__qualname__ = name
@@ -408,5 +402,5 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """
     dim = dim_of(input, dim, "mode")
     check_not_empty(input, dim, "mode")
-    check_comparable(input, "mode_cpu", *UNSIGNED_WIDE)
+    check_comparable(input, "mode_cpu")
     return _select("mode", input, dim, keepdim, _mode_choice(input.spec.dtype.is_floating_point))

@@ -232,10 +232,15 @@ def _check_apart(out: Tensor, arguments: Sequence[Any], name: str) -> None:
     """Raises: RuntimeError if `out` shares memory with an argument or with itself."""
     check_no_repeats(out.spec, name)
     if any(isinstance(each, Tensor) and memory_overlaps(each, out) for each in arguments):
-        raise RuntimeError(
-            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-            f"memory location. Please clone() the tensor before performing the operation.\n{name}"
-        )
+        raise overlap(name, out.spec)
+
+
+def overlap(name: str, *specs: Spec) -> RuntimeError:
+    facts = ", ".join(f"{list(each.shape)} with strides {each.stride}" for each in specs)
+    return RuntimeError(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+        f"memory location. Please clone() the tensor before performing the operation.\n{name}: {facts}"
+    )
 
 
 def memory_overlaps(a: Tensor, b: Tensor) -> bool:

@@ -5,6 +5,8 @@ The distance is in elements of the view. No storage, device or autograd in sight
 
 from __future__ import annotations
 
+import math
+
 from .dtype import LEGACY_NAMES, DType, float16, float32, float64
 from .size import shape as as_size
 from .spec import Spec, contiguous_stride, spec
@@ -19,11 +21,12 @@ def moved(own: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
 # ---- Other sizes, same elements in the same order ------------------------------------------------------------------
 
 
-def inferred_shape(sizes: tuple[int, ...], numel: int) -> tuple[int, ...]:
-    """`sizes` with -1 replaced by what makes `numel` elements.
+def inferred_shape(sizes: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
+    """`sizes` with -1 replaced by what makes as many elements as the shape `own` has.
 
     Raises: RuntimeError if nothing does.
     """
+    numel = math.prod(own)
     if any(size < -1 for size in sizes):
         at = next(i for i, size in enumerate(sizes) if size < -1)
         raise RuntimeError(f"invalid shape dimension {sizes[at]} at index {at} of shape {list(sizes)}")
@@ -37,19 +40,25 @@ def inferred_shape(sizes: tuple[int, ...], numel: int) -> tuple[int, ...]:
         raise RuntimeError("only one dimension can be inferred")
     if not unknown:
         if known != numel:
-            raise RuntimeError(f"shape '{list(sizes)}' is invalid for input of size {numel}")
+            raise _wrong_numel(sizes, own)
         return tuple(sizes)
     if known == 0:
         if numel:
-            raise RuntimeError(f"shape '{list(sizes)}' is invalid for input of size {numel}")
+            raise _wrong_numel(sizes, own)
         raise RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(sizes)} because the unspecified dimension size -1 "
             "can be any value and is ambiguous"
         )
     if numel % known:
-        raise RuntimeError(f"shape '{list(sizes)}' is invalid for input of size {numel}")
+        raise _wrong_numel(sizes, own)
     dim = unknown[0]
     return (*sizes[:dim], numel // known, *sizes[dim + 1 :])
+
+
+def _wrong_numel(sizes: tuple[int, ...], own: tuple[int, ...]) -> RuntimeError:
+    return RuntimeError(
+        f"shape '{list(sizes)}' is invalid for input of size {math.prod(own)}\nthe shape of the input is {list(own)}"
+    )
 
 
 def view_stride(own: Spec, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -80,7 +89,7 @@ def view_stride(own: Spec, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def view(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
-    sizes = inferred_shape(sizes, own.numel)
+    sizes = inferred_shape(sizes, own.shape)
     strides = view_stride(own, sizes)
     if strides is None:
         raise RuntimeError(

@@ -20,7 +20,9 @@ from ..core.op import (
     check_inplace,
     check_no_repeats,
     check_out,
+    memory_overlaps,
     needs_recording,
+    overlap,
     record,
     resize_out,
 )
@@ -242,7 +244,7 @@ class Map:
         numbers = normalise(self.name, operands)
         if needs_recording((target, *numbers)):
             record(self, target, numbers)
-        values, key = keyed(self.name, [_unaliased(o, target) for o in numbers])
+        values, key = keyed(self.name, [_unaliased(self.name, o, target) for o in numbers])
         return self._run(self.write_plans[(target.spec, *key)], target, values)
 
     @staticmethod
@@ -337,7 +339,18 @@ def scalar_arguments(value: Any, dtype: DType) -> tuple:
     return (bool(value) if dtype is bool_ else int(value),)
 
 
-def _unaliased(operand: Any, target: Tensor) -> Any:
+def _unaliased(name: str, operand: Any, target: Tensor) -> Any:
+    """As `apart`.
+
+    Raises: RuntimeError, as in PyTorch, if both are dense and share a part of their memory.
+    """
+    if not _apart(operand, target) and operand.spec.is_dense and target.spec.is_dense:
+        if memory_overlaps(operand, target):
+            raise overlap(name, operand.spec, target.spec)
+    return apart(operand, target)
+
+
+def apart(operand: Any, target: Tensor) -> Any:
     """The operand, copied if writing `target` would change elements that are read later."""
     return operand if _apart(operand, target) else COPY(operand)
 
@@ -346,7 +359,13 @@ def _apart(operand: Any, target: Tensor) -> bool:
     """Whether each element of `target` can be written as soon as that of `operand` is read."""
     if not isinstance(operand, Tensor) or operand._storage is not target._storage:
         return True
-    if operand._start == target._start and operand.spec.stride == target.spec.stride:
+    mine, theirs = operand.spec, target.spec
+    if (
+        operand._start == target._start
+        and mine.shape == theirs.shape
+        and mine.stride == theirs.stride
+        and mine.dtype.itemsize == theirs.dtype.itemsize
+    ):
         return True
     return operand._storage.nbytes_ == 0
 

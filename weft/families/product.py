@@ -72,7 +72,10 @@ class Product:
         if a.dtype is bool_:
             raise NotImplementedError(f"\"{self.refusal}\" not implemented for '{LEGACY_NAMES[a.dtype]}'")
         where = common_device(self.name, (a, b))
-        batch = broadcast_shapes(self.name, a.shape[:-2], b.shape[:-2])
+        try:
+            batch = broadcast_shapes(self.name, a.shape[:-2], b.shape[:-2])
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\nof batches of matrices: {list(a.shape)} @ {list(b.shape)}") from None
         columns = b.shape[-1:] if len(b.shape) > 1 else ()
         result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), a.dtype, where)
         return Plan(result, where.backend.allocator(result.nbytes), self._runner(a, b, result))

@@ -10,7 +10,7 @@ from ..core.dtype import DTYPES, REDUCED_FLOATS, DType, bool_
 from ..core.op import check_inplace, needs_recording, public
 from ..core.tensor import Tensor
 from ..families.faces import is_operand
-from ..families.map import FILL, NUMBERS, scalar_arguments
+from ..families.map import FILL, NUMBERS, apart, scalar_arguments
 from .copying import copy_values
 
 _C_NAMES = {
@@ -73,7 +73,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             )
         if input.spec.repeats or needs_recording((input, value)):
             check_inplace(input, "fill")
-        copy_values(input, value)
+        copy_values(input, apart(value, input))
         return input
     if not is_operand(value):
         raise TypeError(f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}")

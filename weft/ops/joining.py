@@ -335,6 +335,8 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and counts.sum() != output_size:
         raise RuntimeError("allocated size does not match required size")
+    total = sum(counts.tolist()) if len(counts) else 0
+    contiguous_spec((total,), repeats.spec.dtype)  # raises if that is too large
     return tensor_of(np.repeat(np.arange(len(counts), dtype=counts.dtype), counts))
 
 

@@ -105,7 +105,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
 
 @PlanCache
 def _is_viewable(own: Spec, sizes: tuple[int, ...]) -> bool:
-    return rules.view_stride(own, rules.inferred_shape(sizes, own.numel)) is not None
+    return rules.view_stride(own, rules.inferred_shape(sizes, own.shape)) is not None
 
 
 @public("method")
@@ -160,7 +160,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
         )
     size = own[dim]
     try:
-        inferred = rules.inferred_shape(parts, size)
+        inferred = rules.inferred_shape(parts, (size,))
     except RuntimeError as error:
         if list(parts).count(-1) > 1 or min(parts) < -1:
             raise RuntimeError(f"unflatten got an unexpected error:\n{error}") from None

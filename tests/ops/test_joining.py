@@ -2,8 +2,10 @@
 
 import hypothesis.strategies as st
 import pytest
+import torch
 from hypothesis import given, settings
 from layouts import Layout, check, layouts
+from oracle import to_torch, to_weft
 
 import weft
 
@@ -166,3 +168,10 @@ def test_meshgrid_warns_without_indexing():
     weft.core.warn.warn_once.cache_clear()
     with pytest.warns(UserWarning, match="required to pass the indexing argument"):
         weft.meshgrid(weft.zeros(2))
+
+
+@pytest.mark.parametrize("dtype", ("bool", "int16", "float32", "complex128"))
+def test_flips_of_many_elements(dtype):
+    values = torch.arange(3 * 1001).reshape(3, 1001).to(getattr(torch, dtype))
+    for dims in (0, 1, (0, 1)):
+        torch.testing.assert_close(to_torch(to_weft(values).flip(dims)), values.flip(dims))

@@ -14,6 +14,7 @@ from . import workers
 from .expr import postorder
 from .host import builtin, compile_ir, entry_ir, pack_ir
 from .loops import (
+    BACKWARDS,
     BROADCAST,
     CONTIGUOUS,
     MEMSET,
@@ -83,8 +84,8 @@ def param_letters(params: Sequence[DType]) -> str:
 
 
 def stride_class(byte_stride: int, itemsize: int) -> str:
-    if byte_stride == itemsize:
-        return CONTIGUOUS
+    if abs(byte_stride) == itemsize:
+        return CONTIGUOUS if byte_stride > 0 else BACKWARDS
     return BROADCAST if byte_stride == 0 else STRIDED
 
 

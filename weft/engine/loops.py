@@ -18,7 +18,7 @@ from .expr import Expr, postorder
 from .llvm import Block, emit, memory_type, value_type
 
 # Classes of an operand's stride along the innermost dim.
-CONTIGUOUS, BROADCAST, STRIDED = "c", "b", "s"
+CONTIGUOUS, BROADCAST, BACKWARDS, STRIDED = "c", "b", "r", "s"
 
 
 class Result(NamedTuple):
@@ -138,8 +138,10 @@ class Inner:
         return block.let(f"load {memory_type(leaf.dtype)}, ptr {address}")
 
     def _address(self, block: Block, operand: int, position: str, part_offset: int) -> str:
-        if self.kernel.strides[operand] == CONTIGUOUS:
-            offset = block.let(f"mul nsw i64 {position}, {self.itemsizes[operand]}")
+        kind = self.kernel.strides[operand]
+        if kind in (CONTIGUOUS, BACKWARDS):
+            step = self.itemsizes[operand] * (1 if kind == CONTIGUOUS else -1)
+            offset = block.let(f"mul nsw i64 {position}, {step}")
         else:
             offset = block.let(f"mul nsw i64 {position}, %s{operand}")
         if part_offset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..core.iteration import loop_dims
 from ..core.op import needs_recording, record
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, empty
+from ..core.tensor import Tensor, make
 from ..engine.kernel import Code, Launch, compile_row, sharing, stride_class
 from ..engine.loops import meta_words
 from ..engine.scan import ScanKernel, scan_ir
@@ -21,6 +22,7 @@ from .reduce import Reduce
 
 class _Plan(NamedTuple):
     results: tuple[Spec, ...]
+    allocators: list[Callable]
     launch: Launch | None  # None: there is nothing to compute
 
 
@@ -38,8 +40,9 @@ class Scan(Reduce):
     def _plan(self, own: Spec, dim: int) -> _Plan:  # type: ignore[override]
         types = self.types(own.dtype, None)
         results = tuple(contiguous_spec(own.shape, dtype, own.device) for dtype in types.results)
+        allocators = [each.device.backend.allocator(each.nbytes) for each in results]
         if not own.numel or not own.device.backend.has_memory:
-            return _Plan(results, None)
+            return _Plan(results, allocators, None)
         if own.device is not CPU:
             raise NotImplementedError(f"{self.name} on device {own.device}: weft has no kernel for it")
         operands = (*results, own)
@@ -56,12 +59,12 @@ class Scan(Reduce):
         rows = [(*row, step) for row, step in zip(strides, scanned, strict=True)]
         meta = np.array(meta_words((*sizes, own.shape[dim] if own.shape else 1), rows), np.int64)
         entry = sharing(code, sum(each.nbytes for each in operands) if sizes[0] > 1 else 0)
-        return _Plan(results, Launch(entry, meta.ctypes.data, sizes[0], meta))
+        return _Plan(results, allocators, Launch(entry, meta.ctypes.data, sizes[0], meta))
 
     def __call__(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]
         """The result, or a tuple of them, of scanning `input` along `dim` (not negative; 0 for a 0-dim tensor)."""
         plan = self.plans[input.spec, dim]
-        results = [empty(each) for each in plan.results]
+        results = [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results, strict=True)]
         if plan.launch is not None:
             addresses = [t._storage.ptr + t._start for t in (*results, input)]
             plan.launch.entry(*addresses, plan.launch.meta, plan.launch.count)

@@ -75,7 +75,9 @@ class Product:
         try:
             batch = broadcast_shapes(self.name, a.shape[:-2], b.shape[:-2])
         except RuntimeError as error:
-            raise RuntimeError(f"{error}\nof batches of matrices: {list(a.shape)} @ {list(b.shape)}") from None
+            raise RuntimeError(
+                f"{error}\nof batches of matrices: {list(a.shape)} @ {list(b.shape)}"
+            ) from None
         columns = b.shape[-1:] if len(b.shape) > 1 else ()
         result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), a.dtype, where)
         return Plan(result, where.backend.allocator(result.nbytes), self._runner(a, b, result))

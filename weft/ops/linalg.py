@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import integer
-from ..core.dtype import LEGACY_NAMES
+from ..core.dtype import LEGACY_NAMES, bool_
 from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, public, write_out
 from ..core.return_types import return_type
@@ -36,7 +36,7 @@ from ..families.reduce import Reduce, Types, single_dim
 from .copying import clone
 from .equations import linalg_solve
 from .factorizations import eigh, eigvalsh, linalg_svd, svdvals
-from .joining import stack
+from .joining import cat
 from .matmul import matmul, mm
 from .views import broadcast_tensors
 
@@ -425,14 +425,16 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 (N is by default n) of each element: [..., n] -> [..., n, N]."""
     check_tensor(x, "linalg.vander", "x")
+    if x.spec.dtype is bool_:
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got Bool"
+        )
     if N is not None and N <= 1:
         raise RuntimeError(f"N must be greater than 1, got {N}")
     x = x.reshape(1) if x.dim() == 0 else x
     count = x.shape[-1] if N is None else N
-    powers = [x.new_ones(x.shape)]
-    for _ in range(count - 1):
-        powers.append(powers[-1] * x)
-    return stack(powers[:count], -1)
+    powers = x.unsqueeze(-1).expand(*x.shape, count - 1).cumprod(-1)
+    return cat([x.new_ones((*x.shape, 1)), powers], -1)
 
 
 @public("function")

@@ -96,7 +96,7 @@ Generator.get_state, Generator.set_state = _get_state, _set_state  # type: ignor
 def _target(sizes, name, out, dtype, layout, where, default: DType | None = None) -> Tensor:
     """What a constructor fills: `out`, resized to fit, or a new tensor."""
     if out is None:
-        return new(sizes, dtype or default, where, layout=layout)
+        return new(sizes, default if dtype is None else dtype, where, layout=layout)
     return resized_out(out, sizes, name, check_dtype(dtype, name), layout, where)
 
 

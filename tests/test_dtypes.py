@@ -57,6 +57,7 @@ KEEPING = {
     "trunc": lambda m, a, b: a.trunc(),
     "relu": lambda m, a, b: a.relu(),
     "gcd": lambda m, a, b: m.gcd(a, b),
+    "lcm": lambda m, a, b: m.lcm(a, b),
     # functions
     **{name: (lambda m, a, b, name=name: getattr(m, name)(a)) for name in """
         exp log log1p sin cos tan tanh sqrt rsqrt reciprocal sigmoid erf atan asinh exp2 expm1 conj angle real
@@ -83,6 +84,8 @@ KEEPING = {
     "min of dim": lambda m, a, b: a.reshape(3, 4).min(1).values,
     "aminmax": lambda m, a, b: a.aminmax().max,
     "mean": lambda m, a, b: a.mean(),
+    "nanmean": lambda m, a, b: a.nanmean(),
+    "histc": lambda m, a, b: m.histc(b, 4),
     "var": lambda m, a, b: a.var(),
     "std": lambda m, a, b: a.reshape(3, 4).std(1),
     "norm": lambda m, a, b: m.linalg.vector_norm(a),
@@ -134,6 +137,7 @@ KEEPING = {
     "scatter of a number": lambda m, a, b: a.scatter(0, m.tensor([3, 1]), 1),
     "scatter_add": lambda m, a, b: a.scatter_add(0, m.tensor([3, 1, 3]), b[:3]),
     "scatter_reduce": lambda m, a, b: a.scatter_reduce(0, m.tensor([3, 1, 3]), b[:3], "amax"),
+    "scatter_reduce, mean": lambda m, a, b: a.scatter_reduce(0, m.tensor([3, 1]), b[:2], "mean"),
     "index_add": lambda m, a, b: a.index_add(0, m.tensor([3, 1, 3]), b[:3]),
     "index_copy": lambda m, a, b: a.index_copy(0, m.tensor([3, 1]), b[:2]),
     "index_fill": lambda m, a, b: a.index_fill(0, m.tensor([3, 1]), 1),
@@ -228,8 +232,8 @@ ORDERING = {
 # What PyTorch has no kernel for.
 NOT_OF_BOOLS = {
     "div, floor", "div, trunc", "floor_divide", "remainder", "fmod", "pow of tensors", "abs", "addcmul", "lerp",
-    "clamp by tensors", "round", "floor", "ceil", "trunc", "gcd", "frac", "logaddexp", "hypot", "softmax", "logcumsumexp", "kthvalue",
-    "median", "dot", "matmul", "mv", "bmm", "addmm", "einsum", "arange", "linspace", "searchsorted", "bucketize",
+    "clamp by tensors", "lcm", "histc", "scatter_reduce, mean", "round", "floor", "ceil", "trunc", "gcd", "frac",
+    "logaddexp", "hypot", "softmax", "logcumsumexp", "kthvalue", "median", "dot", "matmul", "mv", "bmm", "addmm", "einsum", "arange", "linspace", "searchsorted", "bucketize",
     "bincount", "trace",
 }  # fmt: skip
 

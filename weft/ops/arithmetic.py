@@ -291,7 +291,7 @@ GCD = LibraryMap("gcd", keep, np.gcd, check=refuse("bfc"))
 
 def _lcm(a, b):
     """As C: narrow types are multiplied as int32, and wrap around only when stored."""
-    wide = np.promote_types(a.dtype, np.int32)
+    wide = a.dtype if a.dtype.itemsize == 8 else np.promote_types(a.dtype, np.int32)
     return np.abs(np.lcm(a.astype(wide), b.astype(wide))).astype(a.dtype)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtype import DType, bfloat16, float16, float32, float64, int64
+from ..core.dtype import FLOAT8, DType, float32, float64, int64
 from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
@@ -91,7 +91,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise TypeError("histc(): argument 'bins' must be int, not float")
     _check_count(bins, 0)
     dtype = input.spec.dtype
-    if dtype not in (float32, float64, float16, bfloat16):
+    if not dtype.is_floating_point:
         raise not_implemented("histogram_cpu", dtype)
     low, high = float(min), float(max)
     if low == high and input.spec.numel:
@@ -102,7 +102,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
     if low >= high:
         raise RuntimeError(f"torch.histc: max must be larger than min\nmin = {low}, max = {high}")
-    return _histc(input.detach(), bins, low, high)
+    values = input.detach().to(float32) if dtype in FLOAT8 else input.detach()
+    return _histc(values, bins, low, high).to(dtype)
 
 
 @library

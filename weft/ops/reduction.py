@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.dtype import (
+    FLOAT8,
     LEGACY_NAMES,
     DType,
     bool_,
     complex128,
     compute_type,
+    float32,
     float64,
     get_default_dtype,
     int64,
@@ -275,6 +277,8 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType 
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The mean over `dim` of the elements that are not NaN."""
     _floating(input, dtype, "nanmean")
+    if input.spec.dtype in FLOAT8:  # it has no common dtype with the counts
+        return nanmean(input.to(float32), dim, keepdim).to(dtype or input.spec.dtype)
     return NANSUM.direct(input, dim, keepdim, dtype) / COUNT_NUMBERS.direct(input, dim, keepdim)
 
 

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.dtype import LEGACY_NAMES, DType, bool_, int64
+from ..core.dtype import FLOAT8, LEGACY_NAMES, UNSIGNED_WIDE, DType, bool_, float32, int64
 from ..core.iteration import broadcast_stride
 from ..core.op import add_inplace, check_inplace, public
 from ..core.spec import Spec, contiguous_spec
@@ -236,7 +236,12 @@ def _reduce(put: Callable[..., Any], self: Tensor, source: Tensor, reduce: str, 
         fill_(counts, int(include_self))
         put(counts, _scalar(1, counts), add_elements)
         counts = counts.clamp(min=1)
-        self.div_(counts, rounding_mode=None if self.spec.dtype.category > 1 else "floor")
+        own, rounding = self.spec.dtype, None if self.spec.dtype.category > 1 else "floor"
+        if own in FLOAT8 | UNSIGNED_WIDE:  # they have no common dtype with the counts
+            wide = float32 if own in FLOAT8 else own
+            self.copy_(self.to(wide).div(counts.to(wide), rounding_mode=rounding))
+        else:
+            self.div_(counts, rounding_mode=rounding)
     return self
 
 

@@ -222,7 +222,7 @@ def test_kind_of_tensor(kind):
 
 
 @settings(max_examples=80, deadline=None)
-@given(kind=st.sampled_from(sorted(KINDS)), options=options)
+@given(kind=st.sampled_from(sorted(KINDS.keys() - {"huge"})), options=options)
 def test_kind_of_tensor_with_options(kind, options):
     assert_prints_alike(KINDS[kind], **options)
 

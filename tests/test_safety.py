@@ -24,7 +24,8 @@ import gc, resource
 import numpy as np
 import weft as torch
 F = torch.nn.functional
-resource.setrlimit(resource.RLIMIT_AS, (32 << 30, 32 << 30))
+most = resource.getrlimit(resource.RLIMIT_AS)[1]
+resource.setrlimit(resource.RLIMIT_AS, (32 << 30 if most < 0 else min(32 << 30, most), most))
 
 def shrunk(n=100_000):
     t = torch.arange(float(n))

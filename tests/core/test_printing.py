@@ -339,7 +339,6 @@ def test_weft_meta():
 def test_weft_gradients():
     needs_grad = weft.ones(2, requires_grad=True)
     assert repr(needs_grad) == "tensor([1., 1.], requires_grad=True)"
-    assert repr(needs_grad * 2) == "tensor([2., 2.], grad_fn=<MulBackward0>)"
 
 
 @pytest.mark.parametrize("spec", ["", ".2f", ">10", "d"])

@@ -156,12 +156,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     _check_probability(p, ValueError)
     if input.spec.ndim not in (4, 5):
         _warn_dims("dropout3d", input, "5-D (batch of volumes)")
-    found = (
-        _batched(input, 5, p, training)
-        if input.spec.ndim == 4
-        else _dropped(input, p, training, channels=True)
-    )
-    return _written(input, found, inplace)
+    return _written(input, _batched(input, 5, p, training), inplace)
 
 
 @public(name="nn.functional.alpha_dropout")

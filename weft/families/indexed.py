@@ -317,9 +317,9 @@ class Put(_Indexed):
             record(self, target, (target, value, *indices), (static, combine))
         storage = target._storage
         if value._storage is storage:
-            value = apart(value, target)
+            value = unshared(value, target)
         if any([index._storage is storage for index in indices]):
-            indices = [apart(index, target) for index in indices]
+            indices = [unshared(index, target) for index in indices]
         plan = self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
         launch = plan.launch
         if launch is None:
@@ -352,7 +352,7 @@ def _one(access: Access, j: int, index: Spec) -> Access:
     return Access(index.shape, (), (index.stride,), access.dims[j : j + 1], access.sizes[j : j + 1], (0,))
 
 
-def apart(tensor: Tensor, target: Tensor) -> Tensor:
+def unshared(tensor: Tensor, target: Tensor) -> Tensor:
     """The tensor, copied if writing `target` could change it."""
     return COPY(tensor) if tensor._storage is target._storage and tensor.spec.numel else tensor
 

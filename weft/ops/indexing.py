@@ -24,7 +24,7 @@ from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
 from ..families.faces import is_operand
-from ..families.indexed import Access, Put, Take, apart, count_true, pack, plain, spread, vector_spec
+from ..families.indexed import Access, Put, Take, count_true, pack, plain, spread, unshared, vector_spec
 from ..families.map import COPY, FILL, NUMBERS
 from ..families.view import View
 from .copying import copy_values
@@ -564,7 +564,7 @@ def _put_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
             f"shape mismatch: value tensor of shape {list(value.spec.shape)} cannot be broadcast to indexing result of "
             f"shape [{count}]"
         )
-    spread(view, apart(mask, view), plain(apart(value, view)).contiguous(), count)
+    spread(view, unshared(mask, view), plain(unshared(value, view)).contiguous(), count)
 
 
 def add_elements(old: Any, new: Any) -> Any:

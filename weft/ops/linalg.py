@@ -434,7 +434,7 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     x = x.reshape(1) if x.dim() == 0 else x
     count = x.shape[-1] if N is None else N
     powers = x.unsqueeze(-1).expand(*x.shape, count - 1).cumprod(-1)
-    return cat([x.new_ones((*x.shape, 1)), powers], -1)
+    return cat([powers.new_ones((*x.shape, 1)), powers], -1)
 
 
 @public("function")

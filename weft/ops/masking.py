@@ -18,7 +18,16 @@ from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import scalar as s
 from ..families.faces import is_operand
-from ..families.indexed import apart, count_true, pack, pack_into, packed_storage, plain, spread, vector_spec
+from ..families.indexed import (
+    count_true,
+    pack,
+    pack_into,
+    packed_storage,
+    plain,
+    spread,
+    unshared,
+    vector_spec,
+)
 from ..families.library import adopt, array, library, tensor_of, wide_array
 from ..families.map import COPY, Map, Types, apart, keep, spec_or_type
 from .filling import check_number, fill_
@@ -193,13 +202,13 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     check_inplace(self, "masked_scatter")
     if needs_recording((source,)):
         record("masked_scatter_", None, (self, mask, source))
-    mask = apart(mask.expand(self.spec.shape), self)
+    mask = unshared(mask.expand(self.spec.shape), self)
     count = count_true(mask)
     if source.spec.numel < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     if self.spec.conj or self.spec.neg:
         return self.copy_(masked_scatter_(plain(self), mask, source))
-    spread(self, mask, plain(apart(source, self)).contiguous(), count)
+    spread(self, mask, plain(unshared(source, self)).contiguous(), count)
     return self
 
 

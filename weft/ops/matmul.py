@@ -279,9 +279,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         raise RuntimeError(f"both inputs should have same dtype (tensordot: {a.dtype} and {b.dtype})")
     for i, j in zip(a_dims, b_dims, strict=True):
         if a.shape[i] == 1 != b.shape[j]:
-            b = b.sum(j, keepdim=True)
+            b = b.sum(j, keepdim=True, dtype=b.dtype)
         elif b.shape[j] == 1 != a.shape[i]:
-            a = a.sum(i, keepdim=True)
+            a = a.sum(i, keepdim=True, dtype=a.dtype)
         elif a.shape[i] != b.shape[j]:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i - a.dim()} and "

@@ -17,7 +17,7 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make, wrap_dim
 from ..engine import scalar as s
 from ..families.faces import is_operand
-from ..families.indexed import Access, Put, apart
+from ..families.indexed import Access, Put, unshared
 from .creation import new
 from .filling import check_number, fill_
 from .gather import (
@@ -321,7 +321,7 @@ def scatter_reduce_(
     if reduce not in _COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     SCATTER.check(self, (index,), src, dim, _COMBINE[reduce])
-    index, src = apart(index, self), apart(src, self)
+    index, src = unshared(index, self), unshared(src, self)
 
     def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
         SCATTER(target, (index,), source, dim, combine)
@@ -404,7 +404,7 @@ def index_reduce_(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
     INDEX_REDUCE.check(self, (index,), source, dim, _COMBINE[reduce])
-    index, source = apart(index, self), apart(source, self)
+    index, source = unshared(index, self), unshared(source, self)
 
     def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
         INDEX_WRITE(target, (index,), source, dim, combine)

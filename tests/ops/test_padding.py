@@ -1,8 +1,10 @@
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import check
+
+import weft
 
 PAD = "nn.functional.pad"
 
@@ -16,6 +18,10 @@ PAD = "nn.functional.pad"
     st.booleans(),
 )
 def test_pad_agrees(mode, ndim, widths, dtype, transposed):
+    if (
+        mode == "circular"
+    ):  # where one side grows and the other shrinks, PyTorch shows memory that it never wrote
+        assume(all(before * after >= 0 for before, after in zip(widths[::2], widths[1::2])))
     shape = (2, 3, 4, 3, 2)[:ndim]
     x = torch.arange(torch.Size(shape).numel()).to(dtype).reshape(shape)
     check(PAD, x.mT if transposed else x, widths, mode)
@@ -38,3 +44,10 @@ def test_what_does_not_fit_is_an_error():
     check(PAD, torch.ones(2, 3), (1, 1), "other")
     check(PAD, torch.ones(1, 2, 3), (1, 1), "reflect", 2.0)
     check(PAD, torch.ones(1, 2, 3), (3, 1), "reflect")
+
+
+def test_what_a_cut_leaves_goes_around():
+    rows = weft.tensor([[0.0, 3.0, 6.0], [1.0, 4.0, 7.0]])
+    assert weft.nn.functional.pad(rows, (2, -1), "circular").tolist() == [[0, 3, 0, 3], [1, 4, 1, 4]]
+    with pytest.raises(RuntimeError, match="empty dimension"):
+        weft.nn.functional.pad(rows, (1, -3), "circular")

@@ -166,10 +166,10 @@ def _circular(size: int, before: int, after: int, dim: int, input: Tensor) -> np
             f"Padding value causes wrapping around more than once. (padding ({before}, {after}) at dimension {dim} of "
             f"input {list(input.spec.shape)})"
         )
-    if size + before + after < 0:
-        raise RuntimeError("Negative padding value is resulting in an empty dimension")
     # What is left after cutting goes around.
     left = np.arange(max(-before, 0), size - max(-after, 0))
+    if size + before + after < 0 or not len(left) and max(before, after) > 0:
+        raise RuntimeError("Negative padding value is resulting in an empty dimension")
     return left[np.arange(-max(before, 0), len(left) + max(after, 0)) % max(len(left), 1)]
 
 

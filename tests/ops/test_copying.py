@@ -89,8 +89,11 @@ def test_to_gives_the_tensor_itself_if_nothing_changes():
 
 def test_copies_within_one_storage():
     tensor = weft.arange(6)
-    tensor[1:].copy_(tensor[:-1])
-    assert tensor.tolist() == [0, 0, 1, 2, 3, 4]
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        tensor[1:].copy_(tensor[:-1])
+    assert tensor.tolist() == [0, 1, 2, 3, 4, 5]
+    tensor[3:].copy_(tensor[:3])
+    assert tensor.tolist() == [0, 1, 2, 0, 1, 2]
 
 
 def test_losing_an_imaginary_part_warns():

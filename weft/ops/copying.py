@@ -34,8 +34,6 @@ def copy_values(target: Tensor, source: Tensor) -> None:
     if source.spec.dtype.is_complex and target.spec.dtype.kind in "uif":
         warn_once("Casting complex values to real discards the imaginary part", stacklevel=4)
     if source.spec.device is target.spec.device:
-        if source._storage is target._storage and source is not target:  # read all before writing any
-            source = COPY(source)
         COPY.write(target, source)
         return
     COPY.write(target, _transfer(source, target.spec.device))

@@ -117,7 +117,22 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
             f"for input, but got: {list(sizes)}"
         )
+    if mode != "circular":
+        _check_something_left(sizes[len(sizes) - n :], widths)
     return _by_index(input, widths, mode)
+
+
+def _check_something_left(sizes: Sequence[int], widths: Sequence[int]) -> None:
+    """Raises: RuntimeError if none of the padded dims has an element left; PyTorch asks for no more."""
+    left = [size + before + after for size, (before, after) in zip(sizes, reversed(_pairs(widths)))]
+    if all(size < 1 for size in left):
+        raise RuntimeError(
+            f"input (sizes {list(sizes)}) is too small for the padding {tuple(widths)}. Calculated output sizes: {left}"
+        )
+
+
+def _pairs(widths: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(widths[::2], widths[1::2]))
 
 
 pad_function = pad
@@ -138,7 +153,7 @@ def _by_index(input: Tensor, widths: Sequence[int], mode: str) -> Tensor:
 
 
 def _positions(size: int, before: int, after: int, input: Tensor) -> np.ndarray:
-    if size + before + after < 1:
+    if size + before + after < 0:
         raise RuntimeError(
             f"input of size {list(input.spec.shape)} with padding ({before}, {after}) is too small: the output would have "
             f"size {size + before + after}"

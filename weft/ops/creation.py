@@ -153,8 +153,12 @@ def resized_out(out: Tensor, sizes, name: str, dtype: DType | None, layout: Any,
 def _sized(name: str, value: Any) -> Callable:
     """A constructor (*size, out, dtype, layout, device, requires_grad) that fills with `value`."""
 
+    rows = PlanCache(lambda size, dtype, where: (_sized_spec(name, (size,), dtype, where), value))
+
     def constructor(*size: Any, **options: Any) -> Tensor:
         dtype: Any = dt._default
+        if not options and len(size) == 1 and type(size[0]) is int:
+            return filled(*rows[size[0], dtype, places._default])
         if options and (len(options) > 1 or type(dtype := options.get("dtype")) is not DType):
             return _sized_in_full(name, value, size, **options)
         sizes = size[0] if len(size) == 1 and isinstance(size[0], (tuple, list)) else size

@@ -11,7 +11,14 @@ from .core.device import device, get_default_device, set_default_device
 from .core.dtype import DType as dtype
 from .core.dtype import get_default_dtype, set_default_dtype
 from .core.generator import Generator, default_generator
-from .core.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from .core.grad_mode import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from .core.layout import Layout as layout
 from .core.layout import MemoryFormat as memory_format
 from .core.limits import finfo, iinfo

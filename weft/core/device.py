@@ -126,7 +126,6 @@ def started_backends() -> list[Backend]:
 
 
 CPU = device("cpu")
-META = device("meta")
 _default: device = CPU
 
 

@@ -13,7 +13,7 @@ from .dtype import LEGACY_NAMES, int64, when_default_changes
 from .grad_mode import mode
 from .spec import Spec, contiguous_spec
 from .storage import Storage
-from .tensor import Tensor, make
+from .tensor import Tensor
 
 PLANS_PER_OP = 4096
 
@@ -383,8 +383,3 @@ def check_no_repeats(spec: Spec, name: str) -> None:
             f"Please clone() the tensor before performing the operation.\n{name}_: shape {list(spec.shape)}, strides "
             f"{spec.stride}"
         )
-
-
-def view_of(base: Tensor, spec: Spec, offset: int) -> Tensor:
-    """A tensor on the same storage, `offset` elements further on."""
-    return make(base._storage, base._start + offset * spec.dtype.itemsize, spec)

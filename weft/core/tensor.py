@@ -210,11 +210,6 @@ def address(tensor: Tensor) -> int:
     return tensor._storage.ptr + tensor._start
 
 
-def same_memory(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors look at one storage."""
-    return a._storage is b._storage
-
-
 def wrap_dim(dim: int, ndim: int) -> int:
     """`dim` counted from the front; a 0-dim tensor accepts 0 and -1.
 

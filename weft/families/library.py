@@ -134,11 +134,6 @@ def tensor_in(values: Any, wanted: Spec) -> Tensor:
     return result
 
 
-def new_like(values: np.ndarray, like: Spec) -> Tensor:
-    """`values` as a new tensor of the dtype of `like`."""
-    return tensor_of(values, like.dtype)
-
-
 class LibraryMap(Map):
     """An elementwise op whose `element` computes on arrays (with SciPy, say) instead of building a kernel.
 

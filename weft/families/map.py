@@ -93,7 +93,6 @@ def refuse(kinds: str, error: type[Exception] = NotImplementedError, message: st
 NO_COMPLEX = refuse("c")
 NO_BOOL_OR_COMPLEX = refuse("bc")
 ONLY_FLOATS = refuse("buic")
-ONLY_INTEGERS = refuse("bfc")
 ONLY_BITS = refuse("fc")
 
 

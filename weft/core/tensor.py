@@ -21,15 +21,18 @@ class Tensor:
     (torch.Size([2, 3]), (3, 1), 0, (1, 3))
     """
 
-    __slots__ = ("_storage", "_start", "spec", "__dict__", "__weakref__")
+    __slots__ = ("_storage", "_start", "spec", "_autograd", "_base", "__dict__", "__weakref__")
     __module__ = "torch"
 
     _storage: Storage
     _start: int  # where the first element lies in the storage, in bytes
     spec: Spec
 
-    # What autograd knows of this tensor; None for the many that take no part in it.
-    _autograd: Any = None
+    # Where a cotangent of this tensor goes: to a node of autograd's graph, one of its outputs, or a leaf. None for the
+    # many tensors that take no part in autograd.
+    _autograd: Any
+    # The tensor that this one is a view of, if it is one: never a view itself.
+    _base: Tensor | None
     # Set by the constructor of `torch.Tensor(...)`, which is defined with the other ways to create tensors.
     _legacy_new: Any = None
 
@@ -197,7 +200,28 @@ def make(storage: Storage, start: int, spec: Spec) -> Tensor:
     tensor._storage = storage
     tensor._start = start
     tensor.spec = spec
+    tensor._autograd = tensor._base = None
     return tensor
+
+
+def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:
+    """A view of `base` that begins at byte `start` of the storage; nothing is checked."""
+    tensor = _new(Tensor)
+    tensor._storage = base._storage
+    tensor._start = start
+    tensor.spec = spec
+    tensor._autograd = None
+    root = base._base
+    tensor._base = base if root is None else root
+    return tensor
+
+
+def of_class(cls: type, tensor: Tensor) -> Any:
+    """The same tensor as a new object of a subclass of Tensor."""
+    result = _new(cls)
+    result._storage, result._start, result.spec = tensor._storage, tensor._start, tensor.spec
+    result._autograd, result._base = tensor._autograd, tensor._base
+    return result
 
 
 def empty(spec: Spec) -> Tensor:

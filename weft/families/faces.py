@@ -29,6 +29,7 @@ def unary(op: Map) -> Callable:
             result._storage = storage
             result._start = 0
             result.spec = plan.spec
+            result._autograd = result._base = None
             return result
         if not isinstance(input, Tensor):
             raise not_a_tensor(op.name, 0, input)
@@ -63,6 +64,7 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                     result._storage = storage
                     result._start = 0
                     result.spec = plan.spec
+                    result._autograd = result._base = None
                     return result
             elif fast_numbers and (
                 (kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64

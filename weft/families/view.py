@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.op import PlanCache, needs_recording, record
 from ..core.spec import Spec
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, view_of
 
 
 class View:
@@ -29,7 +29,7 @@ class View:
 
     def __call__(self, input: Tensor, *static) -> Tensor:
         spec, start = self.plans[(input.spec, *static)]
-        result = make(input._storage, input._start + start, spec)
+        result = view_of(input, input._start + start, spec)
         if input._autograd is not None and needs_recording((input,)):
             return record(self, result, (input,), static)
         return result

@@ -22,7 +22,7 @@ from ..core.op import PlanCache, needs_recording, public
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
-from ..core.tensor import Tensor, empty, make
+from ..core.tensor import Tensor, empty, make, view_of
 from ..families.faces import is_operand
 from ..families.indexed import Access, Put, Take, count_true, pack, plain, spread, unshared, vector_spec
 from ..families.map import COPY, FILL, NUMBERS
@@ -104,6 +104,8 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         result._storage = self._storage
         result._start = self._start + position * step
         result.spec = view
+        result._autograd = None
+        result._base = self if self._base is None else self._base
         return result
     if kind is slice and self._autograd is None:
         sizes = own.shape
@@ -116,6 +118,8 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             result._storage = self._storage
             result._start = self._start + start * own.stride[0] * own.dtype.itemsize
             result.spec = view
+            result._autograd = None
+            result._base = self if self._base is None else self._base
             return result
     if kind is Tensor and own.shape:
         found = index.spec
@@ -211,11 +215,7 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
         else:
             return None
     view = _views[tuple(key)]
-    result = _new(Tensor)
-    result._storage = self._storage
-    result._start = self._start + offset * own.dtype.itemsize
-    result.spec = view
-    return result
+    return view_of(self, self._start + offset * own.dtype.itemsize, view)
 
 
 def _out_of_range(index: int, dim: int, size: int) -> Exception:

@@ -15,7 +15,7 @@ from ..core.op import add_function, public
 from ..core.size import Size
 from ..core.spec import contiguous_spec
 from ..core.storage import Storage
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, make, of_class
 from .creation import empty, size_arguments
 from .values import from_data, is_sequence
 
@@ -70,11 +70,7 @@ Tensor._legacy_new = classmethod(_new_tensor)
 @public("method")
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """The same tensor as an object of a subclass of Tensor: both share memory."""
-    result: Any = object.__new__(cls)
-    result._storage, result._start, result.spec = self._storage, self._start, self.spec
-    if self._autograd is not None:
-        result._autograd = self._autograd
-    return result
+    return of_class(cls, self)
 
 
 @public("method")

@@ -10,7 +10,7 @@ from ..core.arguments import integer, integers
 from ..core.dtype import LEGACY_NAMES, int64
 from ..core.op import PlanCache, public
 from ..core.spec import Spec
-from ..core.tensor import Tensor, make, wrap_dim
+from ..core.tensor import Tensor, view_of, wrap_dim
 from .views import SELECT, SLICE
 
 Pieces = tuple[Tensor, ...]
@@ -31,8 +31,8 @@ def unbind(input: Tensor, dim: int = 0) -> Pieces:
         return tuple([SELECT(input, dim, index) for index in range(size)])
     piece, _ = SELECT.plans[own, dim, 0]
     step = own.stride[dim] * own.dtype.itemsize
-    storage, start = input._storage, input._start
-    return tuple([make(storage, start + index * step, piece) for index in range(size)])
+    start = input._start
+    return tuple([view_of(input, start + index * step, piece) for index in range(size)])
 
 
 def _dim(own: Spec, dim: int) -> int:
@@ -46,8 +46,8 @@ def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...]) -> Pie
     if input._autograd is not None:
         return tuple([SLICE(input, dim, start, end, 1) for start, end in bounds])
     plan = _piece_plans[input.spec, dim, bounds]
-    storage, own_start = input._storage, input._start
-    return tuple([make(storage, own_start + start, piece) for piece, start in plan])
+    own_start = input._start
+    return tuple([view_of(input, own_start + start, piece) for piece, start in plan])
 
 
 @PlanCache

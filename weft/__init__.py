@@ -96,6 +96,8 @@ for _module in (
 for _module in ("numpy", "dlpack", "pickling"):
     importlib.import_module(f".interop.{_module}", __name__)
 
+from . import autograd  # noqa: E402  (its methods of Tensor come last)
+
 globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})
 globals().update({name: value for name, value in _dtypes.DTYPES.items() if name != "bool"})
 globals().update(_dtypes.ALIASES)

@@ -51,9 +51,21 @@ class PlanCache(dict):
 
 # ---- Recording for autograd -------------------------------------------------------------------------------------
 
-# Autograd registers itself here: (op, result, inputs, static arguments) -> result. Without it, asking for
-# derivatives is an error rather than a silent loss of them.
-recorder: list[Callable] = []
+# What a rule that is not there is reported with, when backward needs it.
+NO_RULE = "the derivative of {} is not implemented"
+
+
+class Tape:
+    """What records steps; `weft/autograd` fills it in."""
+
+    record: Callable  # (op, result, inputs, static) -> result
+    begin_write: Callable  # (op, target, inputs, static) -> node or None
+    finish_write: Callable  # (node, target, inputs)
+    recorded_view: Callable  # (view)
+    check_write: Callable  # (target)
+
+
+tape = Tape()
 
 
 def needs_recording(tensors: Sequence[Any]) -> bool:
@@ -66,12 +78,33 @@ def needs_recording(tensors: Sequence[Any]) -> bool:
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
-    if not recorder:
-        raise NotImplementedError(
-            f"{getattr(op, 'name', op)}: derivatives (autograd) are not available in this version of weft; "
-            "compute under torch.no_grad() or on tensors that do not require grad"
-        )
-    return recorder[0](op, result, inputs, static)
+    """`result`, a tensor or a tuple of them, as the result of a recorded step."""
+    return tape.record(op, result, inputs, static)
+
+
+def recorded_write(
+    op: Any, target: Tensor, inputs: Sequence[Any], static: tuple, write: Callable, *args: Any
+) -> Tensor:
+    """Call `write(*args)`, which writes `target`, as a recorded step with these inputs."""
+    node = tape.begin_write(op, target, inputs, static)
+    with unrecorded():
+        write(*args)
+    if node is not None:
+        tape.finish_write(node, target, inputs)
+    return target
+
+
+class unrecorded:  # noqa: N801 (used like a function)
+    """Recording is off inside: what happens is part of a step that is recorded as a whole."""
+
+    __slots__ = ("outer",)
+
+    def __enter__(self) -> None:
+        self.outer = mode.enabled
+        mode.enabled = False
+
+    def __exit__(self, *exception: Any) -> None:
+        mode.enabled = self.outer
 
 
 # ---- Public names -----------------------------------------------------------------------------------------------
@@ -352,8 +385,12 @@ def inplace(function: Callable, name: str) -> Callable:
     @functools.wraps(function)
     def method(self, *args, **kwargs):
         check_inplace(self, name)
+        old = self
+        if needs_recording((self,)):  # what the steps save must survive the write
+            tape.check_write(self)
+            old = self.clone()
         try:
-            result = function(self, *args, **kwargs)
+            result = function(old, *args, **kwargs)
         except AttributeError:
             check_tensors(function, f"{name}_", (self, *args), kwargs)
             raise
@@ -370,10 +407,8 @@ def inplace(function: Callable, name: str) -> Callable:
 
 
 def check_inplace(tensor: Tensor, name: str) -> None:
-    """Raises: RuntimeError where elements of the tensor share memory, or writing would lose derivatives."""
+    """Raises: RuntimeError where elements of the tensor share memory."""
     check_no_repeats(tensor.spec, name)
-    if needs_recording((tensor,)):
-        record(f"{name}_", None, (tensor,))
 
 
 def check_no_repeats(spec: Spec, name: str) -> None:

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.derivative import as_derivative
 from ..core.device import CPU
 from ..core.dtype import DType, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.iteration import broadcast_stride, loop_dims, memory_order
-from ..core.op import PlanCache, check_no_repeats, needs_recording, record
+from ..core.op import PlanCache, check_no_repeats, needs_recording, record, recorded_write
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.storage import Storage
@@ -152,9 +153,16 @@ def _runs(name: str, specs: Sequence[Spec]) -> bool:
 
 class _Indexed:
     def __init__(
-        self, name: str, rule: Rule, *, wrap: bool = False, error: Callable[..., Exception] = out_of_bounds
+        self,
+        name: str,
+        rule: Rule,
+        *,
+        wrap: bool = False,
+        error: Callable[..., Exception] = out_of_bounds,
+        derivative: Any = None,
     ):
         self.name = name
+        self.derivative = as_derivative(derivative)
         self.rule = rule
         self.wrap = wrap  # negative indices count from the end
         self.error = error
@@ -314,7 +322,18 @@ class Put(_Indexed):
         combine: Callable | None = None,
     ) -> Tensor:
         if not (target._autograd is value._autograd is None) and needs_recording((target, value)):
-            record(self, target, (target, value, *indices), (static, combine))
+            return recorded_write(
+                self,
+                target,
+                (target, value, *indices),
+                (static, combine),
+                self,
+                target,
+                indices,
+                value,
+                static,
+                combine,
+            )
         storage = target._storage
         if value._storage is storage:
             value = unshared(value, target)

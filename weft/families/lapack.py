@@ -50,6 +50,7 @@ def matrix_op(function: Callable) -> Callable:
 
     functools.update_wrapper(op, function)
     op.name = function.__name__.strip("_")  # type: ignore[attr-defined]
+    op.derivative = None  # type: ignore[attr-defined]
     return op
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..core.derivative import as_derivative
 from ..core.device import CPU
 from ..core.dtype import (
     FLOAT8,
@@ -21,7 +23,7 @@ from ..core.dtype import (
     from_numpy_dtype,
     numpy_dtype,
 )
-from ..core.op import PlanCache, needs_recording, record
+from ..core.op import PlanCache, needs_recording, record, recorded_write
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
@@ -34,11 +36,20 @@ BASE = 64
 MEMORY: Any = (ctypes.c_char * 2**62).from_address(BASE)
 
 
-def library(function: Callable) -> Callable:
-    """Decorator: `function` computes on arrays. It runs on the CPU and is one step for autograd."""
+class library:  # noqa: N801 (a decorator)
+    """Decorator: `function` computes on arrays. It runs on the CPU and is one step for autograd.
 
-    @functools.wraps(function)
-    def op(*args, **kwargs):
+    Its arguments, tensors or not, are the inputs of the step, in the order of its signature.
+    """
+
+    def __init__(self, function: Callable, derivative: Any = None):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = function.__name__.strip("_")
+        self.derivative = as_derivative(derivative)
+        self._signature = inspect.signature(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = []
         for each in (*args, *kwargs.values()):
             if isinstance(each, Tensor):
@@ -48,15 +59,14 @@ def library(function: Callable) -> Callable:
         for tensor in tensors:
             if tensor.spec.device is not CPU:
                 raise NotImplementedError(
-                    f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it"
+                    f"{self.name} on device {tensor.spec.device}: weft has no kernel for it"
                 )
-        result = function(*args, **kwargs)
+        result = self.function(*args, **kwargs)
         if needs_recording(tensors):
-            return record(op, result, tensors)
+            given = self._signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            return record(self, result, (*given.args, *given.kwargs.values()))
         return result
-
-    op.name = function.__name__  # type: ignore[attr-defined]  # functions have room for attributes
-    return op
 
 
 def array(tensor: Tensor) -> np.ndarray:
@@ -154,7 +164,7 @@ class LibraryMap(Map):
     def write(self, target: Tensor, *operands: Any) -> Tensor:
         values, key = keyed(self.name, operands)
         if needs_recording((target, *values)):
-            record(self, target, values)
+            return recorded_write(self, target, values, (), self.write, target, *values)
         plan = self.write_plans[(target.spec, *key)]
         return self._compute(target, values, plan.operand_dtype)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.derivative import as_derivative
 from ..core.device import CPU, device
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, get_default_dtype, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
@@ -24,6 +25,7 @@ from ..core.op import (
     needs_recording,
     overlap,
     record,
+    recorded_write,
     resize_out,
 )
 from ..core.promotion import common_dtype
@@ -114,7 +116,7 @@ class Map:
     `element` gets one Expr (or Complex) per operand, in the operand dtype's compute type, and returns the
     result's. `check(name, dtype)` raises for operand dtypes the op rejects. Only the first `deciding` operands
     take part in promotion (all, if None). `wide`: numbers and 0-dim tensors are not rounded to a narrow operand
-    dtype (bfloat16 * 0.1 multiplies by the float32 0.1).
+    dtype (bfloat16 * 0.1 multiplies by the float32 0.1). `derivative`: a rule for each operand, see `core.derivative`.
     """
 
     is_copy = False  # results are operands: there is nothing to round
@@ -129,7 +131,7 @@ class Map:
         check: Callable[[str, DType], None] | None = None,
         deciding: int | None = None,
         wide: bool = False,
-        derivatives: Any = None,
+        derivative: Any = None,
     ):
         self.name = name
         self.promotion = promotion
@@ -137,7 +139,7 @@ class Map:
         self.check = check
         self.deciding = deciding
         self.wide = wide
-        self.derivatives = derivatives
+        self.derivative = as_derivative(derivative)
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
         self.inplace_plans = PlanCache(self._plan_inplace)
@@ -242,7 +244,7 @@ class Map:
         """Compute into `target`, whose shape must be that of the result."""
         numbers = normalise(self.name, operands)
         if needs_recording((target, *numbers)):
-            record(self, target, numbers)
+            return recorded_write(self, target, numbers, (), self.write, target, *numbers)
         values, key = keyed(self.name, [_unaliased(self.name, o, target) for o in numbers])
         return self._run(self.write_plans[(target.spec, *key)], target, values)
 
@@ -259,9 +261,10 @@ class Map:
         values, key = keyed(self.name, others)
         plan = self.inplace_plans[(target.spec, *key)]
         if self.is_kernel and all(_apart(value, target) for value in values):
-            if needs_recording((target, *values)):
-                record(self, target, (target, *values))
-            return self._run(plan, target, (target, *values))
+            inputs = (target, *values)
+            if needs_recording(inputs):
+                return recorded_write(self, target, inputs, (), self._run, plan, target, inputs)
+            return self._run(plan, target, inputs)
         return self.write(target, target, *values)
 
     def _plan_inplace(self, target: Spec, *others: Any) -> Plan:

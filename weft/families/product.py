@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import as_derivative
 from ..core.dtype import (
     INTEGER,
     LEGACY_NAMES,
@@ -55,8 +56,9 @@ class Product:
     in the message for bools.
     """
 
-    def __init__(self, name: str, check: Callable[[Spec, Spec], None], refusal: str):
+    def __init__(self, name: str, check: Callable[[Spec, Spec], None], refusal: str, derivative: Any = None):
         self.name, self.check, self.refusal = name, check, refusal
+        self.derivative = as_derivative(derivative)
         self.plans = PlanCache(self._plan)
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:

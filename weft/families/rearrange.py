@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from ..core.derivative import as_derivative
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
 from ..core.op import PlanCache, check_inplace, record, resize_out
@@ -51,8 +52,15 @@ class Rearrange:
     what is copied where. Static arguments are hashable.
     """
 
-    def __init__(self, name: str, result: Callable[..., Spec], pieces: Callable[..., Iterable[Piece]]):
+    def __init__(
+        self,
+        name: str,
+        result: Callable[..., Spec],
+        pieces: Callable[..., Iterable[Piece]],
+        derivative: Any = None,
+    ):
         self.name = name
+        self.derivative = as_derivative(derivative)
         self.result = result
         self.pieces = pieces
         self.plans = PlanCache(self._plan)

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..core.derivative import as_derivative
 from ..core.dtype import DType, compute_type
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims
 from ..core.op import PlanCache, needs_recording, record
@@ -61,7 +62,8 @@ class Reduce:
     ):
         self.name, self.types, self.identity = name, types, identity
         self.lift, self.combine, self.finish = lift, combine, finish
-        self.cascade, self.ordered, self.counted, self.derivative = cascade, ordered, counted, derivative
+        self.cascade, self.ordered, self.counted = cascade, ordered, counted
+        self.derivative = as_derivative(derivative)
         self.one_dim = one_dim
         self.plans = PlanCache(self._plan)
         self.direct_plans = PlanCache(self._plan_direct)

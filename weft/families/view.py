@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.op import PlanCache, needs_recording, record
+from ..core.derivative import as_derivative
+from ..core.op import PlanCache, needs_recording, record, tape
 from ..core.spec import Spec
 from ..core.tensor import Tensor, view_of
 
@@ -20,7 +21,7 @@ class View:
     def __init__(self, rule: Callable[..., tuple[Spec, int]], derivative: Any = None):
         self.name = rule.__name__.lstrip("_")
         self.rule = rule
-        self.derivative = derivative
+        self.derivative = as_derivative(derivative)
         self.plans = PlanCache(self._plan)
 
     def _plan(self, spec: Spec, *static) -> tuple[Spec, int]:
@@ -31,5 +32,7 @@ class View:
         spec, start = self.plans[(input.spec, *static)]
         result = view_of(input, input._start + start, spec)
         if input._autograd is not None and needs_recording((input,)):
-            return record(self, result, (input,), static)
+            record(self, result, (input,), static)
+            if result._autograd is not None:
+                tape.recorded_view(result)
         return result

@@ -1,11 +1,10 @@
-"""What makes a Tensor a Python object: conversion to numbers and lists, printing, length, iteration, requires_grad."""
+"""What makes a Tensor a Python object: conversion to numbers and lists, printing, length, iteration."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..core.dtype import FLOAT
-from ..core.op import public, record
+from ..core.op import public
 from ..core.printing import tensor_format, tensor_repr
 from ..core.tensor import Tensor
 from ..families.library import array
@@ -155,52 +154,3 @@ def resolve_conj(input: Tensor) -> Tensor:
 def resolve_neg(input: Tensor) -> Tensor:
     """The tensor with a pending negation carried out: itself if there is none."""
     return clone(input) if input.spec.neg else input
-
-
-# ---- requires_grad: the flag is kept; recording is autograd's ---------------------------------------------------------
-
-
-class Leaf:
-    """A tensor that asks for its gradient."""
-
-    __slots__ = ("grad",)
-
-    def __init__(self):
-        self.grad = None
-
-
-def _requires_grad(self: Tensor) -> bool:
-    return self._autograd is not None
-
-
-def _set_requires_grad(self: Tensor, value: bool) -> None:
-    if value and self.spec.dtype.category < FLOAT:
-        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-    requires_grad_(self, value)
-
-
-@public("method")
-def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Ask for derivatives with respect to this tensor, or no longer.
-
-    Raises: RuntimeError for integer and bool tensors.
-    """
-    if requires_grad and self.spec.dtype.category < FLOAT:
-        raise RuntimeError("only Tensors of floating point dtype can require gradients")
-    if requires_grad:
-        self._autograd = self._autograd or Leaf()
-    elif self._autograd is not None:
-        self._autograd = None
-    return self
-
-
-Tensor.requires_grad = property(_requires_grad, _set_requires_grad)
-Tensor.grad = property(lambda self: None if self._autograd is None else self._autograd.grad)
-Tensor.grad_fn = property(lambda self: None)
-Tensor.is_leaf = property(lambda self: True)
-
-
-@public("method")
-def backward(self: Tensor, *args: Any, **kwargs: Any) -> None:
-    """Not available yet."""
-    record("backward", None, (self,))

@@ -377,13 +377,6 @@ def _detach(input: Tensor) -> Tensor:
     return input.detach()
 
 
-@public("function method", name="detach_")
-def detach_(input: Tensor) -> Tensor:
-    """Take the tensor itself out of autograd."""
-    input._autograd = None
-    return input
-
-
 def _set_data(self: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")

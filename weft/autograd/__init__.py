@@ -1,0 +1,20 @@
+"""Reverse and forward mode differentiation, `torch.autograd`.
+
+Ops call `core.op.record` for results that need derivatives; this package is what answers.
+"""
+
+from __future__ import annotations
+
+from ..core.op import tape as _tape
+from . import graph as _graph
+from . import inplace as _inplace
+from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
+from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
+from .backward import backward, grad
+from .graph import Node
+
+_tape.record = _graph.record
+_tape.begin_write = _inplace.begin_write
+_tape.finish_write = _inplace.finish_write
+_tape.check_write = _inplace.check_write
+_tape.recorded_view = _inplace.recorded_view

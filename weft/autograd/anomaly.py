@@ -1,0 +1,83 @@
+"""Anomaly mode: remember where each step was recorded, and stop at the first NaN of a backward pass."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+import warnings
+from typing import Any
+
+tracing = False  # whether new nodes remember where they were made
+checking = False  # whether cotangents are searched for NaN
+
+
+def trace(node: Any) -> None:
+    """Store the stack of the recorded step in `node.metadata`."""
+    node.metadata["traceback_"] = traceback.format_stack()[:-3]
+
+
+def report(node: Any) -> None:
+    """Warn where the step was recorded whose backward fails."""
+    stack = node.metadata.get("traceback_") if node.extra else None
+    if stack is None:
+        text = (
+            f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
+            "forward pass for more information."
+        )
+    else:
+        text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
+    warnings.warn(text, UserWarning, stacklevel=3)
+
+
+class set_detect_anomaly(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
+    """Anomaly detection is on or off from now on; as a context, until its end.
+
+    While it is on, errors of backward come with the traceback of the forward step, and NaN in a cotangent raises
+    RuntimeError (unless `check_nan` is False). It costs time: for debugging only.
+    """
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self._outer = [(tracing, checking)]
+        self._mode = mode, mode and check_nan
+        _set(*self._mode)
+
+    def __enter__(self) -> None:
+        _set(*self._mode)
+
+    def __exit__(self, *exception: Any) -> None:
+        _set(*self._outer[-1])
+
+
+def _set(traced: bool, checked: bool) -> None:
+    global tracing, checking
+    tracing, checking = traced, checked
+
+
+class detect_anomaly(set_detect_anomaly):  # noqa: N801
+    """A context in which anomaly detection is on.
+
+    >>> import weft as torch
+    >>> x = torch.zeros(1, requires_grad=True)
+    >>> with torch.autograd.detect_anomaly(check_nan=False):
+    ...     (x * 2).backward()
+    """
+
+    def __init__(self, check_nan: bool = True):
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            UserWarning,
+            stacklevel=2,
+        )
+        outer = tracing, checking
+        super().__init__(True, check_nan)
+        self._outer = [outer]
+        _set(*outer)  # on from `with` on
+
+
+def is_anomaly_enabled() -> bool:
+    return tracing
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    return checking

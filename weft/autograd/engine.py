@@ -1,0 +1,351 @@
+"""The backward pass: cotangents run through the graph from its results to its leaves.
+
+Nodes run newest first, so that each has all its cotangents when its turn comes: whoever uses a node's result was
+recorded after it. Chains of any length need no recursion.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.grad_mode import mode
+from ..core.op import FUNCTIONS
+from ..core.spec import Spec
+from ..core.tensor import Tensor
+from . import anomaly
+from .graph import Leaf, Node, Output
+
+
+def run(
+    roots: Sequence[tuple[Any, Tensor]],
+    *,
+    wanted: Sequence[Any] | None = None,
+    keep_graph: bool = False,
+    create_graph: bool = False,
+    accumulate: bool = True,
+) -> dict[Any, Tensor]:
+    """Send the cotangents of `roots`, pairs (edge, cotangent), through the graph.
+
+    With `wanted`, a list of edges, only what leads to them runs. With `accumulate`, cotangents of leaves are added to
+    their `.grad`; those of `wanted` are returned, by the `key` of the edge.
+    """
+    outer = mode.enabled, mode.inference
+    mode.enabled, mode.inference = create_graph, False
+    try:
+        return _Pass(roots, wanted, keep_graph, create_graph, accumulate).run(roots)
+    finally:
+        mode.enabled, mode.inference = outer
+
+
+def key(edge: Any) -> Any:
+    """Edges that stand for the same thing have the same key."""
+    return (edge.node, edge.index) if type(edge) is Output else edge
+
+
+class _Sum:
+    """A sum of cotangents, made by the pass itself: it may be added to in place."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+
+class _Pass:
+    """One backward pass."""
+
+    def __init__(self, roots, wanted, keep_graph: bool, create_graph: bool, accumulate: bool):
+        self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
+        self.wanted = None if wanted is None else {key(edge) for edge in wanted}
+        self.captured: dict[Any, Tensor] = {}
+        self.queue: list[tuple[int, Node]] = []  # nodes with cotangents, newest first
+        self.pending: dict[Node, Any] = {}  # their cotangents; a list of them if there are several results
+        self.leaves: dict[Leaf, tuple[Any, bool]] = {}  # what leaves have collected; whether it is ours alone
+        # How many edges to a leaf have yet to bring their cotangent; which nodes lead to what is wanted (None: all).
+        self.uses, self.needed = _explore(roots, self.wanted)
+
+    def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
+        for edge, ct in roots:
+            if type(edge) is Leaf:
+                self._give_leaf(edge, ct, False)
+            else:
+                self._give(edge, ct)
+        queue, pending = self.queue, self.pending
+        while queue:
+            node = heapq.heappop(queue)[1]
+            ct = pending.pop(node)
+            if type(ct) is _Sum:
+                ct = ct.tensor
+            elif type(ct) is list:
+                ct = tuple([each.tensor if type(each) is _Sum else each for each in ct])
+            if node.hooks is not None:
+                ct = _before(node, ct)
+            edges = node.edges
+            if self.wanted is not None:
+                edges = self._useful_edges(node, ct)
+                if edges is None:
+                    continue
+            found = self._pull(node, ct, edges)
+            if node.hooks is not None and node.hooks.after:
+                found = _after(node, found, ct)
+            if not self.keep_graph:
+                node.release()
+            ct = None
+            self._spread(node, edges, found)
+        for leaf in list(self.leaves):  # those that some edge brought nothing
+            self._finish(leaf, *self.leaves.pop(leaf))
+        return self.captured
+
+    def _pull(self, node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
+        if not (anomaly.tracing or anomaly.checking):
+            return node.pull(ct, edges, self.create_graph)
+        try:
+            found = node.pull(ct, edges, self.create_graph)
+            if anomaly.checking:
+                _check_nan(node, found)
+            return found
+        except Exception:
+            anomaly.report(node)
+            raise
+
+    def _spread(self, node: Node, edges: tuple, found: Sequence[Any]) -> None:
+        """Send the cotangents that a node found to where its edges lead."""
+        for position, edge in enumerate(edges):
+            if edge is None:
+                continue
+            ct = found[position]
+            wanted = node.specs[position]
+            if ct is None:
+                if type(edge) is Leaf:
+                    self.uses[edge] -= 1
+                continue
+            own = ct.spec
+            if own is not wanted and (own.shape != wanted.shape or own.dtype is not wanted.dtype):
+                ct = fitted(ct, wanted, node)
+                lone = sys.getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
+            elif type(edge) is Leaf:
+                ct = None
+                # Whether nobody but `found` holds the tensor, and nobody but the tensor its memory.
+                lone = (
+                    sys.getrefcount(found[position]) == 2 and sys.getrefcount(found[position]._storage) == 2
+                )
+                ct = found[position]
+            if type(edge) is Leaf:
+                self._give_leaf(edge, ct, lone)
+            else:
+                self._give(edge, ct)
+
+    # -- cotangents on their way --------------------------------------------------------------------------------------
+
+    def _give(self, edge: Any, ct: Tensor) -> None:
+        """Add a cotangent to what a node has collected."""
+        pending = self.pending
+        if type(edge) is Output:
+            node = edge.node
+            cts = pending.get(node)
+            if cts is None:
+                cts = pending[node] = [None] * len(node.result)
+                heapq.heappush(self.queue, (-node.order, node))
+            before = cts[edge.index]
+            cts[edge.index] = ct if before is None else self._sum(before, ct)
+        else:
+            before = pending.get(edge)
+            if before is None:
+                pending[edge] = ct
+                heapq.heappush(self.queue, (-edge.order, edge))
+            else:
+                pending[edge] = self._sum(before, ct)
+
+    def _give_leaf(self, leaf: Leaf, ct: Tensor, lone: bool) -> None:
+        left = self.uses[leaf] = self.uses.get(leaf, 1) - 1
+        before = self.leaves.pop(leaf, None)
+        if before is not None:
+            ct, lone = self._sum(before[0], ct), True
+        if left > 0:
+            self.leaves[leaf] = ct, lone
+        else:
+            self._finish(leaf, ct, lone)
+
+    def _sum(self, a: Any, b: Tensor) -> Any:
+        if self.create_graph:
+            return a + b
+        if type(a) is _Sum:
+            a.tensor.add_(b)
+            return a
+        return _Sum(a + b)
+
+    # -- where cotangents end -------------------------------------------------------------------------------------------
+
+    def _useful_edges(self, node: Node, ct: Any) -> tuple | None:
+        """The edges that lead to what is wanted, None in place of the others; captures what is wanted of the node."""
+        assert self.wanted is not None and self.needed is not None
+        if type(ct) is tuple:
+            for index, each in enumerate(ct):
+                if each is not None and (node, index) in self.wanted:
+                    self.captured[node, index] = each
+        elif node in self.wanted:
+            self.captured[node] = ct
+        if node not in self.needed:
+            return None
+        return tuple([edge if self._leads_on(edge) else None for edge in node.edges])
+
+    def _leads_on(self, edge: Any) -> bool:
+        if edge is None:
+            return False
+        return key(edge) in self.wanted or (edge.node if type(edge) is Output else edge) in self.needed  # type: ignore[operator]
+
+    def _finish(self, leaf: Leaf, ct: Any, lone: bool) -> None:
+        """A leaf has all of its gradient."""
+        if type(ct) is _Sum:
+            ct = ct.tensor
+        if leaf.hooks:
+            ct, lone = run_tensor_hooks(leaf.hooks, ct), False
+        if self.wanted is not None:
+            if leaf not in self.wanted:
+                return
+            self.captured[leaf] = ct
+        if self.accumulate:
+            accumulate_grad(leaf, ct, lone, self.create_graph)
+
+
+def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None]:
+    """How many edges lead to each leaf, and, of all nodes, those that lead to what is wanted."""
+    uses: dict[Leaf, int] = {}
+    seen: set[Node] = set()
+    stack: list[Node] = []
+    for edge, _ in roots:
+        if type(edge) is Leaf:
+            uses[edge] = uses.get(edge, 0) + 1
+        else:
+            node = edge.node if type(edge) is Output else edge
+            if node not in seen:
+                seen.add(node)
+                stack.append(node)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is None:
+                continue
+            if type(edge) is Leaf:
+                uses[edge] = uses.get(edge, 0) + 1
+                continue
+            node = edge.node if type(edge) is Output else edge
+            if node not in seen:
+                seen.add(node)
+                stack.append(node)
+    if wanted is None:
+        return uses, None
+    needed: set[Node] = set()
+    for node in sorted(seen, key=lambda each: each.order):
+        for edge in node.edges:
+            if edge is not None:
+                if key(edge) in wanted or (edge.node if type(edge) is Output else edge) in needed:
+                    needed.add(node)
+                elif type(edge) is Leaf:
+                    uses[edge] -= 1
+    for node in seen - needed:
+        for edge in node.edges:
+            if type(edge) is Leaf and edge in wanted:
+                uses[edge] -= 1
+    return uses, needed
+
+
+def fitted(ct: Tensor, wanted: Spec, node: Node) -> Tensor:
+    """A cotangent as one of its input's shape and dtype: summed over what was broadcast, converted."""
+    if ct.spec.shape != wanted.shape:
+        try:
+            ct = FUNCTIONS["sum_to_size"](ct, wanted.shape)
+        except RuntimeError:
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient: got {list(ct.spec.shape)} but expected shape "
+                f"compatible with {list(wanted.shape)}"
+            ) from None
+    if ct.spec.dtype is not wanted.dtype:
+        if ct.spec.dtype.is_complex and not wanted.dtype.is_complex:
+            ct = ct.real
+        ct = ct.to(wanted.dtype)
+    return ct
+
+
+# ---- Gradients of leaves ------------------------------------------------------------------------------------------
+
+
+def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> None:
+    """Add to `.grad` of the leaf's tensor, as PyTorch does: the first gradient is kept as it is if nobody else has it."""
+    tensor = leaf.tensor()
+    if tensor is None:
+        return
+    before = tensor.__dict__.get("_grad")
+    if before is None:
+        tensor._grad = ct if create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]
+    elif create_graph:
+        tensor._grad = before + ct  # type: ignore[attr-defined]
+    else:
+        before.add_(ct)
+    if leaf.after:
+        for hook in list(leaf.after.values()):
+            hook(tensor)
+
+
+def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
+    """The gradient with memory of its own, in the strides of a dense tensor."""
+    own = ct.spec
+    if lone and (own is wanted or own.is_dense and (own.stride == wanted.stride or not wanted.is_dense)):
+        return ct
+    if wanted.is_dense and not wanted.conj and not wanted.neg:
+        return FUNCTIONS["empty_strided"](
+            wanted.shape, wanted.stride, dtype=own.dtype, device=own.device
+        ).copy_(ct)
+    return ct.contiguous() if not ct.spec.is_contiguous else ct.clone()
+
+
+# ---- Hooks ----------------------------------------------------------------------------------------------------------
+
+
+def run_tensor_hooks(hooks: dict, ct: Tensor) -> Tensor:
+    for hook in list(hooks.values()):
+        answer = hook(ct)
+        if answer is not None:
+            if not isinstance(answer, Tensor):
+                raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
+            ct = answer
+    return ct
+
+
+def _before(node: Node, ct: Any) -> Any:
+    """Hooks on cotangents of results, gradients that are retained, hooks before the node."""
+    hooks = node.hooks
+    assert hooks is not None
+    single = type(node.result) is not tuple
+    cts = [ct] if single else list(ct)
+    for index, own in hooks.tensor.items():
+        if cts[index] is not None:
+            cts[index] = run_tensor_hooks(own, cts[index])
+    for index, reference in hooks.retained.items():
+        tensor = reference()
+        if tensor is not None and cts[index] is not None:
+            before = tensor.__dict__.get("_grad")
+            tensor._grad = cts[index].clone() if before is None else before + cts[index]  # type: ignore[attr-defined]
+    for hook in list(hooks.before.values()):
+        answer = hook(tuple(cts))
+        if answer is not None:
+            cts = [answer] if isinstance(answer, Tensor) else list(answer)
+    return cts[0] if single else tuple(cts)
+
+
+def _after(node: Node, found: Sequence[Any], ct: Any) -> Sequence[Any]:
+    assert node.hooks is not None
+    given = ct if type(ct) is tuple else (ct,)
+    for hook in list(node.hooks.after.values()):
+        answer = hook(tuple(found), given)
+        if answer is not None:
+            found = (answer,) if isinstance(answer, Tensor) else tuple(answer)
+    return found
+
+
+def _check_nan(node: Node, found: Sequence[Any]) -> None:
+    for index, ct in enumerate(found):
+        if ct is not None and bool((ct != ct).any()):
+            raise RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")

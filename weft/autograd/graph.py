@@ -1,0 +1,321 @@
+"""The graph that autograd records: a node for each step, edges to where the cotangents of its inputs go.
+
+A tensor's `_autograd` is where its own cotangent goes: the Node that made it, an Output of a node with several
+results, or a Leaf. An edge is the same thing, or None for an input that needs no cotangent.
+
+Nothing here points from an older object to a newer one, so there are no cycles: what is saved of a node's result
+forgets which node made it, and is told again when it is unpacked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.derivative import Derivative, keywords, nondifferentiable
+from ..core.dtype import FLOAT
+from ..core.op import NO_RULE
+from ..core.tensor import Tensor
+from . import anomaly
+from .saved import RELEASED, SavedOutputs, save, unpack
+
+# Nodes in the order of their making: a node's inputs come from nodes with smaller numbers.
+_order = itertools.count()
+
+
+class Leaf:
+    """A tensor that collects its gradient; as a node it is where cotangents are added to `.grad`."""
+
+    __slots__ = ("tensor", "hooks", "after", "__weakref__")
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = weakref.ref(tensor)
+        self.hooks: dict | None = None  # of the tensor: on the whole gradient, before it is added
+        self.after: dict | None = None  # on the tensor, when it has been added
+
+    edges = ()
+    next_functions = ()
+
+    @property
+    def variable(self) -> Tensor | None:
+        return self.tensor()
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+
+Leaf.__name__ = Leaf.__qualname__ = "AccumulateGrad"
+
+
+class Output:
+    """One of the results of a node that has several."""
+
+    __slots__ = ("node", "index")
+
+    def __init__(self, node: Node, index: int):
+        self.node = node
+        self.index = index
+
+
+class NodeHooks:
+    """What users hang on a node; made when first needed."""
+
+    __slots__ = ("tensor", "before", "after", "retained")
+
+    def __init__(self):
+        self.tensor: dict[int, dict] = {}  # result -> hooks on its cotangent
+        self.before: dict = {}  # hooks on the cotangents of all results
+        self.after: dict = {}  # hooks on the cotangents of inputs and results
+        self.retained: dict[int, weakref.ref] = {}  # result -> the tensor that keeps its gradient
+
+
+class Node:
+    """One recorded step: how the cotangent of its result becomes those of its inputs."""
+
+    __slots__ = (
+        "op",
+        "edges",
+        "specs",
+        "static",
+        "saved",
+        "result",
+        "order",
+        "hooks",
+        "extra",
+        "__weakref__",
+    )
+
+    op: Any
+    edges: tuple  # per input
+    specs: tuple  # per input: its Spec, or None for what is no tensor
+    static: tuple
+    saved: Any  # (result, *inputs) as packed, or RELEASED
+    result: Any  # the result's Spec; a tuple of them if there are several results
+    order: int
+    hooks: NodeHooks | None
+    extra: dict | None  # what users attach, and where anomaly mode saw the step
+
+    # -- what users see ---------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def next_functions(self) -> tuple:
+        return tuple((None, 0) if edge is None else endpoint(edge) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict:
+        if self.extra is None:
+            self.extra = {}
+        return self.extra
+
+    def _sequence_nr(self) -> int:
+        return self.order
+
+    def register_hook(self, hook: Callable) -> Handle:
+        """`hook(grad_inputs, grad_outputs)` runs after this node; what it returns replaces grad_inputs."""
+        return Handle(node_hooks(self).after, hook)
+
+    def register_prehook(self, hook: Callable) -> Handle:
+        """`hook(grad_outputs)` runs before this node; what it returns replaces them."""
+        return Handle(node_hooks(self).before, hook)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            return self._saved(name.removeprefix("_saved_"))
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _saved(self, name: str) -> Any:
+        if self.saved is RELEASED:
+            raise RuntimeError(_SECOND_TIME)
+        names = ["result", "self" if len(self.edges) else "", "other"]
+        if name in names and len(self.saved) > names.index(name):
+            entry = self.saved[names.index(name)]
+            if entry is not None:
+                return unpack(entry, self, True)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '_saved_{name}'")
+
+    # -- what the engine asks ---------------------------------------------------------------------------------------
+
+    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        """The cotangents of the inputs whose edge is not None, given that of the result (a tuple if there are several)."""
+        saved = self.saved
+        if saved is RELEASED:
+            raise RuntimeError(_SECOND_TIME)
+        values = [None if entry is None else unpack(entry, self, recording) for entry in saved]
+        rules: Derivative = self.op.derivative
+        if rules is None:
+            raise NotImplementedError(NO_RULE.format(self.op.name))
+        if rules.joint is not None:
+            return self._call(rules.joint, ct, values, edges)
+        found: list = [None] * len(edges)
+        for position, rule in enumerate(rules.rules):
+            if edges[position] is not None and rule is not None:
+                if rule.__code__.co_kwonlyargcount:
+                    found[position] = self._call(rule, ct, values, edges)
+                else:
+                    found[position] = rule(ct, *values, *self.static)
+        return found
+
+    def _call(self, rule: Any, ct: Any, values: Sequence[Any], edges: tuple) -> Any:
+        names = keywords(rule)
+        if not names:
+            return rule(ct, *values, *self.static)
+        known = {
+            "specs": self.specs,
+            "spec": self.result,
+            "static": self.static,
+            "wanted": tuple([edge is not None for edge in edges]),
+        }
+        static = () if "static" in names else self.static
+        return rule(ct, *values, *static, **{name: known[name] for name in names})
+
+    def output(self, index: int) -> Any:
+        """Where cotangents of one of the results go."""
+        return Output(self, index) if type(self.result) is tuple else self
+
+    def release(self) -> None:
+        """Forget what was saved: the node cannot run again."""
+        self.saved = RELEASED
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+_SECOND_TIME = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
+
+
+def endpoint(edge: Any) -> tuple[Any, int]:
+    """The node an edge leads to, and which of its results the edge stands for."""
+    return (edge.node, edge.index) if type(edge) is Output else (edge, 0)
+
+
+def node_hooks(node: Node) -> NodeHooks:
+    if node.hooks is None:
+        node.hooks = NodeHooks()
+    return node.hooks
+
+
+class Handle:
+    """Takes a hook away again: `remove()`, or at the end of a `with`."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: dict, hook: Callable):
+        self.id = next(Handle._ids)
+        self._hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+# ---- Recording ------------------------------------------------------------------------------------------------------
+
+_new = object.__new__
+_node_types: dict[tuple[str, type], type] = {}
+
+
+def node_type(name: str, base: type = Node) -> type:
+    """The class of nodes that users see under this name."""
+    found = _node_types.get((name, base))
+    if found is None:
+        found = _node_types[name, base] = type(name, (base,), {"__slots__": ()})
+    return found
+
+
+# Names that do not follow from the op's own.
+_NAMES: dict[str, str] = {}
+
+
+def node_name(name: str) -> str:
+    """`add` -> AddBackward0, `log_softmax` -> LogSoftmaxBackward0."""
+    words = re.sub(r"[^a-z0-9]+", " ", name.lower()).split()
+    return _NAMES.get(name) or "".join(word.capitalize() for word in words) + "Backward0"
+
+
+_types_of_ops: dict[str, type] = {}
+
+
+def type_for(op: Any) -> type:
+    name = op.name
+    found = _types_of_ops.get(name)
+    if found is None:
+        found = _types_of_ops[name] = node_type(getattr(op, "node_name", None) or node_name(name))
+    return found
+
+
+def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
+    """A node with edges and saved inputs; `out` is the result as its rules shall see it, None if not known yet."""
+    node: Node = _new(_types_of_ops.get(op.name) or type_for(op))
+    node.op = op
+    node.edges = edges = tuple([x._autograd if isinstance(x, Tensor) else None for x in inputs])
+    node.specs = tuple([x.spec if isinstance(x, Tensor) else None for x in inputs])
+    node.static = static
+    node.order = next(_order)
+    node.hooks = node.extra = None
+    rules = op.derivative
+    if rules is None:  # backward will say so
+        node.saved = ()
+    else:
+        wanted = tuple([edge is not None for edge in edges])
+        need = rules._needs.get(wanted) or rules.needs(wanted)
+        saved: list = [None]
+        for value in inputs:
+            saved.append(None if isinstance(value, Tensor) else value)
+        for position in need.inputs:
+            value = inputs[position]
+            if isinstance(value, Tensor):
+                saved[position + 1] = save(value, value._autograd)
+        if need.out and out is not None:
+            saved[0] = save_output(out)
+        node.saved = saved
+    if anomaly.tracing:
+        anomaly.trace(node)
+    return node
+
+
+def save_output(out: Any) -> Any:
+    if isinstance(out, Tensor):
+        return save(out, 0)
+    return SavedOutputs([save(each, index) for index, each in enumerate(out)])
+
+
+def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
+    """Make `result` (a tensor, or a tuple of them) the result of a recorded step.
+
+    Results of integer dtypes, and those of nondifferentiable ops, are constants.
+    """
+    if op.derivative is nondifferentiable:
+        return result
+    if isinstance(result, Tensor):
+        own = result.spec
+        if own.dtype.category < FLOAT:
+            return result
+        node = new_node(op, inputs, static, result)
+        node.result = own
+        result._autograd = node
+        return result
+    if not any(each.spec.dtype.category >= FLOAT for each in result):
+        return result
+    node = new_node(op, inputs, static, result)
+    node.result = tuple([each.spec for each in result])
+    for index, each in enumerate(result):
+        if each.spec.dtype.category >= FLOAT:
+            each._autograd = Output(node, index)
+    return result

@@ -1,0 +1,218 @@
+"""Writes that are recorded: the tensor written to becomes the result of a new node; so does what it is a view of.
+
+A write through a view is a step of the base: its cotangent is cut out of the base's, what the step does not pass on
+is zero there. The other views of the base are told that they come from the new base (`AsStridedBackward0`).
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.derivative import nondifferentiable
+from ..core.op import FUNCTIONS
+from ..core.spec import Spec
+from ..core.tensor import Tensor, make
+from .graph import Leaf, Node, new_node, node_type, save_output
+
+
+def check_write(target: Tensor) -> None:
+    """Raises: RuntimeError for leaves that require grad, and views of them: writing would change what they are."""
+    if type(target._autograd) is Leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad is being used in an in-place operation. Write under torch.no_grad(), or "
+            "into a clone()"
+        )
+    base = target._base
+    if base is not None and type(base._autograd) is Leaf:
+        raise RuntimeError(
+            "a view of a leaf Variable that requires grad is being used in an in-place operation. Write under "
+            "torch.no_grad(), or into a clone()"
+        )
+
+
+class Overwrite(Node):
+    """A write whose op does not read the target: what the target was gets a cotangent of zero."""
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        zero = None if edges[-1] is None else FUNCTIONS["zeros_like"](ct)
+        return [*Node.pull(self, ct, edges[:-1], recording), zero]
+
+
+def begin_write(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Node | None:
+    """The node of a write that is about to happen; None if nothing differentiable is written."""
+    check_write(target)
+    if op.derivative is nondifferentiable:
+        return None
+    if target.spec.dtype.category < 2:
+        return None
+    rules = op.derivative
+    wanted = tuple([isinstance(x, Tensor) and x._autograd is not None for x in inputs])
+    if rules is not None:  # old values that the rules need, and the write destroys
+        storage = target._storage
+        kept = list(inputs)
+        for position in rules.needs(wanted).inputs:
+            value = kept[position]
+            if isinstance(value, Tensor) and value._storage is storage and value.spec.numel:
+                copy = make(value._storage, value._start, value.spec).clone()
+                copy._autograd = value._autograd
+                kept[position] = copy
+    else:
+        kept = list(inputs)
+    node = new_node(op, kept, static, None)
+    if not any(x is target for x in inputs) and target._autograd is not None:
+        node.edges = (*node.edges, target._autograd)
+        node.specs = (*node.specs, target.spec)
+        node.__class__ = node_type(type(node).__name__, Overwrite)
+    node.result = target.spec
+    return node
+
+
+def finish_write(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
+    """The write has happened: make it part of history."""
+    rules = node.op.derivative
+    if rules is not None and rules.needs(tuple([edge is not None for edge in node.edges[: len(inputs)]])).out:
+        node.saved[0] = save_output(target)
+    base = target._base
+    if base is None:
+        aliased = target._autograd is None and _shared(target, 1)
+        target._autograd = node
+        _refresh(target, aliased)
+        return
+    own = [k for k, x in enumerate(inputs) if x is target]
+    if type(node).pull is Overwrite.pull:
+        own.append(len(node.edges) - 1)
+    aliased = base._autograd is None and _shared(base, 2)
+    base._autograd = CopySlices.of(node, own, base, target)
+    if target._autograd is None:
+        _register(base, target)
+    _refresh(base, aliased)
+
+
+class CopySlices(Node):
+    """A write through a view, as a step of the base."""
+
+    __slots__ = ("inner", "own", "view", "start")
+
+    inner: Node  # the step as seen by the view
+    own: list[int]  # which of its inputs are the view itself
+    view: Spec
+    start: int  # of the view within the base, in elements
+
+    @classmethod
+    def of(cls, inner: Node, own: list[int], base: Tensor, view: Tensor) -> CopySlices:
+        node: CopySlices = object.__new__(cls)
+        others = [k for k in range(len(inner.edges)) if k not in own]
+        node.op = inner.op
+        node.edges = (base._autograd, *[inner.edges[k] for k in others])
+        node.specs = (base.spec, *[inner.specs[k] for k in others])
+        node.static, node.saved = (), ()
+        node.result = base.spec
+        node.order = inner.order
+        node.hooks, node.extra = None, inner.extra
+        node.inner, node.own, node.view = inner, own, view.spec
+        node.start = (view._start - base._start) // view.spec.dtype.itemsize
+        return node
+
+    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        inner, view, own = self.inner, self.view, self.own
+        base = self.result
+        whole = _in_memory_of(ct, base)
+        part = whole.as_strided(view.shape, view.stride, self.start)
+        if view.dtype is not base.dtype or view.conj or view.neg or base.conj or base.neg:
+            raise NotImplementedError(
+                "derivative of a write through a view of another dtype, or one that is conjugated or negated lazily "
+                f"({inner.name()})"
+            )
+        others = [k for k in range(len(inner.edges)) if k not in own]
+        asked = list(inner.edges)
+        for position, k in enumerate(others):
+            asked[k] = edges[position + 1]
+        found = inner.pull(part.clone(), tuple(asked), recording)
+        result = [found[k] for k in others]
+        if edges[0] is None:
+            return [None, *result]
+        before = None
+        for k in own:
+            if found[k] is not None:
+                before = found[k] if before is None else before + found[k]
+        part.copy_(before) if before is not None else part.zero_()
+        return [whole, *result]
+
+    def release(self) -> None:
+        self.inner.release()
+
+
+CopySlices.__module__ = "torch"
+
+
+def _in_memory_of(ct: Tensor, base: Spec) -> Tensor:
+    """A copy of a cotangent with the strides of the base, so that views of it are where those of the base are."""
+    if not base.is_dense:
+        raise NotImplementedError("derivative of a write through a view of a tensor whose memory has holes")
+    return FUNCTIONS["empty_strided"](base.shape, base.stride, dtype=ct.dtype, device=ct.device).copy_(ct)
+
+
+# ---- The other views of a base ------------------------------------------------------------------------------------
+
+
+def _register(base: Tensor, view: Tensor) -> None:
+    views = base.__dict__.get("_views")
+    if views is None:
+        views = base.__dict__["_views"] = []
+    views.append(weakref.ref(view))
+    if len(views) > 64 and len(views) & (len(views) - 1) == 0:  # now and then: forget those that are gone
+        views[:] = [each for each in views if each() is not None]
+
+
+def recorded_view(view: Tensor) -> None:
+    """A view of a tensor that takes part in autograd was made: it must hear of writes."""
+    assert view._base is not None
+    _register(view._base, view)
+
+
+def _shared(base: Tensor, known: int) -> bool:
+    """Whether more than `known` tensors look at the memory of a base that has not been part of autograd so far."""
+    return sys.getrefcount(base._storage) > known + 1  # the call holds a reference too
+
+
+def _refresh(base: Tensor, search: bool) -> None:
+    """Give all views of `base` the node that makes them from the base as it is now."""
+    views = [each() for each in base.__dict__.get("_views", ())]
+    if search:
+        # Views made while the base took no part in autograd were not registered, to keep them cheap.
+        known = {id(each) for each in views}
+        for each in gc.get_referrers(base):
+            if isinstance(each, Tensor) and each._base is base and id(each) not in known:
+                views.append(each)
+                _register(base, each)
+    for view in views:
+        if view is not None and view._base is base:
+            view._autograd = _as_strided_node(base, view)
+
+
+def _as_strided_node(base: Tensor, view: Tensor) -> Any:
+    alias = make(base._storage, base._start, base.spec)
+    alias._autograd = base._autograd
+    own = view.spec
+    if own.dtype is base.spec.dtype and own.conj is base.spec.conj and own.neg is base.spec.neg:
+        return FUNCTIONS["as_strided"](alias, own.shape, own.stride, view.storage_offset())._autograd
+    node = new_node(_STALE, (alias,), (), None)
+    node.result = own
+    return node
+
+
+class _Stale:
+    """Stands for a view whose making cannot be repeated by strides alone."""
+
+    name = "a view of another dtype, or one that is conjugated or negated lazily, after a write to its base"
+    node_name = "AsStridedBackward0"
+    derivative = None
+
+
+_STALE = _Stale()

@@ -1,0 +1,108 @@
+"""What nodes keep for backward: the parts of a tensor and the version of its memory, or what a hook made of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..core.dtype import LEGACY_NAMES
+from ..core.spec import Spec
+from ..core.storage import Storage
+from ..core.tensor import Tensor, make
+
+# In place of what was saved, once it is freed.
+RELEASED: Any = ("released",)
+
+
+class Saved(NamedTuple):
+    """A tensor, as parts: it must not keep a later version of itself alive through its own node."""
+
+    storage: Storage
+    start: int
+    spec: Spec
+    version: int
+    # Where the tensor's cotangent went when it was saved; for a result of the node itself, which one it is.
+    edge: Any
+
+
+class SavedOutputs(tuple):
+    """The results of a node that has several."""
+
+
+class Packed:
+    """What a hook of `saved_tensors_hooks` made of a tensor."""
+
+    __slots__ = ("value", "hook", "edge")
+
+    def __init__(self, value: Any, hook: Callable, edge: Any):
+        self.value, self.hook, self.edge = value, hook, edge
+
+
+class _Hooks(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[tuple[Callable, Callable]] = []
+        self.disabled: str | None = None  # why, if saving with hooks is forbidden
+
+
+hooks = _Hooks()
+_tuple = tuple.__new__
+
+
+def save(tensor: Tensor, edge: Any) -> Any:
+    """`edge` as in `Saved`."""
+    if hooks.stack:
+        return _pack(tensor, edge)
+    storage = tensor._storage
+    return _tuple(Saved, (storage, tensor._start, tensor.spec, storage.version, edge))
+
+
+def _pack(tensor: Tensor, edge: Any) -> Packed:
+    pack, hook = hooks.stack[-1]
+    bare = make(tensor._storage, tensor._start, tensor.spec)
+    outer, hooks.stack = hooks.stack, []  # what the hook itself computes is not packed
+    try:
+        return Packed(pack(bare), hook, edge)
+    finally:
+        hooks.stack = outer
+
+
+def unpack(entry: Any, node: Any, recording: bool) -> Any:
+    """The value saved, as a tensor that belongs to the graph if `recording`."""
+    kind = type(entry)
+    if kind is Saved:
+        storage, start, spec, version, edge = entry
+        if storage.version != version:
+            raise RuntimeError(_overwritten(entry, node))
+        tensor = make(storage, start, spec)
+    elif kind is Packed:
+        tensor, edge = entry.hook(entry.value), entry.edge
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}"
+            )
+        tensor = make(tensor._storage, tensor._start, tensor.spec)
+    elif kind is SavedOutputs:
+        return tuple([unpack(each, node, recording) for each in entry])
+    else:
+        return entry
+    if recording:
+        tensor._autograd = node.output(edge) if type(edge) is int else edge
+    return tensor
+
+
+def _overwritten(entry: Saved, node: Any) -> str:
+    edge = entry.edge
+    kind = LEGACY_NAMES[entry.spec.dtype]
+    source = ""
+    if type(edge) is int:
+        source = f", which is output {edge} of {node.name()},"
+    elif edge is not None and hasattr(edge, "name"):
+        source = f", which is output 0 of {edge.name()},"
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[torch.{kind}Tensor {list(entry.spec.shape)}]{source} is at version {entry.storage.version}; expected version "
+        f"{entry.version} instead. It was saved for {node.name()}. Hint: enable anomaly detection to find the operation "
+        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True), or clone() the tensor "
+        "before it is modified."
+    )

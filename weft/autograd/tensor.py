@@ -1,0 +1,230 @@
+"""What autograd adds to Tensor: requires_grad, grad, grad_fn, backward, hooks, detach."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.dtype import FLOAT
+from ..core.grad_mode import mode
+from ..core.op import public
+from ..core.tensor import Tensor
+from .backward import backward as _backward
+from .dual import Dual
+from .graph import Handle, Leaf, Node, Output, endpoint, node_hooks
+
+
+def _requires_grad(self: Tensor) -> bool:
+    """Whether derivatives with respect to this tensor, or what it was made from, are wanted."""
+    edge = self._autograd
+    return edge is not None and type(edge) is not Dual
+
+
+def _set_requires_grad(self: Tensor, value: Any) -> None:
+    if type(value) is not bool:
+        raise RuntimeError("requires_grad must be a bool")
+    requires_grad_(self, value)
+
+
+@public("method")
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Ask for derivatives with respect to this tensor, or no longer.
+
+    Raises: RuntimeError for integer and bool tensors, and when a result is told not to require grad.
+
+    >>> import weft as torch
+    >>> x = torch.tensor([1.0, 2.0]).requires_grad_()
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    edge = self._autograd
+    if isinstance(edge, (Node, Output)):
+        if not requires_grad:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
+    elif requires_grad:
+        if self.spec.dtype.category < FLOAT:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        if type(edge) is not Leaf:
+            self._autograd = Leaf(self)
+    elif type(edge) is Leaf:
+        self._autograd = None
+    return self
+
+
+def _grad(self: Tensor) -> Tensor | None:
+    """The gradient that `backward` has added up; None if there is none."""
+    found = self.__dict__.get("_grad")
+    if found is None and isinstance(self._autograd, (Node, Output)) and not _retains_grad(self):
+        warnings.warn(
+            "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+            "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+            "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
+            "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+def _set_grad(self: Tensor, value: Any) -> None:
+    if value is None:
+        self.__dict__.pop("_grad", None)
+        return
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value)}")
+    if value is self:
+        raise RuntimeError("can't assign Variable as its own grad")
+    own = self.spec
+    if value.spec.dtype is not own.dtype:
+        raise RuntimeError(
+            f"assigned grad has data of a different type: the tensor is {own.dtype}, the grad {value.spec.dtype}"
+        )
+    if value.spec.device is not own.device:
+        raise RuntimeError(
+            f"assigned grad has data located on a different device: {own.device} and {value.spec.device}"
+        )
+    if value.spec.shape != own.shape:
+        raise RuntimeError(
+            f"assigned grad has data of a different size: {list(own.shape)} and {list(value.spec.shape)}"
+        )
+    self._grad = value  # type: ignore[attr-defined]
+
+
+def _del_grad(self: Tensor) -> None:
+    self.__dict__.pop("_grad", None)
+
+
+def _grad_fn(self: Tensor) -> Any:
+    """The node that made this tensor; None for a leaf."""
+    edge = self._autograd
+    if edge is None or type(edge) is Leaf or type(edge) is Dual:
+        return None
+    return endpoint(edge)[0]
+
+
+def _output_nr(self: Tensor) -> int:
+    """Which of the results of its `grad_fn` this tensor is."""
+    edge = self._autograd
+    return edge.index if type(edge) is Output else 0
+
+
+def _is_leaf(self: Tensor) -> bool:
+    """Whether this tensor was not made by a recorded operation."""
+    return _grad_fn(self) is None
+
+
+def _retains_grad(self: Tensor) -> bool:
+    """Whether `retain_grad` was called on this result."""
+    edge = self._autograd
+    if edge is None or type(edge) in (Leaf, Dual):
+        return False
+    node, index = endpoint(edge)
+    return node.hooks is not None and index in node.hooks.retained
+
+
+def _version(self: Tensor) -> int:
+    """How often the memory has been written to."""
+    return self._storage.version
+
+
+def _is_view(self: Tensor) -> bool:
+    return self._base is not None
+
+
+Tensor.requires_grad = property(_requires_grad, _set_requires_grad)
+Tensor.grad = property(_grad, _set_grad, _del_grad)
+Tensor.grad_fn = property(_grad_fn)
+Tensor.output_nr = property(_output_nr)  # type: ignore[attr-defined]
+Tensor.is_leaf = property(_is_leaf)
+Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]
+Tensor._version = property(_version)  # type: ignore[attr-defined]
+Tensor._is_view = _is_view  # type: ignore[attr-defined]
+
+
+@public("method")
+def backward(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the derivatives of this tensor, times `gradient`, to the `.grad` of all leaves it was made from.
+
+    gradient: of the tensor's shape; a tensor of one element needs none. retain_graph: keep what was saved, to call it
+    again. create_graph: record the derivatives themselves. inputs: only these tensors get a `.grad`.
+
+    Raises: RuntimeError if the tensor does not require grad, if gradient is missing or of another shape, or when it
+    is called twice without retain_graph.
+    """
+    _backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+@public("method")
+def retain_grad(self: Tensor) -> None:
+    """Let this result, which is no leaf, keep its gradient in `.grad`."""
+    edge = self._autograd
+    if edge is None or type(edge) is Dual:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if type(edge) is Leaf:
+        return
+    node, index = endpoint(edge)
+    node_hooks(node).retained[index] = weakref.ref(self)
+
+
+@public("method")
+def register_hook(self: Tensor, hook: Callable) -> Handle:
+    """`hook(grad)` runs when the gradient of this tensor is known; a tensor that it returns replaces the gradient.
+
+    >>> import weft as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> handle = x.register_hook(lambda grad: grad * 10)
+    >>> x.sum().backward()
+    >>> x.grad
+    tensor([10., 10.])
+    """
+    edge = self._autograd
+    if edge is None or type(edge) is Dual:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if type(edge) is Leaf:
+        if edge.hooks is None:
+            edge.hooks = {}
+        return Handle(edge.hooks, hook)
+    node, index = endpoint(edge)
+    return Handle(node_hooks(node).tensor.setdefault(index, {}), hook)
+
+
+@public("method")
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Handle:
+    """`hook(tensor)` runs when the gradient of this leaf has been added to its `.grad`."""
+    edge = self._autograd
+    if edge is None:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if type(edge) is not Leaf:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    if edge.after is None:
+        edge.after = {}
+    return Handle(edge.after, hook)
+
+
+@public("function method", name="detach_")
+def detach_(input: Tensor) -> Tensor:
+    """Take the tensor itself out of autograd.
+
+    Raises: RuntimeError for views, whose base would not notice.
+    """
+    if input._base is not None and input._autograd is not None:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead")
+    input._autograd = None
+    return input
+
+
+def is_recording(tensors: Sequence[Any]) -> bool:
+    """Whether grad mode is on and one of them requires grad."""
+    return mode.enabled and any(isinstance(each, Tensor) and _requires_grad(each) for each in tensors)

@@ -1,0 +1,101 @@
+"""How the cotangents of an op's results become those of its inputs: rules that stand beside the op."""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+
+class Needs(NamedTuple):
+    """What the rules of some of the inputs mention, and so what is saved for backward."""
+
+    out: bool  # the result
+    inputs: tuple[int, ...]  # positions
+
+
+class Derivative:
+    """The derivative of an op.
+
+    Either one rule per input, `rule(ct, out, *inputs, *static)`, which returns the cotangent of that input, or one
+    rule for all, which returns a sequence of them. `ct` is the cotangent of the result; for ops with several results
+    `ct` and `out` are tuples, with None for cotangents that nobody asked for. A cotangent may still have the
+    broadcast shape, a wider dtype, or be complex for a real input: it is made to fit. None is a cotangent of zero.
+
+    What a rule mentions is saved, what it does not mention arrives as None. Keyword-only parameters of a rule are
+    given what they name: `specs` (of the inputs), `spec` (of the result, or a tuple of specs), `static` (the
+    static arguments as a tuple) and, for a rule for all, `wanted` (which inputs need a cotangent).
+    """
+
+    __slots__ = ("rules", "joint", "_needs", "_mentions")
+
+    def __init__(self, *rules: Callable | None, joint: Callable | None = None):
+        self.rules = rules
+        self.joint = joint
+        self._needs: dict[tuple, Needs] = {}
+        self._mentions: list | None = None
+
+    def needs(self, wanted: tuple[bool, ...]) -> Needs:
+        """What to save if these inputs need a cotangent."""
+        found = self._needs.get(wanted)
+        if found is None:
+            found = self._needs[wanted] = self._find(wanted)
+        return found
+
+    def _find(self, wanted: tuple[bool, ...]) -> Needs:
+        rules = [self.joint] if self.joint else [r for r, w in zip(self.rules, wanted, strict=False) if w]
+        out, inputs = False, set()
+        for rule in rules:
+            if rule is None:
+                continue
+            mentions_out, positions = mentioned(rule, len(wanted))
+            out |= mentions_out
+            inputs |= positions
+        return Needs(out, tuple(sorted(inputs)))
+
+
+def mentioned(rule: Any, n_inputs: int) -> tuple[bool, set[int]]:
+    """Whether a rule mentions the result, and which of the inputs."""
+    code = rule.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    names = _loaded(code)
+    inputs = {k for k, name in enumerate(positional[2 : 2 + n_inputs]) if name in names}
+    if code.co_flags & 0x04:  # *inputs
+        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        if rest in names:
+            inputs |= set(range(len(positional) - 2, n_inputs))
+    return len(positional) > 1 and positional[1] in names, inputs
+
+
+def _loaded(code: CodeType) -> set[str]:
+    """Names of the local variables that the code, or a function within it, reads."""
+    found: set[str] = set()
+    for each in dis.get_instructions(code):
+        if each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE", "STORE_FAST_LOAD")):
+            found |= set(each.argval) if isinstance(each.argval, tuple) else {each.argval}
+    return found
+
+
+def keywords(rule: Any) -> tuple[str, ...]:
+    """The keyword-only parameters of a rule."""
+    code = rule.__code__
+    return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+
+
+def as_derivative(stated: Any) -> Derivative | None:
+    """What a row states as a Derivative: a rule, a tuple of rules (one per input) or a Derivative; None if nothing."""
+    if stated is None or isinstance(stated, Derivative):
+        return stated
+    rules = stated if isinstance(stated, tuple) else (stated,)
+    assert all(rule is None or isinstance(rule, FunctionType) for rule in rules)
+    return Derivative(*rules)
+
+
+def differentiate(op: Any, *rules: Callable | None, joint: Callable | None = None) -> None:
+    """State the derivative of an op that was made elsewhere; see `Derivative`."""
+    op.derivative = Derivative(*rules, joint=joint)
+
+
+# For ops whose results do not depend on their inputs smoothly: they are constants for autograd.
+nondifferentiable = Derivative()

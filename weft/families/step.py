@@ -1,0 +1,35 @@
+"""Functions composed of other ops that autograd records as one step, with a derivative of their own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..core.derivative import Derivative
+from ..core.op import needs_recording, record, unrecorded
+
+
+class Step:
+    """An op made of other ops; its arguments are positional, tensors or not, and all are inputs of the step.
+
+    What it computes on the way is not recorded. Results that only its rules need are further results of the step.
+    """
+
+    def __init__(self, function: Callable, *rules: Callable | None, joint: Callable | None = None):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = function.__name__.strip("_")
+        self.derivative = Derivative(*rules, joint=joint)
+
+    def __call__(self, *args: Any) -> Any:
+        if not needs_recording(args):
+            return self.function(*args)
+        with unrecorded():
+            result = self.function(*args)
+        return record(self, result, args)
+
+
+def step(*rules: Callable | None, joint: Callable | None = None) -> Callable[[Callable], Step]:
+    """Decorator: make a function a `Step` with these rules."""
+    return lambda function: Step(function, *rules, joint=joint)

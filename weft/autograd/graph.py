@@ -90,9 +90,9 @@ class Node:
 
     op: Any
     edges: tuple  # per input
-    specs: tuple  # per input: its Spec, or None for what is no tensor
+    specs: Sequence  # per input: its Spec, or None for what is no tensor
     static: tuple
-    saved: Any  # (result, *inputs) as packed, or RELEASED
+    saved: Any  # [result, *inputs] as packed, or RELEASED
     result: Any  # the result's Spec; a tuple of them if there are several results
     order: int
     hooks: NodeHooks | None
@@ -264,27 +264,38 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
     """A node with edges and saved inputs; `out` is the result as its rules shall see it, None if not known yet."""
     node: Node = _new(_types_of_ops.get(op.name) or type_for(op))
     node.op = op
-    node.edges = edges = tuple([x._autograd if isinstance(x, Tensor) else None for x in inputs])
-    node.specs = tuple([x.spec if isinstance(x, Tensor) else None for x in inputs])
+    edges: list = []
+    specs: list = []
+    saved: list = [None]
+    wanted, bit = 0, 1
+    for value in inputs:
+        if isinstance(value, Tensor):
+            edge = value._autograd
+            edges.append(edge)
+            specs.append(value.spec)
+            saved.append(None)
+            if edge is not None:
+                wanted |= bit
+        else:
+            edges.append(None)
+            specs.append(None)
+            saved.append(value)
+        bit += bit
+    node.edges = tuple(edges)
+    node.specs = specs
     node.static = static
+    node.saved = saved
     node.order = next(_order)
     node.hooks = node.extra = None
     rules = op.derivative
-    if rules is None:  # backward will say so
-        node.saved = ()
-    else:
-        wanted = tuple([edge is not None for edge in edges])
-        need = rules._needs.get(wanted) or rules.needs(wanted)
-        saved: list = [None]
-        for value in inputs:
-            saved.append(None if isinstance(value, Tensor) else value)
+    if rules is not None:  # else backward will say so
+        need = rules.needed.get((wanted, bit)) or rules.needs(wanted, len(edges))
         for position in need.inputs:
             value = inputs[position]
             if isinstance(value, Tensor):
-                saved[position + 1] = save(value, value._autograd)
+                saved[position + 1] = save(value, edges[position])
         if need.out and out is not None:
             saved[0] = save_output(out)
-        node.saved = saved
     if anomaly.tracing:
         anomaly.trace(node)
     return node

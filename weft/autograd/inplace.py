@@ -52,11 +52,10 @@ def begin_write(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -
     if target.spec.dtype.category < 2:
         return None
     rules = op.derivative
-    wanted = tuple([isinstance(x, Tensor) and x._autograd is not None for x in inputs])
     if rules is not None:  # old values that the rules need, and the write destroys
         storage = target._storage
         kept = list(inputs)
-        for position in rules.needs(wanted).inputs:
+        for position in rules.needs(_wanted(inputs), len(inputs)).inputs:
             value = kept[position]
             if isinstance(value, Tensor) and value._storage is storage and value.spec.numel:
                 copy = make(value._storage, value._start, value.spec).clone()
@@ -76,7 +75,7 @@ def begin_write(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -
 def finish_write(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     """The write has happened: make it part of history."""
     rules = node.op.derivative
-    if rules is not None and rules.needs(tuple([edge is not None for edge in node.edges[: len(inputs)]])).out:
+    if rules is not None and rules.needs(_wanted(inputs), len(inputs)).out:
         node.saved[0] = save_output(target)
     base = target._base
     if base is None:
@@ -92,6 +91,11 @@ def finish_write(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     if target._autograd is None:
         _register(base, target)
     _refresh(base, aliased)
+
+
+def _wanted(inputs: Sequence[Any]) -> int:
+    """The inputs that need a cotangent, as bits."""
+    return sum(1 << k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x._autograd is not None)
 
 
 class CopySlices(Node):

@@ -46,12 +46,13 @@ class _Hooks(threading.local):
 
 
 hooks = _Hooks()
+hooked = 0  # how many contexts with hooks are open, in all threads: saving looks at `hooks` only then
 _tuple = tuple.__new__
 
 
 def save(tensor: Tensor, edge: Any) -> Any:
     """`edge` as in `Saved`."""
-    if hooks.stack:
+    if hooked and hooks.stack:
         return _pack(tensor, edge)
     storage = tensor._storage
     return _tuple(Saved, (storage, tensor._start, tensor.spec, storage.version, edge))

@@ -28,28 +28,27 @@ class Derivative:
     static arguments as a tuple) and, for a rule for all, `wanted` (which inputs need a cotangent).
     """
 
-    __slots__ = ("rules", "joint", "_needs", "_mentions")
+    __slots__ = ("rules", "joint", "needed")
 
     def __init__(self, *rules: Callable | None, joint: Callable | None = None):
         self.rules = rules
         self.joint = joint
-        self._needs: dict[tuple, Needs] = {}
-        self._mentions: list | None = None
+        self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
 
-    def needs(self, wanted: tuple[bool, ...]) -> Needs:
-        """What to save if these inputs need a cotangent."""
-        found = self._needs.get(wanted)
+    def needs(self, wanted: int, n_inputs: int) -> Needs:
+        """What to save if the inputs whose bits are set in `wanted` need a cotangent."""
+        found = self.needed.get((wanted, 1 << n_inputs))
         if found is None:
-            found = self._needs[wanted] = self._find(wanted)
+            found = self.needed[wanted, 1 << n_inputs] = self._find(wanted, n_inputs)
         return found
 
-    def _find(self, wanted: tuple[bool, ...]) -> Needs:
-        rules = [self.joint] if self.joint else [r for r, w in zip(self.rules, wanted, strict=False) if w]
+    def _find(self, wanted: int, n_inputs: int) -> Needs:
+        rules = [self.joint] if self.joint else [r for k, r in enumerate(self.rules) if wanted >> k & 1]
         out, inputs = False, set()
         for rule in rules:
             if rule is None:
                 continue
-            mentions_out, positions = mentioned(rule, len(wanted))
+            mentions_out, positions = mentioned(rule, n_inputs)
             out |= mentions_out
             inputs |= positions
         return Needs(out, tuple(sorted(inputs)))

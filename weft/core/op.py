@@ -70,10 +70,9 @@ tape = Tape()
 
 def needs_recording(tensors: Sequence[Any]) -> bool:
     """Whether grad mode is on and one of the tensors takes part in autograd."""
-    if mode.enabled:
-        for each in tensors:
-            if isinstance(each, Tensor) and each._autograd is not None:
-                return True
+    for each in tensors:
+        if isinstance(each, Tensor) and each._autograd is not None:
+            return mode.enabled
     return False
 
 

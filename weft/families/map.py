@@ -24,9 +24,9 @@ from ..core.op import (
     memory_overlaps,
     needs_recording,
     overlap,
-    record,
     recorded_write,
     resize_out,
+    tape,
 )
 from ..core.promotion import common_dtype
 from ..core.spec import Spec
@@ -237,7 +237,7 @@ class Map:
         plan.entry(storage.ptr, *_arguments(values, plan.operand_dtype), plan.meta, plan.count)
         result = make(storage, 0, plan.spec)
         if needs_recording(values):
-            return record(self, result, values)
+            return tape.record(self, result, values)
         return result
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:

@@ -26,6 +26,15 @@ def _add(a, b):
     return a | b if isinstance(a, s.Expr) and a.dtype is bool_ else a + b
 
 
+def _plus_product(a, x, y):
+    """a + x * y; floats are rounded once, as PyTorch's kernels do on machines with fused multiply-add."""
+    return s.fma(x, y, a) if isinstance(a, s.Expr) and a.dtype.kind == "f" else _add(a, x * y)
+
+
+def _minus_product(a, x, y):
+    return s.fma(-x, y, a) if isinstance(a, s.Expr) and a.dtype.kind == "f" else a - x * y
+
+
 class Subtraction(Map):
     """Refuses bools, whichever operand they are."""
 
@@ -46,9 +55,9 @@ class Subtraction(Map):
 
 # fmt: off
 ADD        = Map("add", keep,     _add)
-ADD_SCALED = Map("add", keep,     lambda a, b, alpha: _add(a, alpha * b),    deciding=2,  wide=True)
+ADD_SCALED = Map("add", keep,     lambda a, b, alpha: _plus_product(a, alpha, b),    deciding=2)
 SUB        = Subtraction("sub", keep, lambda a, b: a - b)
-SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: a - alpha * b,     deciding=2,  wide=True)
+SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2)
 MUL        = Map("mul", keep,     lambda a, b: a * b,                                     wide=True)
 DIV        = Map("div", to_float, lambda a, b: a / b,                                     wide=True)
 # fmt: on
@@ -243,12 +252,12 @@ def true_divide(input, other):
 def _lerp(a, b, weight):
     """From the nearer end, so that weights 0 and 1 give the ends exactly."""
     near = s.absolute(weight) < 0.5
-    return s.where(near, a + weight * (b - a), b - (b - a) * (1.0 - weight))
+    return s.where(near, _plus_product(a, weight, b - a), _minus_product(b, b - a, 1.0 - weight))
 
 
 # fmt: off
 LERP    = Map("lerp", keep, _lerp, check=refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), deciding=2, wide=True)
-ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: a + value * b * c, check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True)
+ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True)
 ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True)
 # fmt: on
 

@@ -157,6 +157,9 @@ class Node:
             if edges[position] is not None and rule is not None:
                 if rule.__code__.co_kwonlyargcount:
                     found[position] = self._call(rule, ct, values, edges)
+                elif not recording:
+                    fast = rules.fused.get(position) or rules.unrecorded(position)
+                    found[position] = fast(ct, *values, *self.static)
                 else:
                     found[position] = rule(ct, *values, *self.static)
         return found
@@ -252,17 +255,23 @@ def node_name(name: str) -> str:
 _types_of_ops: dict[str, type] = {}
 
 
-def type_for(op: Any) -> type:
-    name = op.name
-    found = _types_of_ops.get(name)
+def type_for(op: Any, inputs: Sequence[Any], static: tuple) -> type:
+    """The class of the op's nodes.
+
+    `op.node_name`, if there is one, says what it is called: a string, or a function of (inputs, static arguments).
+    """
+    named = getattr(op, "node_name", None)
+    if named is not None:
+        return node_type(named if type(named) is str else named(inputs, static))
+    found = _types_of_ops.get(op.name)
     if found is None:
-        found = _types_of_ops[name] = node_type(getattr(op, "node_name", None) or node_name(name))
+        found = _types_of_ops[op.name] = node_type(node_name(op.name))
     return found
 
 
 def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
     """A node with edges and saved inputs; `out` is the result as its rules shall see it, None if not known yet."""
-    node: Node = _new(_types_of_ops.get(op.name) or type_for(op))
+    node: Node = _new(type_for(op, inputs, static))
     node.op = op
     edges: list = []
     specs: list = []

@@ -2,7 +2,10 @@
 
 from ..compat.missing import module_getattr
 from . import functional, init
+from .containers import ModuleList, Sequential
+from .module import Module
+from .parameter import Buffer, Parameter
 
-__all__ = ["functional", "init"]
+__all__ = ["Buffer", "Module", "ModuleList", "Parameter", "Sequential", "functional", "init"]
 
 __getattr__ = module_getattr(__name__)

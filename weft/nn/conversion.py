@@ -1,0 +1,132 @@
+"""Modules with another dtype or on another device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core import dtype as dt
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from ..ops.copying import _parse_to as parse_to
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Conversion:
+    """The part of `Module` that converts all parameters and buffers, in place."""
+
+    if TYPE_CHECKING:
+        _parameters: dict[str, Parameter | None]
+        _buffers: dict[str, Tensor | None]
+        children: Callable
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace every parameter, its gradient, and every buffer by what `fn` makes of it."""
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                self._parameters[name] = _applied(fn, parameter)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Convert to a device, a dtype (floating point and complex tensors only) or a memory format, in place.
+
+        Forms: to(device), to(dtype), to(device, dtype), to(tensor), to(memory_format=...).
+        Raises: TypeError for a dtype that is neither floating point nor complex.
+        """
+        device, dtype, _, memory_format = parse_to(None, args, kwargs)
+        if dtype is not None:
+            _check_dtype(dtype)
+
+        def convert(tensor: Tensor) -> Tensor:
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            # A memory format is meant for images and volumes: 4 and 5 dimensions.
+            if tensor.dim() in (4, 5):
+                return tensor.to(device, wanted, memory_format=memory_format)
+            return tensor.to(device, wanted)
+
+        try:
+            return self._apply(convert)
+        except NotImplementedError as error:
+            if str(error).startswith("Cannot copy out of meta tensor; no data!"):
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                ) from None
+            raise
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without the values: all memory is new and uninitialised."""
+        from ..ops.creation import empty_like
+
+        return self._apply(lambda tensor: empty_like(tensor, device=device), recurse=recurse)
+
+    def type(self, dst_type: Any) -> Self:
+        """Convert all parameters and buffers to a dtype."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def cpu(self) -> Self:
+        """Move to the CPU."""
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def cuda(self, device: Any = None) -> Self:
+        """Move to a GPU."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def float(self) -> Self:
+        """Convert floating point parameters and buffers to float32."""
+        return self._to_floating(dt.float32)
+
+    def double(self) -> Self:
+        """Convert floating point parameters and buffers to float64."""
+        return self._to_floating(dt.float64)
+
+    def half(self) -> Self:
+        """Convert floating point parameters and buffers to float16."""
+        return self._to_floating(dt.float16)
+
+    def bfloat16(self) -> Self:
+        """Convert floating point parameters and buffers to bfloat16."""
+        return self._to_floating(dt.bfloat16)
+
+    def _to_floating(self, dtype: dt.DType) -> Self:
+        return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter) -> Parameter:
+    """The parameter with new data and a new gradient: the same object, unless it moves to another device."""
+    grad = parameter.grad
+    with no_grad():
+        data = fn(parameter)
+        new_grad = None if grad is None else fn(grad).requires_grad_(grad.requires_grad)
+    if data.device == parameter.device:
+        parameter.data = data
+        result = parameter
+    else:
+        result = Parameter(data, parameter.requires_grad)
+    if grad is not None:
+        result.grad = None  # a gradient has the dtype of its tensor, so it goes before the new one comes
+        result.grad = new_grad
+    return result
+
+
+def _check_dtype(dtype: dt.DType) -> None:
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise TypeError(
+            f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+        )
+    if dtype.is_complex:
+        warnings.warn(
+            "Complex modules are a new feature under active development whose design may change, and some modules "
+            "might not work as expected when using complex tensors as parameters or buffers.",
+            stacklevel=3,
+        )

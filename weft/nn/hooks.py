@@ -1,0 +1,203 @@
+"""Hooks of modules: functions that are called around `forward` and when gradients pass."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..utils.hooks import RemovableHandle
+
+# The dictionaries of hooks that every module has, by handle id.
+REGISTRIES = (
+    "_backward_pre_hooks",
+    "_backward_hooks",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+Registry = OrderedDict  # handle id -> hook
+
+# ---- Hooks of all modules -----------------------------------------------------------------------------------------------
+
+any_global: Registry = (
+    OrderedDict()
+)  # all that calls have to look at, so that a call without hooks looks once
+_global_forward_pre: Registry = OrderedDict()
+_global_forward: Registry = OrderedDict()
+_global_with_kwargs: Registry = OrderedDict()
+_global_always: Registry = OrderedDict()
+
+parameter_registration: Registry = OrderedDict()
+buffer_registration: Registry = OrderedDict()
+module_registration: Registry = OrderedDict()
+
+
+def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
+    """Have `hook(module, args)` called before `forward` of every module; what it returns replaces the arguments."""
+    return _register(hook, _global_forward_pre, any_global)
+
+
+def register_module_forward_hook(
+    hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Have `hook(module, args, output)` called after `forward` of every module; what it returns replaces the output."""
+    marks = ([_global_with_kwargs] if with_kwargs else []) + ([_global_always] if always_call else [])
+    return _register(hook, _global_forward, any_global, *marks)
+
+
+def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
+    """Have `hook(module, name, param)` called for every new parameter; what it returns takes its place."""
+    return _register(hook, parameter_registration)
+
+
+def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
+    """Have `hook(module, name, buffer)` called for every new buffer; what it returns takes its place."""
+    return _register(hook, buffer_registration)
+
+
+def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
+    """Have `hook(module, name, submodule)` called for every new child; what it returns takes its place."""
+    return _register(hook, module_registration)
+
+
+def registered(registry: Registry, module: Any, name: str, value: Any) -> Any:
+    """`value`, or what the last registration hook that had something else to say gave for it."""
+    for hook in registry.values():
+        result = hook(module, name, value)
+        if result is not None:
+            value = result
+    return value
+
+
+def _register(hook: Callable, registry: Registry, *marks: Registry, prepend: bool = False) -> RemovableHandle:
+    """Put a hook into its registry, and its id into others that say something about it."""
+    handle = RemovableHandle(registry, extra_dict=list(marks))
+    registry[handle.id] = hook
+    if prepend:
+        registry.move_to_end(handle.id, last=False)
+    for mark in marks:
+        mark[handle.id] = True
+    return handle
+
+
+# ---- Hooks of one module ------------------------------------------------------------------------------------------------
+
+
+class Hooks:
+    """The part of `Module` that has hooks for calls."""
+
+    if TYPE_CHECKING:
+        forward: Callable
+        _is_full_backward_hook: bool | None
+        _backward_pre_hooks: Registry
+        _backward_hooks: Registry
+        _forward_hooks: Registry
+        _forward_hooks_with_kwargs: Registry
+        _forward_hooks_always_called: Registry
+        _forward_pre_hooks: Registry
+        _forward_pre_hooks_with_kwargs: Registry
+
+    def register_forward_pre_hook(
+        self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Have `hook(module, args)` called before `forward`; what it returns replaces the arguments.
+
+        With `with_kwargs`, `hook(module, args, kwargs)`, which returns None or a pair. `prepend` puts it first.
+        """
+        marks = [self._forward_pre_hooks_with_kwargs] if with_kwargs else []
+        return _register(hook, self._forward_pre_hooks, *marks, prepend=prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Have `hook(module, args, output)` called after `forward`; what it returns replaces the output.
+
+        With `with_kwargs`, `hook(module, args, kwargs, output)`. With `always_call` it is called after an error too.
+
+        >>> import weft as torch
+        >>> class Twice(torch.nn.Module):
+        ...     def forward(self, x):
+        ...         return 2 * x
+        >>> twice = Twice()
+        >>> handle = twice.register_forward_hook(lambda module, args, output: output + 1)
+        >>> twice(torch.tensor(1))
+        tensor(3)
+        >>> handle.remove(); twice(torch.tensor(1))
+        tensor(2)
+        """
+        marks = [self._forward_hooks_with_kwargs] if with_kwargs else []
+        marks += [self._forward_hooks_always_called] if always_call else []
+        return _register(hook, self._forward_hooks, *marks, prepend=prepend)
+
+    def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        called: set[int] = set()
+        try:
+            return self._hooked_forward(args, kwargs, called)
+        except Exception:
+            self._call_rest(args, kwargs, called)
+            raise
+
+    def _hooked_forward(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> Any:
+        for id, hook in _both(_global_forward_pre, self._forward_pre_hooks):
+            args, kwargs = self._call_pre_hook(id, hook, args, kwargs)
+        result = self.forward(*args, **kwargs)
+        for id, hook in _both(_global_forward, self._forward_hooks):
+            called.add(id)
+            replaced = self._call_forward_hook(id, hook, args, kwargs, result)
+            if replaced is not None:
+                result = replaced
+        return result
+
+    def _call_pre_hook(self, id: int, hook: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        if id in self._forward_pre_hooks_with_kwargs:
+            result = hook(self, args, kwargs)
+            if result is None:
+                return args, kwargs
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise RuntimeError(
+                    f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                )
+            return result
+        result = hook(self, args)
+        if result is None:
+            return args, kwargs
+        return (result if isinstance(result, tuple) else (result,)), kwargs
+
+    def _call_forward_hook(self, id: int, hook: Callable, args: tuple, kwargs: dict, result: Any) -> Any:
+        if id in self._forward_hooks_with_kwargs or id in _global_with_kwargs:
+            return hook(self, args, kwargs, result)
+        return hook(self, args, result)
+
+    def _call_rest(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> None:
+        """After an error: call the hooks that are always called, but for those that were."""
+        for id, hook in _both(_global_forward, self._forward_hooks):
+            always = id in self._forward_hooks_always_called or id in _global_always
+            if always and id not in called:
+                try:
+                    self._call_forward_hook(id, hook, args, kwargs, None)
+                except Exception as error:
+                    warnings.warn(
+                        "module forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                        f"error was raised in forward: {error}",
+                        stacklevel=4,
+                    )
+
+
+def _both(of_all: Registry, own: Registry) -> Iterator[tuple[int, Callable]]:
+    """The hooks of all modules, then the module's own; copied, as a hook may remove itself."""
+    return itertools.chain(list(of_all.items()), list(own.items()))

@@ -1,0 +1,245 @@
+"""The module: what layers and models are made of."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..core.tensor import Tensor
+from ..ops.questions import typename
+from . import hooks
+from .conversion import Conversion
+from .hooks import Hooks
+from .members import Members
+from .parameter import Buffer, Parameter
+from .state import State
+
+M = TypeVar("M", bound="Module")
+
+
+class Module(Members, Hooks, State, Conversion):
+    """Base class of all layers and models: has parameters, buffers and other modules, and `forward` to compute.
+
+    Attributes that are Parameters or Modules are found by `parameters()`, `modules()` and `state_dict()`. The base
+    classes hold what it does besides computing: `Members` (what it contains), `Hooks`, `State` (saving and
+    loading) and `Conversion` (dtype and device).
+
+    >>> import weft as torch
+    >>> class Scale(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = torch.nn.Parameter(torch.tensor(2.0))
+    ...
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> with torch.no_grad():
+    ...     Scale()(torch.tensor([1.0, 2.0]))
+    tensor([2., 4.])
+    """
+
+    dump_patches: bool = False
+    call_super_init: bool = False  # whether __init__ goes on to the next class of the method resolution order
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Module | None]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            self._refuse(args, kwargs)
+        # Not through __setattr__, which is slow.
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _is_full_backward_hook=None,
+            **{name: OrderedDict() for name in hooks.REGISTRIES},
+            _modules={},
+        )
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def _refuse(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        name = type(self).__name__
+        if kwargs:
+            raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        if args:
+            raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+
+    def forward(self, *input: Any) -> Any:
+        """What the module computes; every subclass defines it."""
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function'
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or hooks.any_global
+        ):
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    # ---- Attributes --------------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        # Called only for what is neither in the instance's dictionary nor in the class.
+        own = self.__dict__
+        if "_parameters" in own:
+            found = own["_parameters"]
+            if name in found:
+                return found[name]
+            found = own["_modules"]
+            if name in found:
+                return found[name]
+            found = own["_buffers"]
+            if name in found:
+                return found[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        own = self.__dict__
+        if isinstance(value, Parameter):
+            self._check_initialised("parameters")
+            self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+        elif name in own.get("_parameters", ()):
+            if value is not None:
+                raise TypeError(_cannot_assign(value, "parameter", name, "torch.nn.Parameter or None"))
+            self.register_parameter(name, None)
+        elif isinstance(value, Module):
+            self._check_initialised("module")
+            self._forget(name, "_parameters", "_buffers")
+            own["_modules"][name] = hooks.registered(hooks.module_registration, self, name, value)
+        elif name in own.get("_modules", ()):
+            if value is not None:
+                raise TypeError(_cannot_assign(value, "child module", name, "torch.nn.Module or None"))
+            own["_modules"][name] = hooks.registered(hooks.module_registration, self, name, None)
+        elif isinstance(value, Tensor) and isinstance(value, Buffer):
+            self._check_initialised("buffer")
+            self._forget(name, "_parameters", "_modules")
+            self.register_buffer(name, value, value.persistent)
+        elif name in own.get("_buffers", ()):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    _cannot_assign(value, "buffer", name, "torch.nn.Buffer, torch.Tensor or None")
+                )
+            own["_buffers"][name] = hooks.registered(hooks.buffer_registration, self, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _check_initialised(self, what: str) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(f"cannot assign {what} before Module.__init__() call")
+
+    def _forget(self, name: str, *places: str) -> None:
+        """Remove what else has this name."""
+        own = self.__dict__
+        own.pop(name, None)
+        for place in places:
+            own[place].pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def __delattr__(self, name: str) -> None:
+        for place in (self._parameters, self._buffers, self._modules):
+            if name in place:
+                del place[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[:1].isdigit())
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # A pickle from before some kind of hook was there lacks its registry.
+        for name in hooks.REGISTRIES:
+            self.__dict__.setdefault(name, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    # ---- What is done to all of it -----------------------------------------------------------------------------------
+
+    def apply(self: M, fn: Callable[[Module], None]) -> M:
+        """Call `fn` with every module inside, children first, then with this one."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def train(self: M, mode: bool = True) -> M:
+        """Set `training`, which layers such as Dropout look at, here and in all modules inside."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
+        return self
+
+    def eval(self: M) -> M:
+        """The same as `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self: M, requires_grad: bool = True) -> M:
+        """Set `requires_grad` of all parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or fill them with zeros."""
+        for parameter in self.parameters():
+            if parameter.grad is None or set_to_none:
+                parameter.grad = None
+                continue
+            if parameter.grad.grad_fn is not None:
+                parameter.grad.detach_()
+            else:
+                parameter.grad.requires_grad_(False)
+            parameter.grad.zero_()
+
+    def share_memory(self: M) -> M:
+        """Move all parameters and buffers to memory that other processes see."""
+        return self._apply(lambda tensor: tensor.share_memory_())
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Does nothing: every operation is compiled already."""
+
+    # ---- Printing ----------------------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What is printed of the module besides its children; lines of their own if there are several."""
+        return ""
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {indented(repr(child))}" for name, child in self._modules.items()]
+        if not children and len(lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        return block(self._get_name(), lines + children)
+
+
+def block(name: str, lines: list[str]) -> str:
+    """`name(`, the lines moved to the right, and `)`."""
+    return f"{name}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def indented(text: str) -> str:
+    """All lines but the first moved two columns to the right."""
+    return text.replace("\n", "\n  ")
+
+
+def _cannot_assign(value: Any, kind: str, name: str, wanted: str) -> str:
+    return f"cannot assign '{typename(value)}' as {kind} '{name}' ({wanted} expected)"

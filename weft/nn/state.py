@@ -1,0 +1,332 @@
+"""The state of a module as a dictionary: how it is saved, and what is checked when it is loaded."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from ..utils.hooks import RemovableHandle
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from .module import Module
+
+_EXTRA_STATE = "_extra_state"
+
+
+class _IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` found on one side only."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+    __str__ = __repr__
+
+
+class State:
+    """The part of `Module` that saves and loads parameters and buffers."""
+
+    _version: int = 1  # of the layout of a class's state, for subclasses that change theirs
+
+    if TYPE_CHECKING:
+        _parameters: dict[str, Parameter | None]
+        _buffers: dict[str, Tensor | None]
+        _modules: dict[str, Module | None]
+        _non_persistent_buffers_set: set[str]
+        _state_dict_hooks: dict[int, Any]
+        _state_dict_pre_hooks: dict[int, Any]
+        _load_state_dict_pre_hooks: dict[int, Any]
+        _load_state_dict_post_hooks: dict[int, Any]
+
+    # ---- Saving ------------------------------------------------------------------------------------------------------
+
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """Path -> tensor of all parameters and persistent buffers, in an OrderedDict.
+
+        The tensors share memory with the module's and are detached, unless `keep_vars`. Its attribute `_metadata`
+        has the version of each module's layout.
+
+        >>> import weft as torch
+        >>> module = torch.nn.Module()
+        >>> module.scale = torch.nn.Parameter(torch.ones(1))
+        >>> module.state_dict()
+        OrderedDict({'scale': tensor([1.])})
+        """
+        if args:
+            destination, prefix, keep_vars = _positional(args, destination, prefix, keep_vars)
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, metadata)
+            if isinstance(hook, _PostHook):
+                if result is not None:
+                    raise RuntimeError("state_dict post-hook must return None")
+            elif result is not None:
+                destination = result
+        return destination
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """Put what belongs to this module itself, not to its children, into `destination`."""
+        for name, tensor in self._own_state().items():
+            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+        if _overrides(self, "get_extra_state"):
+            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+
+    def _own_state(self) -> dict[str, Tensor]:
+        buffers = {k: v for k, v in self._buffers.items() if k not in self._non_persistent_buffers_set}
+        return {name: tensor for name, tensor in (self._parameters | buffers).items() if tensor is not None}
+
+    def get_extra_state(self) -> Any:
+        """What a subclass wants in its state_dict besides tensors."""
+        raise RuntimeError(f"{type(self).__name__} has no extra state: it does not define get_extra_state()")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take back what `get_extra_state` gave."""
+        raise RuntimeError(f"{type(self).__name__} has no extra state: it does not define set_extra_state()")
+
+    # ---- Loading -----------------------------------------------------------------------------------------------------
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
+        """Copy the values of a state_dict into the module; with `assign` the tensors themselves take their places.
+
+        Returns the keys found on one side only, which is an error if `strict`.
+        Raises: RuntimeError that lists all keys that are missing or unexpected and all shapes that differ.
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        metadata = getattr(state_dict, "_metadata", {})
+        values: dict[str, Any] = OrderedDict(state_dict)
+        values._metadata = metadata  # type: ignore[attr-defined]
+        keys = _IncompatibleKeys([], [])
+        errors: list[str] = []
+        _load(self, values, metadata, "", assign, keys, errors)
+        if strict:
+            kinds = (("Missing", keys.missing_keys), ("Unexpected", keys.unexpected_keys))
+            errors[:0] = [
+                f"{kind} key(s) in state_dict: {', '.join(map(_quoted, names))}. "
+                for kind, names in kinds
+                if names
+            ]
+        if errors:
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors)
+            )
+        return keys
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Take what belongs to this module itself, not to its children, from `state_dict`; subclasses extend it.
+
+        What went wrong is added to the three lists. `strict` says whether to look for missing and unexpected keys.
+        """
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        own = self._own_state()
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        for name, target in own.items():
+            key = prefix + name
+            if key in state_dict:
+                problem = self._load_one(name, key, target, state_dict[key], assign)
+                if problem:
+                    error_msgs.append(problem)
+            elif strict:
+                missing_keys.append(key)
+        extra = prefix + _EXTRA_STATE
+        if _overrides(self, "set_extra_state"):
+            if extra in state_dict:
+                self.set_extra_state(state_dict[extra])
+            elif strict:
+                missing_keys.append(extra)
+        elif strict and extra in state_dict:
+            unexpected_keys.append(extra)
+        if strict:
+            unexpected_keys += (
+                key for key in state_dict if key != extra and self._unexpected(key, prefix, own)
+            )
+
+    def _unexpected(self, key: str, prefix: str, own: dict[str, Any]) -> bool:
+        """Whether a key under `prefix` names neither a tensor of this module nor leads to a child."""
+        if not key.startswith(prefix):
+            return False
+        name, dot, _ = key.removeprefix(prefix).partition(".")
+        return name not in (self._modules if dot else own)
+
+    def _load_one(self, name: str, key: str, target: Tensor, value: Any, assign: bool) -> str | None:
+        """Load one tensor; says what is wrong if it does not fit."""
+        if not isinstance(value, Tensor):
+            return (
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(value)}"
+            )
+        if target.shape == () and value.dim() == 1:
+            value = value[0]  # scalars were saved as one element once
+        if value.shape != target.shape:
+            return (
+                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+                f"the shape in current model is {target.shape}."
+            )
+        if target.is_meta and not value.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
+                "to their corresponding key in the module instead of copying them in place?)",
+                stacklevel=2,
+            )
+        try:
+            with no_grad():
+                if assign:
+                    setattr(self, name, _assignable(value, target))
+                else:
+                    target.copy_(value)
+        except Exception as error:
+            return (
+                f'While {"assigning" if assign else "copying"} the parameter named "{key}", whose dimensions in the '
+                f"model are {target.shape} and whose dimensions in the checkpoint are {value.shape}, an exception "
+                f"occurred : {error.args}."
+            )
+        return None
+
+    # ---- Hooks -------------------------------------------------------------------------------------------------------
+
+    def register_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
+        """Have `hook(module, prefix, keep_vars)` called before `state_dict` looks at the module."""
+        return _register(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
+        """Have `hook(module, state_dict, prefix, local_metadata)` called after `state_dict`; it may change the dict."""
+        return _register(self._state_dict_hooks, _PostHook(hook))
+
+    def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
+        """As `register_state_dict_post_hook`, but what the hook returns takes the place of the state_dict."""
+        if isinstance(hook, _PostHook):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was "
+                "previously registered via register_state_dict_post_hook"
+            )
+        return _register(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
+        """Have `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`
+        called before the module's own state is loaded."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> RemovableHandle:
+        """As `register_load_state_dict_pre_hook`, but without the first argument unless `with_module`."""
+        return _register(self._load_state_dict_pre_hooks, hook if with_module else _WithoutModule(hook))
+
+    def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
+        """Have `hook(module, incompatible_keys)` called after the module is loaded; it may change the two lists."""
+        return _register(self._load_state_dict_post_hooks, hook)
+
+
+class _PostHook(NamedTuple):
+    """A hook of `register_state_dict_post_hook`, which may change the dictionary and return nothing."""
+
+    hook: Any
+
+    def __call__(self, *args: Any) -> Any:
+        return self.hook(*args)
+
+
+class _WithoutModule(NamedTuple):
+    """A hook that is not given the module."""
+
+    hook: Any
+
+    def __call__(self, module: Any, *args: Any) -> Any:
+        return self.hook(*args)
+
+
+def _register(registry: dict[int, Any], hook: Any) -> RemovableHandle:
+    handle = RemovableHandle(registry)
+    registry[handle.id] = hook
+    return handle
+
+
+def _positional(args: tuple, destination: Any, prefix: str, keep_vars: bool) -> tuple[Any, str, bool]:
+    """The arguments of state_dict, where they were given without names."""
+    warnings.warn(
+        "Positional args are being deprecated, use kwargs instead. Refer to "
+        "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+        FutureWarning,
+        stacklevel=3,
+    )
+    given = (destination, prefix, keep_vars)
+    return (*args, *given[len(args) :])[:3]  # type: ignore[return-value]
+
+
+def _load(
+    module: Any,
+    values: dict[str, Any],
+    metadata: Any,
+    prefix: str,
+    assign: bool,
+    keys: _IncompatibleKeys,
+    errors: list[str],
+) -> None:
+    """Load a module and all inside; `values` has the keys under `prefix`."""
+    own_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    if assign:
+        own_metadata["assign_to_params_buffers"] = True
+    module._load_from_state_dict(
+        values, prefix, own_metadata, True, keys.missing_keys, keys.unexpected_keys, errors
+    )
+    for name, child in module._modules.items():
+        if child is not None:
+            path = f"{prefix}{name}."
+            inside = {key: value for key, value in values.items() if key.startswith(path)}
+            _load(child, inside, metadata, path, assign, keys, errors)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
+def _assignable(value: Tensor, target: Tensor) -> Tensor:
+    """`value` as what `target` is: a Parameter that requires grad as it does, or a plain tensor."""
+    if not isinstance(target, Parameter):
+        return value
+    if isinstance(value, Parameter):
+        return value.requires_grad_(target.requires_grad)
+    return Parameter(value, target.requires_grad)
+
+
+def _overrides(module: State, name: str) -> bool:
+    return getattr(type(module), name) is not getattr(State, name)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

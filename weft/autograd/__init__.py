@@ -6,6 +6,7 @@ Ops call `core.op.record` for results that need derivatives; this package is wha
 from __future__ import annotations
 
 from ..core.op import tape as _tape
+from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
 from . import graph as _graph
 from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)

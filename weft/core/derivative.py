@@ -28,12 +28,23 @@ class Derivative:
     static arguments as a tuple) and, for a rule for all, `wanted` (which inputs need a cotangent).
     """
 
-    __slots__ = ("rules", "joint", "needed")
+    __slots__ = ("rules", "joint", "fuse", "fused", "needed")
 
     def __init__(self, *rules: Callable | None, joint: Callable | None = None):
         self.rules = rules
         self.joint = joint
+        # Makes one kernel of a rule, for when it is not recorded: (rule) -> function; set for elementwise ops.
+        self.fuse: Callable | None = None
+        self.fused: dict[int, Callable] = {}
         self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
+
+    def unrecorded(self, position: int) -> Callable:
+        """The rule of an input in its fastest form."""
+        found = self.fused.get(position)
+        if found is None:
+            rule: Any = self.rules[position]
+            found = self.fused[position] = rule if self.fuse is None else self.fuse(rule)
+        return found
 
     def needs(self, wanted: int, n_inputs: int) -> Needs:
         """What to save if the inputs whose bits are set in `wanted` need a cotangent."""
@@ -58,7 +69,7 @@ def mentioned(rule: Any, n_inputs: int) -> tuple[bool, set[int]]:
     """Whether a rule mentions the result, and which of the inputs."""
     code = rule.__code__
     positional = code.co_varnames[: code.co_argcount]
-    names = _loaded(code)
+    names = loaded(code)
     inputs = {k for k, name in enumerate(positional[2 : 2 + n_inputs]) if name in names}
     if code.co_flags & 0x04:  # *inputs
         rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
@@ -67,7 +78,7 @@ def mentioned(rule: Any, n_inputs: int) -> tuple[bool, set[int]]:
     return len(positional) > 1 and positional[1] in names, inputs
 
 
-def _loaded(code: CodeType) -> set[str]:
+def loaded(code: CodeType) -> set[str]:
     """Names of the local variables that the code, or a function within it, reads."""
     found: set[str] = set()
     for each in dis.get_instructions(code):

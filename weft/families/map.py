@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.derivative import as_derivative
+from ..core.derivative import Derivative, as_derivative, nondifferentiable
 from ..core.device import CPU, device
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, get_default_dtype, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
@@ -120,6 +120,8 @@ class Map:
     """
 
     is_copy = False  # results are operands: there is nothing to round
+    # Makes one kernel of a derivative's rule: `families/fusing.py`, which is written with Maps.
+    fuse: Callable[[str, Callable], Callable]
     is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
 
     def __init__(
@@ -139,11 +141,21 @@ class Map:
         self.check = check
         self.deciding = deciding
         self.wide = wide
-        self.derivative = as_derivative(derivative)
+        self.derivative = derivative
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
         self.inplace_plans = PlanCache(self._plan_inplace)
         self._results: dict[tuple, tuple[Result, ...]] = {}
+
+    @property
+    def derivative(self) -> Derivative | None:
+        return self._derivative
+
+    @derivative.setter
+    def derivative(self, stated: Any) -> None:
+        self._derivative = as_derivative(stated)
+        if self._derivative is not None and self._derivative is not nondifferentiable:
+            self._derivative.fuse = lambda rule: Map.fuse(self.name, rule)
 
     # -- planning --------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,18 @@ from ..compat.missing import module_getattr
 from . import functional, init
 from .containers import ModuleList, Sequential
 from .module import Module
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Module", "ModuleList", "Parameter", "Sequential", "functional", "init"]
+__all__ = [
+    "Buffer",
+    "Module",
+    "ModuleList",
+    "Parameter",
+    "Sequential",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "functional",
+    "init",
+]
 
 __getattr__ = module_getattr(__name__)

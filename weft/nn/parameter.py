@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from ..core.tensor import Tensor
@@ -83,3 +85,145 @@ class Buffer(Tensor, metaclass=_BufferType):
         result.persistent = persistent
         result._is_buffer = True
         return result
+
+
+# ---- Tensors whose shape is not known yet -----------------------------------------------------------------------------
+
+
+class UninitializedTensorMixin:
+    """A tensor that gets its shape later, by `materialize`; until then it only has a dtype and a device.
+
+    It is an empty tensor of class `cls_to_become` in disguise, so changing its class is all it takes. An operation
+    asks for the `spec` of what it is given: here that is the error.
+    """
+
+    __slots__ = ()
+    cls_to_become: type
+
+    @property
+    def spec(self) -> Any:
+        name = type(self).__name__
+        raise ValueError(
+            "Attempted to use an uninitialized parameter. This error happens when you are using a `LazyModule` or "
+            f"explicitly manipulating `torch.nn.parameter.{name}` objects. When using LazyModules Call `forward` with "
+            "a dummy batch to initialize the parameters before calling torch functions"
+        )
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become a tensor of this shape with uninitialised values; device and dtype are kept unless given."""
+        bare: Any = self
+        data = empty(shape, device=device or bare.device, dtype=dtype or bare.dtype)
+        bare.__class__ = self.cls_to_become
+        bare.data = data
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        bare: Any = self
+        kind = (
+            type(self).__name__ if type(self) in (UninitializedParameter, UninitializedBuffer) else type(self)
+        )
+        return _uninitialized, (kind, bare.requires_grad, bare.device, bare.dtype)
+
+
+def _uninitialized(kind: Any, *args: Any) -> Any:
+    return (globals()[kind] if isinstance(kind, str) else kind)(*args)
+
+
+def _delegated(name: str) -> Any:
+    """The attribute `name` of the class that the tensor will be of."""
+
+    @contextlib.contextmanager
+    def undisguised(self: Any) -> Iterator[Any]:
+        disguise = type(self)
+        self.__class__ = disguise.cls_to_become
+        try:
+            yield self
+        finally:
+            self.__class__ = disguise
+
+    def get(self: Any) -> Any:
+        with undisguised(self):
+            return getattr(self, name)
+
+    def put(self: Any, value: Any) -> None:
+        with undisguised(self):
+            setattr(self, name, value)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with undisguised(self):
+            return getattr(self, name)(*args, **kwargs)
+
+    return call if callable(getattr(Tensor, name)) else property(get, put)
+
+
+# What a tensor without a shape can tell, and how it is converted.
+for _name in (
+    "dtype device is_meta layout data grad requires_grad requires_grad_ is_floating_point is_complex "
+    "to type cpu cuda float double half bfloat16"
+).split():
+    if hasattr(Tensor, _name):
+        setattr(UninitializedTensorMixin, _name, _delegated(_name))
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A Parameter whose shape is not known yet: those of lazy modules, before the first call.
+
+    >>> import weft as torch
+    >>> weight = torch.nn.UninitializedParameter()
+    >>> weight
+    <UninitializedParameter>
+    >>> weight.materialize((2, 3)); weight.shape
+    torch.Size([2, 3])
+    """
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+        result = Parameter(empty(0, device=device, dtype=dtype), requires_grad)
+        result.__class__ = cls
+        return result
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A Buffer whose shape is not known yet: those of lazy modules, before the first call."""
+
+    __slots__ = ()
+    __module__ = "torch.nn.parameter"
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> Any:
+        result = Buffer(
+            empty(0, device=device, dtype=dtype, requires_grad=requires_grad), persistent=persistent
+        )
+        result.__class__ = cls
+        return result
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether it is a tensor whose shape is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..utils.hooks import RemovableHandle
-from .parameter import Parameter
+from .parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from .module import Module
@@ -89,7 +89,7 @@ class State:
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Put what belongs to this module itself, not to its children, into `destination`."""
         for name, tensor in self._own_state().items():
-            destination[prefix + name] = tensor if keep_vars else tensor.detach()
+            destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if _overrides(self, "get_extra_state"):
             destination[prefix + _EXTRA_STATE] = self.get_extra_state()
 
@@ -189,6 +189,8 @@ class State:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(value)}"
             )
+        if is_lazy(target):  # the value has no shape either, or `target` would have got it from that
+            return None
         if target.shape == () and value.dim() == 1:
             value = value[0]  # scalars were saved as one element once
         if value.shape != target.shape:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ class RemovableHandle:
     """
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None):
-        self.id = next(_ids)
+        self.id = next(id for id in _ids if id not in hooks_dict)  # unpickled hooks bring theirs along
         self._dicts = [_Dict(each) for each in (hooks_dict, *_several(extra_dict))]
 
     def remove(self) -> None:
@@ -58,4 +59,5 @@ class _Dict:
         return self._get()
 
     def __reduce__(self) -> tuple:
-        return _Dict, (self._get(),)
+        hooks = self._get()
+        return _Dict, (OrderedDict() if hooks is None else hooks,)

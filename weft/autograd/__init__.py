@@ -12,6 +12,7 @@ from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .backward import backward, grad
+from .function import Function
 from .graph import Node
 
 _tape.record = _graph.record

@@ -9,7 +9,7 @@ from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
 from . import engine
 from .dual import Dual
-from .graph import Leaf
+from .graph import GradientEdge, Leaf
 
 
 def backward(
@@ -120,7 +120,7 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
 
 
 def _tuple(value: Any) -> tuple:
-    if isinstance(value, Tensor) or value is None:
+    if isinstance(value, (Tensor, GradientEdge)) or value is None:
         return (value,)
     return tuple(value)
 
@@ -137,6 +137,8 @@ def _gradients(given: Any, tensors: Sequence[Tensor]) -> tuple:
 
 
 def _edge_of(tensor: Any, position: int) -> Any:
+    if isinstance(tensor, GradientEdge):
+        return tensor.node if isinstance(tensor.node, Leaf) else tensor.node.output(tensor.output_nr)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"element {position} of tensors must be a Tensor, not {type(tensor).__name__}")
     if tensor._autograd is None or type(tensor._autograd) is Dual:

@@ -13,17 +13,25 @@ import itertools
 import re
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.derivative import Derivative, keywords, nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.op import NO_RULE
 from ..core.tensor import Tensor
 from . import anomaly
+from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
+    disable_saved_tensors_hooks,
+    increment_version,
+    register_multi_grad_hook,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 from .saved import RELEASED, SavedOutputs, save, unpack
 
 # Nodes in the order of their making: a node's inputs come from nodes with smaller numbers.
 _order = itertools.count()
+next_order = _order.__next__
 
 
 class Leaf:
@@ -131,7 +139,7 @@ class Node:
 
     def _saved(self, name: str) -> Any:
         if self.saved is RELEASED:
-            raise RuntimeError(_SECOND_TIME)
+            raise RuntimeError(SECOND_TIME)
         names = ["result", "self" if len(self.edges) else "", "other"]
         if name in names and len(self.saved) > names.index(name):
             entry = self.saved[names.index(name)]
@@ -145,7 +153,7 @@ class Node:
         """The cotangents of the inputs whose edge is not None, given that of the result (a tuple if there are several)."""
         saved = self.saved
         if saved is RELEASED:
-            raise RuntimeError(_SECOND_TIME)
+            raise RuntimeError(SECOND_TIME)
         values = [None if entry is None else unpack(entry, self, recording) for entry in saved]
         rules: Derivative = self.op.derivative
         if rules is None:
@@ -189,7 +197,7 @@ class Node:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
-_SECOND_TIME = (
+SECOND_TIME = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
     "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
     "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
@@ -242,14 +250,10 @@ def node_type(name: str, base: type = Node) -> type:
     return found
 
 
-# Names that do not follow from the op's own.
-_NAMES: dict[str, str] = {}
-
-
 def node_name(name: str) -> str:
-    """`add` -> AddBackward0, `log_softmax` -> LogSoftmaxBackward0."""
-    words = re.sub(r"[^a-z0-9]+", " ", name.lower()).split()
-    return _NAMES.get(name) or "".join(word.capitalize() for word in words) + "Backward0"
+    """`add` -> AddBackward0, `log_softmax` -> LogSoftmaxBackward0, `special.i0e` -> SpecialI0EBackward0."""
+    words = re.sub("(^|[^a-z])([a-z])", lambda match: match[1] + match[2].upper(), name.lower())
+    return re.sub("[^A-Za-z0-9]", "", words) + "Backward0"
 
 
 _types_of_ops: dict[str, type] = {}
@@ -294,7 +298,7 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
     node.specs = specs
     node.static = static
     node.saved = saved
-    node.order = next(_order)
+    node.order = next_order()
     node.hooks = node.extra = None
     rules = op.derivative
     if rules is not None:  # else backward will say so
@@ -339,3 +343,23 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
         if each.spec.dtype.category >= FLOAT:
             each._autograd = Output(node, index)
     return result
+
+
+class GradientEdge(NamedTuple):
+    """Where the cotangent of a tensor goes: a node, and which of its results."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge of a tensor: `backward` and `grad` take it in place of the tensor.
+
+    Raises: RuntimeError if it does not require grad.
+    """
+    if not tensor.requires_grad:
+        raise RuntimeError(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
+        )
+    return GradientEdge(*endpoint(tensor._autograd))

@@ -77,17 +77,24 @@ def finish_write(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     rules = node.op.derivative
     if rules is not None and rules.needs(_wanted(inputs), len(inputs)).out:
         node.saved[0] = save_output(target)
+    own = [k for k, x in enumerate(inputs) if x is target]
+    if isinstance(node, Overwrite):
+        own.append(len(node.edges) - 1)
+    rebase(target, node, own)
+
+
+def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
+    """`target` was written by the step at the end of `edge`, of which it is the inputs `own` as well."""
     base = target._base
     if base is None:
         aliased = target._autograd is None and _shared(target, 1)
-        target._autograd = node
+        target._autograd = edge
         _refresh(target, aliased)
         return
-    own = [k for k, x in enumerate(inputs) if x is target]
-    if type(node).pull is Overwrite.pull:
-        own.append(len(node.edges) - 1)
+    if not isinstance(edge, Node):
+        raise NotImplementedError("a write to a view by a function with several results")
     aliased = base._autograd is None and _shared(base, 2)
-    base._autograd = CopySlices.of(node, own, base, target)
+    base._autograd = CopySlices.of(edge, list(own), base, target)
     if target._autograd is None:
         _register(base, target)
     _refresh(base, aliased)

@@ -1,0 +1,108 @@
+"""Hooks on what the graph saves, and on several gradients at once; public as `torch.autograd.graph`."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..core.tensor import Tensor
+from . import saved
+
+
+class saved_tensors_hooks:  # noqa: N801 (PyTorch's name)
+    """Within this context, what is saved for backward goes through `pack_hook`, and back through `unpack_hook`.
+
+    >>> import weft as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), torch.from_numpy):
+    ...     y = x * x
+    >>> y.backward(torch.ones(2))
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]):
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        if saved.hooks.disabled is not None:
+            raise RuntimeError(saved.hooks.disabled)
+        saved.hooks.stack.append((self.pack_hook, self.unpack_hook))
+        saved.hooked += 1
+
+    def __exit__(self, *exception: Any) -> None:
+        saved.hooks.stack.pop()
+        saved.hooked -= 1
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Within this context, what is saved for backward is kept in the CPU's memory."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
+        def pack(tensor: Tensor) -> tuple:
+            return tensor.device, tensor.cpu() if tensor.device.type != "cpu" else tensor.clone()
+
+        def unpack(packed: tuple) -> Tensor:
+            where, tensor = packed
+            return tensor.to(where, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Within this context, `saved_tensors_hooks` raises RuntimeError with this message."""
+    outer, saved.hooks.disabled = saved.hooks.disabled, error_message
+    try:
+        yield
+    finally:
+        saved.hooks.disabled = outer
+
+
+class _MultiHandle:
+    def __init__(self, handles: Sequence[Any]):
+        self._handles = handles
+
+    def remove(self) -> None:
+        for each in self._handles:
+            each.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> _MultiHandle:
+    """`fn(grads)` runs when the gradients of all tensors are known; with mode "any", `fn(grad)` for the first one."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    found: dict[int, Any] = {}
+
+    def hook_of(position: int) -> Callable:
+        def hook(grad: Tensor) -> None:
+            with lock:
+                first = not found
+                found[position] = grad
+                complete = len(found) == len(tensors)
+                grads = [found.get(k) for k in range(len(tensors))]
+                if complete:
+                    found.clear()
+            if mode == "any" and first:
+                fn(grad)
+            elif mode == "all" and complete:
+                fn(grads)
+
+        return hook
+
+    return _MultiHandle([each.register_hook(hook_of(k)) for k, each in enumerate(tensors)])
+
+
+def increment_version(tensor: Any) -> None:
+    """Tell autograd that the memory of a tensor (or several) has been written to behind its back."""
+    for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        each._storage.version += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core.op import tape as _tape
 from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
+from . import forward as _forward  # noqa: F401 (records where tensors have tangents)
 from . import graph as _graph
 from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)

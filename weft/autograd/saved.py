@@ -10,6 +10,7 @@ from ..core.dtype import LEGACY_NAMES
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make
+from .dual import set_tangents
 
 # In place of what was saved, once it is freed.
 RELEASED: Any = ("released",)
@@ -28,6 +29,13 @@ class Saved(NamedTuple):
 
 class SavedOutputs(tuple):
     """The results of a node that has several."""
+
+
+class SavedDual(NamedTuple):
+    """A saved tensor with its tangents."""
+
+    saved: Any
+    tangents: dict[int, Tensor]
 
 
 class Packed:
@@ -83,6 +91,8 @@ def unpack(entry: Any, node: Any, recording: bool) -> Any:
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}"
             )
         tensor = make(tensor._storage, tensor._start, tensor.spec)
+    elif kind is SavedDual:
+        return set_tangents(unpack(entry.saved, node, recording), entry.tangents)
     elif kind is SavedOutputs:
         return tuple([unpack(each, node, recording) for each in entry])
     else:

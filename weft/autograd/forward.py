@@ -1,0 +1,110 @@
+"""Forward mode: tangents go along with values.
+
+No op states how its tangent is computed. The cotangent of an input is linear in that of the result, so its own
+derivative is the tangent of the result: the rule is recorded on a cotangent that nobody needs, and pulled back.
+Source: Townsend 2017, "A new trick for calculating Jacobian vector products".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.derivative import nondifferentiable
+from ..core.dtype import FLOAT
+from ..core.op import FUNCTIONS
+from ..core.tensor import Tensor, make
+from . import engine, graph
+from .dual import DUAL, below, set_tangents, tangents
+from .graph import Leaf
+from .saved import SavedDual
+
+
+def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple) -> Any:
+    """As `graph.record`, where some of the inputs may have tangents."""
+    found = [tangents(x) for x in inputs]
+    levels = sorted(set().union(*found))
+    bare = [_without_mark(x) if isinstance(x, Tensor) and x._autograd is DUAL else x for x in inputs]
+    if any(isinstance(x, Tensor) and x._autograd is not None for x in bare):
+        result = graph.record_reverse(op, result, bare, static)
+    if not levels or op.derivative is nondifferentiable:
+        return result
+    results = [result] if isinstance(result, Tensor) else list(result)
+    for level in levels:  # outermost first: inner ones see their values with the tangents of outer ones
+        given = [each.get(level) for each in found]
+        outs = [below(each, level) for each in results]
+        pushed = push(op, outs, isinstance(result, Tensor), inputs, static, given, level)
+        for each, tangent in zip(results, pushed, strict=True):
+            if tangent is not None:
+                set_tangents(each, {**tangents(each), level: tangent})
+    node = _node_of(results)
+    if node is not None:
+        _keep_tangents(node, results, inputs)
+    return result
+
+
+def push(
+    op: Any, outs: list, single: bool, inputs: Sequence[Any], static: tuple, given: Sequence[Any], level: int
+) -> list:
+    """The tangents of the results, given those of the inputs (None for zero)."""
+    values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
+    differentiable = [k for k, out in enumerate(outs) if out.spec.dtype.category >= FLOAT]
+    dummies: list = [None] * len(outs)
+    for k in differentiable:
+        own = outs[k].spec
+        dummies[k] = FUNCTIONS["zeros"](own.shape, dtype=own.dtype, device=own.device)
+        dummies[k]._autograd = Leaf(dummies[k])
+    if not differentiable:
+        return [None] * len(outs)
+    marked = [make(x._storage, x._start, x.spec) if isinstance(x, Tensor) else x for x in values]
+    for x, tangent in zip(marked, given, strict=True):
+        if tangent is not None:
+            x._autograd = DUAL  # stands for an edge: rules run for the inputs that have one
+    node = graph.new_node(op, marked, static, outs[0] if single else tuple(outs))
+    node.result = outs[0].spec if single else tuple([out.spec for out in outs])
+    node.saved = [outs[0] if single else tuple(outs), *values] if node.saved else node.saved
+    cts = node.pull(dummies[0] if single else tuple(dummies), node.edges, True)
+    pairs = []
+    for position, tangent in enumerate(given):
+        ct = cts[position] if tangent is not None else None
+        if ct is not None and ct._autograd is not None:
+            pairs.append((engine.fitted(ct, node.specs[position], node), tangent))
+    pairs = [(ct, tangent) for ct, tangent in pairs if ct.requires_grad]
+    zero = [None if each is None else FUNCTIONS["zeros_like"](each.detach()) for each in dummies]
+    if not pairs:
+        return zero
+    wanted = [dummies[k]._autograd for k in differentiable]
+    found = engine.run(
+        [(ct._autograd, tangent) for ct, tangent in pairs],
+        wanted=wanted,
+        keep_graph=True,
+        create_graph=True,
+        accumulate=False,
+    )
+    return [
+        None if each is None else found.get(each._autograd, blank)
+        for each, blank in zip(dummies, zero, strict=True)
+    ]
+
+
+def _without_mark(tensor: Tensor) -> Tensor:
+    return make(tensor._storage, tensor._start, tensor.spec)
+
+
+def _node_of(results: Sequence[Tensor]) -> Any:
+    for each in results:
+        if each._autograd is not None and each._autograd is not DUAL:
+            return graph.endpoint(each._autograd)[0]
+    return None
+
+
+def _keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) -> None:
+    """Saved values keep their tangents, so that the backward pass can itself be differentiated forward."""
+    values = [results[0] if len(results) == 1 else None, *inputs]
+    for position, value in enumerate(values):
+        found = tangents(value)
+        if found and position < len(node.saved) and isinstance(node.saved[position], tuple):
+            node.saved[position] = SavedDual(node.saved[position], found)
+
+
+graph.record_forward = record

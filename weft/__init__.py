@@ -97,6 +97,7 @@ for _module in ("numpy", "dlpack", "pickling"):
     importlib.import_module(f".interop.{_module}", __name__)
 
 from . import autograd  # noqa: E402  (its methods of Tensor come last)
+from .serialization import load, save  # noqa: E402
 
 globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})
 globals().update({name: value for name, value in _dtypes.DTYPES.items() if name != "bool"})
@@ -115,6 +116,7 @@ __getattr__ = _module_getattr(
         "cpu",
         "cuda",
         "fft",
+        "func",
         "linalg",
         "masked",
         "nn",

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ..core.op import tape as _tape
 from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
-from . import forward as _forward  # noqa: F401 (records where tensors have tangents)
-from . import graph as _graph
+from . import forward as _forward
 from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
@@ -16,7 +15,7 @@ from .backward import backward, grad
 from .function import Function
 from .graph import Node
 
-_tape.record = _graph.record
+_tape.record = _forward.record
 _tape.begin_write = _inplace.begin_write
 _tape.finish_write = _inplace.finish_write
 _tape.check_write = _inplace.check_write

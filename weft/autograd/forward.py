@@ -14,19 +14,21 @@ from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor, make
-from . import engine, graph
+from . import dual, engine, graph
 from .dual import DUAL, below, set_tangents, tangents
 from .graph import Leaf
 from .saved import SavedDual
 
 
-def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple) -> Any:
-    """As `graph.record`, where some of the inputs may have tangents."""
+def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
+    """As `graph.record`; the result has tangents if inputs have."""
+    if not dual.levels:
+        return graph.record(op, result, inputs, static)
     found = [tangents(x) for x in inputs]
     levels = sorted(set().union(*found))
     bare = [_without_mark(x) if isinstance(x, Tensor) and x._autograd is DUAL else x for x in inputs]
     if any(isinstance(x, Tensor) and x._autograd is not None for x in bare):
-        result = graph.record_reverse(op, result, bare, static)
+        result = graph.record(op, result, bare, static)
     if not levels or op.derivative is nondifferentiable:
         return result
     results = [result] if isinstance(result, Tensor) else list(result)
@@ -105,6 +107,3 @@ def _keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) 
         found = tangents(value)
         if found and position < len(node.saved) and isinstance(node.saved[position], tuple):
             node.saved[position] = SavedDual(node.saved[position], found)
-
-
-graph.record_forward = record

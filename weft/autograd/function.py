@@ -70,7 +70,8 @@ class FunctionCtx(Node):
         """Save what was asked for, now that the results are known."""
         where = {id(result): index for index, result in enumerate(results)}
         self.saved = [
-            None if each is None else save(each, where.get(id(each), each._autograd)) for each in self._to_save
+            None if each is None else save(each, where.get(id(each), each._autograd))
+            for each in self._to_save
         ]
         self._to_save = ()
 
@@ -102,7 +103,9 @@ class FunctionCtx(Node):
             if each is None:
                 continue
             if not isinstance(each, Tensor):
-                raise TypeError(f"{name}: expected a Tensor or None for gradient {position}, got {type(each).__name__}")
+                raise TypeError(
+                    f"{name}: expected a Tensor or None for gradient {position}, got {type(each).__name__}"
+                )
             if own is None:
                 raise RuntimeError(
                     f"function {name} returned a gradient different from None at position {position + 1}, but the "
@@ -119,7 +122,9 @@ class _FunctionMeta(type):
 
 
 def _overrides(cls: Any, name: str) -> bool:
-    return any(name in each.__dict__ for each in cls.__mro__ if each.__dict__.get("_is_function_base") is None)
+    return any(
+        name in each.__dict__ for each in cls.__mro__ if each.__dict__.get("_is_function_base") is None
+    )
 
 
 class Function(metaclass=_FunctionMeta):
@@ -270,7 +275,6 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
         else:
             each._autograd = edge
     return results[0] if single else tuple(results)
-
 
 
 def once_differentiable(backward: Any) -> Any:

@@ -19,7 +19,7 @@ from ..core.derivative import Derivative, keywords, nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.op import NO_RULE
 from ..core.tensor import Tensor
-from . import anomaly, dual
+from . import anomaly
 from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
     disable_saved_tensors_hooks,
     increment_version,
@@ -320,16 +320,7 @@ def save_output(out: Any) -> Any:
     return SavedOutputs([save(each, index) for index, each in enumerate(out)])
 
 
-# Set by `forward.py`: records where tensors have tangents.
-record_forward: Callable
-
-
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
-    """The result of a step that autograd is to follow."""
-    return (record_forward if dual.levels else record_reverse)(op, result, inputs, static)
-
-
-def record_reverse(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
     """Make `result` (a tensor, or a tuple of them) the result of a recorded step.
 
     Results of integer dtypes, and those of nondifferentiable ops, are constants.

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.derivative import nondifferentiable
+from ..core.grad_mode import mode
 from ..core.op import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
@@ -27,7 +28,13 @@ def check_write(target: Tensor) -> None:
             "into a clone()"
         )
     base = target._base
-    if base is not None and type(base._autograd) is Leaf:
+    if base is None:
+        return
+    reason = target.__dict__.get("_unwritable")
+    if reason is not None:
+        subject = "A view" if reason is NO_GRAD else f"Output {target.output_nr} of {target.grad_fn.name()}"  # type: ignore[attr-defined]
+        raise RuntimeError(f"{subject} {reason}")
+    if type(base._autograd) is Leaf:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation. Write under "
             "torch.no_grad(), or into a clone()"
@@ -181,10 +188,23 @@ def _register(base: Tensor, view: Tensor) -> None:
         views[:] = [each for each in views if each() is not None]
 
 
-def recorded_view(view: Tensor) -> None:
-    """A view of a tensor that takes part in autograd was made: it must hear of writes."""
+def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
+    """A view of a tensor that takes part in autograd was made, or one of several: it must hear of writes."""
     assert view._base is not None
-    _register(view._base, view)
+    reason = NO_GRAD if not mode.enabled else MANY if several else input.__dict__.get("_unwritable")
+    if reason is not None:
+        view._unwritable = reason  # type: ignore[attr-defined]
+    if view._autograd is not None:
+        _register(view._base, view)
+
+
+# Why a view must not be written in place where that would be recorded.
+NO_GRAD = "was created in no_grad mode and is being modified inplace with grad mode enabled. Write under torch.no_grad() too, or make the view outside of it."
+MANY = (
+    "is a view and is being modified inplace. This view is the output of a function that returns multiple views. Such "
+    "functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
+    "out-of-place one."
+)
 
 
 def _shared(base: Tensor, known: int) -> bool:

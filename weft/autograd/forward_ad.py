@@ -1,0 +1,93 @@
+"""Forward mode with dual tensors, `torch.autograd.forward_ad`.
+
+>>> import weft as torch
+>>> import weft.autograd.forward_ad as fwAD
+>>> with fwAD.dual_level():
+...     x = fwAD.make_dual(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0]))
+...     y = fwAD.unpack_dual(x * x)
+>>> y
+UnpackedDualTensor(primal=tensor([1., 4.]), tangent=tensor([2., 0.]))
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.dtype import FLOAT
+from ..core.tensor import Tensor
+from . import dual
+
+_current_level = -1
+_opened: list[int] = []
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A value and its tangent, None if it has none."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def enter_dual_level() -> int:
+    """Open a level of forward differentiation; prefer the context `dual_level`."""
+    global _current_level
+    if _current_level >= 0:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _current_level += 1
+    _opened.append(dual.open_level())
+    return _current_level
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level opened last: tangents of it are gone."""
+    global _current_level
+    if level is None:
+        level = _current_level
+    if level != _current_level or not _opened:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    dual.close_level(_opened.pop())
+    _current_level = level - 1
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A view of `tensor` that has a tangent of the same shape and dtype.
+
+    Raises: RuntimeError outside of `dual_level`, or if shapes or dtypes differ; ValueError for integers.
+    """
+    if not _opened:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    if tensor.spec.dtype.category < FLOAT:
+        raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype!r}")
+    if tangent.spec.dtype.category < FLOAT:
+        raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype!r}")
+    if tensor.spec.shape != tangent.spec.shape:
+        raise RuntimeError(
+            f"Expected tangent and primal to have the same shape, got {list(tangent.shape)} and {list(tensor.shape)}"
+        )
+    if tensor.spec.dtype is not tangent.spec.dtype:
+        raise RuntimeError(
+            f"Expected tangent of dtype {tensor.dtype!r}, as the primal, but got {tangent.dtype!r}"
+        )
+    return dual.with_tangent(tensor, _opened[-1], tangent)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The value and the tangent of a tensor."""
+    if not _opened:
+        return UnpackedDualTensor(tensor, None)
+    found = dual.tangents(tensor).get(_opened[-1])
+    return UnpackedDualTensor(tensor if found is None else dual.below(tensor, _opened[-1]), found)
+
+
+class dual_level:  # noqa: N801 (PyTorch's name)
+    """The context in which dual tensors live."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exception: Any) -> None:
+        exit_dual_level()

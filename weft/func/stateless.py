@@ -1,0 +1,68 @@
+"""Modules as functions of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.op import FUNCTIONS
+from ..core.tensor import Tensor
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = None,
+    kwargs: dict | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with these tensors in place of its parameters and buffers.
+
+    A name may be missing: then the module's own is used. Several dicts must not share names.
+
+    Raises: ValueError for a name in two dicts; RuntimeError, if `strict`, for names that are missing or unknown.
+    """
+    from ..nn.utils.stateless import functional_call as call  # nn is loaded when first used
+
+    if isinstance(parameter_and_buffer_dicts, Sequence):
+        found: dict[str, Tensor] = {}
+        for each in parameter_and_buffer_dicts:
+            twice = found.keys() & each.keys()
+            if twice:
+                raise ValueError(
+                    f"{sorted(twice)} appeared in multiple dictionaries; behavior of functional call is ambiguous"
+                )
+            found.update(each)
+    else:
+        found = parameter_and_buffer_dicts
+    return call(module, found, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """(parameters, buffers) of modules of one class, stacked by name: what `vmap` of `functional_call` takes.
+
+    Raises: RuntimeError for no models, models of several classes, or some in training mode and others not.
+    """
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({each.training for each in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if len({type(each) for each in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    return (
+        {
+            name: _stack([dict(m.named_parameters())[name] for m in models])
+            for name, _ in models[0].named_parameters()
+        },
+        {
+            name: _stack([dict(m.named_buffers())[name] for m in models])
+            for name, _ in models[0].named_buffers()
+        },
+    )
+
+
+def _stack(tensors: Sequence[Tensor]) -> Tensor:
+    stacked = FUNCTIONS["stack"](tuple(each.detach() for each in tensors))
+    return stacked.requires_grad_(tensors[0].requires_grad)

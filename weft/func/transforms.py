@@ -1,0 +1,276 @@
+"""Functions from functions: gradients, pullbacks (vjp) and pushforwards (jvp). All of them nest.
+
+What is differentiated is a stand-in of each tensor: a new leaf, or, where the tensor itself is being differentiated further
+out, a view of it. Results belong to the graph only as far as something outside asks for that.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autograd import dual, engine
+from ..autograd.graph import Leaf, Output
+from ..core.dtype import FLOAT
+from ..core.grad_mode import enable_grad
+from ..core.op import FUNCTIONS
+from ..core.tensor import Tensor, make
+from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+
+def stand_in(tensor: Tensor) -> Tensor:
+    """The tensor as something to differentiate with respect to."""
+    if tensor.requires_grad:
+        return tensor.view_as(tensor)
+    alias = dual.set_tangents(make(tensor._storage, tensor._start, tensor.spec), dual.tangents(tensor))
+    alias._autograd = Leaf(alias)
+    return alias
+
+
+def stand_ins(tree: Any) -> tuple[Any, list[Tensor]]:
+    """A pytree whose tensors of floats are stand-ins, and the list of these."""
+    leaves, structure = tree_flatten(tree)
+    replaced = [
+        stand_in(x) if isinstance(x, Tensor) and x.spec.dtype.category >= FLOAT else x for x in leaves
+    ]
+    return tree_unflatten(replaced, structure), [
+        new for new, old in zip(replaced, leaves, strict=True) if new is not old
+    ]
+
+
+def released(tree: Any, stood_in: Sequence[Tensor]) -> Any:
+    """Results without the part of the graph that ends in stand-ins: plain tensors unless something else is in it."""
+    own = {each._autograd for each in stood_in if type(each._autograd) is Leaf}
+
+    def release(x: Any) -> Any:
+        if not isinstance(x, Tensor) or not x.requires_grad or _reaches_others(x._autograd, own):
+            return x
+        bare = make(x._storage, x._start, x.spec)
+        return dual.set_tangents(bare, dual.tangents(x))
+
+    return tree_map(release, tree)
+
+
+def _reaches_others(edge: Any, own: set) -> bool:
+    seen: set = set()
+    stack = [edge]
+    while stack:
+        edge = stack.pop()
+        if type(edge) is Leaf:
+            if edge not in own:
+                return True
+            continue
+        node = edge.node if type(edge) is Output else edge
+        if node not in seen:
+            seen.add(node)
+            stack += [each for each in node.edges if each is not None and each is not dual.DUAL]
+    return False
+
+
+def pullback(outputs: Sequence[Tensor], inputs: Sequence[Tensor], cts: Sequence[Tensor]) -> list[Tensor]:
+    """The cotangents of `inputs`, recorded; zeros where an input plays no part."""
+    roots = [(y._autograd, ct) for y, ct in zip(outputs, cts, strict=True) if y.requires_grad]
+    edges = [x._autograd for x in inputs]
+    found = engine.run(roots, wanted=edges, keep_graph=True, create_graph=True, accumulate=False)
+    zeros = FUNCTIONS["zeros_like"]
+    return [
+        zeros(x.detach()) if (ct := found.get(engine.key(edge))) is None else ct
+        for x, edge in zip(inputs, edges, strict=True)
+    ]
+
+
+def split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"{name}(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    return result
+
+
+def chosen(args: tuple, argnums: Any) -> tuple[int, ...]:
+    """The positions that `argnums`, an int or ints, names.
+
+    Raises: RuntimeError for a position that is out of range or named twice.
+    """
+    given = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not given or not all(isinstance(k, int) for k in given):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {argnums!r}")
+    for k in given:
+        if not -len(args) <= k < len(args):
+            raise RuntimeError(f"Got argnum={k}, but only {len(args)} positional inputs")
+    found = tuple(k % len(args) for k in given)
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"Got duplicate argnums: {argnums}")
+    return found
+
+
+def with_arguments(args: tuple, positions: Sequence[int], values: Sequence[Any]) -> tuple:
+    replaced = list(args)
+    for position, value in zip(positions, values, strict=True):
+        replaced[position] = value
+    return tuple(replaced)
+
+
+def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """A function that returns (gradient, value) of a function with a scalar result; with aux, (gradient, (value, aux)).
+
+    >>> import weft as torch
+    >>> torch.func.grad_and_value(lambda x: (x * x).sum())(torch.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        positions = chosen(args, argnums)
+        with enable_grad():
+            values, inputs = stand_ins([args[k] for k in positions])
+            output, aux = split_aux(
+                "grad_and_value", func(*with_arguments(args, positions, values), **kwargs), has_aux
+            )
+            _check_scalar(output)
+            found = pullback([output], inputs, [FUNCTIONS["ones_like"](output.detach())])
+        gradients = _like(values, inputs, found)
+        gradients = gradients[0] if isinstance(argnums, int) else tuple(gradients)
+        gradients, output, aux = released((gradients, output, aux), inputs)
+        return gradients, ((output, aux) if has_aux else output)
+
+    return wrapper
+
+
+def _like(tree: Any, inputs: Sequence[Tensor], found: Sequence[Any]) -> Any:
+    """A pytree of the same structure, with what was found for each input in its place."""
+    by_input = {id(x): y for x, y in zip(inputs, found, strict=True)}
+    return tree_map(lambda x: by_input.get(id(x)), tree)
+
+
+def _check_scalar(output: Any) -> None:
+    if not isinstance(output, Tensor):
+        raise RuntimeError(
+            f"grad_and_value(f)(*args): Expected f(*args) to return a tensor, got {type(output)}"
+        )
+    if output.dim():
+        raise RuntimeError(
+            "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
+            f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+        )
+
+
+def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """A function that returns the gradient of a function with a scalar result; with aux, (gradient, aux).
+
+    >>> import weft as torch
+    >>> torch.func.grad(torch.func.grad(torch.sin))(torch.tensor(1.0))
+    tensor(-0.8415)
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradients, value = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return wrapper
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """(output, vjp_fn), and aux: `vjp_fn(*cotangents)` returns a tuple of the cotangents of `primals`.
+
+    >>> import weft as torch
+    >>> y, pull = torch.func.vjp(torch.sin, torch.tensor([0.0, 1.0]))
+    >>> pull(torch.ones(2))
+    (tensor([1.0000, 0.5403]),)
+    """
+    with enable_grad():
+        values, inputs = stand_ins(list(primals))
+        output, aux = split_aux("vjp", func(*values), has_aux)
+    outputs, structure = tree_flatten(output)
+
+    def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        cts, given = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
+        if len(cts) != len(outputs):
+            raise RuntimeError(
+                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function: "
+                f"{len(outputs)} tensors, got {len(cts)}"
+            )
+        with enable_grad():
+            found = pullback(outputs, inputs, cts)
+        result = released(_like(values, inputs, found), inputs)
+        return result[0] if len(primals) == 1 and isinstance(primals[0], tuple) else tuple(result)
+
+    output, aux = released((tree_unflatten(outputs, structure), aux), inputs)
+    return (output, pull, aux) if has_aux else (output, pull)
+
+
+def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """(output, tangent of the output), and aux, of `func(*primals)`.
+
+    >>> import weft as torch
+    >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
+    (tensor(0.), tensor(2.))
+    """
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals and tangents to be tuples, got {type(primals)} and {type(tangents)}"
+        )
+    leaves, structure = tree_flatten(primals)
+    given, given_structure = tree_flatten(tangents)
+    if len(leaves) != len(given):
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals and tangents to have the same python structure, got "
+            f"{len(leaves)} and {len(given)} tensors"
+        )
+    for primal, tangent in zip(leaves, given, strict=True):
+        if primal.shape != tangent.shape:
+            raise RuntimeError(
+                f"jvp(f, primals, tangents): Expected primal and tangent to have the same shape, got "
+                f"{list(primal.shape)} and {list(tangent.shape)}"
+            )
+    level = dual.open_level()
+    try:
+        with enable_grad():
+            values = [dual.with_tangent(x, level, t) for x, t in zip(leaves, given, strict=True)]
+            output, aux = split_aux("jvp", func(*tree_unflatten(values, structure)), has_aux)
+
+        def tangent_of(y: Tensor) -> Tensor:
+            found = dual.tangents(y).get(level)
+            if found is None:
+                if strict:
+                    raise RuntimeError(
+                        "jvp(f, primals, tangents, strict=True): the output is independent of the inputs"
+                    )
+                return FUNCTIONS["zeros_like"](y.detach())
+            return found
+
+        pushed = tree_map(tangent_of, output)
+        output, aux = tree_map(lambda y: dual.below(y, level) if isinstance(y, Tensor) else y, (output, aux))
+    finally:
+        dual.close_level(level)
+    return (output, pushed, aux) if has_aux else (output, pushed)
+
+
+def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
+    """(output, jvp_fn): `jvp_fn(*tangents)` is the tangent of the output; `func` itself runs only once.
+
+    >>> import weft as torch
+    >>> y, push = torch.func.linearize(torch.sin, torch.tensor(0.0))
+    >>> push(torch.tensor(2.0)), push(torch.tensor(3.0))
+    (tensor(2.), tensor(3.))
+    """
+    with enable_grad():
+        values, inputs = stand_ins(list(primals))
+        outputs, structure = tree_flatten(func(*values))
+        dummies = [FUNCTIONS["zeros_like"](y.detach()).requires_grad_() for y in outputs]
+        pulled = pullback(
+            outputs, inputs, dummies
+        )  # linear in the dummies: its own pullback is the pushforward
+
+    def push(*tangents: Any) -> Any:
+        given, _ = tree_flatten(list(tangents))
+        with enable_grad():
+            found = pullback(pulled, dummies, given)
+        return released(tree_unflatten(found, structure), [*inputs, *dummies])
+
+    return released(tree_unflatten(outputs, structure), inputs), push

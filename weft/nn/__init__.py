@@ -2,9 +2,10 @@
 
 from ..compat.missing import module_getattr
 from . import functional, init
-from .containers import ModuleList, Sequential
+from .containers import ModuleDict, ModuleList, Sequential
 from .module import Module
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from .parameter_containers import ParameterDict, ParameterList
 
 __all__ = [
     "Buffer",

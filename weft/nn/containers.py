@@ -1,18 +1,21 @@
-"""Modules that hold other modules, or parameters, in order or by key."""
+"""Modules that hold other modules, in order or by key."""
 
 from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from .module import Module, block, indented
 
+T = TypeVar("T")
+L = TypeVar("L", bound="_Ordered")
+
 
 class _Ordered(Module):
-    """Modules by position. The names of its children are '0', '1' and so on, unless they were given."""
+    """Modules by position; they are named '0', '1' and so on unless they were given names."""
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -20,20 +23,69 @@ class _Ordered(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return self._part(index)
+        return self._modules[self._name(index)]
+
+    def _part(self, index: slice) -> Any:
+        return type(self)(list(self)[index])  # type: ignore[arg-type]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        setattr(self, self._name(index), module)
+
+    def __delitem__(self, index: Any) -> None:
+        for name in list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]:
+            delattr(self, name)
+        self._renumber(list(self))
+
     def _name(self, index: Any) -> str:
-        """The name of the child at a position. Raises: IndexError if there is none."""
+        """The name of the module at a position. Raises: IndexError if there is none."""
         index = operator.index(index)
         size = len(self)
         if not -size <= index < size:
             raise IndexError(f"index {index} is out of range")
         return next(islice(self._modules, index % size, None))
 
+    def _renumber(self, modules: list[Any]) -> None:
+        self._modules = {str(i): module for i, module in enumerate(modules)}
+
+    def append(self: L, module: Module) -> L:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self: L, modules: Iterable[Module]) -> L:
+        """Add modules at the end. Raises: TypeError for anything that is not a collection of modules."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}.extend should be called with an iterable, but got {type(modules).__name__}"
+            )
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self: L, index: int, module: Module) -> L:
+        """Add a module before position `index`, as into a list. Raises: AssertionError if it is no Module."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        modules = list(self)
+        modules.insert(index, module)
+        self._renumber(modules)
+        return self
+
+    def pop(self, key: Any) -> Any:
+        """Take out the module at a position, and give it."""
+        module = self[key]
+        del self[key]
+        return module
+
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
 
 class Sequential(_Ordered):
-    """Modules called one after the other, each with the output of the one before.
+    """Modules that are called one after the other, each with the output of the one before.
 
     They are given in order, or as one OrderedDict that names them.
 
@@ -56,66 +108,23 @@ class Sequential(_Ordered):
             input = module(input)  # type: ignore[misc]
         return input
 
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._name(index)]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name(index), module)
-
-    def __delitem__(self, index: Any) -> None:
-        names = list(self._modules)[index] if isinstance(index, slice) else [self._name(index)]
-        for name in names:
-            delattr(self, name)
-        # The others move up.
-        self._modules = {str(i): module for i, module in enumerate(self._modules.values())}
-
-    def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, sequential: Iterable[Module]) -> Sequential:
-        """Add the modules of another Sequential at the end."""
-        for module in sequential:
-            self.append(module)
-        return self
+    def _part(self, index: slice) -> Sequential:
+        return type(self)(OrderedDict(list(self._modules.items())[index]))
 
     def insert(self, index: int, module: Module) -> Sequential:
         """Add a module before position `index`, which may be the length.
 
         Raises: IndexError if there is no such position, AssertionError if it is no Module.
         """
-        if not isinstance(module, Module):
-            raise AssertionError(f"module should be of type: {Module}")
-        size = len(self)
-        if not -size <= index <= size:
+        if not -len(self) <= index <= len(self):
             raise IndexError(f"Index out of range: {index}")
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._modules = {str(i): each for i, each in enumerate(modules)}
-        return self
+        return super().insert(index, module)
 
-    def pop(self, key: Any) -> Module:
-        """Take a module out, and give it."""
-        module = self[key]
-        del self[key]
-        return module
+    def __add__(self, other: Sequential) -> Sequential:
+        return Sequential(*self, *_checked(other))
 
-    def __add__(self, other: Any) -> Sequential:
-        if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
-        return Sequential(*self, *other)
-
-    def __iadd__(self, other: Any) -> Sequential:
-        if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)} is given."
-            )
-        return self.extend(list(other))
+    def __iadd__(self, other: Sequential) -> Sequential:
+        return self.extend(_checked(other))
 
     def __mul__(self, other: int) -> Sequential:
         return Sequential(*self._times(other))
@@ -123,8 +132,7 @@ class Sequential(_Ordered):
     __rmul__ = __mul__
 
     def __imul__(self, other: int) -> Sequential:
-        modules = self._times(other)
-        return self.extend(modules[len(self) :])
+        return self.extend(self._times(other)[len(self) :])
 
     def _times(self, count: Any) -> list[Module]:
         if not isinstance(count, int):
@@ -134,12 +142,19 @@ class Sequential(_Ordered):
         return list(self) * count
 
 
+def _checked(other: Any) -> Sequential:
+    if not isinstance(other, Sequential):
+        raise ValueError(
+            f"add operator supports only objects of Sequential class, but {type(other)} is given."
+        )
+    return other
+
+
 class ModuleList(_Ordered):
-    """A list of modules, which are found by `parameters()` and the like.
+    """A list of modules, which `parameters()` and the like find.
 
     >>> import weft as torch
-    >>> layers = torch.nn.ModuleList([torch.nn.Sequential(), torch.nn.Sequential()])
-    >>> layers
+    >>> torch.nn.ModuleList([torch.nn.Sequential(), torch.nn.Sequential()])
     ModuleList(
       (0-1): 2 x Sequential()
     )
@@ -148,79 +163,104 @@ class ModuleList(_Ordered):
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
-            self += modules
-
-    def _name(self, index: Any) -> str:
-        index = operator.index(index)
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"index {index} is out of range")
-        return str(index % len(self))
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])  # type: ignore[arg-type]
-        return self._modules[self._name(index)]
-
-    def __setitem__(self, index: int, module: Module) -> None:
-        setattr(self, self._name(index), module)
-
-    def __delitem__(self, index: Any) -> None:
-        modules = list(self._modules.values())
-        del modules[index if isinstance(index, slice) else int(self._name(index))]
-        self._modules = {str(i): module for i, module in enumerate(modules)}
+            self.extend(modules)
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
-        combined = ModuleList()
-        for i, module in enumerate([*self, *other]):
-            combined.add_module(str(i), module)
-        return combined
-
-    def append(self, module: Module) -> ModuleList:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Add modules at the end. Raises: TypeError for anything that cannot be iterated over."""
-        if not isinstance(modules, Iterable):
-            raise TypeError(
-                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
-            )
-        for module in list(modules):
-            self.append(module)
-        return self
-
-    def insert(self, index: int, module: Module) -> None:
-        """Add a module before position `index`."""
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._modules = {}
-        for i, each in enumerate(modules):
-            self.add_module(str(i), each)
-
-    def pop(self, key: Any) -> Module:
-        """Take a module out, and give it."""
-        module = self[key]
-        del self[key]
-        return module
+        return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
-        groups: list[list[Any]] = []  # of neighbours that print alike: [first, last, text]
-        for i, module in enumerate(self):
-            text = repr(module)
-            if groups and groups[-1][2] == text:
-                groups[-1][1] = i
-            else:
-                groups.append([i, i, text])
-        if not groups:
-            return f"{self._get_name()}()"
-        return block(self._get_name(), [_group(*group) for group in groups])
+        runs: list[tuple[int, int, str]] = []  # first, last and text of neighbours that print alike
+        for i, text in enumerate(map(repr, self)):
+            first = runs.pop()[0] if runs and runs[-1][2] == text else i
+            runs.append((first, i, text))
+        lines = [f"{_range(first, last)}{indented(text)}" for first, last, text in runs]
+        return block(self._get_name(), lines) if lines else f"{self._get_name()}()"
 
 
-def _group(first: int, last: int, text: str) -> str:
-    if first == last:
-        return f"({first}): {indented(text)}"
-    return f"({first}-{last}): {last - first + 1} x {indented(text)}"
+def _range(first: int, last: int) -> str:
+    return f"({first}): " if first == last else f"({first}-{last}): {last - first + 1} x "
+
+
+class ModuleDict(Module):
+    """A dictionary of modules, which `parameters()` and the like find.
+
+    >>> import weft as torch
+    >>> blocks = torch.nn.ModuleDict({"encode": torch.nn.Sequential()})
+    >>> "encode" in blocks, list(blocks)
+    (True, ['encode'])
+    """
+
+    def __init__(self, modules: Any = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Take out everything."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Any:
+        """Take out a module, and give it."""
+        return self._modules.pop(key)
+
+    def keys(self) -> KeysView[str]:
+        """The keys."""
+        return self._modules.keys()
+
+    def items(self) -> ItemsView[str, Any]:
+        """(key, module) pairs."""
+        return self._modules.items()
+
+    def values(self) -> ValuesView[Any]:
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules: Any) -> None:
+        """Add or replace modules, given as a mapping or as (key, module) pairs."""
+        for key, module in pairs(modules, "ModuleDict"):
+            self[key] = module
+
+
+def pairs(given: Any, name: str) -> list[tuple[str, Any]]:
+    """The (key, value) pairs of a mapping or a sequence of pairs, as a class `name` is updated with.
+
+    Raises: TypeError for anything else, ValueError for elements that are not pairs.
+    """
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
+    if isinstance(given, (Mapping, ModuleDict)):
+        return list(given.items())
+    found = list(given)
+    for i, pair in enumerate(found):
+        if not isinstance(pair, Iterable):
+            raise TypeError(
+                f"{name} update sequence element #{i} should be Iterable; is {type(pair).__name__}"
+            )
+        if len(list(pair)) != 2:
+            raise ValueError(
+                f"{name} update sequence element #{i} has length {len(list(pair))}; 2 is required"
+            )
+    return [(key, value) for key, value in found]

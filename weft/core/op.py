@@ -61,7 +61,7 @@ class Tape:
     record: Callable  # (op, result, inputs, static) -> result
     begin_write: Callable  # (op, target, inputs, static) -> node or None
     finish_write: Callable  # (node, target, inputs)
-    recorded_view: Callable  # (view)
+    recorded_view: Callable  # (view, input, several=False)
     check_write: Callable  # (target)
 
 

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.derivative import as_derivative
+from ..core.derivative import Derivative, as_derivative
 from ..core.device import CPU
-from ..core.dtype import DType, compute_type, float64, uint8, uint16, uint32, uint64
+from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.iteration import broadcast_stride, loop_dims, memory_order
-from ..core.op import PlanCache, check_no_repeats, needs_recording, record, recorded_write
+from ..core.op import NO_RULE, PlanCache, check_no_repeats, needs_recording, record, recorded_write
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.storage import Storage
@@ -29,7 +29,7 @@ from ..engine.loops import BROADCAST, Result, meta_words
 from ..engine.memory import SMALL
 from .elements import as_type, load_as, store_as
 from .library import array
-from .map import COPY, common_device
+from .map import COPY, FILL, common_device
 
 
 class Access(NamedTuple):
@@ -181,6 +181,10 @@ class _Indexed:
             self._check(access, indices)
 
 
+def add_elements(old: Any, new: Any) -> Any:
+    return old | new if getattr(old, "dtype", None) is bool_ else old + new
+
+
 class _TakePlan:
     __slots__ = ("access", "spec", "launch", "allocate")
 
@@ -196,6 +200,22 @@ class Take(_Indexed):
         super().__init__(name, rule, **options)
         self.in_memory_order = in_memory_order
         self.plans = PlanCache(self._plan)
+        if self.derivative is None:
+            self.derivative = Derivative(self._back)
+
+    @functools.cached_property
+    def put(self) -> Put:
+        """Writes where this reads."""
+        return Put(f"{self.name}_backward", self.rule, wrap=self.wrap, error=self.error, once=False)
+
+    def adjoint(self, ct: Tensor, indices: Sequence[Tensor], static: Any, input: Spec) -> Tensor:
+        """Zeros of the shape of `input` with what was read added to where it was."""
+        whole = FILL.write(empty(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device)), 0)
+        return self.put(whole, indices, ct, static, add_elements)
+
+    @property
+    def _back(self) -> Callable:
+        return lambda ct, out, input, *indices, static, specs: self.adjoint(ct, indices, *static, specs[0])
 
     def _plan(self, own: Spec, static: Any, *indices: Spec) -> _TakePlan:
         access = self.rule(own, static, *indices)
@@ -268,6 +288,38 @@ class Put(_Indexed):
         self.fit = fit
         self.once = once
         self.plans = PlanCache(self._plan)
+        if self.derivative is None:
+            self.derivative = Derivative(self.target_rule, self.value_rule)
+
+    @functools.cached_property
+    def take(self) -> Take:
+        """Reads where this writes."""
+        return Take(self.name, self.rule, wrap=self.wrap, error=self.error)
+
+    @property
+    def target_rule(self) -> Callable:
+        def rule(ct, out, target, value, *indices, static):
+            where, combine = static
+            if combine is add_elements:
+                return ct
+            self._check_smooth(combine)
+            zero = FILL.write(empty(contiguous_spec((), ct.spec.dtype, ct.spec.device)), 0)
+            return self.take.put(ct.clone(), indices, zero, where)
+
+        return rule
+
+    @property
+    def value_rule(self) -> Callable:
+        def rule(ct, out, target, value, *indices, static):
+            where, combine = static
+            self._check_smooth(combine)
+            return self.take(ct, indices, where)
+
+        return rule
+
+    def _check_smooth(self, combine: Callable | None) -> None:
+        if combine is not None and combine is not add_elements:
+            raise NotImplementedError(NO_RULE.format(f"{self.name} with {combine.__name__.strip('_')}"))
 
     def _plan(
         self, own: Spec, value: Spec, combine: Callable | None, static: Any, *indices: Spec

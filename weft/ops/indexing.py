@@ -24,7 +24,18 @@ from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make, view_of
 from ..families.faces import is_operand
-from ..families.indexed import Access, Put, Take, count_true, pack, plain, spread, unshared, vector_spec
+from ..families.indexed import (
+    Access,
+    Put,
+    Take,
+    add_elements,
+    count_true,
+    pack,
+    plain,
+    spread,
+    unshared,
+    vector_spec,
+)
 from ..families.map import COPY, FILL, NUMBERS
 from ..families.view import View
 from .copying import copy_values
@@ -565,10 +576,6 @@ def _put_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
             f"shape [{count}]"
         )
     spread(view, unshared(mask, view), plain(unshared(value, view)).contiguous(), count)
-
-
-def add_elements(old: Any, new: Any) -> Any:
-    return old | new if getattr(old, "dtype", None) is bool_ else old + new
 
 
 @public("function method", name="index_put_")

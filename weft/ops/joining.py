@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import view_rules as rules
 from ..core.arguments import integer, integers
+from ..core.derivative import Derivative
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
 from ..core.op import public
 from ..core.promotion import common_dtype
@@ -19,10 +20,24 @@ from ..core.tensor import Tensor, wrap_dim
 from ..core.warn import warn_once
 from ..families.library import tensor_of
 from ..families.rearrange import Piece, Rearrange, check_tensors
+from ..families.step import step
 from .copying import clone, contiguous, formatted_spec
 from .creation import new
 from .filling import fill_
-from .views import CONJ, EXPAND, PERMUTE, TRANSPOSE, VIEW, atleast_1d, atleast_2d, atleast_3d, reshape
+from .views import (
+    CONJ,
+    EXPAND,
+    PERMUTE,
+    SELECT,
+    SLICE,
+    TRANSPOSE,
+    UNSAFE_VIEW,
+    VIEW,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    reshape,
+)
 
 # ---- cat and stack -------------------------------------------------------------------------------------------------
 
@@ -103,8 +118,25 @@ def _stack_pieces(result: Spec, specs: Sequence[Spec], dim: int) -> Iterator[Pie
         yield Piece(position, own, 0, *rules.select(result, dim, position))
 
 
-CAT = Rearrange("cat", _cat_result, _cat_pieces)
-STACK = Rearrange("stack", _stack_result, _stack_pieces)
+def _cat_back(ct, out, *inputs, specs, static, wanted):
+    (dim,) = static
+    dim, at, found = wrap_dim(dim, ct.spec.ndim), 0, []
+    for own, needed in zip(specs, wanted, strict=True):
+        if _is_legacy_empty(own):
+            found.append(ct.new_zeros((0,)) if needed else None)
+            continue
+        end = at + own.shape[dim]
+        found.append(SLICE(ct, dim, at, end, 1) if needed else None)
+        at = end
+    return found
+
+
+def _stack_back(ct, out, *inputs, static, wanted):
+    return [SELECT(ct, static[0], position) if needed else None for position, needed in enumerate(wanted)]
+
+
+CAT = Rearrange("cat", _cat_result, _cat_pieces, Derivative(joint=_cat_back))
+STACK = Rearrange("stack", _stack_result, _stack_pieces, Derivative(joint=_stack_back))
 
 
 def _tensor_list(tensors: Any, name: str) -> Sequence[Tensor]:
@@ -253,7 +285,15 @@ def _repeat_pieces(result: Spec, specs: Sequence[Spec], counts: tuple[int, ...])
     yield Piece(0, rules.expand(apart, repeated)[0], 0, rules.view(result, repeated)[0], 0)
 
 
-REPEAT = Rearrange("repeat", _repeat_result, _repeat_pieces)
+def _repeat_back(ct, out, a, counts, *, specs):
+    sizes = _aligned(specs[0], counts)
+    pairs = tuple(n for count, size in zip(counts, sizes, strict=True) for n in (count, size))
+    copies = tuple(2 * dim for dim, count in enumerate(counts) if count != 1)
+    parts = reshape(ct, pairs)
+    return reshape(parts.sum(copies) if copies else parts, specs[0].shape)
+
+
+REPEAT = Rearrange("repeat", _repeat_result, _repeat_pieces, _repeat_back)
 
 
 @public("function method")
@@ -320,7 +360,13 @@ def _each_pieces(result: Spec, specs: Sequence[Spec], count: int, dim: int) -> I
     yield Piece(0, rules.expand(apart, repeated)[0], 0, rules.view(result, repeated)[0], 0)
 
 
-REPEAT_EACH = Rearrange("repeat_interleave", _each_result, _each_pieces)
+def _each_back(ct, out, a, count, dim, *, specs):
+    sizes = specs[0].shape
+    return reshape(ct, (*sizes[: dim + 1], count, *sizes[dim + 1 :])).sum(dim + 1)
+
+
+REPEAT_EACH = Rearrange("repeat_interleave", _each_result, _each_pieces, _each_back)
+REPEAT_EACH.node_name = "ViewBackward0"  # type: ignore[attr-defined]
 
 
 def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
@@ -361,7 +407,7 @@ def _flip_pieces(result: Spec, specs: Sequence[Spec], dims: tuple[int, ...]) -> 
     yield Piece(0, rules.moved(own, own.shape, strides), start, result, 0)
 
 
-FLIP = Rearrange("flip", _flip_result, _flip_pieces)
+FLIP = Rearrange("flip", _flip_result, _flip_pieces, lambda ct, out, a, dims: FLIP((ct,), dims))
 
 
 @public("function method")
@@ -413,7 +459,11 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
             f"expected rotation dims to be different, but got dim0 = {first} and dim1 = {second}"
         )
     wrap_dim(first, ndim), wrap_dim(second, ndim)
-    turns = integer(k, "rot90", "k") % 4
+    return _rot90(input, integer(k, "rot90", "k") % 4, first, second)
+
+
+@step(lambda ct, out, a, turns, first, second: _rot90(ct, -turns % 4, first, second))
+def _rot90(input: Tensor, turns: int, first: int, second: int) -> Tensor:
     if turns == 1:
         return TRANSPOSE(FLIP((input,), (second,)), first, second)
     if turns == 2:
@@ -440,7 +490,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     if not steps:
         raise RuntimeError("`shifts` required")
     if not along and len(steps) == 1:
-        return VIEW(ROLL((VIEW(contiguous(input), (-1,)),), steps[0], 0), input.spec.shape)
+        return _roll_flat(input, steps[0])
     if len(steps) != len(along):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
     if not input.spec.shape:
@@ -448,6 +498,14 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     for step, dim in zip(steps, along, strict=True):
         input = ROLL((input,), step, dim)
     return input
+
+
+@step(lambda ct, out, a, steps: _roll_flat(ct, -steps))
+def _roll_flat(input: Tensor, steps: int) -> Tensor:
+    return UNSAFE_VIEW(ROLL((VIEW(contiguous(input), (-1,)),), steps, 0), input.spec.shape)
+
+
+_roll_flat.name = "roll"
 
 
 def _roll_halves(own: Spec, step: int, dim: int) -> tuple[tuple[Spec, int], tuple[Spec, int]]:
@@ -473,7 +531,7 @@ def _roll_pieces(result: Spec, specs: Sequence[Spec], step: int, dim: int) -> It
         at = end
 
 
-ROLL = Rearrange("roll", _roll_result, _roll_pieces)
+ROLL = Rearrange("roll", _roll_result, _roll_pieces, lambda ct, out, a, step, dim: ROLL((ct,), -step, dim))
 
 
 # ---- Grids and combinations ----------------------------------------------------------------------------------------

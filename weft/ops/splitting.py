@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import view_rules as rules
 from ..core.arguments import integer, integers
+from ..core.derivative import Derivative
 from ..core.dtype import LEGACY_NAMES, int64
-from ..core.op import PlanCache, public
-from ..core.spec import Spec
-from ..core.tensor import Tensor, view_of, wrap_dim
+from ..core.grad_mode import mode
+from ..core.op import PlanCache, needs_recording, public, record, tape
+from ..core.spec import Spec, contiguous_spec
+from ..core.tensor import Tensor, empty, make, view_of, wrap_dim
+from .filling import fill_
+from .joining import cat, stack
 from .views import SELECT, SLICE
 
 Pieces = tuple[Tensor, ...]
+
+
+class _Several:
+    """An op that takes a tensor apart, as one step; its results must not be written in place."""
+
+    def __init__(self, name: str, rule: Callable):
+        self.name = name
+        self.derivative = Derivative(rule)
+
+    def __call__(self, input: Tensor, pieces: Pieces, *static: Any) -> Pieces:
+        if mode.enabled:
+            record(self, pieces, (input,), static)
+        for piece in pieces:
+            tape.recorded_view(piece, input, True)
+        return pieces
+
+
+def _stacked(ct, out, a, dim, *, spec):
+    return stack(_complete(ct, spec), dim)
+
+
+def _joined(ct, out, a, dim, *, spec):
+    return cat(_complete(ct, spec), dim)
+
+
+def _complete(cts: Sequence[Tensor | None], specs: Sequence[Spec]) -> list[Tensor]:
+    """The cotangents, with zeros where there is none."""
+    return [
+        fill_(empty(contiguous_spec(own.shape, own.dtype, own.device)), 0) if ct is None else ct
+        for ct, own in zip(cts, specs, strict=True)
+    ]
+
+
+UNBIND = _Several("unbind", _stacked)
+SPLIT = _Several("split", _joined)
+SPLIT_WITH_SIZES = _Several("split_with_sizes", _joined)
 
 
 @public("function method")
@@ -27,12 +67,13 @@ def unbind(input: Tensor, dim: int = 0) -> Pieces:
     own = input.spec
     dim = _dim(own, integer(dim, "unbind", "dim"))
     size = own.shape[dim]
-    if input._autograd is not None or not size:
-        return tuple([SELECT(input, dim, index) for index in range(size)])
+    if not size:
+        return ()
     piece, _ = SELECT.plans[own, dim, 0]
     step = own.stride[dim] * own.dtype.itemsize
     start = input._start
-    return tuple([view_of(input, start + index * step, piece) for index in range(size)])
+    pieces = tuple([view_of(input, start + index * step, piece) for index in range(size)])
+    return pieces if input._autograd is None else UNBIND(input, pieces, dim)
 
 
 def _dim(own: Spec, dim: int) -> int:
@@ -41,13 +82,17 @@ def _dim(own: Spec, dim: int) -> int:
     return wrap_dim(dim, len(own.shape))
 
 
-def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...]) -> Pieces:
+def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...], op: _Several) -> Pieces:
     """The slices of `dim` between each two bounds."""
-    if input._autograd is not None:
-        return tuple([SLICE(input, dim, start, end, 1) for start, end in bounds])
     plan = _piece_plans[input.spec, dim, bounds]
     own_start = input._start
-    return tuple([view_of(input, own_start + start, piece) for piece, start in plan])
+    pieces = tuple([view_of(input, own_start + start, piece) for piece, start in plan])
+    return pieces if input._autograd is None else op(input, pieces, dim)
+
+
+def _slices(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...]) -> Pieces:
+    """The same, each a step of its own."""
+    return tuple([SLICE(input, dim, start, end, 1) for start, end in bounds])
 
 
 @PlanCache
@@ -97,7 +142,7 @@ def _split(input: Tensor, step: int, dim: int) -> Pieces:
             f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
         )
     starts = range(0, size, step) if size else (0,)
-    return _pieces(input, dim, tuple([(start, min(start + step, size)) for start in starts]))
+    return _pieces(input, dim, tuple([(start, min(start + step, size)) for start in starts]), SPLIT)
 
 
 @public("function method", "unsafe_split_with_sizes")
@@ -117,7 +162,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
             f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
             f"but got split_sizes={list(parts)}"
         )
-    return _pieces(input, dim, _bounds(parts))
+    return _pieces(input, dim, _bounds(parts), SPLIT_WITH_SIZES)
 
 
 @public("function method", "unsafe_chunk")
@@ -137,7 +182,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Pieces:
     dim = wrap_dim(integer(dim, "chunk", "dim"), len(sizes))
     size = sizes[dim]
     if size == 0:
-        return _pieces(input, dim, ((0, 0),) * chunks)
+        return _pieces(input, dim, ((0, 0),) * chunks, SPLIT_WITH_SIZES)
     return _split(input, -(-size // chunks), dim)
 
 
@@ -173,12 +218,12 @@ def tensor_split(
     if isinstance(where, (tuple, list)):
         cuts = integers((where,), "tensor_split", "indices")
         ends = (*cuts, input.spec.shape[dim])
-        return _pieces(input, dim, tuple(zip((0, *cuts), ends, strict=True)))
+        return _slices(input, dim, tuple(zip((0, *cuts), ends, strict=True)))
     count = integer(where, "tensor_split", "sections")
     if count <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {count}")
     size, larger = divmod(input.spec.shape[dim], count)
-    return _pieces(input, dim, _bounds([size + 1] * larger + [size] * (count - larger)))
+    return _slices(input, dim, _bounds([size + 1] * larger + [size] * (count - larger)))
 
 
 def _listed(where: Tensor) -> Any:

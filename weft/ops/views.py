@@ -7,37 +7,110 @@ from typing import Any
 
 from ..core import view_rules as rules
 from ..core.arguments import integer, integers
+from ..core.derivative import Derivative, nondifferentiable
 from ..core.dtype import DType
 from ..core.iteration import broadcast_shapes as common_shape
 from ..core.layout import contiguous_format
-from ..core.op import FUNCTIONS, PlanCache, public
+from ..core.op import FUNCTIONS, PlanCache, needs_recording, public, record
 from ..core.size import Size
-from ..core.spec import Spec
-from ..core.tensor import Tensor, wrap_dim
+from ..core.spec import Spec, contiguous_spec
+from ..core.tensor import Tensor, empty, make, wrap_dim
 from ..core.warn import warn_once
+from ..families.map import FILL
 from ..families.view import View
+from .arithmetic import ADD
 from .copying import clone, contiguous
 
-VIEW = View(rules.view)
-VIEW_DTYPE = View(rules.view_dtype)
-UNSQUEEZE = View(rules.unsqueeze)
-SQUEEZE = View(rules.squeeze)
-PERMUTE = View(rules.permute)
-TRANSPOSE = View(rules.transpose)
-T = View(rules.t)
-EXPAND = View(rules.expand)
-SELECT = View(rules.select)
-SLICE = View(rules.slice)
-DIAGONAL = View(rules.diagonal)
-UNFOLD = View(rules.unfold)
-AS_STRIDED = View(rules.as_strided)
-VIEW_AS_REAL = View(rules.view_as_real)
-VIEW_AS_COMPLEX = View(rules.view_as_complex)
-REAL = View(rules.real)
-IMAG = View(rules.imag)
-CONJ = View(rules.conj)
-NEG_VIEW = View(rules.neg_view)
-ALIAS = View(rules.alias)
+
+def _reshaped(ct, out, a, *static, specs):
+    return reshape(ct, specs[0].shape)
+
+
+def _permuted_back(ct, out, a, dims, *, specs):
+    order = rules.distinct_dims(dims, len(dims))
+    return PERMUTE(ct, tuple([order.index(dim) for dim in range(len(order))]))
+
+
+def _windows_back(ct, out, a, dim, size, step, *, specs):
+    return UNFOLD_BACKWARD(ct, specs[0].shape, dim, size, step)
+
+
+def _as_strided_back(ct, out, a, size, stride, offset, *, specs):
+    own, start, place = specs[0], max(-offset, 0), max(offset, 0)
+    view = rules.moved(own, size, stride)
+    memory = _to_memory(ct, view, place, max(start + own.span, place + view.span))
+    if _overlaps(own):
+        ones = FUNCTIONS["ones"](own.shape, dtype=ct.dtype)
+        memory = memory / _to_memory(ones, own, start, memory.numel()).clamp(min=1)
+    return AS_STRIDED(memory, own.shape, own.stride, start)
+
+
+def _to_memory(ct: Tensor, view: Spec, start: int, length: int) -> Tensor:
+    """The elements of memory that a view shows, of `length` in all: sums where it shows an element several times."""
+    memory = contiguous_spec((length,), ct.spec.dtype, ct.spec.device)
+    if not _overlaps(view):
+        return AS_STRIDED.adjoint(ct, memory, view.shape, view.stride, start)
+    positions = AS_STRIDED(FUNCTIONS["arange"](length), view.shape, view.stride, start)
+    return ct.new_zeros((length,)).index_add(0, positions.reshape(-1), ct.reshape(-1))
+
+
+def _overlaps(own: Spec) -> bool:
+    """Whether an element of memory may appear more than once."""
+    reach = 1
+    for stride, size in sorted((stride, size) for stride, size in zip(own.stride, own.shape) if size > 1):
+        if stride < reach:
+            return own.numel > 0
+        reach += (size - 1) * stride
+    return False
+
+
+class _UnfoldBackward:
+    """The adjoint of `unfold`: every element is added to where its window has it."""
+
+    name = "unfold_backward"
+    derivative = Derivative(lambda ct, out, a, sizes, dim, size, step: UNFOLD(ct, dim, size, step))
+
+    def __call__(self, input: Tensor, sizes: Size, dim: int, size: int, step: int) -> Tensor:
+        if not sizes:
+            return input.sum()
+        result = FILL.write(empty(contiguous_spec(sizes, input.spec.dtype, input.spec.device)), 0)
+        values, places = make(input._storage, input._start, input.spec), UNFOLD(result, dim, size, step)
+        apart = -(-size // step)  # windows so far apart do not overlap
+        for first in range(min(apart, places.spec.shape[dim])):
+            place = SLICE(places, dim, first, None, apart)
+            ADD.write(place, place, SLICE(values, dim, first, None, apart))
+        return (
+            record(self, result, (input,), (sizes, dim, size, step)) if needs_recording((input,)) else result
+        )
+
+
+UNFOLD_BACKWARD = _UnfoldBackward()
+
+
+# fmt: off
+VIEW       = View(rules.view, _reshaped)
+VIEW_DTYPE = View(rules.view_dtype, nondifferentiable)
+UNSQUEEZE  = View(rules.unsqueeze, _reshaped)
+SQUEEZE    = View(rules.squeeze, _reshaped)
+SQUEEZE_DIM  = View(rules.squeeze, _reshaped, name="squeeze.dim", node_name="SqueezeBackward1")
+SQUEEZE_DIMS = View(rules.squeeze, _reshaped, name="squeeze.dims", node_name="SqueezeBackward2")
+PERMUTE    = View(rules.permute, _permuted_back)
+TRANSPOSE  = View(rules.transpose, lambda ct, out, a, dim0, dim1: TRANSPOSE(ct, dim0, dim1))
+T          = View(rules.t, lambda ct, out, a: T(ct))
+EXPAND     = View(rules.expand, lambda ct, out, a, sizes: ct)
+SELECT     = View(rules.select)
+SLICE      = View(rules.slice)
+DIAGONAL   = View(rules.diagonal)
+UNFOLD     = View(rules.unfold, _windows_back)
+AS_STRIDED = View(rules.as_strided, _as_strided_back)
+VIEW_AS_REAL    = View(rules.view_as_real, lambda ct, out, a: VIEW_AS_COMPLEX(contiguous(ct)))
+VIEW_AS_COMPLEX = View(rules.view_as_complex, lambda ct, out, a: VIEW_AS_REAL(ct.resolve_conj()))
+REAL       = View(rules.real, node_name="SelectBackward0")
+IMAG       = View(rules.imag, node_name="SelectBackward0")
+CONJ       = View(rules.conj, lambda ct, out, a: conj(ct))
+NEG_VIEW   = View(rules.neg_view, lambda ct, out, a: -ct)
+ALIAS      = View(rules.alias, lambda ct, out, a: ct)
+# fmt: on
 
 
 # ---- Other sizes, same elements in the same order ------------------------------------------------------------------
@@ -100,7 +173,21 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     sizes = integers(sizes if shape is None else (shape,), "reshape", "shape")
     if input.spec.is_contiguous or _is_viewable[input.spec, sizes]:
         return VIEW(input, sizes)
-    return VIEW(clone(input, memory_format=contiguous_format), sizes)
+    return UNSAFE_VIEW(clone(input, memory_format=contiguous_format), sizes)
+
+
+class _UnsafeView:
+    """Another shape for a copy that nobody else has: no view, as far as users can tell."""
+
+    name = "unsafe_view"
+    derivative = Derivative(_reshaped)
+
+    def __call__(self, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
+        result = make(input._storage, input._start, VIEW.plans[input.spec, sizes][0])
+        return record(self, result, (input,), (sizes,)) if needs_recording((input,)) else result
+
+
+UNSAFE_VIEW = _UnsafeView()
 
 
 @PlanCache
@@ -200,7 +287,8 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
         dims = (dim,)
     elif not dims or dims == (None,):
         return SQUEEZE(input)
-    return SQUEEZE(input, integers(dims, "squeeze", "dim"))
+    chosen = integers(dims, "squeeze", "dim")
+    return (SQUEEZE_DIM if type(dims[0]) is int and len(dims) == 1 else SQUEEZE_DIMS)(input, chosen)
 
 
 # ---- Another order of dimensions -----------------------------------------------------------------------------------

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.op import FUNCTIONS, add_function, public
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, refuse, to_float
+from ..families.step import step
 from .arithmetic import SUB
-from .comparison import clamp
+from .comparison import CLAMP, bounded
+from .joining import cat
 from .pointwise import OPS, RELU
 
 SQRT_HALF = math.sqrt(0.5)
@@ -65,29 +68,87 @@ def _leaky(a, slope):
     return s.where(s.lift(0, a) < a, a, a * slope)
 
 
+# ---- Derivatives that do not fit a row ---------------------------------------------------------------------------------
+
+
+def _gelu_rule(ct, out, a):
+    area = 0.5 * ((a * SQRT_HALF).erf() + 1)
+    density = (a * a * -0.5).exp() / math.sqrt(2 * math.pi)
+    return ct * (area + a * density)
+
+
+def _gelu_tanh_rule(ct, out, a):
+    square = a * a
+    tanh = ((a + a * square * 0.044715) * math.sqrt(2 / math.pi)).tanh()
+    slope = (1 + square * (3 * 0.044715)) * math.sqrt(2 / math.pi)
+    return ct * (0.5 * (1 + tanh) + 0.5 * a * (1 - tanh * tanh) * slope)
+
+
+def _silu_rule(ct, out, a):
+    gate = a.sigmoid()
+    return ct * (gate * (1 + a * (1 - gate))).conj()
+
+
+def _mish_rule(ct, out, a):
+    tanh = a.exp().log1p().tanh()
+    return ct * (tanh + a * a.sigmoid() * (1 - tanh * tanh))
+
+
+def _elu_rule(ct, out, a, alpha, scale, input_scale):
+    power = (a * input_scale).masked_fill(a > 0, 0).exp()  # which large numbers must not overflow
+    return (ct * (alpha * scale * input_scale) * power).where(a <= 0, ct * scale)
+
+
+def _hardswish_rule(ct, out, a):
+    return (ct * (a / 3 + 0.5)).where(a < 3, ct).masked_fill(a <= -3, 0)
+
+
+def _softsign_rule(ct, out, a):
+    size = a.abs() + 1
+    if a.is_complex():
+        return ct / size - a.sgn() * (ct * a.conj()).real / (size * size)
+    return ct / (size * size)
+
+
 # fmt: off
-GELU        = Map("gelu",        keep,     _gelu,                                     check=ONLY_FLOATS)
-GELU_TANH   = Map("gelu",        keep,     _gelu_tanh,                                check=ONLY_FLOATS)
-SILU        = Map("silu",        keep,     _silu,                                     check=refuse("bui"))
-MISH        = Map("mish",        keep,     _mish,                                     check=ONLY_FLOATS)
-SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, check=ONLY_FLOATS)
-ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS)
-LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, check=ONLY_FLOATS)
-LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS)
-HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                              check=ONLY_FLOATS)
-HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS)
-SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"))
-HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, wide=True, check=ONLY_FLOATS)
-SOFTSHRINK  = Map("softshrink",  keep,     _softshrink,          deciding=1, wide=True, check=ONLY_FLOATS)
-THRESHOLD   = Map("threshold",   keep,     lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, check=NO_COMPLEX)
-PRELU       = Map("prelu",       keep,     _leaky,                                    check=ONLY_FLOATS)
+GELU        = Map("gelu",        keep,     _gelu,                                     check=ONLY_FLOATS,       derivative=_gelu_rule)
+GELU_TANH   = Map("gelu",        keep,     _gelu_tanh,                                check=ONLY_FLOATS,       derivative=_gelu_tanh_rule)
+SILU        = Map("silu",        keep,     _silu,                                     check=refuse("bui"),     derivative=_silu_rule)
+MISH        = Map("mish",        keep,     _mish,                                     check=ONLY_FLOATS,       derivative=_mish_rule)
+SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, check=ONLY_FLOATS,
+                  derivative=lambda ct, out, a, beta, threshold: ct.where(a * beta > threshold, ct * (a * beta).sigmoid()))
+ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS,     derivative=_elu_rule)
+LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, check=ONLY_FLOATS,
+                  derivative=lambda ct, out, a, slope: ct.where(a > 0, ct * slope))
+LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS,
+                  derivative=lambda ct, out, a: ct * (-a).sigmoid())
+HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                              check=ONLY_FLOATS,
+                  derivative=lambda ct, out, a: (ct / 6).where((a > -3) & (a < 3), 0))
+HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS,       derivative=_hardswish_rule)
+SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"),       derivative=_softsign_rule)
+HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, wide=True, check=ONLY_FLOATS,
+                  derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
+SOFTSHRINK  = Map("softshrink",  keep,     _softshrink,          deciding=1, wide=True, check=ONLY_FLOATS,
+                  derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
+THRESHOLD   = Map("threshold",   keep,     lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, check=NO_COMPLEX,
+                  derivative=lambda ct, out, a, threshold, value: ct.masked_fill(a <= threshold, 0))
+PRELU       = Map("prelu",       keep,     _leaky,                                    check=ONLY_FLOATS,
+                  derivative=(lambda ct, out, a, b: ct.where(a > 0, ct * b),
+                              lambda ct, out, a, b: (ct * a).masked_fill(a > 0, 0)))
+HARDTANH    = Map("hardtanh",    keep,     CLAMP.element,                             check=CLAMP.check,
+                  derivative=lambda ct, out, a, low, high: ct.masked_fill((a <= low) | (a >= high), 0))
 # fmt: on
+LOGSIGMOID.node_name, PRELU.node_name, SOFTSIGN.node_name = (
+    "LogSigmoidBackward0",
+    "PreluKernelBackward0",
+    "DivBackward0",
+)
 for _op in (GELU, SILU, MISH, SOFTPLUS, ELU, LEAKY_RELU, LOGSIGMOID, HARDSIGMOID, HARDSWISH, SOFTSIGN, PRELU):
     OPS[_op.name] = _op
 
 
-def _finish(op: Map, input: Tensor, *numbers: Any, inplace: bool) -> Tensor:
-    return op.inplace(input, *numbers) if inplace else op(input, *numbers)
+def _finish(op: Map, operands: Sequence[Any], inplace: bool) -> Tensor:
+    return op.inplace(*operands) if inplace else op(*operands)
 
 
 @public(name="nn.functional.gelu")
@@ -101,13 +162,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 @public(name="nn.functional.silu")
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input)."""
-    return _finish(SILU, input, inplace=inplace)
+    return _finish(SILU, (input,), inplace)
 
 
 @public(name="nn.functional.mish")
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input))."""
-    return _finish(MISH, input, inplace=inplace)
+    return _finish(MISH, (input,), inplace)
 
 
 @public(name="nn.functional.softplus")
@@ -119,13 +180,13 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 @public(name="nn.functional.elu")
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where positive, else alpha * (exp(input) - 1)."""
-    return _finish(ELU, input, float(alpha), 1.0, 1.0, inplace=inplace)
+    return _finish(ELU, (input, float(alpha), 1.0, 1.0), inplace)
 
 
 @public("function", "nn.functional.selu")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """A scaled `elu`, whose constants keep mean 0 and variance 1."""
-    return _finish(ELU, input, SELU_ALPHA, SELU_SCALE, 1.0, inplace=inplace)
+    return _finish(ELU, (input, SELU_ALPHA, SELU_SCALE, 1.0), inplace)
 
 
 @public("function", "nn.functional.celu")
@@ -133,19 +194,19 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where positive, else alpha * (exp(input / alpha) - 1). Raises: RuntimeError for alpha = 0."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _finish(ELU, input, float(alpha), 1.0, 1.0 / alpha, inplace=inplace)
+    return _finish(ELU, (input, float(alpha), 1.0, 1.0 / alpha), inplace)
 
 
 @public(name="nn.functional.leaky_relu")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """input where positive, else negative_slope * input."""
-    return _finish(LEAKY_RELU, input, float(negative_slope), inplace=inplace)
+    return _finish(LEAKY_RELU, (input, float(negative_slope)), inplace)
 
 
 @public(name="nn.functional.relu")
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0) of each element."""
-    return _finish(RELU, input, inplace=inplace)
+    return _finish(RELU, (input,), inplace)
 
 
 @public(name="nn.functional.hardtanh")
@@ -159,8 +220,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     kind = int if dtype.kind in "ui" else float
-    bounds = kind(min_val), kind(max_val)
-    return input.clamp_(*bounds) if inplace else clamp(input, *bounds)
+    return _finish(*bounded(HARDTANH, input, kind(min_val), kind(max_val)), inplace)
 
 
 @public(name="nn.functional.relu6")
@@ -172,13 +232,13 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 @public(name="nn.functional.hardsigmoid")
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """(input + 3) / 6 into [0, 1]."""
-    return _finish(HARDSIGMOID, input, inplace=inplace)
+    return _finish(HARDSIGMOID, (input,), inplace)
 
 
 @public(name="nn.functional.hardswish")
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * hardsigmoid(input)."""
-    return _finish(HARDSWISH, input, inplace=inplace)
+    return _finish(HARDSWISH, (input,), inplace)
 
 
 @public(name="nn.functional.logsigmoid")
@@ -216,7 +276,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @public("function", "nn.functional.threshold", out=True)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """input where it is above `threshold`, else `value`."""
-    return _finish(THRESHOLD, input, threshold, value, inplace=inplace)
+    return _finish(THRESHOLD, (input, threshold, value), inplace)
 
 
 @public("function method", "nn.functional.prelu")
@@ -274,6 +334,18 @@ for _name in ("sigmoid", "tanh"):
     add_function(f"nn.functional.{_name}", FUNCTIONS[_name])
 
 
+def _glu_rule(ct, out, input, dim):
+    values, gates = input.chunk(2, dim)
+    gates = gates.sigmoid()
+    return cat((ct * gates, ct * values * (gates * (1 - gates))), dim)
+
+
+@step(_glu_rule)
+def GLU(input: Tensor, dim: int) -> Tensor:  # noqa: N802 (an op)
+    values, gates = input.chunk(2, dim)
+    return values * gates.sigmoid()
+
+
 @public(name="nn.functional.glu")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """One half of the input along `dim`, each element scaled by the sigmoid of its partner in the other half.
@@ -286,5 +358,4 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     size = input.size(dim)
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
-    values, gates = input.chunk(2, dim)
-    return values * gates.sigmoid()
+    return GLU(input, dim)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import nondifferentiable
 from ..core.dtype import bool_
 from ..core.op import PlanCache
 from ..core.promotion import common_dtype
@@ -18,6 +19,7 @@ from ..families.library import LibraryMap, array
 from ..families.map import NO_BOOL_OR_COMPLEX, Map, keep, keyed, normalise, refuse, spec_or_type, to_float
 from .pointwise import is_float
 from .representation import check_fits
+from .rules import conj, negative, numbered, same, zero
 
 # ---- Sums and products -----------------------------------------------------------------------------------------------
 
@@ -54,13 +56,20 @@ class Subtraction(Map):
 
 
 # fmt: off
-ADD        = Map("add", keep,     _add)
-ADD_SCALED = Map("add", keep,     lambda a, b, alpha: _plus_product(a, alpha, b),    deciding=2)
-SUB        = Subtraction("sub", keep, lambda a, b: a - b)
-SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2)
-MUL        = Map("mul", keep,     lambda a, b: a * b,                                     wide=True)
-DIV        = Map("div", to_float, lambda a, b: a / b,                                     wide=True)
+ADD        = Map("add", keep,         _add,                                            derivative=(same, same))
+SUB        = Subtraction("sub", keep, lambda a, b: a - b,                              derivative=(same, negative))
+ADD_SCALED = Map("add", keep,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2,
+                 derivative=(same, lambda ct, out, a, b, alpha: ct * conj(alpha)))
+SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2,
+                 derivative=(same, lambda ct, out, a, b, alpha: ct * conj(-alpha)))
+MUL        = Map("mul", keep,         lambda a, b: a * b,                              wide=True,
+                 derivative=(lambda ct, out, a, b: ct * conj(b),
+                             lambda ct, out, a, b: ct * conj(a)))
+DIV        = Map("div", to_float,     lambda a, b: a / b,                              wide=True,
+                 derivative=(lambda ct, out, a, b: ct / conj(b),
+                             lambda ct, out, a, b: -ct * (a / b / b).conj()))
 # fmt: on
+SUB.node_name = lambda inputs, static: "SubBackward0" if isinstance(inputs[0], Tensor) else "RsubBackward1"
 
 plain_add = publish(ADD, 2, "", numbers="all")
 plain_sub = publish(SUB, 2, "", numbers="all")
@@ -213,14 +222,21 @@ def _floor_divide_floats(a, b):
 
 
 # fmt: off
-FLOOR_DIVIDE = Division("floor_divide", keep, _floor_divide, check=refuse("bc", message='"div_floor_cpu" not implemented for \'{dtype}\''))
-DIV_TRUNC    = Division("div",          keep, _div_trunc,    check=refuse("bc", message='"div_trunc_cpu" not implemented for \'{dtype}\''))
-REMAINDER    = Division("remainder",    keep, _remainder,    check=NO_BOOL_OR_COMPLEX)
-FMOD         = Division("fmod",         keep, _fmod,         check=NO_BOOL_OR_COMPLEX)
+_FLOOR = refuse("bc", message='"div_floor_cpu" not implemented for \'{dtype}\'')
+_TRUNC = refuse("bc", message='"div_trunc_cpu" not implemented for \'{dtype}\'')
+FLOOR_DIVIDE = Division("floor_divide", keep, _floor_divide, check=_FLOOR)  # PyTorch has a derivative for div only
+DIV_FLOOR    = Division("div",          keep, _floor_divide, check=_FLOOR,             derivative=(zero, zero))
+DIV_TRUNC    = Division("div",          keep, _div_trunc,    check=_TRUNC,             derivative=(zero, zero))
+REMAINDER    = Division("remainder",    keep, _remainder,    check=NO_BOOL_OR_COMPLEX,
+                        derivative=(same, lambda ct, out, a, b: -ct * DIV_FLOOR(a, b)))
+FMOD         = Division("fmod",         keep, _fmod,         check=NO_BOOL_OR_COMPLEX,
+                        derivative=(same, lambda ct, out, a, b: -ct * DIV_TRUNC(a, b)))
 floor_divide = publish(FLOOR_DIVIDE, 2, "function method inplace", numbers="all", doc="The largest integers not above input / other.")
 remainder    = publish(REMAINDER,    2, "function method inplace", numbers="input other", doc="Python's input % other: the sign is that of other.")
 fmod         = publish(FMOD,         2, "function method inplace",                        doc="C's fmod: the sign is that of input.")
 # fmt: on
+DIV_FLOOR.node_name = DIV_TRUNC.node_name = "DivBackward2"
+REMAINDER.node_name, FMOD.node_name = numbered("Remainder"), numbered("Fmod")
 
 
 @chosen("function method inplace", "divide")
@@ -232,7 +248,7 @@ def div(input, other, *, rounding_mode=None):
     if rounding_mode is None:
         return DIV, (input, other)
     if rounding_mode == "floor":
-        return FLOOR_DIVIDE, (input, other)
+        return DIV_FLOOR, (input, other)
     if rounding_mode == "trunc":
         return DIV_TRUNC, (input, other)
     raise RuntimeError(
@@ -256,10 +272,20 @@ def _lerp(a, b, weight):
 
 
 # fmt: off
-LERP    = Map("lerp", keep, _lerp, check=refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), deciding=2, wide=True)
-ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True)
-ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True)
+LERP    = Map("lerp", keep, _lerp, check=refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), deciding=2, wide=True,
+              derivative=(lambda ct, out, a, b, weight: ct * (1 - conj(weight)),
+                          lambda ct, out, a, b, weight: ct * conj(weight),
+                          lambda ct, out, a, b, weight: ct * (b - a).conj()))
+ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True,
+              derivative=(same,
+                          lambda ct, out, a, b, c, value: ct * conj(c * value),
+                          lambda ct, out, a, b, c, value: ct * conj(b * value)))
+ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True,
+              derivative=(same,
+                          lambda ct, out, a, b, c, value: ct * conj(value / c),
+                          lambda ct, out, a, b, c, value: -ct * (value * b / (c * c)).conj()))
 # fmt: on
+LERP.node_name = numbered("Lerp", 2)
 
 
 @chosen("function method inplace")
@@ -295,7 +321,7 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
 
 # ---- Integers --------------------------------------------------------------------------------------------------------
 
-GCD = LibraryMap("gcd", keep, np.gcd, check=refuse("bfc"))
+GCD = LibraryMap("gcd", keep, np.gcd, check=refuse("bfc"), derivative=nondifferentiable)
 
 
 def _lcm(a, b):
@@ -304,6 +330,6 @@ def _lcm(a, b):
     return np.abs(np.lcm(a.astype(wide), b.astype(wide))).astype(a.dtype)
 
 
-LCM = LibraryMap("lcm", keep, _lcm, check=refuse("bfc"))
+LCM = LibraryMap("lcm", keep, _lcm, check=refuse("bfc"), derivative=nondifferentiable)
 gcd = publish(GCD, 2, "function method inplace", numbers="", doc="The greatest common divisor, elementwise.")
 lcm = publish(LCM, 2, "function method inplace", numbers="", doc="The least common multiple, elementwise.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.derivative import nondifferentiable
 from ..engine import scalar as s
 from ..families.faces import publish
 from ..families.map import ONLY_BITS, Map, keep, refuse
@@ -35,7 +36,7 @@ _ROWS = (
 )
 # fmt: on
 for _name, _element, _check, _what in _ROWS:
-    OPS[_name] = Map(_name, keep, _element, check=_check)
+    OPS[_name] = Map(_name, keep, _element, check=_check, derivative=nondifferentiable)
     publish(OPS[_name], 2, "function method inplace", numbers="input other", doc=f"{_what}, elementwise.")
-OPS["bitwise_not"] = Map("bitwise_not", keep, lambda a: ~a, check=ONLY_BITS)
+OPS["bitwise_not"] = Map("bitwise_not", keep, lambda a: ~a, check=ONLY_BITS, derivative=nondifferentiable)
 publish(OPS["bitwise_not"], 1, "function method inplace", doc="All bits flipped; of bools, the opposite.")

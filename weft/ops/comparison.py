@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.derivative import nondifferentiable
 from ..core.dtype import LEGACY_NAMES, DType, bool_, float32, float64
 from ..core.op import public
 from ..core.promotion import common_dtype
@@ -15,6 +16,7 @@ from ..families.library import array
 from ..families.map import Map, Types, common_device, keep, normalise, refuse, spec_or_type, to_bool
 from .pointwise import OPS, is_float
 from .representation import check_fits
+from .rules import numbered
 
 _ORDER = refuse("c")
 
@@ -42,16 +44,16 @@ _LOGIC = (
 # fmt: on
 for _names, _element, _check, _what in _COMPARISONS:
     _name, *_aliases = _names.split()
-    OPS[_name] = Map(_name, to_bool, _element, check=_check)
+    OPS[_name] = Map(_name, to_bool, _element, check=_check, derivative=nondifferentiable)
     publish(
         OPS[_name], 2, "function method inplace", *_aliases, doc=f"{_what}, elementwise: bools.".capitalize()
     )
 for _name, _element, _what in _LOGIC:
-    OPS[_name] = Map(_name, _logical, _element)
+    OPS[_name] = Map(_name, _logical, _element, derivative=nondifferentiable)
     publish(
         OPS[_name], 2, "function method inplace", numbers="", doc=f"{_what}, elementwise: bools.".capitalize()
     )
-OPS["logical_not"] = Map("logical_not", _logical, lambda a: ~a)
+OPS["logical_not"] = Map("logical_not", _logical, lambda a: ~a, derivative=nondifferentiable)
 publish(OPS["logical_not"], 1, "function method inplace", doc="Whether an element is zero or false.")
 
 
@@ -83,14 +85,19 @@ def _fmin(a, b):
 _NO_COMPLEX = refuse("c", RuntimeError, "{name} not implemented for complex tensors.")
 # fmt: off
 _EXTREMA = (
-    ("maximum",  _maximum, "the larger one; NaN if one is NaN"),
-    ("minimum",  _minimum, "the smaller one; NaN if one is NaN"),
-    ("fmax",     _fmax,    "the larger one; the number if the other is NaN"),
-    ("fmin",     _fmin,    "the smaller one; the number if the other is NaN"),
+    # name       one element  what                                               derivatives: equal ones share
+    ("maximum",  _maximum,    "the larger one; NaN if one is NaN",               (lambda ct, out, a, b: (ct / 2).where(a == b, ct).masked_fill(a < b, 0),
+                                                                                  lambda ct, out, a, b: (ct / 2).where(a == b, ct).masked_fill(a > b, 0))),
+    ("minimum",  _minimum,    "the smaller one; NaN if one is NaN",              (lambda ct, out, a, b: (ct / 2).where(a == b, ct).masked_fill(a > b, 0),
+                                                                                  lambda ct, out, a, b: (ct / 2).where(a == b, ct).masked_fill(a < b, 0))),
+    ("fmax",     _fmax,       "the larger one; the number if the other is NaN",  (lambda ct, out, a, b: ct.where((a >= b) | b.isnan(), 0),
+                                                                                  lambda ct, out, a, b: ct.masked_fill((a >= b) | b.isnan(), 0))),
+    ("fmin",     _fmin,       "the smaller one; the number if the other is NaN", (lambda ct, out, a, b: ct.where((a <= b) | b.isnan(), 0),
+                                                                                  lambda ct, out, a, b: ct.masked_fill((a <= b) | b.isnan(), 0))),
 )
 # fmt: on
-for _name, _element, _what in _EXTREMA:
-    OPS[_name] = Map(_name, keep, _element, check=_NO_COMPLEX)
+for _name, _element, _what, _derivative in _EXTREMA:
+    OPS[_name] = Map(_name, keep, _element, check=_NO_COMPLEX, derivative=_derivative)
     publish(OPS[_name], 2, "function method", numbers="", doc=f"Of each pair {_what}.")
 
 
@@ -99,10 +106,24 @@ for _name, _element, _what in _EXTREMA:
 
 _CLAMP = refuse("c", message="clamp is not supported for complex types")
 # fmt: off
-CLAMP     = Map("clamp",     keep, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP)
-CLAMP_MIN = Map("clamp_min", keep, _maximum,                                              check=_CLAMP)
-CLAMP_MAX = Map("clamp_max", keep, _minimum,                                              check=_CLAMP)
+_AT_LEAST = (lambda ct, out, a, low: ct.where(a >= low, 0),
+             lambda ct, out, a, low: ct.where(a < low, 0))
+_AT_MOST  = (lambda ct, out, a, high: ct.where(a <= high, 0),
+             lambda ct, out, a, high: ct.where(a > high, 0))
+_BETWEEN  = (lambda ct, out, a, low, high: ct.where((a >= low) & (a <= high), 0),
+             lambda ct, out, a, low, high: ct.where((low < high) & (a < low), 0),
+             lambda ct, out, a, low, high: ct.where((high < low) | (a > high), 0))
+CLAMP     = Map("clamp",     keep, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP, derivative=_BETWEEN)
+CLAMP_MIN = Map("clamp_min", keep, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
+CLAMP_MAX = Map("clamp_max", keep, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
+# The same for `clamp` with one bound, under whose name autograd shows them.
+AT_LEAST  = Map("clamp_min", keep, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
+AT_MOST   = Map("clamp_max", keep, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
 # fmt: on
+CLAMP_MIN.node_name, CLAMP_MAX.node_name = numbered("ClampMin"), numbered("ClampMax")
+CLAMP.node_name = AT_LEAST.node_name = AT_MOST.node_name = lambda inputs, static: (
+    "ClampBackward0" if any(isinstance(each, Tensor) for each in inputs[1:]) else "ClampBackward1"
+)
 
 
 @chosen("function method inplace", "clip")
@@ -111,25 +132,26 @@ def clamp(input, min=None, max=None):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if max is None:
-        return _bounded(CLAMP_MIN, input, min)
+        return bounded(AT_LEAST, input, min)
     if min is None:
-        return _bounded(CLAMP_MAX, input, max)
-    return _bounded(CLAMP, input, min, max)
+        return bounded(AT_MOST, input, max)
+    return bounded(CLAMP, input, min, max)
 
 
 @chosen("function method inplace")
 def clamp_min(input, min):
     """Not below `min`, elementwise."""
-    return _bounded(CLAMP_MIN, input, min)
+    return bounded(CLAMP_MIN, input, min)
 
 
 @chosen("function method inplace")
 def clamp_max(input, max):
     """Not above `max`, elementwise."""
-    return _bounded(CLAMP_MAX, input, max)
+    return bounded(CLAMP_MAX, input, max)
 
 
-def _bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, Sequence[Any]]:
+def bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, Sequence[Any]]:
+    """A row and its operands, which are checked."""
     check_operands(op.name, "other", input)
     if input.spec.dtype in (float32, float64):
         for bound in bounds:
@@ -168,7 +190,9 @@ def _close_types(common: DType) -> Types:
 
 
 ISCLOSE = {
-    equal_nan: Map("isclose", _close_types, _isclose(equal_nan), deciding=2, wide=True)
+    equal_nan: Map(
+        "isclose", _close_types, _isclose(equal_nan), deciding=2, wide=True, derivative=nondifferentiable
+    )
     for equal_nan in (False, True)
 }
 

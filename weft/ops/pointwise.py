@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.arguments import integer
+from ..core.derivative import nondifferentiable
 from ..core.dtype import (
     DType,
     bool_,
@@ -30,6 +31,7 @@ from ..families.map import (
     to_real,
     to_real_float,
 )
+from .rules import negative, same, zero
 
 
 def is_float(a: Any) -> bool:
@@ -66,6 +68,31 @@ def _isreal(a):
     return s.eq(a.imag, 0) if isinstance(a, s.Complex) else s.eq(a, a) | s.ne(a, a)
 
 
+# ---- Their derivatives, where they do not fit a row
+
+
+def _sgn_rule(ct, out, a):
+    """A real sign is constant; of a complex number the direction turns, its length does not change."""
+    if not a.is_complex():
+        return zero(ct, None)
+    along = out * (ct * out.conj()).real
+    return ((ct - along) / a.abs()).masked_fill(a == 0, 0)
+
+
+def _acosh_rule(ct, out, a):
+    if a.is_complex():  # the root of a product is not the product of roots
+        return ct * ((a + 1).rsqrt() * (a - 1).rsqrt()).conj()
+    return ct * (a * a - 1).rsqrt()
+
+
+def _sinc_rule(ct, out, a):
+    angle = a * math.pi
+    slope = (angle * angle.cos() - angle.sin()) / (a * angle)
+    return (ct * slope.conj()).masked_fill(a == 0, 0)
+
+
+LN_2, LN_10, TWO_BY_ROOT_PI = math.log(2), math.log(10), 2 / math.sqrt(math.pi)
+
 NO_BOOL_ABS = refuse("b")
 _NEGATION = refuse(
     "b",
@@ -86,45 +113,45 @@ _NO_COMPLEX_RELU = refuse("c", message="clamp is not supported for complex types
 
 # fmt: off
 _UNARY = (
-    # names                       promotion      one element              rejects        what
-    ("abs absolute",              to_real,       s.absolute,              NO_BOOL_ABS,   "the absolute value"),
-    ("sgn",                       keep,          s.sgn,                   None,          "the sign; of a complex number, its direction"),
-    ("sign",                      keep,          s.sign,                  _SIGN,         "-1, 0 or 1; 0 for NaN"),
-    ("neg negative",              keep,          lambda a: -a,            _NEGATION,     "the negative"),
-    ("reciprocal",                to_float,      s.reciprocal,            None,          "1 / input"),
-    ("square",                    promote_bool,  s.square,                None,          "input * input"),
-    ("sqrt",                      to_float,      s.sqrt,                  None,          "the square root"),
-    ("rsqrt",                     to_float,      s.rsqrt,                 None,          "1 / sqrt(input)"),
-    ("exp",                       to_float,      s.exp,                   None,          "e to the power of input"),
-    ("exp2 special.exp2",         to_float,      s.exp2,                  None,          "2 to the power of input"),
-    ("expm1 special.expm1",       to_float,      s.expm1,                 None,          "exp(input) - 1, accurate near 0"),
-    ("log",                       to_float,      s.log,                   None,          "the natural logarithm"),
-    ("log2",                      to_float,      s.log2,                  None,          "the logarithm to base 2"),
-    ("log10",                     to_float,      s.log10,                 None,          "the logarithm to base 10"),
-    ("log1p special.log1p",       to_float,      s.log1p,                 None,          "log(1 + input), accurate near 0"),
-    ("sin",                       to_float,      s.sin,                   None,          "the sine of an angle in radians"),
-    ("cos",                       to_float,      s.cos,                   None,          "the cosine of an angle in radians"),
-    ("tan",                       to_float,      s.tan,                   None,          "the tangent of an angle in radians"),
-    ("asin arcsin",               to_float,      s.asin,                  None,          "the inverse sine, in radians"),
-    ("acos arccos",               to_float,      s.acos,                  None,          "the inverse cosine, in radians"),
-    ("atan arctan",               to_float,      s.atan,                  None,          "the inverse tangent, in radians"),
-    ("sinh",                      to_float,      s.sinh,                  None,          "the hyperbolic sine"),
-    ("cosh",                      to_float,      s.cosh,                  None,          "the hyperbolic cosine"),
-    ("tanh",                      to_float,      s.tanh,                  None,          "the hyperbolic tangent"),
-    ("asinh arcsinh",             to_float,      s.asinh,                 None,          "the inverse hyperbolic sine"),
-    ("acosh arccosh",             to_float,      s.acosh,                 None,          "the inverse hyperbolic cosine"),
-    ("atanh arctanh",             to_float,      s.atanh,                 None,          "the inverse hyperbolic tangent"),
-    ("sinc special.sinc",         to_float,      _sinc,                   None,          "sin(pi input) / (pi input); 1 at 0"),
-    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          "1 / (1 + exp(-input))"),
-    ("erf special.erf",           to_float,      s.erf,                   NO_COMPLEX,    "the error function"),
-    ("erfc special.erfc",         to_float,      s.erfc,                  NO_COMPLEX,    "1 - erf(input), accurate for large input"),
-    ("erfinv special.erfinv",     to_float,      s.erfinv,                NO_COMPLEX,    "the inverse of the error function"),
-    ("floor",                     keep,          floats_only(s.floor),    _ROUNDING,     "the largest integer that is not above"),
-    ("ceil",                      keep,          floats_only(s.ceil),     _ROUNDING,     "the smallest integer that is not below"),
-    ("trunc fix",                 keep,          floats_only(s.trunc),    _ROUNDING,     "the integer part"),
-    ("frac",                      keep,          _frac,                   ONLY_FLOATS,   "what trunc takes away"),
-    ("deg2rad",                   to_float,      lambda a: a * (math.pi / 180), _DEGREES, "degrees as radians"),
-    ("rad2deg",                   to_float,      lambda a: a * (180 / math.pi), _DEGREES, "radians as degrees"),
+    # names                       promotion      one element              rejects        derivative                                                   what
+    ("abs absolute",              to_real,       s.absolute,              NO_BOOL_ABS,   lambda ct, out, a: ct * a.sgn(),                             "the absolute value"),
+    ("sgn",                       keep,          s.sgn,                   None,          _sgn_rule,                                                   "the sign; of a complex number, its direction"),
+    ("sign",                      keep,          s.sign,                  _SIGN,         zero,                                                        "-1, 0 or 1; 0 for NaN"),
+    ("neg negative",              keep,          lambda a: -a,            _NEGATION,     negative,                                                    "the negative"),
+    ("reciprocal",                to_float,      s.reciprocal,            None,          lambda ct, out, a: -ct * (out * out).conj(),                 "1 / input"),
+    ("square",                    promote_bool,  s.square,                None,          lambda ct, out, a: ct * (2 * a).conj(),                      "input * input"),
+    ("sqrt",                      to_float,      s.sqrt,                  None,          lambda ct, out, a: ct / (2 * out.conj()),                    "the square root"),
+    ("rsqrt",                     to_float,      s.rsqrt,                 None,          lambda ct, out, a: -0.5 * ct * (out * out * out).conj(),     "1 / sqrt(input)"),
+    ("exp",                       to_float,      s.exp,                   None,          lambda ct, out, a: ct * out.conj(),                          "e to the power of input"),
+    ("exp2 special.exp2",         to_float,      s.exp2,                  None,          lambda ct, out, a: ct * out.conj() * LN_2,                   "2 to the power of input"),
+    ("expm1 special.expm1",       to_float,      s.expm1,                 None,          lambda ct, out, a: ct * (out.conj() + 1),                    "exp(input) - 1, accurate near 0"),
+    ("log",                       to_float,      s.log,                   None,          lambda ct, out, a: ct / a.conj(),                            "the natural logarithm"),
+    ("log2",                      to_float,      s.log2,                  None,          lambda ct, out, a: ct / (a.conj() * LN_2),                   "the logarithm to base 2"),
+    ("log10",                     to_float,      s.log10,                 None,          lambda ct, out, a: ct / (a.conj() * LN_10),                  "the logarithm to base 10"),
+    ("log1p special.log1p",       to_float,      s.log1p,                 None,          lambda ct, out, a: ct / (a + 1).conj(),                      "log(1 + input), accurate near 0"),
+    ("sin",                       to_float,      s.sin,                   None,          lambda ct, out, a: ct * a.cos().conj(),                      "the sine of an angle in radians"),
+    ("cos",                       to_float,      s.cos,                   None,          lambda ct, out, a: ct * -a.sin().conj(),                     "the cosine of an angle in radians"),
+    ("tan",                       to_float,      s.tan,                   None,          lambda ct, out, a: ct * (1 + out * out).conj(),              "the tangent of an angle in radians"),
+    ("asin arcsin",               to_float,      s.asin,                  None,          lambda ct, out, a: ct * (1 - a * a).rsqrt().conj(),          "the inverse sine, in radians"),
+    ("acos arccos",               to_float,      s.acos,                  None,          lambda ct, out, a: ct * -(1 - a * a).rsqrt().conj(),         "the inverse cosine, in radians"),
+    ("atan arctan",               to_float,      s.atan,                  None,          lambda ct, out, a: ct / (a * a + 1).conj(),                  "the inverse tangent, in radians"),
+    ("sinh",                      to_float,      s.sinh,                  None,          lambda ct, out, a: ct * a.cosh().conj(),                     "the hyperbolic sine"),
+    ("cosh",                      to_float,      s.cosh,                  None,          lambda ct, out, a: ct * a.sinh().conj(),                     "the hyperbolic cosine"),
+    ("tanh",                      to_float,      s.tanh,                  None,          lambda ct, out, a: ct * (1 - out * out).conj(),              "the hyperbolic tangent"),
+    ("asinh arcsinh",             to_float,      s.asinh,                 None,          lambda ct, out, a: ct * (a * a + 1).rsqrt().conj(),          "the inverse hyperbolic sine"),
+    ("acosh arccosh",             to_float,      s.acosh,                 None,          _acosh_rule,                                                 "the inverse hyperbolic cosine"),
+    ("atanh arctanh",             to_float,      s.atanh,                 None,          lambda ct, out, a: ct / (1 - a * a).conj(),                  "the inverse hyperbolic tangent"),
+    ("sinc special.sinc",         to_float,      _sinc,                   None,          _sinc_rule,                                                  "sin(pi input) / (pi input); 1 at 0"),
+    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          lambda ct, out, a: ct * ((1 - out) * out).conj(),            "1 / (1 + exp(-input))"),
+    ("erf special.erf",           to_float,      s.erf,                   NO_COMPLEX,    lambda ct, out, a: ct * (TWO_BY_ROOT_PI * (-(a * a)).exp()), "the error function"),
+    ("erfc special.erfc",         to_float,      s.erfc,                  NO_COMPLEX,    lambda ct, out, a: ct * (-TWO_BY_ROOT_PI * (-(a * a)).exp()),"1 - erf(input), accurate for large input"),
+    ("erfinv special.erfinv",     to_float,      s.erfinv,                NO_COMPLEX,    lambda ct, out, a: ct * ((out * out).exp() / TWO_BY_ROOT_PI),"the inverse of the error function"),
+    ("floor",                     keep,          floats_only(s.floor),    _ROUNDING,     zero,                                                        "the largest integer that is not above"),
+    ("ceil",                      keep,          floats_only(s.ceil),     _ROUNDING,     zero,                                                        "the smallest integer that is not below"),
+    ("trunc fix",                 keep,          floats_only(s.trunc),    _ROUNDING,     zero,                                                        "the integer part"),
+    ("frac",                      keep,          _frac,                   ONLY_FLOATS,   same,                                                        "what trunc takes away"),
+    ("deg2rad",                   to_float,      lambda a: a * (math.pi / 180), _DEGREES, lambda ct, out, a: ct * (math.pi / 180),                     "degrees as radians"),
+    ("rad2deg",                   to_float,      lambda a: a * (180 / math.pi), _DEGREES, lambda ct, out, a: ct * (180 / math.pi),                     "radians as degrees"),
 )
 _QUESTIONS = (
     # names                       promotion      one element              rejects        what
@@ -143,13 +170,14 @@ OPS: dict[str, Map] = {}
 
 
 def _publish_unary(table, forms: str) -> None:
-    for names, promotion, element, check, what in table:
+    for names, promotion, element, check, derivative, what in table:
         name, *aliases = names.split()
-        OPS[name] = Map(name, promotion, element, check=check)
+        OPS[name] = Map(name, promotion, element, check=check, derivative=derivative)
         publish(OPS[name], 1, forms, *aliases, doc=f"Of each element {what}.")
 
 
 _publish_unary(_UNARY, "function method inplace")
+OPS["square"].node_name = "PowBackward0"
 
 
 def _abs_(self: Tensor) -> Tensor:
@@ -162,7 +190,7 @@ def _abs_(self: Tensor) -> Tensor:
 for _name in ("abs", "absolute"):
     add_inplace(_name, _abs_)
 add_function("abs_", _abs_)
-_publish_unary(_QUESTIONS, "function method")
+_publish_unary([(*row[:-1], nondifferentiable, row[-1]) for row in _QUESTIONS], "function method")
 
 
 def _relu_check(name: str, dtype: DType) -> None:
@@ -170,11 +198,17 @@ def _relu_check(name: str, dtype: DType) -> None:
     _NO_COMPLEX_RELU(name, dtype)
 
 
-RELU = Map("relu", keep, _relu, check=_relu_check)
+RELU = Map("relu", keep, _relu, check=_relu_check, derivative=lambda ct, out, a: ct.masked_fill(out <= 0, 0))
 relu = publish(RELU, 1, "function method inplace", doc="max(input, 0) of each element.")
 
 
-ANGLE = OPS["angle"] = Map("angle", to_real_float, s.angle)
+def _angle_rule(ct, out, a):
+    if not a.is_complex():
+        return zero(ct, None)
+    return (ct * (a / a.abs().square()) * 1j).masked_fill(a == 0, 0)
+
+
+ANGLE = OPS["angle"] = Map("angle", to_real_float, s.angle, derivative=_angle_rule)
 
 
 @public("function method", out=True)
@@ -183,7 +217,7 @@ def angle(input: Tensor) -> Tensor:
     return ANGLE(input.contiguous() if input.spec.dtype.is_complex else input)
 
 
-CONJ = OPS["conj_physical"] = Map("conj_physical", keep, s.conj)
+CONJ = OPS["conj_physical"] = Map("conj_physical", keep, s.conj, derivative=lambda ct, out, a: ct.conj())
 conj_physical_ = inplace_unary(CONJ)
 add_inplace("conj_physical", conj_physical_)
 add_function("conj_physical_", conj_physical_)
@@ -244,22 +278,46 @@ def _heaviside(a, b):
 _HEAVISIDE = refuse("c", RuntimeError, "heaviside is not yet implemented for complex tensors.")
 # fmt: off
 _BINARY = (
-    # names                    promotion  one element                  rejects       numbers  what
-    ("atan2 arctan2",          to_float,  s.atan2,                     NO_COMPLEX,   "",      "the angle of the point (other, input), in radians"),
-    ("hypot",                  keep,      s.hypot,                     ONLY_FLOATS,  "",      "sqrt(input**2 + other**2) without overflow"),
-    ("copysign",               to_float,  s.copysign,                  NO_COMPLEX,   "other", "input with the sign of other"),
-    ("xlogy special.xlogy",    to_float,  _xlogy,                      NO_COMPLEX,   "input other", "input * log(other); 0 where input is 0"),
-    ("ldexp",                  to_float,  _ldexp,                      None,         "",      "input * 2**other"),
-    ("logaddexp",              keep,      _logaddexp(s.exp, 1.0),      refuse("bui"), "",     "log(exp(input) + exp(other))"),
-    ("logaddexp2",             keep,      _logaddexp(s.exp2, 1 / math.log(2)), ONLY_FLOATS, "", "log2(2**input + 2**other)"),
+    # names                    promotion  one element                  rejects       numbers
+    #                          derivatives
+    #                          what
+    ("atan2 arctan2",          to_float,  s.atan2,                     NO_COMPLEX,   "",
+                               (lambda ct, out, a, b: ct * b * (a * a + b * b).reciprocal(),
+                                lambda ct, out, a, b: ct * -a * (a * a + b * b).reciprocal()),
+                               "the angle of the point (other, input), in radians"),
+    ("hypot",                  keep,      s.hypot,                     ONLY_FLOATS,  "",
+                               (lambda ct, out, a, b: ct * (a / out),
+                                lambda ct, out, a, b: ct * (b / out)),
+                               "sqrt(input**2 + other**2) without overflow"),
+    ("copysign",               to_float,  s.copysign,                  NO_COMPLEX,   "other",
+                               (lambda ct, out, a, b: ct * (out / a).masked_fill(a == 0, 0),
+                                zero),
+                               "input with the sign of other"),
+    ("xlogy special.xlogy",    to_float,  _xlogy,                      NO_COMPLEX,   "input other",
+                               (lambda ct, out, a, b: ct.xlogy(b).masked_fill((a == 0) & (b <= 0), 0),
+                                lambda ct, out, a, b: ct * a / b),
+                               "input * log(other); 0 where input is 0"),
+    ("ldexp",                  to_float,  _ldexp,                      None,         "",
+                               (lambda ct, out, a, b: ct * b.exp2().conj(),
+                                lambda ct, out, a, b: ct * (out * LN_2).conj()),
+                               "input * 2**other"),
+    ("logaddexp",              keep,      _logaddexp(s.exp, 1.0),      refuse("bui"), "",
+                               (lambda ct, out, a, b: ct / (1 + (b - a).exp()).conj(),
+                                lambda ct, out, a, b: ct / (1 + (a - b).exp()).conj()),
+                               "log(exp(input) + exp(other))"),
+    ("logaddexp2",             keep,      _logaddexp(s.exp2, 1 / math.log(2)), ONLY_FLOATS, "",
+                               (lambda ct, out, a, b: ct / (1 + (b - a).exp2()),
+                                lambda ct, out, a, b: ct / (1 + (a - b).exp2())),
+                               "log2(2**input + 2**other)"),
 )
 # fmt: on
-for _names, _promotion, _element, _check, _numbers, _what in _BINARY:
+for _names, _promotion, _element, _check, _numbers, _derivative, _what in _BINARY:
     _name, *_aliases = _names.split()
-    OPS[_name] = Map(_name, _promotion, _element, check=_check)
+    OPS[_name] = Map(_name, _promotion, _element, check=_check, derivative=_derivative)
     _forms = "function method" if _name.startswith("logadd") else "function method inplace"
     publish(OPS[_name], 2, _forms, *_aliases, numbers=_numbers, doc=f"{_what}, elementwise.")
 
+# PyTorch has no derivative of it.
 HEAVISIDE = Map("heaviside", keep, _heaviside, check=_HEAVISIDE)
 
 
@@ -284,10 +342,11 @@ def _decimals_left(a, scale):
 
 
 _ROUND = refuse("bc", message="\"round_vml_cpu\" not implemented for '{dtype}'")
-ROUND = Map("round", keep, floats_only(s.rint), check=_ROUND)
+ROUND = Map("round", keep, floats_only(s.rint), check=_ROUND, derivative=zero)
 # PyTorch divides by 10**-decimals for negative decimals: both ways are exact for what float32 can represent.
-ROUND_RIGHT = Map("round", keep, _decimals, check=ONLY_FLOATS, deciding=1, wide=True)
-ROUND_LEFT = Map("round", keep, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True)
+ROUND_RIGHT = Map("round", keep, _decimals, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero)
+ROUND_LEFT = Map("round", keep, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero)
+ROUND_RIGHT.node_name = ROUND_LEFT.node_name = "RoundBackward1"
 
 
 @chosen("function method inplace")
@@ -313,7 +372,13 @@ def _logit(a):
     return s.log(a / (1.0 - a))
 
 
-LOGIT = Map("logit", to_float, _logit, check=NO_COMPLEX)
+LOGIT = Map(
+    "logit",
+    to_float,
+    _logit,
+    check=NO_COMPLEX,
+    derivative=lambda ct, out, a: (ct / (a * (1 - a))).masked_fill((a < 0) | (a > 1), math.nan),
+)
 LOGIT_CLAMPED = Map(
     "logit",
     to_float,
@@ -321,6 +386,7 @@ LOGIT_CLAMPED = Map(
     check=NO_COMPLEX,
     deciding=1,
     wide=True,
+    derivative=lambda ct, out, a, low, high: (ct / (a * (1 - a))).masked_fill((a < low) | (a > high), 0),
 )
 
 

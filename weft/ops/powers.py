@@ -6,14 +6,15 @@ import builtins
 import functools
 from typing import Any
 
+from ..core.derivative import nondifferentiable
 from ..core.dtype import LEGACY_NAMES, DType, complex128, float64
 from ..core.op import add_inplace
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.faces import check_operands, chosen
-from ..families.map import COPY, Map, Types, keep, normalise, promote_bool, refuse, spec_or_type
-from .pointwise import OPS
+from ..families.map import NUMBERS, Map, Types, keep, normalise, promote_bool, refuse, spec_or_type
 from .representation import check_fits
+from .rules import conj, same, zero
 
 # ---- Powers ------------------------------------------------------------------------------------------------------
 
@@ -50,22 +51,59 @@ def _power_of(exponent: int) -> Map:
             power = power * power
         return result
 
-    return Map("pow", promote_bool, element)
+    return Map("pow", promote_bool, element, derivative=nondifferentiable)
 
 
 def to_double(common: DType) -> Types:
     return keep(complex128 if common.is_complex else float64)
 
 
-POW = Map("pow", keep, _pow, check=refuse("b", message="\"pow\" not implemented for '{dtype}'"))
-FLOAT_POWER = Map("float_power", to_double, s.pow)
-CUBE = Map("pow", keep, lambda a: a * a * a)
-INVERSE_SQUARE = Map("pow", keep, lambda a: s.reciprocal(a * a))
-# Exponents for which floats need no logarithm.
-SIMPLE_POWERS = {
-    0.5: OPS["sqrt"], 1: COPY, 2: OPS["square"], 3: CUBE, -0.5: OPS["rsqrt"], -1: OPS["reciprocal"], -2: INVERSE_SQUARE,
-}  # fmt: skip
-_SIMPLE_FLOAT_POWERS = {e: Map("float_power", to_double, row.element) for e, row in SIMPLE_POWERS.items()}
+def _base_rule(ct, out, a, b):
+    if isinstance(b, NUMBERS):
+        return zero(ct, None) if b == 0 else ct * conj(b * a ** (b - 1))
+    return (ct * (b * a ** (b - 1)).conj()).masked_fill(b == 0, 0)
+
+
+def _exponent_rule(ct, out, a, b):
+    """0 ** b is 0 or 1 for b >= 0, whatever b is next to it."""
+    a = a if isinstance(a, Tensor) else out.new_tensor(a)
+    slope = (out * a.log()).conj()
+    return ct * slope.masked_fill((a == 0) & (b.real >= 0), 0)
+
+
+def _pow_name(inputs, static):
+    """PyTorch numbers the forms: by a number, by a tensor, of a number."""
+    if not isinstance(inputs[0], Tensor):
+        return "PowBackward2"
+    return "PowBackward1" if isinstance(inputs[-1], Tensor) and len(inputs) > 1 else "PowBackward0"
+
+
+_POWER = (_base_rule, _exponent_rule)
+POW = Map(
+    "pow", keep, _pow, check=refuse("b", message="\"pow\" not implemented for '{dtype}'"), derivative=_POWER
+)
+FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)
+# fmt: off
+_SIMPLE = (
+    # exponents for which floats need no logarithm
+    # exponent  one element                      derivative
+    (0.5,       s.sqrt,                          lambda ct, out, a: ct * (0.5 * a.rsqrt()).conj()),
+    (1,         lambda a: a,                     same),
+    (2,         s.square,                        lambda ct, out, a: ct * (2 * a).conj()),
+    (3,         lambda a: a * a * a,             lambda ct, out, a: ct * (3 * (a * a)).conj()),
+    (-0.5,      s.rsqrt,                         lambda ct, out, a: ct * (-0.5 * (a.rsqrt() / a)).conj()),
+    (-1,        s.reciprocal,                    lambda ct, out, a: -ct * (out * out).conj()),
+    (-2,        lambda a: s.reciprocal(a * a),   lambda ct, out, a: ct * (-2 * (out / a)).conj()),
+)
+# fmt: on
+SIMPLE_POWERS: dict[Any, Map] = {
+    e: Map("pow", keep, element, derivative=rule) for e, element, rule in _SIMPLE
+}
+_SIMPLE_FLOAT_POWERS = {
+    e: Map("float_power", to_double, element, derivative=rule) for e, element, rule in _SIMPLE
+}
+for _op in (POW, FLOAT_POWER, *SIMPLE_POWERS.values(), *_SIMPLE_FLOAT_POWERS.values()):
+    _op.node_name = _pow_name
 
 
 @chosen("function method inplace")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import nondifferentiable
 from ..core.dtype import DTYPES, LEGACY_NAMES, DType, bool_, float16, float32, float64, int32, uint32, uint64
 from ..core.op import public
 from ..core.promotion import common_dtype
@@ -18,6 +19,7 @@ from ..engine import scalar as s
 from ..engine.convert import convert
 from ..families.faces import check_operands, chosen
 from ..families.map import COPY, ONLY_FLOATS, Map, Types, keep, refuse
+from .rules import same, zero
 
 
 def check_fits(value: Any, dtype: DType) -> None:
@@ -70,7 +72,7 @@ def _nextafter(dtype: DType) -> Map:
         result = s.where(s.eq(a, b), b, moved)
         return s.where(s.isnan(a), a, s.where(s.isnan(b), b, result))
 
-    return Map("nextafter", keep, element, check=ONLY_FLOATS)
+    return Map("nextafter", keep, element, check=ONLY_FLOATS, derivative=(same, zero))
 
 
 @chosen("function method inplace")
@@ -89,7 +91,13 @@ def _nan_to_num(a, nan, posinf, neginf):
     return s.where(s.isnan(a), nan, replaced)
 
 
-NAN_TO_NUM = Map("nan_to_num", keep, _nan_to_num, deciding=1)
+NAN_TO_NUM = Map(
+    "nan_to_num",
+    keep,
+    _nan_to_num,
+    deciding=1,
+    derivative=lambda ct, out, a, nan, posinf, neginf: ct.where(a.isfinite(), 0),
+)
 
 
 @chosen("function method inplace")
@@ -133,8 +141,16 @@ def _float_to_int32(common: DType) -> Types:
 
 
 _FREXP = refuse("buic", RuntimeError, "torch.frexp() only supports floating-point dtypes")
-FREXP_MANTISSA = Map("frexp", keep, lambda a: _frexp(a)[0], check=_FREXP)
-FREXP_EXPONENT = Map("frexp", _float_to_int32, lambda a: _frexp(a)[1], check=_FREXP)
+FREXP_EXPONENT = Map(
+    "frexp", _float_to_int32, lambda a: _frexp(a)[1], check=_FREXP, derivative=nondifferentiable
+)
+FREXP_MANTISSA = Map(
+    "frexp",
+    keep,
+    lambda a: _frexp(a)[0],
+    check=_FREXP,
+    derivative=lambda ct, out, a: ct / FREXP_EXPONENT(a).exp2(),
+)
 
 
 @public("function method", out=True)
@@ -168,10 +184,14 @@ def _two_reals(name: str, first: str, a: Any, second: str, b: Any) -> None:
         )
 
 
-COMPLEX = Map("complex", _real_to_complex, s.Complex)
-POLAR = Map(
-    "polar", _real_to_complex, lambda size, angle: s.Complex(size * s.cos(angle), size * s.sin(angle))
-)
+# fmt: off
+COMPLEX = Map("complex", _real_to_complex, s.Complex,
+              derivative=(lambda ct, out, a, b: ct.real,
+                          lambda ct, out, a, b: ct.imag))
+POLAR   = Map("polar",   _real_to_complex, lambda size, angle: s.Complex(size * s.cos(angle), size * s.sin(angle)),
+              derivative=(lambda ct, out, size, angle: (ct * out.sgn().conj()).real,
+                          lambda ct, out, size, angle: (ct * out.conj()).imag))
+# fmt: on
 
 
 @public("function")

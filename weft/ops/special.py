@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..core.derivative import nondifferentiable
 from ..core.op import add_inplace
 from ..core.tensor import Tensor
 from ..engine import scalar as s
@@ -17,6 +18,7 @@ from ..families.faces import chosen, publish
 from ..families.library import LibraryMap
 from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, to_float
 from .pointwise import OPS
+from .rules import unknown
 
 
 def scipy(name: str) -> Callable:
@@ -83,7 +85,13 @@ def _polygamma(n: int) -> Map:
     if n == 1:
         return TRIGAMMA
     factor = (-1.0) ** (n + 1) * math.gamma(n + 1)
-    return LibraryMap("polygamma", to_float, lambda x: factor * scipy("zeta")(n + 1, x), check=NO_COMPLEX)
+    return LibraryMap(
+        "polygamma",
+        to_float,
+        lambda x: factor * scipy("zeta")(n + 1, x),
+        check=NO_COMPLEX,
+        derivative=lambda ct, out, a: ct * a.polygamma(n + 1),
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -94,48 +102,87 @@ def _mvlgamma(p: int) -> Map:
         to_float,
         lambda x: constant + sum(scipy("gammaln")(x - j / 2) for j in range(p)),
         check=NO_COMPLEX,
+        derivative=lambda ct, out, a: ct * sum((a - j / 2).digamma() for j in range(p)),
     )
+
+
+# ---- Derivatives that do not fit a row; PyTorch has none of the other Bessel functions and of the polynomials -------------
+
+ROOT_2_PI, ROOT_2_BY_PI, TWO_BY_ROOT_PI = (
+    math.sqrt(2 * math.pi),
+    math.sqrt(2 / math.pi),
+    2 / math.sqrt(math.pi),
+)
+
+
+def _i1_rule(ct, out, a):
+    apart = a.masked_fill(a == 0, 1)
+    return ct * (apart.i0() - out / apart).masked_fill(a == 0, 0.5)
+
+
+def _i1e_rule(ct, out, a):
+    apart = a.masked_fill(a == 0, 1)
+    return ct * (OPS["special.i0e"](apart) - out * (apart.sgn() + 1 / apart)).masked_fill(a == 0, 0.5)
+
+
+def _gammainc_rule(sign: int) -> Callable:
+    return lambda ct, out, a, b: ct * (sign * ((a - 1) * b.log() - b - a.lgamma()).exp())
 
 
 # fmt: off
 _UNARY = (
-    # names                              element                        forms                       what
-    ("lgamma special.gammaln",           _lgamma,                       "function method inplace",  "the logarithm of |gamma(input)|"),
-    ("special.modified_bessel_k0",       _k(0, False),                  "function",                 "the modified Bessel function of the second kind, order 0"),
-    ("special.modified_bessel_k1",       _k(1, False),                  "function",                 "the modified Bessel function of the second kind, order 1"),
-    ("special.scaled_modified_bessel_k0", _k(0, True),                  "function",                 "exp(input) modified_bessel_k0(input)"),
-    ("special.scaled_modified_bessel_k1", _k(1, True),                  "function",                 "exp(input) modified_bessel_k1(input)"),
-    ("special.bessel_j0",                scipy("j0"),                   "function",                 "the Bessel function of the first kind, order 0"),
-    ("special.bessel_j1",                scipy("j1"),                   "function",                 "the Bessel function of the first kind, order 1"),
-    ("special.bessel_y0",                scipy("y0"),                   "function",                 "the Bessel function of the second kind, order 0"),
-    ("special.bessel_y1",                scipy("y1"),                   "function",                 "the Bessel function of the second kind, order 1"),
-    ("special.spherical_bessel_j0",      _spherical_bessel_j0,          "function",                 "sin(input) / input; 1 at 0"),
-    ("special.airy_ai",                  _airy,                         "function",                 "the Airy function Ai"),
-    ("special.erfcx",                    scipy("erfcx"),                "function",                 "exp(input**2) erfc(input)"),
-    ("special.log_ndtr",                 scipy("log_ndtr"),             "function",                 "the logarithm of ndtr(input)"),
-    ("special.ndtri",                    scipy("ndtri"),                "function",                 "the inverse of ndtr"),
+    # names                              element                        forms                       derivative                                                                       what
+    ("lgamma special.gammaln",           _lgamma,                       "function method inplace",      lambda ct, out, a: ct * a.digamma(),                                             "the logarithm of |gamma(input)|"),
+    ("special.modified_bessel_k0",       _k(0, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 0"),
+    ("special.modified_bessel_k1",       _k(1, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 1"),
+    ("special.scaled_modified_bessel_k0", _k(0, True),                  "function",                     nondifferentiable,                                                               "exp(input) modified_bessel_k0(input)"),
+    ("special.scaled_modified_bessel_k1", _k(1, True),                  "function",                     nondifferentiable,                                                               "exp(input) modified_bessel_k1(input)"),
+    ("special.bessel_j0",                scipy("j0"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the first kind, order 0"),
+    ("special.bessel_j1",                scipy("j1"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the first kind, order 1"),
+    ("special.bessel_y0",                scipy("y0"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the second kind, order 0"),
+    ("special.bessel_y1",                scipy("y1"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the second kind, order 1"),
+    ("special.spherical_bessel_j0",      _spherical_bessel_j0,          "function",                     nondifferentiable,                                                               "sin(input) / input; 1 at 0"),
+    ("special.airy_ai",                  _airy,                         "function",                     nondifferentiable,                                                               "the Airy function Ai"),
+    ("special.erfcx",                    scipy("erfcx"),                "function",                     lambda ct, out, a: ct * (2 * a * out - TWO_BY_ROOT_PI),                          "exp(input**2) erfc(input)"),
+    ("special.log_ndtr",                 scipy("log_ndtr"),             "function",                     lambda ct, out, a: ct * (ROOT_2_BY_PI / OPS["special.erfcx"](a * -SQRT_HALF)),   "the logarithm of ndtr(input)"),
+    ("special.ndtri",                    scipy("ndtri"),                "function",                     lambda ct, out, a: ct * (ROOT_2_PI * (out * out / 2).exp()),                     "the inverse of ndtr"),
 )
 _UNARY_ROWS = (
-    ("digamma special.digamma special.psi", functions.digamma, "function method inplace", "the derivative of lgamma"),
-    ("i0 special.i0 special.modified_bessel_i0", functions.i0, "function method inplace", "the modified Bessel function of the first kind, order 0"),
-    ("special.i1 special.modified_bessel_i1", functions.i1,    "function",                "the modified Bessel function of the first kind, order 1"),
-    ("special.i0e",                      functions.i0e,        "function",                "exp(-|input|) i0(input)"),
-    ("special.i1e",                      functions.i1e,        "function",                "exp(-|input|) i1(input)"),
-    ("special.entr",                     _entr,                "function",                "-input * log(input); 0 at 0, -inf left of it"),
-    ("special.ndtr",                     _ndtr,                "function",                "the area under the standard normal density left of input"),
+    ("digamma special.digamma special.psi", functions.digamma, "function method inplace",               lambda ct, out, a: ct * a.polygamma(1),                                          "the derivative of lgamma"),
+    ("i0 special.i0 special.modified_bessel_i0", functions.i0, "function method inplace",               lambda ct, out, a: ct * OPS["special.i1"](a),                                    "the modified Bessel function of the first kind, order 0"),
+    ("special.i1 special.modified_bessel_i1", functions.i1,    "function",                              _i1_rule,                                                                        "the modified Bessel function of the first kind, order 1"),
+    ("special.i0e",                      functions.i0e,        "function",                              lambda ct, out, a: ct * (OPS["special.i1e"](a) - a.sgn() * out),                 "exp(-|input|) i0(input)"),
+    ("special.i1e",                      functions.i1e,        "function",                              _i1e_rule,                                                                       "exp(-|input|) i1(input)"),
+    ("special.entr",                     _entr,                "function",                              lambda ct, out, a: ct * (-a.log() - 1),                                          "-input * log(input); 0 at 0, -inf left of it"),
+    ("special.ndtr",                     _ndtr,                "function",                              lambda ct, out, a: ct * ((a * a / -2).exp() / ROOT_2_PI),                        "the area under the standard normal density left of input"),
 )
 # fmt: on
-for _names, _element, _forms, _what in _UNARY:
+for _names, _element, _forms, _derivative, _what in _UNARY:
     _name, *_aliases = _names.split()
-    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX)
+    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX, derivative=_derivative)
     publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
-for _names, _row, _forms, _what in _UNARY_ROWS:
+for _names, _row, _forms, _derivative, _what in _UNARY_ROWS:
     _name, *_aliases = _names.split()
-    OPS[_name] = Map(_name, to_float, _row, check=NO_COMPLEX)
+    OPS[_name] = Map(_name, to_float, _row, check=NO_COMPLEX, derivative=_derivative)
     publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
-TRIGAMMA = Map("polygamma", to_float, functions.trigamma, check=NO_COMPLEX)
+TRIGAMMA = Map(
+    "polygamma",
+    to_float,
+    functions.trigamma,
+    check=NO_COMPLEX,
+    derivative=lambda ct, out, a: ct * a.polygamma(2),
+)
 
-OPS["special.xlog1py"] = Map("special.xlog1py", to_float, _xlog1py, check=NO_COMPLEX)
+OPS["special.xlog1py"] = Map(
+    "special.xlog1py",
+    to_float,
+    _xlog1py,
+    check=NO_COMPLEX,
+    derivative=(
+        lambda ct, out, a, b: OPS["special.xlog1py"](ct, b).masked_fill((a == 0) & (b <= -1), 0),
+        lambda ct, out, a, b: ct * a / (b + 1),
+    ),
+)
 publish(
     OPS["special.xlog1py"],
     2,
@@ -143,7 +190,13 @@ publish(
     numbers="input other",
     doc="input * log1p(other); 0 where input is 0.",
 )
-OPS["special.zeta"] = LibraryMap("special.zeta", to_float, scipy("zeta"), check=NO_COMPLEX)
+OPS["special.zeta"] = LibraryMap(
+    "special.zeta",
+    to_float,
+    scipy("zeta"),
+    check=NO_COMPLEX,
+    derivative=(unknown("zeta"), lambda ct, out, a, b: ct * -a * OPS["special.zeta"](a + 1, b)),
+)
 publish(
     OPS["special.zeta"],
     2,
@@ -153,7 +206,13 @@ publish(
 )
 for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gammaincc", True)):
     _own, _alias = _name.split()
-    OPS[_own] = LibraryMap(_own, keep, _gammainc(_upper), check=ONLY_FLOATS)
+    OPS[_own] = LibraryMap(
+        _own,
+        keep,
+        _gammainc(_upper),
+        check=ONLY_FLOATS,
+        derivative=(unknown(f"{_own}: input"), _gammainc_rule(-1 if _upper else 1)),
+    )
     _what = f"The regularized {'upper' if _upper else 'lower'} incomplete gamma function of (input, other)."
     publish(OPS[_own], 2, "function method inplace", _alias, numbers="", doc=_what)
 
@@ -225,7 +284,7 @@ _POLYNOMIALS = {
 # fmt: on
 for _name, _element in _POLYNOMIALS.items():
     _name = f"special.{_name}"
-    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX)
+    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX, derivative=nondifferentiable)
     publish(
         OPS[_name], 2, "function", numbers="input other", doc="The polynomial of degree `other` at `input`."
     )

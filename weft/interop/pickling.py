@@ -28,7 +28,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     storage = copy.deepcopy(self._storage, memo)
     result: Any = _as(type(self), storage, self._start, self.spec)
     memo[id(self)] = result
-    result.__dict__.update(copy.deepcopy(_state(self), memo))
+    result.__dict__.update(copy.deepcopy(attributes(self), memo))
     if self.requires_grad:
         result.requires_grad_()
         if self.grad is not None:
@@ -47,21 +47,21 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
     if type(self) is Tensor:
         built: tuple = (_rebuilt, parts)
     else:
-        built = (_rebuilt_as, (type(self), *parts))
-    state = _state(self)
+        built = (rebuilt, (type(self), *parts))
+    state = attributes(self)
     return (*built, state) if state else built
 
 
-def _state(tensor: Tensor) -> dict[str, Any]:
+def attributes(tensor: Tensor) -> dict[str, Any]:
     """The attributes that users gave a tensor."""
     return {name: value for name, value in tensor.__dict__.items() if name != "_autograd"}
 
 
 def _rebuilt(storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:
-    return _rebuilt_as(Tensor, storage, start, own, requires_grad)
+    return rebuilt(Tensor, storage, start, own, requires_grad)
 
 
-def _rebuilt_as(cls: type, storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:
+def rebuilt(cls: type, storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:
     result = _as(cls, empty(own)._storage if storage is None else storage, start, own)
     return result.requires_grad_() if requires_grad else result
 

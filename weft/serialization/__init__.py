@@ -1,0 +1,50 @@
+"""`torch.serialization`: files of PyTorch's formats, read without trusting them."""
+
+from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from .load import get_unsafe_globals_in_checkpoint, load
+from .locations import (
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+    validate_hpu_device,
+)
+from .options import (
+    MAP_PRIVATE,
+    MAP_SHARED,
+    LoadEndianness,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+)
+from .save import DEFAULT_PROTOCOL, save
+
+__all__ = [
+    "DEFAULT_PROTOCOL",
+    "MAP_PRIVATE",
+    "MAP_SHARED",
+    "LoadEndianness",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "location_tag",
+    "register_package",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "validate_cuda_device",
+    "validate_hpu_device",
+]

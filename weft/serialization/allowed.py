@@ -1,0 +1,73 @@
+"""The objects that users let untrusted files use, besides the default ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+# PyTorch's set, by identity: a class need not be hashable.
+_added: dict[int, Any] = {}
+
+
+def add_safe_globals(safe_globals: Iterable[Callable | tuple[Callable, str]]) -> None:
+    """Let files loaded with `weights_only=True` name, call and fill these functions and classes.
+
+    A tuple gives the full name that files use, where it is not the object's own.
+
+    >>> import collections, weft as torch
+    >>> torch.serialization.add_safe_globals([collections.defaultdict])
+    >>> torch.serialization.get_safe_globals()
+    [<class 'collections.defaultdict'>]
+    >>> torch.serialization.clear_safe_globals()
+    """
+    _added.update((_key(each), each) for each in safe_globals)
+
+
+def get_safe_globals() -> list[Callable | tuple[Callable, str]]:
+    """What `add_safe_globals` added."""
+    return list(_added.values())
+
+
+def clear_safe_globals() -> None:
+    """Forget what `add_safe_globals` added."""
+    _added.clear()
+
+
+class safe_globals:  # noqa: N801 (PyTorch's name)
+    """A context in which files loaded with `weights_only=True` may use these objects, too."""
+
+    def __init__(self, safe_globals: Iterable[Callable | tuple[Callable, str]]):
+        self.safe_globals = list(safe_globals)
+
+    def __enter__(self) -> None:
+        add_safe_globals(self.safe_globals)
+
+    def __exit__(self, *exception: Any) -> None:
+        for each in self.safe_globals:
+            _added.pop(_key(each), None)
+
+
+def _key(entry: Any) -> Any:
+    return (id(entry[0]), entry[1]) if isinstance(entry, tuple) and len(entry) == 2 else id(entry)
+
+
+def added_globals() -> dict[str, Any]:
+    """What users added, by the full name that files use.
+
+    Raises: ValueError or TypeError for entries that are neither an object nor an object and its name.
+    """
+    found = {}
+    for entry in _added.values():
+        if not isinstance(entry, tuple):
+            found[f"{entry.__module__}.{entry.__qualname__}"] = entry
+            continue
+        if len(entry) != 2:
+            raise ValueError(
+                f"Expected tuple of length 2 (global, str of callable full path), but got tuple of length: {len(entry)}"
+            )
+        if type(entry[1]) is not str:
+            raise TypeError(
+                f"Expected second item in tuple to be str of callable full path, but got: {type(entry[1])}"
+            )
+        found[entry[1]] = entry[0]
+    return found

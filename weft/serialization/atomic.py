@@ -1,0 +1,51 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import IO
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """A file to write; it takes the place of `path` when the block ends, and vanishes if the block raises.
+
+    Until then, and if the process is killed, what was at `path` stays there. Pipes and devices are written directly.
+    A link is followed, and the access rights of a file that is replaced are kept.
+
+    Raises: RuntimeError if there is no folder to write to, or it may not be written to.
+    """
+    path = os.path.realpath(path)
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    mode = os.stat(path).st_mode if os.path.exists(path) else None
+    if mode is not None and not stat.S_ISREG(mode):
+        with _open(path, "wb") as file:
+            yield file
+        return
+    temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
+    file = _open(temporary, "xb")
+    try:
+        with file:
+            yield file
+            if mode is not None:
+                os.chmod(temporary, stat.S_IMODE(mode))
+            # Before the file gets its name, so that a crash of the system cannot leave the name with an empty file.
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _open(path: str, mode: str) -> IO[bytes]:
+    try:
+        return open(path, mode, buffering=0)
+    except OSError as error:
+        raise RuntimeError(f"{path}: open file failed with strerror: {error.strerror}") from error

@@ -1,0 +1,282 @@
+"""The formats of before PyTorch 1.6: a stream of pickles and storages, and before that a tar archive of such streams."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..core.device import CPU
+from ..core.dtype import DType, uint8
+from ..core.spec import spec
+from ..core.storage import Storage, foreign
+from ..core.tensor import Tensor
+from ..interop.pickling import rebuilt
+from ..ops.storage import TypedStorage
+from .identity import parsed
+from .pickler import Storages, dumps
+from .rebuild import storage_dtype
+from .source import Source
+
+if TYPE_CHECKING:
+    import tarfile
+
+MAGIC = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+_SYSTEM = {
+    "protocol_version": PROTOCOL_VERSION,
+    "little_endian": True,
+    "type_sizes": {"short": 2, "int": 4, "long": 4},
+}
+_MOST_DIMS = 1000
+
+# ---- The stream ------------------------------------------------------------------------------------------------------
+
+
+def write_legacy(obj: Any, write: Callable[[Any], Any], pickle_module: Any, protocol: int) -> None:
+    """Write an object as five pickles and its storages: each a number of elements, then their bytes."""
+    storages = Storages(lambda storage, count: str(id(storage)))
+
+    def identity(value: Any) -> tuple | None:
+        found = storages.identity(value)
+        return (*found, None) if found else None
+
+    content = [pickle.dumps(value, protocol) for value in (MAGIC, PROTOCOL_VERSION, _SYSTEM)]
+    content.append(dumps(obj, protocol, identity, pickle_module))
+    entries = sorted(storages, key=lambda entry: entry[0])
+    content.append(pickle.dumps([key for key, _, _ in entries], protocol))
+    write(b"".join(content))
+    for _, storage, dtype in entries:
+        on_cpu = storage.cpu()
+        write(struct.pack("<q", storage.nbytes_ // (dtype or uint8).itemsize))
+        if storage.nbytes_:
+            write(memoryview(on_cpu.memory()).cast("B"))
+
+
+def read_legacy(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callable) -> Any:
+    """Read such a stream from a file object; `unpickle(file, persistent_load)` reads one pickle."""
+    magic = unpickle(file)
+    if magic != MAGIC or type(magic) is not int:
+        raise RuntimeError("Invalid magic number; corrupt file?")
+    version = unpickle(file)
+    if version != PROTOCOL_VERSION or type(version) is not int:
+        raise RuntimeError("Invalid protocol version")
+    system = unpickle(file)
+    swap = isinstance(system, dict) and system.get("little_endian") is False
+    storages = _Storages(file, restore)
+    result = unpickle(file, storages.find)
+    keys = unpickle(file)
+    if type(keys) is not list or any(type(key) is not str for key in keys):
+        raise pickle.UnpicklingError("the list of storages is no list of their keys")
+    storages.fill(keys, swap)
+    return result
+
+
+class _Storages:
+    """The storages of a stream, which the pickle refers to before they come."""
+
+    def __init__(self, file: Any, restore: Callable[[Storage, str], Any]):
+        self.file, self.restore = file, restore
+        self.found: dict[str, tuple[DType, Storage, Storage]] = {}  # by key: as read, as restored
+        self.views: dict[str, Storage] = {}
+        self.promised = 0  # bytes that the storages met so far take
+
+    def find(self, identity: Any) -> Any:
+        if type(identity) is tuple and identity and identity[0] == "module":
+            return identity[1]  # a class, with its source for comparison
+        dtype, key, location, nbytes, (view,) = parsed(identity, extra=1)
+        dtype = dtype or uint8
+        if key not in self.found:
+            self._promise(nbytes)
+            storage = CPU.backend.allocate(nbytes)
+            self.found[key] = dtype, storage, self.restore(storage, location).untyped()
+        known, storage, restored = self.found[key]
+        if view is not None:
+            restored = self._view(restored, view, known)
+        return TypedStorage(wrap_storage=restored, dtype=dtype, _internal=True)
+
+    def _promise(self, nbytes: int) -> None:
+        """Raises: EOFError if the file is too short for the storages, before memory is allocated for them."""
+        self.promised += nbytes
+        here = self.file.tell()
+        size = self.file.seek(0, os.SEEK_END)
+        self.file.seek(here)
+        if self.promised > size - here:
+            raise EOFError(
+                f"the storages are said to have {self.promised} bytes, but the file ends after {size - here}"
+            )
+
+    def _view(self, root: Storage, view: Any, dtype: DType) -> Storage:
+        """A part of a storage that is a storage of its own: (key, offset, number of elements)."""
+        if type(view) is not tuple or [*map(type, view)] != [str, int, int]:
+            raise pickle.UnpicklingError("the view of a storage is not (key, offset, number of elements)")
+        key, offset, numel = view
+        if key not in self.views:
+            self.views[key] = part(root, offset * dtype.itemsize, numel * dtype.itemsize)
+        return self.views[key]
+
+    def fill(self, keys: list[str], swap: bool) -> None:
+        """Read the bytes of all storages, which follow in the order of `keys`."""
+        source, position = Source(self.file), 0
+        if sorted(keys) != sorted(self.found):
+            raise pickle.UnpicklingError("the list of storages differs from those that the pickle refers to")
+        for key in keys:
+            dtype, storage, restored = self.found[key]
+            (numel,) = struct.unpack("<q", source.read(position, 8))
+            if numel * dtype.itemsize != storage.nbytes_:
+                raise RuntimeError(
+                    f"storage {key} has {numel} elements of {dtype}, but the pickle says {storage.nbytes_} bytes"
+                )
+            if storage.nbytes_:
+                source.read_into(position + 8, memoryview(storage.memory()).cast("B"))
+            if swap:
+                storage.byteswap(dtype)
+            if restored is not storage and restored.device.backend.has_memory:
+                restored.copy_(storage)
+            position += 8 + storage.nbytes_
+        self.file.seek(position, os.SEEK_CUR)  # several objects may follow each other in one file
+
+
+def part(root: Storage, start: int, nbytes: int) -> Storage:
+    """A storage on some of the bytes of another.
+
+    Raises: RuntimeError if they are not all within it.
+    """
+    if not (0 <= start and 0 <= nbytes and start + nbytes <= root.nbytes_):
+        raise RuntimeError(
+            f"{nbytes} bytes from byte {start} on are no part of a storage of {root.nbytes_} bytes"
+        )
+    if not root.device.backend.has_memory:
+        return Storage(nbytes, device=root.device)
+    return foreign(root.ptr + start, nbytes, root)
+
+
+# ---- The tar archive -------------------------------------------------------------------------------------------------
+
+
+def is_tar(file: Any) -> bool:
+    """Whether the file is an uncompressed tar archive, which only a whole file can be."""
+    start = file.tell()
+    head = file.read(512)
+    file.seek(start)
+    return len(head) == 512 and head[257:262] == b"ustar"
+
+
+def read_tar(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callable) -> Any:
+    """Read the oldest format: storages, tensors, and a pickle that refers to them by numbers."""
+    import tarfile
+
+    with tarfile.open(fileobj=file, mode="r:") as tar:
+        objects: dict[int, Any] = {}
+        _read_storages(_member(tar, "storages"), objects, restore, unpickle)
+        _read_tensors(_member(tar, "tensors"), objects, unpickle)
+
+        def find(identity: Any) -> Any:
+            if type(identity) is tuple and identity:
+                return identity[0]  # a class, with its source for comparison
+            key = int(identity) if type(identity) in (int, str) else None
+            if key not in objects:
+                raise pickle.UnpicklingError(
+                    "the pickle refers to a tensor or storage that the file does not have"
+                )
+            return objects[key]
+
+        return unpickle(_member(tar, "pickle"), find)
+
+
+def _member(tar: tarfile.TarFile, name: str) -> Any:
+    """A file of the archive, within the bytes that the archive really has."""
+    try:
+        found = tar.getmember(name)
+    except KeyError:
+        raise RuntimeError(f"the tar archive has no file {name!r}: torch.save did not write it") from None
+    except Exception as error:  # of many kinds, all of tarfile's own parsing
+        raise RuntimeError(f"the tar archive is damaged: {error}") from None
+    content = tar.extractfile(found) if found.isreg() and not found.issparse() else None
+    if content is None:
+        raise RuntimeError(f"{name!r} in the tar archive is no plain file")
+    fileobj: Any = tar.fileobj
+    end = fileobj.seek(0, os.SEEK_END)
+    if found.offset_data + found.size > end:
+        raise RuntimeError(
+            f"{name!r} in the tar archive is said to have {found.size} bytes, but the file ends sooner"
+        )
+    return content
+
+
+def _read_storages(file: Any, objects: dict[int, Any], restore: Callable, unpickle: Callable) -> None:
+    for _ in range(_count(unpickle(file))):
+        key, location, kind = _parts(unpickle(file), 3)
+        dtype = storage_dtype(kind) or uint8
+        source = Source(file)
+        (numel,) = struct.unpack("<q", source.read(0, 8))
+        nbytes = numel * dtype.itemsize
+        if not 0 <= nbytes <= source.size - 8:
+            raise EOFError(
+                f"a storage is said to have {nbytes} bytes, but the file ends after {source.size - 8}"
+            )
+        storage = CPU.backend.allocate(nbytes)
+        source.read_into(8, memoryview(storage.memory()).cast("B")) if nbytes else None
+        file.seek(source.start + 8 + nbytes)
+        restored = restore(storage, location if isinstance(location, str) else "cpu").untyped()
+        objects[_key(key)] = TypedStorage(wrap_storage=restored, dtype=dtype, _internal=True)
+    for target, root, offset, numel in (_parts(view, 4) for view in _list(unpickle(file))):
+        whole = _typed(objects, root)
+        size = whole.dtype.itemsize
+        view = part(whole.untyped(), _key(offset) * size, _key(numel) * size)
+        objects[_key(target)] = TypedStorage(wrap_storage=view, dtype=whole.dtype, _internal=True)
+
+
+def _read_tensors(file: Any, objects: dict[int, Any], unpickle: Callable) -> None:
+    for _ in range(_count(unpickle(file))):
+        key, storage_key, _ = _parts(unpickle(file), 3)
+        storage = _typed(objects, storage_key)
+        (ndim,) = struct.unpack("<i4x", _take(file, 8))  # the upper half is unused
+        if not 0 <= ndim <= _MOST_DIMS:
+            raise RuntimeError(f"a tensor is said to have {ndim} dims")
+        *numbers, offset = struct.unpack(f"<{2 * ndim + 1}q", _take(file, 16 * ndim + 8))
+        if min(*numbers, offset, 0) < 0:
+            raise RuntimeError("a tensor is said to have a negative size, stride or offset")
+        untyped = storage.untyped()
+        own = spec(tuple(numbers[:ndim]), tuple(numbers[ndim:]), storage.dtype, untyped.device)
+        objects[_key(key)] = rebuilt(Tensor, untyped, offset * storage.dtype.itemsize, own, False)
+
+
+def _take(file: Any, size: int) -> bytes:
+    content = file.read(size)
+    if len(content) != size:
+        raise EOFError("the tar archive ends within a tensor")
+    return content
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise pickle.UnpicklingError("the number of storages or tensors is no number")
+    return value
+
+
+def _key(value: Any) -> int:
+    if type(value) is not int:
+        raise pickle.UnpicklingError(f"a number is expected, not an object of {type(value)}")
+    return value
+
+
+def _typed(objects: dict[int, Any], key: Any) -> TypedStorage:
+    found = objects.get(_key(key))
+    if not isinstance(found, TypedStorage):
+        raise pickle.UnpicklingError("the file refers to a storage that it does not have")
+    return found
+
+
+def _list(value: Any) -> list:
+    if type(value) is not list:
+        raise pickle.UnpicklingError(f"a list is expected, not an object of {type(value)}")
+    return value
+
+
+def _parts(value: Any, count: int) -> tuple:
+    if type(value) is not tuple or len(value) != count:
+        raise pickle.UnpicklingError(f"a tuple of {count} is expected, not an object of {type(value)}")
+    return value

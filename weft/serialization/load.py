@@ -1,0 +1,257 @@
+"""`torch.load`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from ..core.device import CPU, device
+from ..core.dtype import DType, uint8
+from ..core.storage import Storage, foreign
+from ..ops.storage import TypedStorage
+from . import names
+from .archive import Reader
+from .identity import parsed
+from .legacy import is_tar, read_legacy, read_tar
+from .locations import is_meta, restorer
+from .options import MAP_SHARED, is_big_endian, local, options
+from .source import Source, source_of
+from .unpickler import Unpickler, unsafe_globals
+
+READABLE_VERSION = 10
+MAPPED_ALIGNMENT = 16  # of records that tensors may lie in without being copied: the largest element
+
+
+def load(
+    f: str | os.PathLike | IO[bytes],
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """The object that `torch.save` wrote to a file, in any of PyTorch's formats.
+
+    `f` is a path, or a file object that can seek. `map_location` says where storages go: a device, a dict of
+    locations, or a function of a storage and its location. With `mmap` tensors lie in the file itself, and are read
+    when they are used; checksums are then not verified. Only tensors and plain containers are loaded, and what
+    `torch.serialization.add_safe_globals` allows, unless `weights_only` is False: then the file may run any code.
+
+    Raises: pickle.UnpicklingError for pickles that are damaged or not allowed, RuntimeError for archives that are
+    damaged or no checkpoints, EOFError for files that end too soon, OSError if the file cannot be read.
+    """
+    if weights_only is None:
+        weights_only = pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if pickle_load_args and weights_only:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", UserWarning, stacklevel=2)
+    if not weights_only:
+        warnings.warn(
+            "torch.load with weights_only=False runs whatever code the file contains: do it only if you trust the file",
+            UserWarning,
+            stacklevel=2,
+        )
+    encoding = pickle_load_args.pop("encoding", "utf-8")
+    with _opened(f) as file:
+        unpickle: Callable = (
+            _Safe(encoding)
+            if weights_only
+            else _Trusting(pickle_module or pickle, encoding, pickle_load_args)
+        )
+        if is_zip(file):
+            mapped = _mapping(f) if mmap else None
+            with _advising():
+                return _load_archive(source_of(file), map_location, unpickle, mapped)
+        if mmap:
+            raise RuntimeError(
+                "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`, please "
+                "torch.save your checkpoint with this option in order to use mmap."
+            )
+        read = read_tar if is_tar(file) else read_legacy
+        with _advising():
+            return read(file, restorer(map_location), unpickle)
+
+
+def get_unsafe_globals_in_checkpoint(f: str | os.PathLike | IO[bytes]) -> list[str]:
+    """The names in a file that `load` would refuse, as "module.name"; nothing of the file is run.
+
+    Raises: ValueError if the file is not of `torch.save`'s current format.
+    """
+    with _opened(f) as file:
+        if not is_zip(file):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        archive = Reader(source_of(file))
+        if "constants.pkl" in archive:
+            raise ValueError(
+                "Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint"
+            )
+        return unsafe_globals(io.BytesIO(archive.read("data.pkl")))
+
+
+# ---- Files -----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _opened(f: Any) -> Iterator[Any]:
+    if isinstance(f, (str, os.PathLike)):
+        with open(f, "rb", buffering=0) as file:
+            yield file
+        return
+    try:
+        f.seek(f.tell())
+    except (io.UnsupportedOperation, AttributeError) as error:
+        raise type(error)(
+            f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer "
+            "like io.BytesIO and try to load from it instead."
+        ) from None
+    yield f
+
+
+def is_zip(file: Any) -> bool:
+    start = file.tell()
+    signature = file.read(4)
+    file.seek(start)
+    return signature == b"PK\3\4"
+
+
+def _mapping(f: Any) -> np.memmap:
+    if not isinstance(f, (str, os.PathLike)):
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    shared = MAP_SHARED is not None and options.mmap_flags == MAP_SHARED
+    return np.memmap(f, np.uint8, "r+" if shared else "c")
+
+
+@contextlib.contextmanager
+def _advising() -> Iterator[None]:
+    """Adds to an UnpicklingError what the user can do about it."""
+    try:
+        yield
+    except pickle.UnpicklingError as error:
+        reason = str(error)
+        if "was not an allowed global by default" in reason:
+            head = (
+                "Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo "
+                "those steps only if you trust the source of the checkpoint\033[0m."
+                "\n\t(1) Load it with `weights_only=False`, which lets the file run any code."
+                "\n\t(2) Allow what the file needs, and keep `weights_only=True`:\n\t"
+            )
+        else:
+            head = "Weights only load failed. "
+        raise pickle.UnpicklingError(head + reason) from error.__cause__
+
+
+# ---- Unpickling ------------------------------------------------------------------------------------------------------
+
+
+class _Safe:
+    """Reads a pickle with the restricted interpreter."""
+
+    def __init__(self, encoding: str):
+        self.encoding = encoding
+
+    def __call__(self, file: Any, persistent_load: Callable | None = None) -> Any:
+        return Unpickler(file, persistent_load, self.encoding).load()
+
+
+class _Trusting:
+    """Reads a pickle with Python's own interpreter, or that of a module like it."""
+
+    def __init__(self, module: Any, encoding: str, arguments: dict[str, Any]):
+        self.arguments = {"encoding": encoding, **arguments}
+
+        class TrustingUnpickler(module.Unpickler):
+            def find_class(self, module: str, name: str) -> Any:
+                if module == "torch" or module.startswith("torch."):
+                    return names.find_torch("torch._tensor" if module == "torch.tensor" else module, name)
+                return super().find_class(module, name)
+
+        self.kind = TrustingUnpickler
+
+    def __call__(self, file: Any, persistent_load: Callable | None = None) -> Any:
+        unpickler = self.kind(file, **self.arguments)
+        if persistent_load is not None:
+            unpickler.persistent_load = persistent_load
+        return unpickler.load()
+
+
+# ---- The current format ----------------------------------------------------------------------------------------------
+
+
+def _load_archive(source: Source, map_location: Any, unpickle: Callable, mapped: np.memmap | None) -> Any:
+    archive = Reader(source)
+    if "constants.pkl" in archive:
+        raise RuntimeError(
+            "Cannot load TorchScript archives with ``torch.load``: "
+            f"{source.name} was written by torch.jit.save, and weft does not run TorchScript. Save the state_dict of "
+            "the module with torch.save instead"
+        )
+    if "version" not in archive:
+        raise RuntimeError(
+            f'{source.name}: expected a record "version": torch.save did not write this archive'
+        )
+    version = archive.read("version").strip()
+    if not version.isdigit() or len(version) > 4 or int(version) > READABLE_VERSION:
+        raise RuntimeError(
+            f"Attempted to read a PyTorch file with version {version[:20].decode('latin1')}, but the maximum supported "
+            f"version for reading is {READABLE_VERSION}"
+        )
+    swap = is_big_endian(archive.read("byteorder") if "byteorder" in archive else None)
+    storages = _Storages(archive, map_location, mapped, swap)
+    return unpickle(io.BytesIO(archive.read("data.pkl")), storages.find)
+
+
+class _Storages:
+    """The storages of an archive, each made when the pickle first asks for it."""
+
+    def __init__(self, archive: Reader, map_location: Any, mapped: np.memmap | None, swap: bool):
+        self.archive, self.mapped, self.swap = archive, mapped, swap
+        self.restore = restorer(map_location)
+        self.to_meta = is_meta(map_location)
+        self.found: dict[str, tuple[int, Storage]] = {}
+
+    def find(self, identity: Any) -> TypedStorage:
+        """The storage of a persistent id ("storage", class, key, location, number of elements).
+
+        Raises: UnpicklingError for ids that are no such tuple, RuntimeError if the record has another size.
+        """
+        dtype, key, location, nbytes = parsed(identity, extra=0)[:4]
+        if key not in self.found:
+            self.found[key] = nbytes, self._make(dtype or uint8, key, location, nbytes)
+        known, storage = self.found[key]
+        if known != nbytes:
+            raise RuntimeError(
+                f"the pickle says that storage {key} has {known} bytes, and that it has {nbytes}"
+            )
+        return TypedStorage(wrap_storage=storage, dtype=dtype or uint8, _internal=True)
+
+    def _make(self, dtype: DType, key: str, location: str, nbytes: int) -> Storage:
+        if self.to_meta:
+            return Storage(nbytes, device=device("meta"))
+        record = self.archive.find(f"data/{key}")
+        if record.size != nbytes:
+            raise RuntimeError(
+                f"{self.archive.source.name}: record {record.name!r} has {record.size} bytes, but the pickle says {nbytes}"
+            )
+        storage = self._read(record)
+        if self.swap:
+            storage.byteswap(dtype)
+        return self.restore(storage, location).untyped()
+
+    def _read(self, record: Any) -> Storage:
+        if self.mapped is not None and not local.skip_data:
+            start = self.archive.offset(record)
+            if start % MAPPED_ALIGNMENT == 0 and record.size:
+                return foreign(self.mapped.ctypes.data + start, record.size, self.mapped)
+        storage = CPU.backend.allocate(record.size)
+        if record.size and not local.skip_data:
+            self.archive.read_into(record, memoryview(storage.memory()).cast("B"))
+        return storage

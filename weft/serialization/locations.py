@@ -1,0 +1,150 @@
+"""Where storages were and where they go: location tags, what restores them, and `map_location`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..core.device import device
+from ..core.storage import Storage
+
+_Tagger = Callable[[Any], str | None]
+_Deserializer = Callable[[Any, str], Any]
+
+# (priority, location of a storage or None, storage at a location or None), lowest priority first.
+_registry: list[tuple[int, _Tagger, _Deserializer]] = []
+
+
+def register_package(priority: int, tagger: _Tagger, deserializer: _Deserializer) -> None:
+    """Have `tagger(storage)` name locations and `deserializer(storage, location)` restore them.
+
+    Each gives None for what it does not know; the lowest priority is asked first.
+    """
+    _registry.append((priority, tagger, deserializer))
+    _registry.sort(key=lambda entry: entry[0])
+
+
+def location_tag(storage: Any) -> str:
+    """The name of the location of a storage, "cpu" or "cuda:0".
+
+    Raises: RuntimeError if no package knows it.
+    """
+    for _, tagger, _ in _registry:
+        if location := tagger(storage):
+            return location
+    raise RuntimeError(f"don't know how to determine data location of {_type_name(storage)}")
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """The storage at the location with this name.
+
+    Raises: RuntimeError if this computer has no such location, or no package knows it.
+    """
+    for _, _, deserializer in _registry:
+        result = deserializer(storage, location)
+        if result is not None:
+            return result
+    raise RuntimeError(
+        f"don't know how to restore data location of {_type_name(storage)} (tagged with {location})"
+    )
+
+
+def restorer(map_location: Any) -> Callable[[Storage, str], Any]:
+    """What `map_location` makes of a storage and the location it had."""
+    if map_location is None:
+        return default_restore_location
+    if isinstance(map_location, dict):
+        return lambda storage, location: default_restore_location(
+            storage, map_location.get(location, location)
+        )
+    if isinstance(map_location, (str, bytes, device)):
+        target = map_location.decode() if isinstance(map_location, bytes) else str(map_location)
+        return lambda storage, location: default_restore_location(storage, target)
+
+    def call(storage: Storage, location: str) -> Any:
+        result = map_location(storage, location)
+        return default_restore_location(storage, location) if result is None else result
+
+    return call
+
+
+def is_meta(map_location: Any) -> bool:
+    """Whether nothing needs to be read, because all storages go to the device without memory."""
+    return str(map_location) == "meta" if isinstance(map_location, (str, device)) else False
+
+
+def _type_name(storage: Any) -> str:
+    return f"{type(storage).__module__}.{type(storage).__qualname__}"
+
+
+# ---- weft's own ------------------------------------------------------------------------------------------------------
+
+
+def _on(kind: str) -> _Tagger:
+    def tag(storage: Any) -> str | None:
+        return str(storage.device) if storage.device.type == kind else None
+
+    return tag
+
+
+def _to_cpu(storage: Any, location: str) -> Any:
+    return storage if location == "cpu" else None
+
+
+def _to_meta(storage: Any, location: str) -> Any:
+    return Storage(storage.nbytes(), device=device("meta")) if location == "meta" else None
+
+
+def _to_accelerator(kind: str) -> _Deserializer:
+    def restore(storage: Any, location: str) -> Any:
+        if re.match(rf"{kind}(:|\d|$)", location):
+            return storage.to(device=validate_device(location, kind))
+        return None
+
+    return restore
+
+
+def validate_device(location: str, kind: str) -> device:
+    """The device of a location tag.
+
+    Raises: RuntimeError if this computer does not have it.
+    """
+    import weft
+
+    module = getattr(weft, kind, None)
+    advice = (
+        "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map "
+        "your storages to the CPU."
+    )
+    if module is None:
+        raise RuntimeError(f"The {kind.upper()} device module is not registered. {advice}")
+    if not module.is_available():
+        raise RuntimeError(
+            f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is False. "
+            f"{advice}"
+        )
+    found = device(location)
+    if (found.index or 0) >= module.device_count():
+        raise RuntimeError(
+            f"Attempting to deserialize object on {kind.upper()} device {found.index} but torch.{kind}.device_count() "
+            f"is {module.device_count()}. Please use torch.load with map_location to map your storages to an existing "
+            "device."
+        )
+    return found
+
+
+def validate_cuda_device(location: str) -> int | None:
+    """The index of the CUDA device with this location tag."""
+    return validate_device(location, "cuda").index
+
+
+def validate_hpu_device(location: str) -> int | None:
+    """The index of the HPU device with this location tag."""
+    return validate_device(location, "hpu").index
+
+
+register_package(10, _on("cpu"), _to_cpu)
+register_package(22, _on("meta"), _to_meta)
+for _priority, _kind in ((20, "cuda"), (21, "mps"), (24, "hpu"), (25, "xpu"), (26, "mtia")):
+    register_package(_priority, _on(_kind), _to_accelerator(_kind))

@@ -1,0 +1,182 @@
+"""What the globals of PyTorch's pickles are in weft, and which of them a file may use without being trusted."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from ..core import dtype as dt
+from ..core import layout as layouts
+from ..core.device import device
+from ..core.op import FUNCTIONS
+from ..core.size import Size
+from ..core.storage import Storage
+from ..core.tensor import Tensor
+from ..ops.storage import TypedStorage
+from . import rebuild
+
+# ---- The table -------------------------------------------------------------------------------------------------------
+
+# fmt: off
+_FUNCTIONS: dict[str, Callable] = {
+    "torch._utils._rebuild_tensor":                     rebuild.rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2":                  rebuild.rebuild_tensor_v2,
+    "torch._utils._rebuild_tensor_v3":                  rebuild.rebuild_tensor_v3,
+    "torch._utils._rebuild_meta_tensor_no_storage":     rebuild.rebuild_meta_tensor,
+    "torch._utils._rebuild_parameter":                  rebuild.rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state":       rebuild.rebuild_parameter_with_state,
+    "torch._tensor._rebuild_from_type_v2":              rebuild.rebuild_from_type,
+    "torch.serialization._get_layout":                  rebuild.rebuild_layout,
+}
+
+# Objects that may be called: what is called in their place checks its arguments.
+_CALLS: dict[str, tuple[Any, Callable]] = {
+    "torch.Size":                (Size,                      rebuild.rebuild_size),
+    "torch.device":              (device,                    rebuild.rebuild_device),
+    "collections.OrderedDict":   (collections.OrderedDict,   rebuild.rebuild_dict),
+    "collections.Counter":       (collections.Counter,       rebuild.rebuild_counter),
+    "builtins.set":              (set,                       rebuild.rebuild_set),
+    "builtins.complex":          (complex,                   rebuild.rebuild_complex),
+    "builtins.bytearray":        (bytearray,                 rebuild.rebuild_bytearray),
+    "_codecs.encode":            (importlib.import_module("_codecs").encode, rebuild.rebuild_bytes),
+}
+# fmt: on
+
+_STEMS = ("Double", "Float", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
+_STORAGES = (*_STEMS, "ComplexDouble", "ComplexFloat")
+
+# What PyTorch lets files use and weft does not have: naming it is no attack, using it is not implemented.
+_ABSENT = frozenset(
+    [
+        *(
+            f"torch._utils._rebuild_{what}"
+            for what in ("qtensor", "sparse_tensor", "nested_tensor", "wrapper_subclass")
+        ),
+        *(f"torch._utils._rebuild_device_tensor_from_{what}" for what in ("cpu_tensor", "numpy")),
+        *(
+            f"torch.{place}sparse.{stem}Tensor"
+            for place in ("", "cuda.")
+            for stem in _STEMS
+            if stem != "Bool"
+        ),
+        *(f"torch.{kind}Storage" for kind in ("QInt32", "QInt8", "QUInt8", "QUInt2x4", "QUInt4x2")),
+        *(f"torch.{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)),
+        *(f"torch.bits{kind}" for kind in ("8", "16", "1x8", "2x4", "4x2")),
+        *("torch.float4_e2m1fn_x2", "torch.float8_e8m0fnu"),
+        *(f"torch.q{kind}" for kind in ("int8", "int32", "uint8", "uint2x4", "uint4x2")),
+        *("torch.quint8", "torch.quint2x4", "torch.quint4x2"),
+        *("torch.per_tensor_affine", "torch.per_tensor_symmetric", "torch.per_channel_affine"),
+        *("torch.per_channel_symmetric", "torch.per_channel_affine_float_qparams"),
+    ]
+)
+
+
+@functools.cache
+def torch_globals() -> dict[str, Any]:
+    """The objects of PyTorch's own names, "torch.float32" and the like, that files may use without being trusted."""
+    from ..nn.parameter import Parameter
+
+    named = [value for value in vars(layouts).values() if isinstance(value, layouts.MemoryFormat)]
+    return {
+        **_FUNCTIONS,
+        **{name: found for name, (found, _) in _CALLS.items() if name.startswith("torch.")},
+        **{f"torch.{dtype.name}": dtype for dtype in dt.DTYPES.values()},
+        **{f"torch.{each.name}": each for each in named},
+        **{f"torch.cuda.{kind}Storage": FUNCTIONS[f"{kind}Storage"] for kind in _STORAGES},
+        **{f"torch.{kind}Storage": FUNCTIONS[f"{kind}Storage"] for kind in _STORAGES},
+        **{f"torch.{stem}Tensor": FUNCTIONS[f"{stem}Tensor"] for stem in _STEMS},
+        "torch.storage.UntypedStorage": Storage,
+        "torch.storage.TypedStorage": TypedStorage,
+        "torch.Tensor": Tensor,
+        "torch.nn.parameter.Parameter": Parameter,
+    }
+
+
+@functools.cache
+def default_globals() -> dict[str, Any]:
+    """Every object that files may use without being trusted, by its full name."""
+    return {**{name: found for name, (found, _) in _CALLS.items()}, **torch_globals()}
+
+
+@functools.cache
+def checked_calls() -> dict[int, Callable]:
+    """What is called for an object that files may call, by the id of the object."""
+    functions = {id(function): function for function in _FUNCTIONS.values()}
+    return functions | {id(found): call for found, call in _CALLS.values()}
+
+
+@functools.cache
+def tensor_types() -> dict[int, Any]:
+    """The classes of which the oldest files make a tensor before they fill it, by their id."""
+    classes = [Tensor, *(torch_globals()[f"torch.{stem}Tensor"] for stem in _STEMS)]
+    return {id(each): each for each in classes}
+
+
+def is_known(name: str) -> bool:
+    """Whether PyTorch lets files use this global without being trusted."""
+    return name in default_globals() or name in _ABSENT
+
+
+def is_absent(name: str) -> bool:
+    """Whether it is one of those that weft does not have."""
+    return name in _ABSENT
+
+
+# ---- From objects to names -------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _names() -> dict[int, str]:
+    return {id(found): name for name, found in torch_globals().items()}
+
+
+def torch_name(value: Any) -> tuple[str, str] | None:
+    """Module and name under which PyTorch knows an object of weft, None for other objects.
+
+    Classes of weft say themselves which module of PyTorch they belong to.
+    """
+    name = _names().get(id(value))
+    if name is not None:
+        module, _, last = name.rpartition(".")
+        return module, last
+    path, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(path, str) or not isinstance(own, str):
+        return None
+    top, _, rest = path.partition(".")
+    if top not in ("weft", "torch") or _resolve(rest, own) is not value:
+        return None
+    return (f"torch.{rest}" if rest else "torch"), own
+
+
+# ---- From names to objects -------------------------------------------------------------------------------------------
+
+
+def find_torch(module: str, name: str) -> Any:
+    """The object of weft that PyTorch calls `module.name`, for files that are trusted.
+
+    Raises: AttributeError if weft has none.
+    """
+    found = torch_globals().get(f"{module}.{name}")
+    if found is None:
+        found = _resolve(module.partition(".")[2], name)
+    if found is None:
+        raise AttributeError(f"the file needs {module}.{name}, which weft does not have")
+    return found
+
+
+def _resolve(module: str, name: str) -> Any:
+    """Look a name up in the module of weft with the same path, then in the packages around it.
+
+    PyTorch's classes are often defined deeper than where users find them: torch.nn.modules.linear.Linear.
+    """
+    path = ["weft", *filter(None, module.split("."))]
+    while path:
+        try:
+            found: Any = importlib.import_module(".".join(path))
+            return functools.reduce(getattr, name.split("."), found)
+        except (ImportError, AttributeError):
+            path.pop()
+    return None

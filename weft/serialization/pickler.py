@@ -1,0 +1,180 @@
+"""Pickles that PyTorch reads: weft's objects under PyTorch's names, their storages aside."""
+
+from __future__ import annotations
+
+import copyreg
+import functools
+import io
+import pickle
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from ..core.device import device
+from ..core.dtype import LEGACY_NAMES, DType
+from ..core.layout import Layout, MemoryFormat
+from ..core.op import FUNCTIONS
+from ..core.size import Size
+from ..core.storage import Storage
+from ..core.tensor import Tensor
+from ..interop.pickling import attributes
+from ..ops.storage import TypedStorage
+from . import rebuild
+from .locations import location_tag
+from .names import torch_name
+
+# ---- Storages --------------------------------------------------------------------------------------------------------
+
+
+class Storages:
+    """The storages of one file: each once, under a key, in the order in which they were met."""
+
+    def __init__(self, key_of: Callable[[Storage, int], str]):
+        self._key_of = key_of
+        self.entries: dict[int, tuple[str, Storage, DType | None]] = {}
+        self._dtypes: dict[int, DType | None] = {}
+
+    def identity(self, storage: Storage | TypedStorage) -> tuple:
+        """What stands for a storage in the pickle.
+
+        Raises: RuntimeError if the same memory was met as another dtype: the format has one per storage.
+        """
+        untyped = storage.untyped()
+        dtype = storage.dtype if isinstance(storage, TypedStorage) else None
+        if untyped.device.backend.has_memory and untyped.nbytes_:
+            if self._dtypes.setdefault(untyped.ptr, dtype) is not dtype:
+                raise RuntimeError(
+                    "Cannot save multiple tensors or storages that view the same data as different types"
+                )
+        key, _, _ = self.entries.setdefault(
+            id(untyped), (self._key_of(untyped, len(self.entries)), untyped, dtype)
+        )
+        if dtype is None:
+            return "storage", Storage, key, location_tag(untyped), untyped.nbytes_
+        kind = FUNCTIONS[storage.pickle_storage_type()]  # type: ignore[union-attr]
+        return "storage", kind, key, location_tag(untyped), len(storage)
+
+    def __iter__(self):
+        return iter(self.entries.values())
+
+
+# ---- What objects are made of ----------------------------------------------------------------------------------------
+
+
+def reduce_tensor(tensor: Tensor) -> tuple:
+    """Function and arguments that make a tensor anew, as PyTorch's files have them."""
+    function, arguments = _reduce_plain(tensor)
+    state = attributes(tensor)
+    if type(tensor) is Tensor and not state:
+        return function, arguments
+    return rebuild.rebuild_from_type, (function, type(tensor), arguments, state or None)
+
+
+def _reduce_plain(tensor: Tensor) -> tuple:
+    own = tensor.spec
+    # New tuples, because equal ones may be one object in weft: the pickle shall have the bytes of PyTorch's.
+    size, stride = tuple([*own.shape]), tuple([*own.stride])
+    if not own.device.backend.has_memory:
+        return rebuild.rebuild_meta_tensor, (own.dtype, size, stride, tensor.requires_grad)
+    _warn_of_hooks(tensor)
+    common: tuple = (tensor.storage_offset(), size, stride, tensor.requires_grad, OrderedDict())
+    pending = {name: True for name in ("conj", "neg") if getattr(own, name)}
+    metadata = (pending,) if pending else ()
+    if f"{LEGACY_NAMES[own.dtype]}Storage" in FUNCTIONS:
+        typed = TypedStorage(wrap_storage=tensor._storage, dtype=own.dtype, _internal=True)
+        return rebuild.rebuild_tensor_v2, (typed, *common, *metadata)
+    return rebuild.rebuild_tensor_v3, (tensor._storage, *common, own.dtype, *metadata)
+
+
+def _warn_of_hooks(tensor: Tensor) -> None:
+    for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+        if not getattr(hook, "__torch_unserializable__", False):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                UserWarning,
+                stacklevel=2,
+            )
+
+
+def reduce_parameter(parameter: Any) -> tuple:
+    """The same for a Parameter."""
+    _warn_of_hooks(parameter)
+    arguments: tuple = (parameter.detach().as_subclass(Tensor), parameter.requires_grad, OrderedDict())
+    if state := attributes(parameter):
+        return rebuild.rebuild_parameter_with_state, (*arguments, state)
+    return rebuild.rebuild_parameter, arguments
+
+
+class _Reducers:
+    """How to take objects apart, by class: pickle asks for what it does not know itself."""
+
+    def get(self, cls: type) -> Callable[[Any], Any] | None:
+        if issubclass(cls, Tensor):
+            from ..nn.parameter import Parameter
+
+            return reduce_parameter if type.__subclasscheck__(Parameter, cls) else reduce_tensor
+        return _REDUCERS.get(cls) or copyreg.dispatch_table.get(cls)
+
+
+_REDUCERS: dict[type, Callable[[Any], tuple]] = {
+    Size: lambda size: (Size, (tuple(size),)),
+    device: lambda where: (device, (where.type,) if where.index is None else (where.type, where.index)),
+    Layout: lambda layout: (rebuild.rebuild_layout, (repr(layout),)),
+}
+
+
+# ---- The pickler -----------------------------------------------------------------------------------------------------
+
+
+class Names:
+    """What any pickler written in Python needs to write a file of PyTorch's: its names, and storages by identity."""
+
+    dispatch_table = _Reducers()
+
+    def __init__(self, file: Any, protocol: int, identity: Callable[[Any], tuple | None]):
+        super().__init__(file, protocol=protocol)  # type: ignore[call-arg]
+        self._identity = identity
+
+    def persistent_id(self, obj: Any) -> tuple | None:
+        return self._identity(obj) if isinstance(obj, _IDENTIFIED) else None
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        found = torch_name(obj)
+        if found is None:
+            super().save_global(obj, name)  # type: ignore[misc]
+            return
+        if self.proto >= 4:  # type: ignore[attr-defined]
+            for part in found:
+                self.save(part)  # type: ignore[attr-defined]
+            self.write(pickle.STACK_GLOBAL)  # type: ignore[attr-defined]
+        else:
+            self.write(pickle.GLOBAL + "\n".join((*found, "")).encode())  # type: ignore[attr-defined]
+        self.memoize(obj)  # type: ignore[attr-defined]
+
+
+_IDENTIFIED = (Storage, TypedStorage)
+
+
+@functools.cache
+def pickler_of(module: Any) -> Any:
+    """The class of picklers made of the one of `pickle`, or of a module that resembles it.
+
+    Raises: NotImplementedError for modules whose pickler is not written in Python, like cloudpickle.
+    """
+    base = pickle._Pickler if module is pickle else module.Pickler  # type: ignore[attr-defined]
+    if not issubclass(base, pickle._Pickler):  # type: ignore[attr-defined]
+        raise NotImplementedError(
+            f"torch.save with pickle_module={module.__name__}: weft needs a Pickler derived from pickle._Pickler"
+        )
+    named = dict.fromkeys((FunctionType, DType, MemoryFormat), Names.save_global)
+    return type("Pickler", (Names, base), {"dispatch": {**base.dispatch, **named}})
+
+
+def dumps(obj: Any, protocol: int, identity: Callable[[Any], tuple | None], module: Any = pickle) -> bytes:
+    """The pickle of an object."""
+    file = io.BytesIO()
+    pickler_of(module)(file, protocol, identity).dump(obj)
+    return file.getvalue()

@@ -1,0 +1,227 @@
+"""What files call to make objects: PyTorch's rebuild functions, which trust nothing that they are given.
+
+Each checks its arguments before it makes anything, so that whoever wrote a file gets no more than a tensor within its
+storage. TypeError and ValueError say what is wrong with an argument, RuntimeError that a tensor does not fit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import Any
+
+from ..core import layout as layouts
+from ..core.device import device
+from ..core.dtype import DType
+from ..core.layout import Layout
+from ..core.size import Size, shape
+from ..core.spec import Spec, spec
+from ..core.storage import Storage
+from ..core.tensor import Tensor, empty
+from ..interop.pickling import rebuilt
+from ..ops.storage import TypedStorage
+
+# ---- Tensors ---------------------------------------------------------------------------------------------------------
+
+
+def rebuild_tensor_v2(
+    storage: TypedStorage,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: dict | None = None,
+) -> Tensor:
+    """A tensor of the storage's dtype. `metadata` says whether a conjugation or negation is pending."""
+    return _tensor(storage, storage_offset, size, stride, storage.dtype, requires_grad, metadata)
+
+
+def rebuild_tensor_v3(
+    storage: TypedStorage,
+    storage_offset: int,
+    size: tuple,
+    stride: tuple,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: DType,
+    metadata: dict | None = None,
+) -> Tensor:
+    """A tensor of a dtype that has no class of storages of its own."""
+    return _tensor(storage, storage_offset, size, stride, dtype, requires_grad, metadata)
+
+
+def rebuild_tensor(storage: TypedStorage, storage_offset: int, size: tuple, stride: tuple) -> Tensor:
+    """The form of the oldest files."""
+    return _tensor(storage, storage_offset, size, stride, storage.dtype, False, None)
+
+
+def rebuild_meta_tensor(dtype: DType, size: tuple, stride: tuple, requires_grad: bool) -> Tensor:
+    """A tensor without memory."""
+    own = _spec(size, stride, dtype, device("meta"), None)
+    return rebuilt(Tensor, empty(own)._storage, 0, own, _boolean(requires_grad, "requires_grad"))
+
+
+def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
+    """A Parameter on the memory of a tensor."""
+    from ..nn.parameter import Parameter
+
+    _check(data, Tensor, "data")
+    return Parameter(data, _boolean(requires_grad, "requires_grad"))
+
+
+def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: dict) -> Any:
+    """A Parameter with attributes that users gave it."""
+    return _with_state(rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) -> Tensor:
+    """A tensor of a subclass, or with attributes that users gave it."""
+    if not any(function is each for each in _WITHIN_TYPE):
+        raise TypeError(f"expected a function that rebuilds a tensor, got an object of {type(function)}")
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"expected a class of tensors, got an object of {type(cls)}")
+    result = function(*_check(arguments, tuple, "arguments"))
+    if type(result) is not cls:
+        result = result.as_subclass(cls)
+    if hasattr(result, "__setstate__"):  # of a subclass; Tensor has none
+        result.__setstate__(state)
+        return result
+    return _with_state(result, state)
+
+
+_WITHIN_TYPE = (
+    rebuild_tensor,
+    rebuild_tensor_v2,
+    rebuild_tensor_v3,
+    rebuild_meta_tensor,
+)
+
+
+def set_tensor(tensor: Tensor, state: Any) -> None:
+    """Fill the empty tensor of a file that makes the tensor first."""
+    storage, storage_offset, size, stride = _check(state, tuple, "state")
+    tensor.set_(rebuild_tensor(storage, storage_offset, size, stride))
+
+
+def _tensor(
+    storage: TypedStorage,
+    offset: int,
+    size: tuple,
+    stride: tuple,
+    dtype: DType,
+    requires_grad: bool,
+    metadata: Any,
+) -> Tensor:
+    untyped = _check(storage, TypedStorage, "storage").untyped()
+    (offset,) = _integers((offset,), "storage_offset")
+    own = _spec(size, stride, dtype, untyped.device, metadata)
+    return rebuilt(
+        Tensor, untyped, offset * own.dtype.itemsize, own, _boolean(requires_grad, "requires_grad")
+    )
+
+
+def _spec(size: Any, stride: Any, dtype: Any, where: device, metadata: Any) -> Spec:
+    sizes, strides = _integers(size, "size"), _integers(stride, "stride")
+    if len(sizes) != len(strides):
+        raise ValueError(f"a tensor of {len(sizes)} dims has {len(strides)} strides")
+    pending = {
+        name: _boolean(value, name) for name, value in _check(metadata or {}, dict, "metadata").items()
+    }
+    if pending.keys() - {"conj", "neg"}:
+        raise ValueError("unknown metadata of a tensor, besides conj and neg")
+    if pending.get("conj") and not _check(dtype, DType, "dtype").is_complex:
+        raise ValueError(f"a tensor of {dtype} has no conjugate")
+    return spec(shape(sizes), strides, _check(dtype, DType, "dtype"), where, **pending)
+
+
+def _with_state(result: Any, state: Any) -> Any:
+    """Give an object its attributes: a dict, or one and a dict of those in slots."""
+    parts = state if isinstance(state, tuple) else (state,)
+    if len(parts) > 2:
+        raise ValueError(f"invalid state of a {type(result).__name__}: {len(parts)} parts")
+    for part in parts:
+        for name, value in _check(part or {}, dict, "state").items():
+            if not isinstance(name, str) or name.startswith("__") or name in Tensor.__slots__:
+                raise ValueError("the state of a tensor sets what is no attribute for users")
+            setattr(result, name, value)
+    return result
+
+
+# ---- Other objects ---------------------------------------------------------------------------------------------------
+
+
+def rebuild_size(sizes: Any = ()) -> Size:
+    return shape(_integers(sizes, "sizes"))
+
+
+def rebuild_device(kind: str, index: int | None = None) -> device:
+    return device(_check(kind, str, "type"), index if index is None else _integers((index,), "index")[0])
+
+
+def rebuild_layout(name: str) -> Layout:
+    """A layout by its name, "torch.strided"."""
+    found = getattr(layouts, _check(name, str, "name").removeprefix("torch."), None)
+    return _check(found, Layout, "the layout")
+
+
+def rebuild_dict(pairs: Any = ()) -> OrderedDict:
+    _check(pairs, (list, tuple), "items")
+    return OrderedDict((key, value) for key, value in (_check(pair, (list, tuple), "item") for pair in pairs))
+
+
+def rebuild_counter(counts: Any = None) -> Counter:
+    return Counter(_check(counts or {}, dict, "counts"))
+
+
+def rebuild_set(members: Any = ()) -> set:
+    return set(_check(members, (list, tuple), "members"))
+
+
+def rebuild_complex(real: Any, imag: Any = 0.0) -> complex:
+    return complex(_check(real, (float, int), "real"), _check(imag, (float, int), "imag"))
+
+
+def rebuild_bytes(text: str, encoding: str) -> bytes:
+    """How pickles of protocol 2 hold bytes: as the characters with those numbers."""
+    if _check(encoding, str, "encoding") != "latin1":
+        raise ValueError(f"bytes are encoded as latin1, not as {encoding[:20]!r}")
+    return _check(text, str, "text").encode(encoding)
+
+
+def rebuild_bytearray(content: Any = b"", encoding: str = "") -> bytearray:
+    return bytearray(rebuild_bytes(content, encoding) if encoding else _check(content, bytes, "content"))
+
+
+# ---- Arguments -------------------------------------------------------------------------------------------------------
+
+
+def _check(value: Any, kind: Any, what: str) -> Any:
+    if not isinstance(value, kind):
+        kinds = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+        raise TypeError(f"{what} must be {kinds}, not {type(value).__name__}")
+    return value
+
+
+def _boolean(value: Any, what: str) -> bool:
+    return _check(value, bool, what)
+
+
+def _integers(values: Any, what: str) -> tuple[int, ...]:
+    """Sizes and the like: ints that are not negative and fit into 64 bits."""
+    for value in _check(values, (tuple, list), what):
+        if type(value) is not int or not 0 <= value < 2**63:
+            found = value if type(value) is int else type(value)
+            raise ValueError(f"{what} must be integers from 0 to 2**63 - 1, not {found}")
+    return tuple(values)
+
+
+def storage_dtype(kind: Any) -> DType | None:
+    """The dtype of a class of typed storages; None for untyped ones.
+
+    Raises: TypeError for anything else.
+    """
+    if kind is Storage:
+        return None
+    if isinstance(kind, type) and issubclass(kind, TypedStorage) and kind is not TypedStorage:
+        return kind.dtype
+    raise TypeError(f"expected a class of storages, got an object of {type(kind)}")

@@ -1,0 +1,424 @@
+"""Pickles of files that nobody vouches for: an interpreter that can make nothing but what is on a list.
+
+A pickle is a program. This interpreter knows the instructions that weights need; a name stands for an object of the
+list or for nothing, and no module is ever imported. What may be called is called through functions that check their
+arguments (`rebuild.py`). Every allocation is of bytes that the file really has.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..core.tensor import Tensor
+from .allowed import added_globals
+from .names import checked_calls, default_globals, is_absent, is_known, tensor_types
+from .rebuild import set_tensor
+
+NESTING = 1000  # of marks, and of tuples within each other: their hash goes through them by recursion
+KEY = 1000  # objects that a key may be made of: its hash goes through all of them, again and again if they are shared
+BLOCKED = frozenset(("sys", "os", "posix", "nt"))  # not even if a user allows them
+
+# From Python 2's names to Python 3's.
+_RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg", "torch.tensor": "torch._tensor"}
+
+# What a damaged pickle makes of the interpreter's own steps: too few operands, operands of the wrong type.
+_SIZED = (str, bytes, tuple, list, dict)
+_DAMAGE = (
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+    RecursionError,
+)
+
+
+class Stream:
+    """A file object, read instruction by instruction; never asked for more bytes than it has."""
+
+    def __init__(self, file: Any):
+        self.file = file
+        start = file.tell()
+        self.size = file.seek(0, io.SEEK_END)
+        file.seek(start)
+
+    def take(self, size: int) -> bytes:
+        if size > 16 and size > self.size - self.file.tell():
+            raise EOFError(f"the pickle ends within the {size} bytes wanted at byte {self.file.tell()}")
+        content = self.file.read(size)
+        if len(content) != size:
+            raise EOFError("Ran out of input: the pickle ends without its last instruction")
+        return content
+
+    def line(self) -> str:
+        content = self.file.readline(1024)
+        if not content.endswith(b"\n"):
+            raise pickle.UnpicklingError("the name of a global does not end")
+        return content[:-1].decode("utf-8")
+
+
+class Unpickler:
+    """Reads one pickle from a file object; `persistent_load(id)` gives its storages.
+
+    Raises: pickle.UnpicklingError for whatever is not allowed, or damaged; EOFError if the file ends too soon;
+    NotImplementedError for what weft does not have; RuntimeError for tensors that do not fit their storage.
+    """
+
+    def __init__(
+        self, file: Any, persistent_load: Callable[[Any], Any] | None = None, encoding: str = "utf-8"
+    ):
+        self.stream = Stream(file)
+        self.persistent_load = persistent_load
+        self.encoding = encoding
+        self.added = added_globals()
+        self.called = {id(each): each for each in self.added.values()}
+        self.stack: list[Any] = []
+        self.marks: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+        # Of tuples that hold tuples: how deep they are, how many objects their hash visits, and they themselves, so that
+        # no other object gets their id.
+        self.nested: dict[int, tuple[int, int, Any]] = {}
+        # How many more objects calls may make: a call can make many of few bytes, and be repeated.
+        self.budget = self.stream.size + 1000
+
+    def load(self) -> Any:
+        """The object that the pickle makes."""
+        take, steps = self.stream.take, _STEPS
+        while True:
+            (code,) = take(1)
+            if code == _STOP:
+                return self._pop()
+            step = steps.get(code)
+            if step is None:
+                raise pickle.UnpicklingError(f"Unsupported operand {code}{_described(code)}")
+            try:
+                step(self)
+            except _Outside as error:
+                raise error.error from None
+            except _DAMAGE as error:
+                raise pickle.UnpicklingError(
+                    f"instruction{_described(code)} before byte {self.stream.file.tell()} of the pickle failed: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+
+    def _pop(self) -> Any:
+        if not self.stack:
+            raise pickle.UnpicklingError("the pickle takes more from its stack than it put there")
+        return self.stack.pop()
+
+    def _pop_mark(self) -> list[Any]:
+        if not self.marks:
+            raise pickle.UnpicklingError("the pickle goes back to a mark that it did not set")
+        items, self.stack = self.stack, self.marks.pop()
+        return items
+
+    # -- names and calls ----------------------------------------------------------------------------------------------
+
+    def name(self) -> None:
+        module, name = read_global(self.stream)
+        full = f"{module}.{name}"
+        if module in BLOCKED:
+            raise pickle.UnpicklingError(
+                f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked."
+            )
+        found = default_globals().get(full, self.added.get(full))
+        if found is None:
+            if is_absent(full):
+                raise NotImplementedError(
+                    f"{full} is not available in this version of weft; the file needs it"
+                )
+            advised = full.removeprefix("builtins.")
+            raise pickle.UnpicklingError(
+                f"Unsupported global: GLOBAL {advised} was not an allowed global by default. Please use "
+                f"`torch.serialization.add_safe_globals([{advised}])` or the "
+                f"`torch.serialization.safe_globals([{advised}])` context manager to allowlist this global if you "
+                "trust this class/function."
+            )
+        self.stack.append(found)
+
+    def reduce(self) -> None:
+        arguments = self._pop()
+        function = self._pop()
+        if type(arguments) is not tuple:
+            raise pickle.UnpicklingError(f"a call has arguments of type {type(arguments).__name__}")
+        # By identity: a hash of what the file made could be expensive.
+        if call := checked_calls().get(id(function)):
+            self._spend(*arguments)
+            self.stack.append(call(*arguments))
+        elif id(function) in self.called:
+            self.stack.append(_outside(function, *arguments))
+        else:
+            raise pickle.UnpicklingError(
+                f"Trying to call reduce for unrecognized function {_brief(function)}"
+            )
+
+    def new_object(self) -> None:
+        arguments, cls = self._pop(), self._pop()
+        if type(arguments) is not tuple:
+            raise pickle.UnpicklingError(f"a call has arguments of type {type(arguments).__name__}")
+        if id(cls) in self.called and isinstance(cls, type):
+            self.stack.append(_outside(cls.__new__, cls, *arguments))
+        elif isinstance(cls, type) and id(cls) in tensor_types() and not arguments:
+            self.stack.append(cls())  # an empty tensor; BUILD fills it
+        elif call := checked_calls().get(id(cls)):
+            self._spend(*arguments)
+            self.stack.append(call(*arguments))
+        else:
+            raise pickle.UnpicklingError(
+                "Can only create new object for nn.Parameter or classes allowlisted via `add_safe_globals` but got "
+                f"{_brief(cls)}"
+            )
+
+    def build(self) -> None:
+        state = self._pop()
+        target = self.stack[-1]
+        if id(type(target)) in self.called:
+            _outside(_set_state, target, state)
+        elif type(target) in (OrderedDict, Counter) and type(state) is dict:
+            self._spend(state)
+            target.__dict__.update(state)
+        elif id(type(target)) in tensor_types():
+            set_tensor(target, state)
+        else:
+            raise pickle.UnpicklingError(
+                "Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got "
+                f"{type(target)}"
+            )
+
+    def persistent(self) -> None:
+        identity = self._pop()
+        if self.persistent_load is None or type(identity) not in (tuple, int):
+            raise pickle.UnpicklingError(
+                f"persistent_load id must be tuple or int, but got {type(identity)}"
+                if self.persistent_load
+                else "unsupported persistent id encountered"
+            )
+        if type(identity) is tuple and (not identity or as_text(identity[0]) != "storage"):
+            raise pickle.UnpicklingError(
+                f"Only persistent_load of storage is allowed, but got {type(identity[0]) if identity else identity}"
+            )
+        self.stack.append(_outside(self.persistent_load, identity))
+
+    # -- containers ---------------------------------------------------------------------------------------------------
+
+    def mark(self) -> None:
+        if len(self.marks) >= NESTING:
+            raise pickle.UnpicklingError(f"more than {NESTING} containers within each other")
+        self.marks.append(self.stack)
+        self.stack = []
+
+    def make_tuple(self, items: list[Any]) -> None:
+        made = tuple(items)
+        inner = [self._nesting(each) for each in items if type(each) is tuple]
+        if inner:
+            depth = 1 + max(depth for depth, _ in inner)
+            if depth > NESTING:
+                raise pickle.UnpicklingError(f"more than {NESTING} tuples within each other")
+            self.nested[id(made)] = depth, len(items) + sum(size for _, size in inner), made
+        self.stack.append(made)
+
+    def _nesting(self, value: tuple) -> tuple[int, int]:
+        """How deep a tuple is, and how many objects its hash visits."""
+        depth, size, _ = self.nested.get(id(value), (1, len(value), None))
+        return depth, size
+
+    def take_tuple(self, size: int) -> None:
+        if len(self.stack) < size:
+            raise IndexError("the stack has too few items")
+        items = self.stack[-size:]
+        del self.stack[-size:]
+        self.make_tuple(items)
+
+    def extend(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) is not list:
+            raise pickle.UnpicklingError(f"Can only append to lists, but got {type(target)}")
+        target.extend(items)
+
+    def set_items(self, items: list[Any]) -> None:
+        target = self.stack[-1]
+        if type(target) not in (dict, OrderedDict, Counter) and not (
+            isinstance(target, dict) and id(type(target)) in self.called
+        ):
+            raise pickle.UnpicklingError(
+                "Can only SETITEMS for dict, collections.OrderedDict, collections.Counter, but got "
+                f"{type(target)}"
+            )
+        if len(items) % 2:
+            raise ValueError("a key has no value")
+        self._check_keys(items[::2])
+        for key, value in zip(items[::2], items[1::2]):
+            target[key] = value
+
+    def _check_keys(self, keys: Iterable[Any]) -> None:
+        for key in keys:
+            if type(key) is tuple and self._nesting(key)[1] > KEY:
+                raise pickle.UnpicklingError(f"a key of a dict or set is made of more than {KEY} objects")
+
+    def _spend(self, *arguments: Any) -> None:
+        """Account for what a call makes of its arguments."""
+        for each in arguments:
+            if isinstance(each, (tuple, list)):
+                self._check_keys(each)
+                self.budget -= sum(len(part) for part in each if isinstance(part, _SIZED))
+            self.budget -= len(each) if isinstance(each, _SIZED) else 0
+        if self.budget < 0:
+            raise pickle.UnpicklingError(
+                "the calls of the pickle make more objects than the pickle has bytes"
+            )
+
+    # -- numbers and texts --------------------------------------------------------------------------------------------
+
+    def push_text(self) -> None:
+        (size,) = struct.unpack("<I", self.stream.take(4))
+        self.stack.append(str(self.stream.take(size), "utf-8", "surrogatepass"))
+
+    def push_bytes(self) -> None:
+        """A string of Python 2."""
+        content = self.stream.take(self.stream.take(1)[0])
+        self.stack.append(content if self.encoding == "bytes" else content.decode(self.encoding))
+
+    def push_long(self) -> None:
+        content = self.stream.take(self.stream.take(1)[0])
+        self.stack.append(int.from_bytes(content, "little", signed=True))
+
+    def push_number(self, form: str, size: int) -> None:
+        self.stack.append(struct.unpack(form, self.stream.take(size))[0])
+
+    def get(self, form: str, size: int) -> None:
+        (index,) = struct.unpack(form, self.stream.take(size))
+        if index not in self.memo:
+            raise pickle.UnpicklingError(f"the pickle recalls object {index}, which it did not memorise")
+        self.stack.append(self.memo[index])
+
+    def put(self, form: str, size: int) -> None:
+        (index,) = struct.unpack(form, self.stream.take(size))
+        self.memo[index] = self.stack[-1]
+
+    def protocol(self) -> None:
+        (version,) = self.stream.take(1)
+        if version not in (2, 3):
+            raise pickle.UnpicklingError(
+                f"pickle protocol {version}: weights_only reads the protocols 2 and 3; save with pickle_protocol=2"
+            )
+
+
+class _Outside(Exception):
+    """Carries an error of code that a user allowed past the handling of damage."""
+
+    def __init__(self, error: Exception):
+        self.error = error
+
+
+def _outside(function: Callable, *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise _Outside(error) from None
+
+
+def _set_state(target: Any, state: Any) -> None:
+    """What pickle does with the state of an object."""
+    if hasattr(target, "__setstate__"):
+        target.__setstate__(state)
+        return
+    own, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    if own:
+        target.__dict__.update(own)
+    for name, value in (slots or {}).items():
+        setattr(target, name, value)
+
+
+def as_text(value: Any) -> Any:
+    """PyTorch's own words in files of Python 2, which may be bytes there."""
+    return value.decode("ascii") if isinstance(value, bytes) else value
+
+
+def read_global(stream: Stream) -> tuple[str, str]:
+    """Module and name of a GLOBAL instruction, as Python 3 calls them."""
+    module, name = stream.line(), stream.line()
+    return _RENAMED.get(module, module), name
+
+
+def _brief(value: Any) -> str:
+    """An object in a message; what the file made could take forever to print."""
+    return repr(value) if callable(value) and not isinstance(value, Tensor) else f"an object of {type(value)}"
+
+
+def _described(code: int) -> str:
+    import pickletools  # only messages need it
+
+    return "".join(f" {each.name}" for each in pickletools.opcodes if ord(each.code) == code)
+
+
+_STOP = ord(pickle.STOP)
+# fmt: off
+_STEPS: dict[int, Callable[[Unpickler], None]] = {code[0]: step for code, step in {
+    pickle.PROTO:           Unpickler.protocol,
+    pickle.GLOBAL:          Unpickler.name,
+    pickle.REDUCE:          Unpickler.reduce,
+    pickle.NEWOBJ:          Unpickler.new_object,
+    pickle.BUILD:           Unpickler.build,
+    pickle.BINPERSID:       Unpickler.persistent,
+    pickle.MARK:            Unpickler.mark,
+    pickle.TUPLE:           lambda self: self.make_tuple(self._pop_mark()),
+    pickle.TUPLE1:          lambda self: self.take_tuple(1),
+    pickle.TUPLE2:          lambda self: self.take_tuple(2),
+    pickle.TUPLE3:          lambda self: self.take_tuple(3),
+    pickle.APPEND:          lambda self: self.extend([self._pop()]),
+    pickle.APPENDS:         lambda self: self.extend(self._pop_mark()),
+    pickle.SETITEM:         lambda self: self.set_items([self._pop(), self._pop()][::-1]),
+    pickle.SETITEMS:        lambda self: self.set_items(self._pop_mark()),
+    pickle.NONE:            lambda self: self.stack.append(None),
+    pickle.NEWTRUE:         lambda self: self.stack.append(True),
+    pickle.NEWFALSE:        lambda self: self.stack.append(False),
+    pickle.EMPTY_TUPLE:     lambda self: self.stack.append(()),
+    pickle.EMPTY_LIST:      lambda self: self.stack.append([]),
+    pickle.EMPTY_DICT:      lambda self: self.stack.append({}),
+    pickle.EMPTY_SET:       lambda self: self.stack.append(set()),
+    pickle.BININT:          lambda self: self.push_number("<i", 4),
+    pickle.BININT1:         lambda self: self.push_number("<B", 1),
+    pickle.BININT2:         lambda self: self.push_number("<H", 2),
+    pickle.BINFLOAT:        lambda self: self.push_number(">d", 8),
+    pickle.LONG1:           Unpickler.push_long,
+    pickle.BINUNICODE:      Unpickler.push_text,
+    pickle.SHORT_BINSTRING: Unpickler.push_bytes,
+    pickle.BINGET:          lambda self: self.get("<B", 1),
+    pickle.LONG_BINGET:     lambda self: self.get("<I", 4),
+    pickle.BINPUT:          lambda self: self.put("<B", 1),
+    pickle.LONG_BINPUT:     lambda self: self.put("<I", 4),
+}.items()}
+# fmt: on
+
+
+def unsafe_globals(file: Any) -> list[str]:
+    """The globals that a pickle names and that are allowed neither by default nor by users; nothing is made.
+
+    Raises: pickle.UnpicklingError for instructions that weights do not need.
+    """
+    stream, found = Stream(file), set()
+    sizes: dict[int, int] = {pickle.PROTO[0]: 1, pickle.BINFLOAT[0]: 8}
+    sizes |= {code[0]: 1 for code in (pickle.BININT1, pickle.BINGET, pickle.BINPUT)}
+    sizes |= {code[0]: 4 for code in (pickle.BININT, pickle.LONG_BINGET, pickle.LONG_BINPUT)} | {
+        pickle.BININT2[0]: 2
+    }
+    while (code := stream.take(1)[0]) != _STOP:
+        if code not in _STEPS:
+            raise pickle.UnpicklingError(f"Unsupported operand {code}{_described(code)}")
+        if code == pickle.GLOBAL[0]:
+            found.add(".".join(read_global(stream)))
+        elif code == pickle.BINUNICODE[0]:
+            stream.take(int.from_bytes(stream.take(4), "little"))
+        elif code in (pickle.SHORT_BINSTRING[0], pickle.LONG1[0]):
+            stream.take(stream.take(1)[0])
+        else:
+            stream.take(sizes.get(code, 0))
+    added = added_globals()
+    return [name for name in found if not is_known(name) and name not in added]

@@ -5,6 +5,8 @@ Ops call `core.op.record` for results that need derivatives; this package is wha
 
 from __future__ import annotations
 
+from ..compat.missing import module_getattr as _module_getattr
+from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.op import tape as _tape
 from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
 from . import forward as _forward
@@ -13,7 +15,11 @@ from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function
+from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .graph import Node
+
+# Modules that are loaded when first used.
+__getattr__ = _module_getattr(__name__, ("forward_ad", "functional"))
 
 _tape.record = _forward.record
 _tape.begin_write = _inplace.begin_write

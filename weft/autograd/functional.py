@@ -1,0 +1,284 @@
+"""Derivatives of functions of tensors, `torch.autograd.functional`; `torch.func` composes better.
+
+Each takes a function of tensors and a tensor, or a tuple of them, as `inputs`; results have the same form.
+`create_graph`: the results can be differentiated again. `strict`: an input that plays no part is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.grad_mode import enable_grad
+from ..core.op import FUNCTIONS
+from ..core.tensor import Tensor
+from .backward import grad
+
+
+def vjp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """(outputs, products of v with the Jacobian): v is like the outputs, and not needed if they are one number.
+
+    >>> import weft as torch
+    >>> torch.autograd.functional.vjp(torch.exp, torch.zeros(2), torch.ones(2))
+    (tensor([1., 1.]), tensor([1., 1.]))
+    """
+    with enable_grad():
+        values = _inputs(inputs, create_graph)
+        outputs = _called("vjp", func, values)
+        cts = _vectors("vjp", v, outputs, "outputs")
+        _check_strict("vjp", outputs, strict)
+        found = _grad("vjp", outputs, values, cts, create_graph, strict)
+    return _form(outputs, create_graph, _is_single(outputs)), _form(
+        found, create_graph, isinstance(inputs, Tensor)
+    )
+
+
+def jvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """(outputs, products of the Jacobian with v): v is like the inputs, and not needed if they are one number.
+
+    >>> import weft as torch
+    >>> torch.autograd.functional.jvp(torch.exp, torch.zeros(2), torch.tensor([1.0, 2.0]))
+    (tensor([1., 1.]), tensor([1., 2.]))
+    """
+    with enable_grad():
+        values = _inputs(inputs, create_graph)
+        tangents = _vectors("jvp", v, values, "inputs")
+        outputs = _called("jvp", func, values)
+        _check_strict("jvp", outputs, strict)
+        found = _push("jvp", outputs, values, tangents, create_graph, strict)
+    single = _is_single(outputs)
+    return _form(outputs, create_graph, single), _form(found, create_graph, single)
+
+
+def jacobian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian, of shape [*output, *input]; for tuples a tuple, by output, of tuples, by input.
+
+    >>> import weft as torch
+    >>> torch.autograd.functional.jacobian(lambda x: x * x, torch.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    with enable_grad():
+        values = _inputs(inputs, create_graph)
+        outputs = _called("jacobian", func, values)
+        _check_strict("jacobian", outputs, strict)
+        rows = [_jacobian_rows(y, values, create_graph, strict) for y in outputs]
+    single = isinstance(inputs, Tensor)
+    by_output = [_form(each, create_graph, single) for each in rows]
+    return by_output[0] if _is_single(outputs) else tuple(by_output)
+
+
+def _jacobian_rows(y: Tensor, values: tuple, create_graph: bool, strict: bool) -> tuple:
+    size = y.numel()
+    rows: list = []
+    for position in range(size):
+        element = y.reshape(-1)[position]
+        rows.append(_grad("jacobian", (element,), values, None, create_graph, strict, keep=True))
+    if not size:
+        return tuple(y.new_zeros((*y.shape, *x.shape)) for x in values)
+    stack = FUNCTIONS["stack"]
+    return tuple(
+        stack(column).reshape((*y.shape, *x.shape))
+        for column, x in zip(zip(*rows, strict=True), values, strict=True)
+    )
+
+
+def hessian(
+    func: Callable,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of a function with a scalar result; for a tuple of inputs, a tuple of tuples.
+
+    >>> import weft as torch
+    >>> torch.autograd.functional.hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    single = isinstance(inputs, Tensor)
+
+    def first(*values: Tensor) -> Any:
+        (output,) = _called("hessian", func, values)
+        _check_scalar("hessian", output)
+        found = _grad("hessian", (output,), values, None, True, strict)
+        return found[0] if single else found
+
+    return jacobian(first, inputs, create_graph=create_graph, strict=strict)
+
+
+def vhp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """(output, products of v with the Hessian) of a function with a scalar result.
+
+    >>> import weft as torch
+    >>> torch.autograd.functional.vhp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with enable_grad():
+        values = _inputs(inputs, create_graph)
+        vectors = _vectors("vhp", v, values, "inputs")
+        outputs = _called("vhp", func, values)
+        _check_scalar("vhp", outputs[0])
+        first = _grad("vhp", outputs, values, None, True, strict)
+        found = _grad("vhp", first, values, vectors, create_graph, strict)
+    return _form(outputs, create_graph, True), _form(found, create_graph, isinstance(inputs, Tensor))
+
+
+def hvp(
+    func: Callable, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple:
+    """(output, products of the Hessian with v) of a function with a scalar result; `vhp` is the same, and faster.
+
+    >>> import weft as torch
+    >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
+    with enable_grad():
+        values = _inputs(inputs, create_graph)
+        vectors = _vectors("hvp", v, values, "inputs")
+        outputs = _called("hvp", func, values)
+        _check_scalar("hvp", outputs[0])
+        first = _grad("hvp", outputs, values, None, True, strict)
+        found = _push("hvp", first, values, vectors, create_graph, strict)
+    return _form(outputs, create_graph, True), _form(found, create_graph, isinstance(inputs, Tensor))
+
+
+# ---- What they share -----------------------------------------------------------------------------------------------
+
+
+def _inputs(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
+    """Stand-ins for the inputs: views that belong to their graph, or, without `create_graph`, new leaves."""
+    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    for position, x in enumerate(given):
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"The inputs given to the function must be Tensors but the value at index {position} is a {type(x)}"
+            )
+    return tuple(
+        x.view_as(x) if create_graph and x.requires_grad else x.detach().view_as(x).requires_grad_()
+        for x in given
+    )
+
+
+def _called(name: str, func: Callable, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    found = func(*values)
+    outputs = (found,) if isinstance(found, Tensor) else tuple(found)
+    for y in outputs:
+        if not isinstance(y, Tensor):
+            raise TypeError(
+                f"The outputs of the user-provided function given to {name} must be Tensors, got {type(y)}"
+            )
+    return _Several(outputs) if not isinstance(found, Tensor) else outputs
+
+
+class _Several(tuple):
+    """The results of a function that returned a tuple."""
+
+
+def _is_single(outputs: tuple) -> bool:
+    """Whether the function returned a tensor rather than a tuple of them."""
+    return type(outputs) is not _Several
+
+
+def _vectors(name: str, v: Any, like: Sequence[Tensor], what: str) -> tuple[Tensor, ...]:
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(
+                f"The vector v can only be None if the user-provided function's {what} are a single Tensor with a single "
+                f"element ({name})"
+            )
+        return tuple(FUNCTIONS["ones_like"](each.detach()) for each in like)
+    given = (v,) if isinstance(v, Tensor) else tuple(v)
+    if len(given) != len(like):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}.")
+    for position, (each, wanted) in enumerate(zip(given, like, strict=True)):
+        if each.shape != wanted.shape:
+            raise RuntimeError(
+                f"Entry {position} in v has invalid size: should be {wanted.shape} but got {each.shape}."
+            )
+    return given
+
+
+def _check_strict(name: str, outputs: Sequence[Tensor], strict: bool) -> None:
+    if strict and not all(y.requires_grad for y in outputs):
+        raise RuntimeError(
+            f"Output of the user-provided function given to {name} is independent of the inputs. This is not allowed in "
+            "strict mode."
+        )
+
+
+def _check_scalar(name: str, output: Tensor) -> None:
+    if output.numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {name} should contain a single element, got {list(output.shape)}"
+        )
+
+
+def _grad(
+    name: str,
+    outputs: Sequence[Tensor],
+    values: Sequence[Tensor],
+    cts: Any,
+    create_graph: bool,
+    strict: bool,
+    keep=None,
+) -> tuple[Tensor, ...]:
+    pairs = [(y, None if cts is None else cts[k]) for k, y in enumerate(outputs) if y.requires_grad]
+    found: Sequence[Any] = (None,) * len(values)
+    if pairs:
+        found = grad(
+            [y for y, _ in pairs],
+            values,
+            [ct for _, ct in pairs],
+            allow_unused=True,
+            create_graph=create_graph,
+            retain_graph=keep,
+        )
+    if strict and any(each is None for each in found):
+        position = next(k for k, each in enumerate(found) if each is None)
+        raise RuntimeError(
+            f"The output of the user-provided function given to {name} is independent of input {position}. This is not "
+            "allowed in strict mode."
+        )
+    return tuple(
+        FUNCTIONS["zeros_like"](x.detach()) if g is None else g for g, x in zip(found, values, strict=True)
+    )
+
+
+def _push(
+    name: str,
+    outputs: Sequence[Tensor],
+    values: Sequence[Tensor],
+    tangents: Any,
+    create_graph: bool,
+    strict: bool,
+) -> tuple[Tensor, ...]:
+    """The pullback is linear in its cotangents: its own pullback is the pushforward."""
+    dummies = tuple(FUNCTIONS["zeros_like"](y.detach()).requires_grad_() for y in outputs)
+    pulled = _grad(name, outputs, values, dummies, True, strict)
+    return _grad(name, pulled, dummies, tangents, create_graph, False)
+
+
+def _form(tensors: Sequence[Tensor], create_graph: bool, single: bool) -> Any:
+    found = tuple(tensors) if create_graph else tuple(each.detach() for each in tensors)
+    return found[0] if single else found

@@ -1,0 +1,363 @@
+"""Derivatives against finite differences: `gradcheck` and `gradgradcheck`.
+
+Complex tensors count as pairs of real numbers. For a result y and an input x, the Jacobian has a row for each real number
+in y and a column for each in x. Its row for the cotangent v is the gradient of Re(conj(v) y), which is what backward gives.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dtype import FLOAT, float32
+from ..core.grad_mode import no_grad
+from ..core.op import FUNCTIONS
+from ..core.tensor import Tensor
+from . import dual
+from .backward import grad
+
+
+class GradcheckError(RuntimeError):
+    """A derivative is not what finite differences say."""
+
+
+def gradcheck(
+    func: Callable,
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Whether the derivatives of `func` at `inputs` (those that require grad) agree with central differences.
+
+    Inputs should be of double precision. fast_mode compares one random combination of rows and columns only.
+
+    Raises: GradcheckError where they differ, unless `raise_exception` is False; ValueError if no input requires grad.
+
+    >>> import weft as torch
+    >>> x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradcheck(torch.sin, (x,))
+    True
+    """
+    try:
+        given = _tuple(inputs)
+        _check_inputs(given)
+        checked = [k for k, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
+        outputs = _outputs(func, given)
+        if not outputs:
+            return True
+        _check_deterministic(func, given, checked, nondet_tol)
+        compare = _compare_fast if fast_mode else _compare_all
+        compare(func, given, checked, eps, atol, rtol, check_backward_ad, check_forward_ad)
+        if check_grad_dtypes:
+            _check_dtypes(func, given, checked)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable,
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Whether the second derivatives of `func` at `inputs` agree with central differences of the first ones.
+
+    grad_outputs: the cotangents of the results; random ones if not given.
+
+    >>> import weft as torch
+    >>> x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    >>> torch.autograd.gradgradcheck(torch.sin, (x,))
+    True
+    """
+    given = _tuple(inputs)
+    outputs = _outputs(func, given)
+    if grad_outputs is None:
+        cts = [_random_like(y, gen_non_contig_grad_outputs) for y in outputs]
+    else:
+        cts = list(_tuple(grad_outputs))
+    count = len(cts)
+
+    def derivative(*args: Any) -> tuple:
+        values, seeds = args[:-count], args[-count:]
+        values = tuple(
+            x.view_as(x) if isinstance(x, Tensor) and x.requires_grad else x for x in values
+        )  # so that an input may be one of the results
+        wanted = [x for x in values if isinstance(x, Tensor) and x.requires_grad]
+        results = _outputs(func, values)
+        return tuple(
+            each
+            for each in grad(results, wanted, seeds, create_graph=True, allow_unused=True)
+            if each is not None and each.requires_grad
+        )
+
+    return gradcheck(
+        derivative,
+        (*given, *cts),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+    )
+
+
+def _tuple(value: Any) -> tuple:
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def _outputs(func: Callable, inputs: Sequence[Any]) -> list[Tensor]:
+    """The results that are differentiable."""
+    return [y for y in _tuple(func(*inputs)) if isinstance(y, Tensor) and y.requires_grad]
+
+
+def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:
+    own = y.spec
+    found = FUNCTIONS["randn"](own.shape, dtype=own.dtype, device=own.device) * 0.5 + 0.75
+    if non_contiguous and own.shape:
+        found = FUNCTIONS["stack"]((found, found), -1).select(-1, 0)
+    return found.detach().requires_grad_()
+
+
+def _check_inputs(inputs: Sequence[Any]) -> None:
+    wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+    if not wanted:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+        )
+    for position, x in enumerate(inputs):
+        if isinstance(x, Tensor) and x.requires_grad:
+            if x.spec.dtype.to_real() is float32 or x.spec.dtype.itemsize < 4:
+                warnings.warn(
+                    f"Input #{position} requires gradient and is not a double precision floating point or complex. This "
+                    "check will likely fail if all the inputs are not of double precision floating point or complex. ",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            if 0 in x.stride() and x.numel() > 1:
+                raise RuntimeError(
+                    f"The {position}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                    "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                    ".contiguous on the input before passing it to gradcheck."
+                )
+
+
+# ---- Real numbers ----------------------------------------------------------------------------------------------------
+
+
+def _reals(x: Tensor) -> np.ndarray:
+    """A copy of the elements as one row of real numbers; complex ones as pairs."""
+    values = x.detach().resolve_conj().resolve_neg().contiguous().view(-1)
+    return (
+        (FUNCTIONS["view_as_real"](values).reshape(-1) if x.is_complex() else values).double().numpy().copy()
+    )
+
+
+def _units(x: Tensor) -> Iterator[Tensor]:
+    """For each real number in a tensor: a tensor of zeros with 1 (or 1j) there."""
+    for position in range(x.numel()):
+        for unit in (1, 1j) if x.is_complex() else (1,):
+            one = FUNCTIONS["zeros_like"](x.detach())
+            FUNCTIONS["as_strided"](one, (x.numel(),), (1,))[_place(one, position)] = unit
+            yield one
+
+
+def _place(dense: Tensor, position: int) -> int:
+    """Where element `position`, in logical order, lies in the memory of a dense tensor."""
+    offset = 0
+    for size, stride in zip(reversed(dense.shape), reversed(dense.stride()), strict=True):
+        position, index = divmod(position, size)
+        offset += index * stride
+    return offset
+
+
+def _moved(inputs: Sequence[Any], which: int, by: Tensor) -> list[Any]:
+    """The inputs, the one of them moved. What is written to in place stays usable."""
+    found = list(inputs)
+    with no_grad():
+        moved = inputs[which].detach() + by
+        target = (
+            FUNCTIONS["empty_strided"](moved.shape, inputs[which].stride(), dtype=moved.dtype)
+            if (inputs[which].spec.is_dense)
+            else moved
+        )
+        target.copy_(moved)
+    found[which] = target.requires_grad_()
+    return found
+
+
+def _values(func: Callable, inputs: Sequence[Any]) -> list[np.ndarray]:
+    return [_reals(y) for y in _outputs(func, inputs)]
+
+
+def _numeric(
+    func: Callable, inputs: Sequence[Any], which: int, direction: Tensor, eps: float
+) -> list[np.ndarray]:
+    """The central difference of the results along a direction of one input."""
+    above = _values(func, _moved(inputs, which, direction * eps))
+    below = _values(func, _moved(inputs, which, direction * -eps))
+    return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
+
+
+def _rows(
+    func: Callable, inputs: Sequence[Any], checked: Sequence[int], index: int, ct: Tensor
+) -> list[np.ndarray]:
+    """The gradients of all inputs for a cotangent of one result."""
+    fresh = _copies(inputs)
+    y = _outputs(func, fresh)[index]
+    found = grad(y, [fresh[k] for k in checked], ct, allow_unused=True)
+    return [
+        np.zeros_like(_reals(fresh[k])) if g is None else _reals(g)
+        for k, g in zip(checked, found, strict=True)
+    ]
+
+
+def _copies(inputs: Sequence[Any]) -> list[Any]:
+    return [
+        x.detach().clone().requires_grad_() if isinstance(x, Tensor) and x.requires_grad else x
+        for x in inputs
+    ]
+
+
+def _pushed(func: Callable, inputs: Sequence[Any], which: int, tangent: Tensor) -> list[np.ndarray]:
+    """The tangents of the results, by forward mode."""
+    level = dual.open_level()
+    try:
+        given = list(inputs)
+        given[which] = dual.with_tangent(inputs[which], level, tangent)
+        outputs = _outputs(func, given)
+        tangents = [dual.tangents(y).get(level) for y in outputs]
+        return [
+            np.zeros_like(_reals(y)) if t is None else _reals(t)
+            for y, t in zip(outputs, tangents, strict=True)
+        ]
+    finally:
+        dual.close_level(level)
+
+
+# ---- Comparing -------------------------------------------------------------------------------------------------------
+
+
+def _compare_all(func, inputs, checked, eps, atol, rtol, backward: bool, forward: bool) -> None:
+    outputs = _outputs(func, inputs)
+    for place, which in enumerate(checked):
+        units = list(_units(inputs[which]))
+        columns = [_numeric(func, inputs, which, unit, eps) for unit in units]
+        if forward:
+            pushed = [_pushed(func, inputs, which, unit) for unit in units]
+        for index, y in enumerate(outputs):
+            size = len(_reals(y))
+            numeric = np.stack([c[index] for c in columns], 1) if columns else np.zeros((size, 0))
+            if backward:
+                rows = [_rows(func, inputs, checked, index, ct)[place] for ct in _units(y)]
+                analytic = np.stack(rows) if rows else np.zeros_like(numeric)
+                _same("", analytic, numeric, index, which, atol, rtol)
+            if forward and units:
+                _same(
+                    "computed with forward mode ",
+                    np.stack([c[index] for c in pushed], 1),
+                    numeric,
+                    index,
+                    which,
+                    atol,
+                    rtol,
+                )
+
+
+def _compare_fast(func, inputs, checked, eps, atol, rtol, backward: bool, forward: bool) -> None:
+    outputs = _outputs(func, inputs)
+    random = np.random.default_rng(0)
+    for place, which in enumerate(checked):
+        direction = _random_direction(inputs[which], random)
+        numeric = _numeric(func, inputs, which, direction, eps)
+        if forward:
+            for index, pushed in enumerate(_pushed(func, inputs, which, direction)):
+                _same("computed with forward mode ", pushed, numeric[index], index, which, atol, rtol)
+        for index, y in enumerate(outputs if backward else ()):
+            ct = _random_direction(y, random)
+            row = _rows(func, inputs, checked, index, ct)[place]
+            found, wanted = row @ _reals(direction), _reals(ct) @ numeric[index]
+            _same("(fast mode) ", np.asarray(found), np.asarray(wanted), index, which, atol, rtol)
+
+
+def _random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
+    values = random.standard_normal((2, x.numel()))
+    values /= max(float(np.sqrt((values**2).sum())), 1e-30)
+    numbers = values[0] + 1j * values[1] if x.is_complex() else values[0]
+    return FUNCTIONS["from_numpy"](numbers).reshape(x.shape).to(x.dtype)
+
+
+def _same(how: str, analytic, numeric, index: int, which: int, atol: float, rtol: float) -> None:
+    if not np.allclose(analytic, numeric, rtol=rtol, atol=atol, equal_nan=True):
+        raise GradcheckError(
+            f"Jacobian {how}mismatch for output {index} with respect to input {which},\n"
+            f"numerical:{numeric}\nanalytical:{analytic}\n"
+        )
+
+
+def _check_deterministic(
+    func: Callable, inputs: Sequence[Any], checked: Sequence[int], tolerance: float
+) -> None:
+    fresh = _copies(inputs)
+    y = _outputs(func, fresh)
+    runs = [
+        grad(
+            y,
+            [fresh[k] for k in checked],
+            [FUNCTIONS["ones_like"](each) for each in y],
+            retain_graph=True,
+            allow_unused=True,
+        )
+        for _ in range(2)
+    ]
+    for a, b in zip(*runs, strict=True):
+        if a is not None and not np.allclose(_reals(a), _reals(b), rtol=0, atol=tolerance, equal_nan=True):
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                f"different values, although analytical gradient matches numerical gradient. The tolerance for "
+                f"nondeterminism was {tolerance}."
+            )
+
+
+def _check_dtypes(func: Callable, inputs: Sequence[Any], checked: Sequence[int]) -> None:
+    fresh = _copies(inputs)
+    y = _outputs(func, fresh)
+    found = grad(
+        y, [fresh[k] for k in checked], [FUNCTIONS["ones_like"](each) for each in y], allow_unused=True
+    )
+    for k, g in zip(checked, found, strict=True):
+        if g is not None and g.spec.dtype is not fresh[k].spec.dtype and g.spec.dtype.category >= FLOAT:
+            raise GradcheckError(f"Gradient of input {k} has dtype {g.dtype!r}, the input {fresh[k].dtype!r}")

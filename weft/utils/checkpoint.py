@@ -1,0 +1,197 @@
+"""Backward with less memory: what a part of the model saves is dropped, and computed again when backward needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..autograd.backward import backward as _backward
+from ..autograd.function import Function
+from ..autograd.hooks import saved_tensors_hooks
+from ..core.generator import default_generator
+from ..core.grad_mode import enable_grad
+from ..core.tensor import Tensor
+
+
+class CheckpointError(RuntimeError):
+    """A function computed something else the second time."""
+
+
+def noop_context_fn() -> tuple:
+    """Contexts for the first and the second run that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def checkpoint(
+    function: Callable,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)`, of which only the arguments are kept for backward; it runs again there.
+
+    use_reentrant: True runs a backward pass within the backward pass; False, the better choice, fills in what each step
+    saved. preserve_rng_state: the second run draws the same random numbers. determinism_check: "default" compares shapes
+    and dtypes of what both runs saved, "none" does not.
+
+    Raises: ValueError for keyword arguments in the reentrant form; CheckpointError if both runs differ.
+
+    >>> import weft as torch
+    >>> from weft.utils.checkpoint import checkpoint
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> checkpoint(lambda x: (x * x).exp(), x, use_reentrant=False).sum().backward()
+    >>> x.grad
+    tensor([5.4366, 5.4366])
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+            "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+            UserWarning,
+            stacklevel=2,
+        )
+        use_reentrant = True
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    first, second = context_fn()
+    run = _Recomputation(lambda: function(*args, **kwargs), second, preserve_rng_state, determinism_check)
+    with first, saved_tensors_hooks(run.pack, run.unpack):
+        return function(*args, **kwargs)
+
+
+class _Recomputation:
+    """What one checkpointed call saved: facts at first, tensors again when the first of them is needed."""
+
+    def __init__(self, call: Callable, context: Any, keep_random: bool, check: str):
+        self._call, self._context, self._check = call, context, check
+        self._random = default_generator.get_state() if keep_random else None
+        self._facts: list[tuple] = []  # shape and dtype of each tensor saved
+        self._tensors: dict[int, Tensor] = {}
+
+    def pack(self, tensor: Tensor) -> int:
+        self._facts.append((tuple(tensor.shape), tensor.dtype))
+        return len(self._facts) - 1
+
+    def unpack(self, position: int) -> Tensor:
+        if position not in self._tensors:
+            self._run_again()
+        return self._tensors.pop(position)
+
+    def _run_again(self) -> None:
+        found: list[Tensor] = []
+
+        def keep(tensor: Tensor) -> int:
+            found.append(tensor)
+            return len(found) - 1
+
+        with (
+            _random_state(self._random),
+            enable_grad(),
+            self._context,
+            saved_tensors_hooks(keep, found.__getitem__),
+        ):
+            self._call()
+        if len(found) != len(self._facts):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self._facts)}\nNumber of tensors saved during "
+                f"recomputation: {len(found)}"
+            )
+        for position, (tensor, fact) in enumerate(zip(found, self._facts, strict=True)):
+            if self._check != "none" and (tuple(tensor.shape), tensor.dtype) != fact:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
+                    f"during the forward pass.\ntensor at position {position}:\nsaved metadata: {fact}\nrecomputed metadata: "
+                    f"{(tuple(tensor.shape), tensor.dtype)}"
+                )
+            self._tensors[position] = tensor
+
+
+@contextlib.contextmanager
+def _random_state(state: Any) -> Iterator[None]:
+    if state is None:
+        yield
+        return
+    outer = default_generator.get_state()
+    default_generator.set_state(state)
+    try:
+        yield
+    finally:
+        default_generator.set_state(outer)
+
+
+class CheckpointFunction(Function):
+    """The checkpointed call as one step, whose backward runs the call and its backward."""
+
+    @staticmethod
+    def forward(ctx: Any, function: Callable, keep_random: bool, *args: Any) -> Any:
+        ctx.call = function
+        ctx.random = default_generator.get_state() if keep_random else None
+        ctx.places = [k for k, x in enumerate(args) if isinstance(x, Tensor)]
+        ctx.rest = [None if isinstance(x, Tensor) else x for x in args]
+        ctx.save_for_backward(*[args[k] for k in ctx.places])
+        return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *cts: Any) -> tuple:
+        args = list(ctx.rest)
+        for k, saved in zip(ctx.places, ctx.saved_tensors, strict=True):
+            args[k] = saved.detach().requires_grad_(ctx.needs_input_grad[k + 2])
+        with _random_state(ctx.random), enable_grad():
+            outputs = ctx.call(*args)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [
+            (y, ct) for y, ct in zip(outputs, cts, strict=True) if isinstance(y, Tensor) and y.requires_grad
+        ]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        _backward([y for y, _ in pairs], [ct for _, ct in pairs])
+        return (None, None, *[x.grad if isinstance(x, Tensor) else None for x in args])
+
+
+def checkpoint_sequential(
+    functions: Any,
+    segments: int,
+    input: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+) -> Any:
+    """A chain of functions, or a Sequential, in `segments` parts, all but the last of which are checkpointed."""
+    if use_reentrant is None:
+        warnings.warn(
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",
+            UserWarning,
+            stacklevel=2,
+        )
+        use_reentrant = True
+    chain: Sequence[Callable] = (
+        list(functions.children()) if hasattr(functions, "children") else list(functions)
+    )
+    size = len(chain) // segments
+
+    def run(start: int, end: int) -> Callable:
+        def call(value: Any) -> Any:
+            for each in chain[start:end]:
+                value = each(value)
+            return value
+
+        return call
+
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(
+            run(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state
+        )
+    return run(end, len(chain))(input)

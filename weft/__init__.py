@@ -120,6 +120,7 @@ __getattr__ = _module_getattr(
         "linalg",
         "masked",
         "nn",
+        "optim",
         "random",
         "return_types",
         "signal",

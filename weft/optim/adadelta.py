@@ -1,0 +1,68 @@
+"""Adadelta: steps as large as recent steps were, for gradients of any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..families.update import Update
+from .arithmetic import add_scaled, addcmul, directed, sqrt
+from .elementwise import Elementwise, count
+from .optimizer import check, check_lr
+
+
+def _rule(options, grad, param, square, steps, weight_decay, rho, share, eps, lr):
+    maximize, decays = options
+    grad = directed(grad, param, maximize, weight_decay if decays else None)
+    square = addcmul(square * rho, grad, grad, share)
+    delta = sqrt(steps + eps) / sqrt(square + eps) * grad
+    return add_scaled(param, delta, lr), square, addcmul(steps * rho, delta, delta, share)
+
+
+class Adadelta(Elementwise):
+    """The gradient, divided by the root of its running mean square, times that of the steps themselves.
+
+    Raises: ValueError for options outside their range.
+    Source: Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012.
+    """
+
+    update = Update(_rule)
+    _legacy_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ):
+        check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check(eps, "Invalid epsilon value: {}")
+        check(weight_decay, "Invalid weight_decay value: {}")
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _slots(self, group):
+        return "square_avg", "acc_delta"
+
+    def _next(self, group, state, param):
+        count(state)
+        rho, decay = group["rho"], group["weight_decay"]
+        return (group["maximize"], decay != 0), (decay, rho, 1 - rho, group["eps"], -group["lr"])

@@ -1,0 +1,84 @@
+"""Adagrad: steps divided by the root of the sum of all squared gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..families.update import Update
+from ..ops.creation import full_like
+from .arithmetic import addcdiv, addcmul, directed, sqrt
+from .elementwise import Elementwise, count
+from .optimizer import check, check_fused, check_lr, scalar_tensor
+
+
+def _rule(options, grad, param, total, weight_decay, step_size, eps):
+    maximize, decays = options
+    grad = directed(grad, param, maximize, weight_decay if decays else None)
+    total = addcmul(total, grad, grad, 1.0)
+    return addcdiv(param, grad, sqrt(total) + eps, step_size), total
+
+
+class Adagrad(Elementwise):
+    """sum += grad**2, and param -= lr / (1 + (step - 1) * lr_decay) * grad / (sqrt(sum) + eps).
+
+    Raises: ValueError for negative options.
+    Source: Duchi, Hazan and Singer, Adaptive Subgradient Methods, 2011.
+    """
+
+    update = Update(_rule)
+    _legacy_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        check_lr(lr)
+        check(lr_decay, "Invalid lr_decay value: {}")
+        check(weight_decay, "Invalid weight_decay value: {}")
+        check(initial_accumulator_value, "Invalid initial_accumulator_value value: {}")
+        check(eps, "Invalid epsilon value: {}")
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        check_fused(defaults)
+        for group in self.param_groups:  # PyTorch's has state from the beginning
+            for param in group["params"]:
+                self._start(self.state[param], param, group)
+
+    def share_memory(self) -> None:
+        """Move the state to memory that other processes share."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+
+    def _slots(self, group):
+        return ("sum",)
+
+    def _start(self, state, param, group):
+        value = group["initial_accumulator_value"]
+        state["step"] = scalar_tensor(0.0)
+        state["sum"] = full_like(param, complex(value, value) if param.is_complex() else value)
+
+    def _next(self, group, state, param):
+        step, decay = count(state), group["weight_decay"]
+        step_size = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        return (group["maximize"], decay != 0), (decay, -step_size, group["eps"])

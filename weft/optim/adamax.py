@@ -1,0 +1,67 @@
+"""Adamax: Adam with the largest gradient in place of the mean square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..families.update import Update
+from .arithmetic import absolute, addcdiv, directed, lerp, maximum
+from .elementwise import Elementwise, count
+from .optimizer import check, check_betas, check_lr
+
+
+def _rule(options, grad, param, mean, largest, weight_decay, weight1, beta2, eps, step_size):
+    maximize, decays = options
+    grad = directed(grad, param, maximize, weight_decay if decays else None)
+    mean = lerp(mean, grad, weight1)
+    largest = maximum(largest * beta2, absolute(grad) + eps)
+    return addcdiv(param, mean, largest, step_size), mean, largest
+
+
+class Adamax(Elementwise):
+    """The running mean of the gradient over the largest of its sizes, which fades by beta2 each step.
+
+    Raises: ValueError for options outside their range.
+    Source: Kingma and Ba, Adam, 2015, section 7.1.
+    """
+
+    update = Update(_rule)
+    _legacy_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ):
+        check_lr(lr)
+        check(eps, "Invalid epsilon value: {}")
+        check_betas(betas)
+        check(weight_decay, "Invalid weight_decay value: {}")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _slots(self, group):
+        return "exp_avg", "exp_inf"
+
+    def _next(self, group, state, param):
+        step, (beta1, beta2), decay = count(state), group["betas"], group["weight_decay"]
+        step_size = group["lr"] / (1 - beta1**step)
+        return (group["maximize"], decay != 0), (decay, 1 - beta1, beta2, group["eps"], -step_size)

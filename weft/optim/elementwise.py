@@ -1,0 +1,85 @@
+"""The base of the optimizers whose step treats each element alike: one kernel for each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.grad_mode import set_grad_enabled
+from ..core.tensor import Tensor
+from ..families.update import Update
+from ..ops.creation import zeros_like
+from ..ops.views import view_as_real
+from .optimizer import Optimizer, evaluate, scalar_tensor
+
+
+class Elementwise(Optimizer):
+    """What a subclass says: the rule of its update, the state that this changes, and the numbers of a step.
+
+    The rule is `rule(options, grad, param, *state, *numbers)`, as `families/update.py` describes.
+    """
+
+    update: Update
+
+    def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """The names of the state that the rule updates, in its order."""
+        return ()
+
+    def _start(self, state: dict[str, Any], param: Tensor, group: dict[str, Any]) -> None:
+        """Fill the empty state of a parameter."""
+        state["step"] = scalar_tensor(0.0)
+        for name in self._slots(group):
+            state[name] = zeros_like(param)
+
+    def _next(self, group: dict[str, Any], state: dict[str, Any], param: Tensor) -> tuple[tuple, tuple]:
+        """The options that choose the variant of the rule for the next step, and its numbers; counts the step."""
+        raise NotImplementedError
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have gradients; `closure` computes the loss anew. Returns the loss."""
+        with set_grad_enabled(self.defaults["differentiable"]):
+            loss = evaluate(closure)
+            for group in self.param_groups:
+                self._step_group(group)
+        return loss
+
+    def _step_group(self, group: dict[str, Any]) -> None:
+        if group.get("capturable"):
+            _refuse_capture(group["params"])
+        states, slots, update = self.state, self._slots(group), self.update
+        run = update.compose if group["differentiable"] else update
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            state: dict[str, Any] = {}
+            if slots:
+                state = states[param]
+                if not state:
+                    self._start(state, param, group)
+            options, numbers = self._next(group, state, param)
+            targets = [param, *[state[name] for name in slots]]
+            if param.spec.dtype.is_complex:
+                grad, targets = _as_real(grad), list(map(_as_real, targets))
+            run(options, grad, targets, numbers)
+
+
+def count(state: dict[str, Any]) -> float:
+    """Count a step of the parameter with this state; returns its number."""
+    step = state["step"]
+    step += 1
+    return step.item()
+
+
+def _as_real(value: Tensor) -> Tensor:
+    """A complex tensor as pairs of real numbers, which are treated alike."""
+    return view_as_real(value.resolve_conj())
+
+
+def _refuse_capture(params: list[Tensor]) -> None:
+    """Raises: AssertionError unless all parameters are on a device whose work can be captured."""
+    devices = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
+    if any(param.spec.device.type not in devices for param in params if param.grad is not None):
+        raise AssertionError(
+            f"If capturable=True, params and state_steps must be on supported devices: {devices}."
+        )

@@ -1,0 +1,105 @@
+"""NAdam: Adam with Nesterov's momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..families.update import Update
+from .arithmetic import addcdiv, addcmul, directed, lerp, sqrt
+from .elementwise import Elementwise, count
+from .optimizer import check, check_betas, check_lr, scalar_tensor
+
+
+def _rule(options, grad, param, mean, square, *numbers):
+    maximize, decay = options
+    weight_decay, kept, weight1, beta2, weight2, correction, eps, of_grad, of_mean = numbers
+    if decay == "decoupled":
+        param = param * kept
+    grad = directed(grad, param, maximize, weight_decay if decay == "coupled" else None)
+    mean = lerp(mean, grad, weight1)
+    square = addcmul(square * beta2, grad, grad, weight2)
+    root = sqrt(square / correction) + eps
+    return addcdiv(addcdiv(param, grad, root, of_grad), mean, root, of_mean), mean, square
+
+
+class NAdam(Elementwise):
+    """Adam that looks ahead: the step mixes the gradient and its running mean, by a momentum that grows.
+
+    Raises: ValueError for options outside their range.
+    Source: Dozat, Incorporating Nesterov Momentum into Adam, 2016.
+    """
+
+    update = Update(_rule)
+    _legacy_options = {
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
+    _scalar_state = ("step", "mu_product")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ):
+        check_lr(lr)
+        check(eps, "Invalid epsilon value: {}")
+        check_betas(betas)
+        check(weight_decay, "Invalid weight_decay value: {}")
+        check(momentum_decay, "Invalid momentum_decay value: {}")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _slots(self, group):
+        return "exp_avg", "exp_avg_sq"
+
+    def _start(self, state, param, group):
+        state["step"] = None  # the order of PyTorch's keys
+        state["mu_product"] = scalar_tensor(1.0)
+        super()._start(state, param, group)
+
+    def _next(self, group, state, param):
+        step, (beta1, beta2), lr, decay = count(state), group["betas"], group["lr"], group["weight_decay"]
+        momentum_decay = group["momentum_decay"]
+        momentum = beta1 * (1.0 - 0.5 * (0.96 ** (step * momentum_decay)))
+        later = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * momentum_decay)))
+        product = state["mu_product"]
+        product *= momentum
+        product = product.item()
+        numbers = (
+            decay,
+            1 - lr * decay,
+            1 - beta1,
+            beta2,
+            1 - beta2,
+            1 - beta2**step,
+            group["eps"],
+            -lr * (1.0 - momentum) / (1.0 - product),
+            (-lr * later) / (1.0 - product * later),
+        )
+        kind = decay != 0 and ("decoupled" if group["decoupled_weight_decay"] else "coupled")
+        return (group["maximize"], kind), numbers

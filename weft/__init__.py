@@ -73,9 +73,11 @@ for _module in (
     "window_functions",
     "ranges",
     "matmul",
-    "factorizations",
     "equations",
+    "factorizations",
+    "eigen",
     "linalg",
+    "least_squares",
     "norms",
     "einsum",
     "distance",
@@ -91,6 +93,7 @@ for _module in (
     "dropout",
     "masked",
     "attention",
+    "recurrent",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 for _module in ("numpy", "dlpack", "pickling"):

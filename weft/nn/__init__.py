@@ -4,6 +4,8 @@ from ..compat.missing import module_getattr
 from . import functional, init
 from .containers import ModuleDict, ModuleList, Sequential
 from .module import Module
+from .modules import *  # noqa: F403
+from .modules import __all__ as _layers
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .parameter_containers import ParameterDict, ParameterList
 

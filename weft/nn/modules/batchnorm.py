@@ -1,0 +1,265 @@
+"""Batch normalization: channels get the mean and variance that the parameters say, measured over the batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtype import DType, int64
+from ...core.tensor import Tensor
+from ...ops.creation import empty, ones, zeros
+from ...ops.values import tensor
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from .lazy import LazyModuleMixin
+
+# fmt: off
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
+    "SyncBatchNorm",
+]
+# fmt: on
+
+
+class _NormBase(Module):
+    """Parameters and running statistics of a norm over batch and instance."""
+
+    _version = 2
+    _dims: tuple[int, ...]  # how many dims an input may have
+
+    weight: Tensor | None
+    bias: Tensor | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        factory = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(empty(num_features, **factory)) if affine else None)
+        self.register_parameter(
+            "bias", Parameter(empty(num_features, **factory)) if affine and bias else None
+        )
+        tracked = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, **factory) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, **factory) if tracked else None)
+        self.register_buffer(
+            "num_batches_tracked", tensor(0, dtype=int64, device=device) if tracked else None
+        )
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        if self.track_running_stats:
+            self.running_mean.zero_()  # type: ignore[union-attr]
+            self.running_var.fill_(1)  # type: ignore[union-attr]
+            self.num_batches_tracked.zero_()  # type: ignore[union-attr]
+
+    def reset_parameters(self) -> None:
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in self._dims:
+            expected = " or ".join(f"{n}D" for n in self._dims)
+            raise ValueError(
+                f"expected {expected} input (got {input.dim()}D input)\n{self}: input {list(input.shape)}"
+            )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ) -> None:
+        key = f"{prefix}num_batches_tracked"
+        version = local_metadata.get("version", None)
+        # Older files lack the count.
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            own = self.num_batches_tracked
+            known = own is not None and not own.is_meta
+            state_dict[key] = own if known else tensor(0, dtype=int64)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        share = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # the mean of all batches so far
+                share = 1.0 / float(self.num_batches_tracked)
+        running_mean, running_var = self.running_mean, self.running_var
+        if self.training:
+            measure = True
+            if not self.track_running_stats:
+                running_mean = running_var = None
+        else:
+            measure = running_mean is None and running_var is None
+        return F.batch_norm(
+            input, running_mean, running_var, self.weight, self.bias, measure, share, self.eps
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalizes each channel over the batch. Shapes: [N, C] or [N, C, L].
+
+    Source: Ioffe and Szegedy 2015, "Batch normalization".
+    """
+
+    _dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalizes each channel over the batch; in evaluation by the running statistics. Shapes: [N, C, H, W].
+
+    >>> import weft as torch
+    >>> norm = torch.nn.BatchNorm2d(3)
+    >>> images = norm(torch.rand(8, 3, 5, 5))
+    >>> norm.num_batches_tracked
+    tensor(1)
+    """
+
+    _dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalizes each channel over the batch. Shapes: [N, C, D, H, W]."""
+
+    _dims = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization over the batches of all processes of a group; in one process the same as BatchNorm."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        if process_group is not None:
+            raise NotImplementedError("SyncBatchNorm: process groups (torch.distributed) are not available")
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """`module` with SyncBatchNorm in place of every BatchNorm; parameters and statistics are shared."""
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(converted, name, getattr(module, name))
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
+
+
+# ---- Lazy ----------------------------------------------------------------------------------------------------------
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """Takes `num_features` from the second dim of the first input."""
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
+        factory = {"device": device, "dtype": dtype}
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(**factory)
+            if bias:
+                self.bias = UninitializedParameter(**factory)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(**factory)
+            self.running_var = UninitializedBuffer(**factory)
+            self.num_batches_tracked = tensor(0, dtype=int64, device=device)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.num_features:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for each in (self.weight, self.bias, self.running_mean, self.running_var):
+                if isinstance(each, (UninitializedParameter, UninitializedBuffer)):
+                    each.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm1d that takes `num_features` from its first input."""
+
+    cls_to_become = BatchNorm1d
+    _dims = BatchNorm1d._dims
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm2d that takes `num_features` from its first input."""
+
+    cls_to_become = BatchNorm2d
+    _dims = BatchNorm2d._dims
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm3d that takes `num_features` from its first input."""
+
+    cls_to_become = BatchNorm3d
+    _dims = BatchNorm3d._dims

@@ -1,0 +1,24 @@
+"""Channels in another order."""
+
+from __future__ import annotations
+
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
+from .utils import shown
+
+__all__ = ["ChannelShuffle"]
+
+
+class ChannelShuffle(Module):
+    """Deals the channels out to `groups` groups in turn. Shapes: [N, C, ...] -> the same."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return shown(self, "groups")

@@ -1,0 +1,119 @@
+"""Instance normalization: each channel of each sample gets the mean and variance that the parameters say."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from ...core.dtype import DType
+from ...core.tensor import Tensor
+from .. import functional as F
+from .batchnorm import _LazyNormBase, _NormBase
+
+# fmt: off
+__all__ = [
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+]
+# fmt: on
+
+
+class _InstanceNorm(_NormBase):
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: DType | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        single = input.dim() == self._dims[0]
+        if input.size(0 if single else 1) != self.num_features:
+            self._complain(input, 0 if single else 1)
+        return self._normalized(input.unsqueeze(0)).squeeze(0) if single else self._normalized(input)
+
+    def _normalized(self, input: Tensor) -> Tensor:
+        return F.instance_norm(
+            input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+
+    def _complain(self, input: Tensor, dim: int) -> None:
+        if self.affine:
+            raise ValueError(
+                f"expected input's size at dim={dim} to match num_features ({self.num_features}), "
+                f"but got: {input.size(dim)}.\n{self}: input {list(input.shape)}"
+            )
+        warnings.warn(
+            f"input's size at dim={dim} does not match num_features. You can silence this warning by not passing in "
+            "num_features, which is not used because affine=False",
+            stacklevel=4,
+        )
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalizes each channel of each sample. Shapes: [N, C, L] or [C, L].
+
+    Source: Ulyanov, Vedaldi, Lempitsky 2016, "Instance normalization".
+    """
+
+    _dims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalizes each channel of each sample. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> result = torch.nn.InstanceNorm2d(3)(torch.rand(2, 3, 8, 8))
+    >>> bool((result.mean((2, 3)).abs() < 1e-5).all())
+    True
+    """
+
+    _dims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalizes each channel of each sample. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+
+    _dims = (4, 5)
+
+
+class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
+    def initialize_parameters(self, input: Tensor) -> None:
+        self._check_input_dim(input)
+        super().initialize_parameters(input if input.dim() == self._dims[1] else input.unsqueeze(0))
+
+
+class LazyInstanceNorm1d(_LazyInstanceNorm):
+    """An InstanceNorm1d that takes `num_features` from its first input."""
+
+    cls_to_become = InstanceNorm1d
+    _dims = InstanceNorm1d._dims
+
+
+class LazyInstanceNorm2d(_LazyInstanceNorm):
+    """An InstanceNorm2d that takes `num_features` from its first input."""
+
+    cls_to_become = InstanceNorm2d
+    _dims = InstanceNorm2d._dims
+
+
+class LazyInstanceNorm3d(_LazyInstanceNorm):
+    """An InstanceNorm3d that takes `num_features` from its first input."""
+
+    cls_to_become = InstanceNorm3d
+    _dims = InstanceNorm3d._dims

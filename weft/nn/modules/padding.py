@@ -1,0 +1,173 @@
+"""Padding layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
+from .utils import _ntuple
+
+# fmt: off
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]
+# fmt: on
+
+
+class _PadNd(Module):
+    """Pads both ends of the last `_n` dims; `padding` is one number, or two for each dim, the last dim first."""
+
+    _n: int
+    _mode: str
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        self.padding = _ntuple(2 * self._n)(padding)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+# ---- A constant ----------------------------------------------------------------------------------------------------
+
+
+class _ConstantPadNd(_PadNd):
+    _mode = "constant"
+
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Pads the last dim with `value`. Shapes: [N, C, L] or [C, L]."""
+
+    _n = 1
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Pads the last two dims with `value`: (left, right, top, bottom). Shapes: [N, C, H, W] or [C, H, W]."""
+
+    _n = 2
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Pads the last three dims with `value`: (left, right, top, bottom, front, back)."""
+
+    _n = 3
+
+
+class ZeroPad1d(ConstantPad1d):
+    """Pads the last dim with zeros. Shapes: [N, C, L] or [C, L]."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _PadNd.extra_repr
+
+
+class ZeroPad2d(ConstantPad2d):
+    """Pads the last two dims with zeros: (left, right, top, bottom). Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.ZeroPad2d((1, 0, 0, 1))(torch.ones(1, 2, 2))
+    tensor([[[0., 1., 1.],
+             [0., 1., 1.],
+             [0., 0., 0.]]])
+    """
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _PadNd.extra_repr
+
+
+class ZeroPad3d(ConstantPad3d):
+    """Pads the last three dims with zeros: (left, right, top, bottom, front, back)."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _PadNd.extra_repr
+
+
+# ---- The input itself ----------------------------------------------------------------------------------------------
+
+
+class _CircularPadNd(_PadNd):
+    _mode = "circular"
+
+
+class CircularPad1d(_CircularPadNd):
+    """Pads the last dim with its other end. Shapes: [N, C, L] or [C, L]."""
+
+    _n = 1
+
+
+class CircularPad2d(_CircularPadNd):
+    """Pads the last two dims with their other ends. Shapes: [N, C, H, W] or [C, H, W]."""
+
+    _n = 2
+
+
+class CircularPad3d(_CircularPadNd):
+    """Pads the last three dims with their other ends. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+
+    _n = 3
+
+
+class _ReflectionPadNd(_PadNd):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """Pads the last dim with what lies on the other side of its ends. Shapes: [N, C, L] or [C, L]."""
+
+    _n = 1
+
+
+class ReflectionPad2d(_ReflectionPadNd):
+    """Pads the last two dims with what lies on the other side of their ends. Shapes: [N, C, H, W] or [C, H, W]."""
+
+    _n = 2
+
+
+class ReflectionPad3d(_ReflectionPadNd):
+    """Pads the last three dims with what lies on the other side of their ends. Shapes: [N, C, D, H, W] or without N."""
+
+    _n = 3
+
+
+class _ReplicationPadNd(_PadNd):
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
+    """Pads the last dim with its end values. Shapes: [N, C, L] or [C, L]."""
+
+    _n = 1
+
+
+class ReplicationPad2d(_ReplicationPadNd):
+    """Pads the last two dims with their end values. Shapes: [N, C, H, W] or [C, H, W]."""
+
+    _n = 2
+
+
+class ReplicationPad3d(_ReplicationPadNd):
+    """Pads the last three dims with their end values. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+
+    _n = 3

@@ -1,0 +1,41 @@
+"""Channels as pixels, and back."""
+
+from __future__ import annotations
+
+from ...core.tensor import Tensor
+from .. import functional as F
+from ..module import Module
+from .utils import shown
+
+__all__ = ["PixelShuffle", "PixelUnshuffle"]
+
+
+class PixelShuffle(Module):
+    """Spreads groups of r * r channels over squares of pixels. Shapes: [..., C * r * r, H, W] -> [..., C, H * r, W * r].
+
+    Source: Shi et al. 2016, "Real-time single image and video super-resolution".
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return shown(self, "upscale_factor")
+
+
+class PixelUnshuffle(Module):
+    """Takes squares of r * r pixels apart into channels. Shapes: [..., C, H * r, W * r] -> [..., C * r * r, H, W]."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return shown(self, "downscale_factor")

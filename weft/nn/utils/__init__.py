@@ -1,0 +1,5 @@
+"""Tools around modules."""
+
+from . import rnn
+
+__all__ = ["rnn"]

@@ -1,0 +1,126 @@
+"""Modules called with parameters and buffers that are not their own."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...core.tensor import Tensor
+
+__all__ = ["functional_call"]
+
+
+def functional_call(
+    module: Any,
+    parameters_and_buffers: Mapping[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """The older name of `torch.func.functional_call`."""
+    warnings.warn(
+        "This API is deprecated as of PyTorch 2.0 and will be removed in a future version of PyTorch. Please use "
+        "torch.func.functional_call instead which is a drop-in replacement.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return _functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )
+
+
+def _functional_call(
+    module: Any,
+    parameters_and_buffers: Mapping[str, Tensor],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with the tensors at some paths replaced; `args` is a tuple, or the one argument.
+
+    With `tie_weights`, a tensor that the module has under several names is replaced under all of them. `strict`
+    wants all parameters and buffers, and nothing else.
+    Raises: RuntimeError for keys that are missing or unexpected, if `strict`; ValueError if tied names get
+    different tensors; AttributeError for a path that leads nowhere.
+    """
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with _replaced(module, _complete(module, parameters_and_buffers, tie_weights, strict)):
+        return module(*args, **(kwargs or {}))
+
+
+def _complete(module: Any, given: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> dict[str, Tensor]:
+    """`given`, and the other names of the tensors in it."""
+    names = defaultdict(list)  # by the tensor they have in the module
+    own: dict[str, Tensor] = {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+    for name, tensor in own.items():
+        names[tensor].append(name)
+    result = dict(given)
+    if tie_weights:
+        for tied in names.values():
+            _tie(tied, given, result)
+    if strict:
+        _check_keys(own, result)
+    return result
+
+
+def _tie(tied: list[str], given: Mapping[str, Tensor], result: dict[str, Tensor]) -> None:
+    """Give all names of one tensor what one of them is given."""
+    present = [name for name in tied if name in given]
+    if len({id(given[name]) for name in present}) > 1:
+        raise ValueError(
+            f"functional_call got multiple values for keys {sorted(present)}, which are tied. "
+            "Consider using tie_weights=False"
+        )
+    if present:
+        result.update(dict.fromkeys(tied, given[present[0]]))
+
+
+def _check_keys(own: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    problems = []
+    for kind, keys in (("Unexpected", given.keys() - own.keys()), ("Missing", own.keys() - given.keys())):
+        if keys:
+            problems.append(f"{kind} key(s): {', '.join(sorted(keys))}.")
+    if problems:
+        raise RuntimeError("Error(s) in reparametrizing:\n\t" + "\n\t".join(problems))
+
+
+@contextlib.contextmanager
+def _replaced(module: Any, tensors: Mapping[str, Tensor]) -> Iterator[None]:
+    """Within this context the tensors at these paths are others; what the module changes in place, it changes."""
+    undo: list[tuple[dict[str, Any], str, Any]] = []
+    try:
+        for path, tensor in tensors.items():
+            owner_path, _, name = path.rpartition(".")
+            owner = module.get_submodule(owner_path)
+            place = _place(owner, name)
+            undo.append((place, name, place[name]))
+            place[name] = tensor
+        yield
+    finally:
+        for place, name, tensor in reversed(undo):
+            place[name] = tensor
+
+
+def _place(owner: Any, name: str) -> dict[str, Any]:
+    """The dictionary of a module that has the tensor `name`."""
+    for place in (owner._parameters, owner._buffers):
+        if name in place:
+            return place
+    if not hasattr(owner, name):
+        raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
+    if not isinstance(getattr(owner, name), Tensor):
+        raise TypeError(f"{getattr(owner, name)} is not an instance of torch.Tensor")
+    return owner.__dict__

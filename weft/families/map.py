@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.derivative import Derivative, as_derivative, nondifferentiable
+from ..core.derivative import Derivative, Recorded, as_derivative, nondifferentiable
 from ..core.device import CPU, device
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, get_default_dtype, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
@@ -142,6 +142,7 @@ class Map:
         self.deciding = deciding
         self.wide = wide
         self.derivative = derivative
+        self.as_write: Any = self  # what a write into an existing tensor is recorded as
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
         self.inplace_plans = PlanCache(self._plan_inplace)
@@ -256,7 +257,7 @@ class Map:
         """Compute into `target`, whose shape must be that of the result."""
         numbers = normalise(self.name, operands)
         if needs_recording((target, *numbers)):
-            return recorded_write(self, target, numbers, (), self.write, target, *numbers)
+            return recorded_write(self.as_write, target, numbers, (), self.write, target, *numbers)
         values, key = keyed(self.name, [_unaliased(self.name, o, target) for o in numbers])
         return self._run(self.write_plans[(target.spec, *key)], target, values)
 
@@ -438,7 +439,8 @@ class _Copy(Map):
 
 
 # The identity: copies and converts.
-COPY = _Copy("clone", keep, lambda a: a)
+COPY = _Copy("clone", keep, lambda a: a, derivative=lambda ct, out, a: ct)
+COPY.as_write = Recorded("copy_", COPY.derivative, "CopyBackwards")
 
 
 class _Fill(Map):
@@ -448,4 +450,5 @@ class _Fill(Map):
         return self._launch(target, operands, Types(target.dtype, target.dtype))
 
 
-FILL = _Fill("fill", keep, lambda a: a)
+FILL = _Fill("fill", keep, lambda a: a, derivative=(None,))
+FILL.as_write = Recorded("fill_", FILL.derivative, "FillBackward2")

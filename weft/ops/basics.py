@@ -105,7 +105,7 @@ def __len__(self: Tensor) -> int:
 def __iter__(self: Tensor):
     if not self.spec.shape:
         raise TypeError("iteration over a 0-d tensor")
-    return iter([self[i] for i in range(self.spec.shape[0])])
+    return iter(self.unbind())
 
 
 def __reversed__(self: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core import dtype as dt
+from ..core.derivative import Recorded
 from ..core.device import as_device, device
 from ..core.dtype import DType
 from ..core.iteration import broadcast_shapes, memory_order
@@ -86,10 +87,13 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     if not isinstance(input, Tensor):
         raise TypeError(f"clone(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     own = input.spec
-    return copy_to(input, formatted_spec(own, memory_format, own.dtype, own.device))
+    return copy_to(input, formatted_spec(own, memory_format, own.dtype, own.device), COPY)
 
 
-def copy_to(input: Tensor, wanted: Spec) -> Tensor:
+TO_COPY = Recorded("to_copy", COPY.derivative)
+
+
+def copy_to(input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
     if input._autograd is None:
         plan = _copy_plans[input.spec, wanted]
         if plan is not None:
@@ -100,7 +104,7 @@ def copy_to(input: Tensor, wanted: Spec) -> Tensor:
     recorded = needs_recording((input,))
     if wanted.numel:
         copy_values(result, input.detach() if recorded else input)
-    return record(COPY, result, (input,)) if recorded else result
+    return record(op, result, (input,)) if recorded else result
 
 
 def _copy_plan(own: Spec, wanted: Spec) -> Plan | None:

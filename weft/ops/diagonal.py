@@ -10,11 +10,25 @@ import numpy as np
 from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType, bool_, int64
 from ..core.op import public
+from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, wrap_dim
 from ..families.library import adopt, tensor_of
-from .creation import as_device, check_dtype, check_layout, new
+from ..families.step import step
+from .creation import as_device, check_dtype, check_layout
 from .filling import fill_
 from .masking import MASKED_FILL, counting
+from .view_copies import copied
+from .views import DIAGONAL
+
+
+@step(lambda ct, out, a, diagonal: _tril(ct, diagonal))
+def _tril(input: Tensor, diagonal: int) -> Tensor:
+    return _zeroed(input, diagonal, True, "tril")
+
+
+@step(lambda ct, out, a, diagonal: _triu(ct, diagonal))
+def _triu(input: Tensor, diagonal: int) -> Tensor:
+    return _zeroed(input, diagonal, False, "triu")
 
 
 def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
@@ -47,13 +61,13 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _zeroed(input, diagonal, True, "tril")
+    return _tril(input, diagonal)
 
 
 @public("function method inplace", out="exact")
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrices with zeros below the diagonal; `diagonal` counts upwards from the main one."""
-    return _zeroed(input, diagonal, False, "triu")
+    return _triu(input, diagonal)
 
 
 def _indices(name: str, find: Any):
@@ -101,7 +115,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     if input.dim() == 1:
         return diag_embed(input, diagonal)
     if input.dim() == 2:
-        return input.diagonal(diagonal).contiguous().clone()
+        return copied(DIAGONAL(input, diagonal, 0, 1))
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
 
 
@@ -109,6 +123,11 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """The matrix whose diagonal holds all elements of `input`."""
     return diag_embed(input.reshape(-1), offset)
+
+
+# It is the adjoint of `diagonal`.
+DIAG_EMBED = DIAGONAL.adjoint
+DIAG_EMBED.name = "diag_embed"
 
 
 @public("function method")
@@ -127,9 +146,9 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     sizes = list(input.spec.shape[:-1])
     for dim in sorted((first, second)):
         sizes.insert(dim, size)
-    result = fill_(new(sizes, input.spec.dtype, input.spec.device), 0)
-    result.diagonal(offset, first, second).copy_(input)
-    return result
+    return DIAG_EMBED(
+        input, contiguous_spec(sizes, input.spec.dtype, input.spec.device), offset, first, second
+    )
 
 
 @public("function method")
@@ -139,6 +158,16 @@ def trace(input: Tensor) -> Tensor:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
     if input.spec.dtype is bool_:
         raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    return _trace(input)
+
+
+def _on_diagonal(ct, out, a, *, specs):
+    rows, columns = specs[0].shape
+    return DIAG_EMBED(ct.expand(min(rows, columns)), specs[0], 0, 0, 1)
+
+
+@step(_on_diagonal)
+def _trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 
 

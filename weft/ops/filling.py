@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..core.derivative import Recorded
 from ..core.device import CPU
 from ..core.dtype import DTYPES, REDUCED_FLOATS, DType, bool_
-from ..core.op import check_inplace, needs_recording, public
+from ..core.op import check_inplace, needs_recording, public, recorded_write
 from ..core.tensor import Tensor
 from ..families.faces import is_operand
-from ..families.map import FILL, NUMBERS, apart, scalar_arguments
+from ..families.map import COPY, FILL, NUMBERS, apart, scalar_arguments
 from .copying import copy_values
 
 _C_NAMES = {
@@ -73,7 +74,10 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             )
         if input.spec.repeats or needs_recording((input, value)):
             check_inplace(input, "fill")
-        copy_values(input, apart(value, input))
+        value = apart(value, input)
+        if needs_recording((input, value)):
+            return recorded_write(FILL_TENSOR, input, (value,), (), copy_values, input, value)
+        copy_values(input, value)
         return input
     if not is_operand(value):
         raise TypeError(f"fill_(): argument 'value' (position 1) must be Number, not {type(value).__name__}")
@@ -81,6 +85,10 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         check_number(value, input.spec.dtype)
         return FILL.write(input, value) if input.spec.device.backend.has_memory else input
     return fill_number(input, value)
+
+
+FILL_TENSOR = Recorded("fill_.tensor", COPY.derivative, "FillBackward3")
+ZERO = Recorded("zero_", FILL.derivative)
 
 
 def fill_number(target: Tensor, value: Any) -> Tensor:
@@ -118,4 +126,6 @@ def zero_(input: Tensor) -> Tensor:
     """Write 0 everywhere."""
     if input._autograd is None and input.spec.device is CPU:
         return fill_number(input, 0)
+    if needs_recording((input,)):
+        return recorded_write(ZERO, input, (), (), fill_, input, 0)
     return fill_(input, 0)

@@ -14,6 +14,7 @@ from ..core.size import shape as shape_of
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
 from ..families.indexed import Access, Take
+from ..families.step import step
 from .indexing import at, vector
 from .masking import where
 
@@ -91,7 +92,6 @@ def flat_error(index: int, dim: int, size: int) -> Exception:
 
 GATHER = Take("gather", _gathered, error=bounds_error)
 INDEX_SELECT = Take("index_select", _selected, error=out_of_range_in_self)
-EMBEDDING = Take("embedding", at, error=out_of_range_in_self)
 TAKE = Take("take", at, wrap=True, error=flat_error)
 
 
@@ -194,6 +194,25 @@ def _without(sizes: Sequence[int], dim: int) -> list[int]:
     return [1 if other == dim else size for other, size in enumerate(sizes)]
 
 
+_ROWS = Take("embedding", at, error=out_of_range_in_self)
+
+
+def _embedding_back(ct, out, weight, input, padding_idx, scale_grad_by_freq, sparse, *, specs):
+    if sparse:
+        raise NotImplementedError("sparse gradients (embedding with sparse=True)")
+    if padding_idx is not None:
+        ct = ct.masked_fill((input == padding_idx % specs[0].shape[0]).unsqueeze(-1), 0)
+    if scale_grad_by_freq:
+        counts = input.reshape(-1).bincount(minlength=specs[0].shape[0])
+        ct = ct / counts[input].unsqueeze(-1)
+    return _ROWS.adjoint(ct, (input,), (0,), specs[0])
+
+
+@step(_embedding_back)
+def _embedding(weight: Tensor, input: Tensor, padding_idx, scale_grad_by_freq, sparse) -> Tensor:
+    return _ROWS(weight, (input,), (0,))
+
+
 @public("function", name="nn.functional.embedding")
 def embedding(
     input: Tensor,
@@ -223,7 +242,7 @@ def embedding(
         raise AssertionError("Padding_idx must be within num_embeddings")
     if max_norm is not None:
         _renormalise(weight, input, max_norm, norm_type)
-    return EMBEDDING(weight, (input,), (0,))
+    return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 def _renormalise(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:

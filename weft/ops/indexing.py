@@ -40,7 +40,7 @@ from ..families.map import COPY, FILL, NUMBERS
 from ..families.view import View
 from .copying import copy_values
 from .filling import check_number, fill_, fill_number
-from .masking import MASKED_FILL, columns_of, scalar_view
+from .masking import MASKED_FILL, MASKED_INDEX, MASKED_PUT, columns_of, scalar_view
 from .values import from_data
 
 _new = object.__new__
@@ -82,7 +82,11 @@ def getitem(own: Spec, *items: Any) -> tuple[Spec, int]:
     return spec(shape(new_sizes), tuple(new_strides), own.dtype, own.device, own.conj, own.neg), offset
 
 
-_GETITEM = View(getitem)
+# One op for each of the names that PyTorch gives to what the last item does.
+_GETITEM = {
+    kind: View(getitem, name=f"getitem.{kind}", node_name=f"{kind.capitalize()}Backward0")
+    for kind in ("select", "slice", "unsqueeze", "alias")
+}
 # Plans for items that start at 0, so that one plan serves every position.
 _views = PlanCache(lambda own, *items: getitem(own, *items)[0])
 
@@ -184,19 +188,17 @@ def _general(self: Tensor, index: tuple) -> Tensor:
 
 
 def _take_masked(view: Tensor, mask: Tensor) -> Tensor:
-    if needs_recording((view,)):
-        return INDEX(view, columns_of(mask), tuple(range(len(mask.spec.shape))))
-    return pack(view, mask)
+    return MASKED_INDEX(view, mask) if view._autograd is not None else pack(view, mask)
 
 
 def _strided(self: Tensor, index: tuple) -> Tensor | None:
     """The view that plain ints, slices, None and ... give; None if there are other items."""
     own = self.spec
     sizes, strides = own.shape, own.stride
-    if self._autograd is not None:
-        return None
     key: list[Any] = [own]
     dim = offset = 0
+    starts: list[int] = []  # of the ints and slices
+    kind_of_last = "slice" if len(index) == 1 and type(index[0]) is slice else "alias"
     for position, item in enumerate(index):
         kind = type(item)
         if kind is int or kind is slice:
@@ -208,15 +210,21 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
                 if not 0 <= start < size:
                     raise _out_of_range(item, dim, size)
                 key.append(0)
+                kind_of_last = "select"
             else:
                 start, stop, step = item.indices(size)
                 if step < 1:
                     raise ValueError("step must be greater than zero")
-                key.append((0, (stop - start + step - 1) // step if stop > start else 0, step))
+                length = (stop - start + step - 1) // step if stop > start else 0
+                key.append((0, length, step))
+                if length != size:
+                    kind_of_last = "slice"
+            starts.append(start)
             offset += start * strides[dim]
             dim += 1
         elif item is None:
             key.append(None)
+            kind_of_last = "unsqueeze"
         elif item is ...:
             following = 0
             for later in index[position + 1 :]:
@@ -225,8 +233,18 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
             key.append(...)
         else:
             return None
+    if self._autograd is not None:
+        return _GETITEM[kind_of_last](self, *_with_starts(key[1:], starts))
     view = _views[tuple(key)]
     return view_of(self, self._start + offset * own.dtype.itemsize, view)
+
+
+def _with_starts(items: list[Any], starts: list[int]) -> list[Any]:
+    found = iter(starts)
+    return [
+        item if item is None or item is ... else next(found) if item == 0 else (next(found), *item[1:])
+        for item in items
+    ]
 
 
 def _out_of_range(index: int, dim: int, size: int) -> Exception:
@@ -294,7 +312,7 @@ def _parse(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], bool]
     only_tensors = chosen and all(
         item is ... or isinstance(item, Tensor) and item.spec.shape for item in items
     )
-    view = self if only_tensors else _GETITEM(self, *view_items)
+    view = self if only_tensors else _view(self, view_items, bool(chosen))
     mask = chosen.get(0)
     if (
         len(chosen) == 1
@@ -304,6 +322,24 @@ def _parse(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], bool]
     ):
         return view, chosen, True
     return view, _positions(view, chosen), False
+
+
+def _view(self: Tensor, items: list[Any], is_step: bool) -> Tensor:
+    """What numbers and slices give; the tensor itself, if that is all of it and only a step to something else."""
+    last = next((item for item in reversed(items) if item is not ...), ...)
+    kind = (
+        "select"
+        if type(last) is int
+        else "unsqueeze"
+        if last is None
+        else "alias"
+        if last is ...
+        else "slice"
+    )
+    op = _GETITEM[kind]
+    if is_step and op.plans[(self.spec, *items)] == (self.spec, 0):
+        return self
+    return op(self, *items)
 
 
 def _dims_of(item: Any) -> int:
@@ -455,7 +491,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     index = index if kind is tuple else as_tuple(index)
     view = _strided(self, index)
     if view is not None:
-        _assign(view, value)
+        _assign(self if view.spec is self.spec and view._start == self._start else view, value)
         return
     view, chosen, is_mask = _parse(self, index)
     if not chosen:
@@ -519,7 +555,7 @@ def without_leading_ones(value: Tensor) -> Tensor:
     if not own.shape or own.shape[0] != 1:
         return value
     first = next((dim for dim, size in enumerate(own.shape) if size != 1), len(own.shape))
-    return _GETITEM(value, *[0] * first)
+    return _GETITEM["select"](value, *[0] * first)
 
 
 def check_expandable(sizes: Size, wanted: Size) -> None:
@@ -549,7 +585,7 @@ _scalars = PlanCache(lambda dtype, device: contiguous_spec((), dtype, device))
 def _put(
     view: Tensor, chosen: dict[int, Tensor], is_mask: bool, value: Tensor, combine: Callable | None
 ) -> None:
-    if is_mask and combine is None and not needs_recording((view, value)):
+    if is_mask and combine is None and (value.spec.numel == 1 or not needs_recording((view, value))):
         _put_masked(view, chosen[0], value)
         return
     if value.spec.dtype is not view.spec.dtype:
@@ -564,7 +600,7 @@ def _put(
 
 def _put_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
     if value.spec.numel == 1:
-        MASKED_FILL.write(view, view, mask, scalar_view(value))
+        MASKED_PUT.write(view, view, mask, value.reshape(()) if value._autograd else scalar_view(value))
         return
     if value.spec.dtype is not view.spec.dtype or view.spec.conj or view.spec.neg:
         _put(view, _positions(view, {0: mask}), False, value, None)

@@ -12,7 +12,7 @@ from ..core import view_rules as rules
 from ..core.arguments import integer, integers
 from ..core.derivative import Derivative
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
-from ..core.op import public
+from ..core.op import needs_recording, public, record, unrecorded
 from ..core.promotion import common_dtype
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec, spec
@@ -495,8 +495,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(along)}")
     if not input.spec.shape:
         raise IndexError(f"Dimension specified as {along[0]} but tensor has no dimensions")
-    for step, dim in zip(steps, along, strict=True):
-        input = ROLL((input,), step, dim)
+    for shift, dim in zip(steps, along, strict=True):
+        input = ROLL((input,), shift, dim)
     return input
 
 
@@ -633,10 +633,34 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     flat = itertools.chain.from_iterable(pick(range(input.spec.numel), r))
     picked = tensor_of(np.fromiter(flat, np.int64)).to(input.spec.device)
-    return VIEW(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))
+    return UNSAFE_VIEW(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))
 
 
 # ---- Channels and pixels -------------------------------------------------------------------------------------------
+
+
+class _Rearranged:
+    """Dimensions taken apart, permuted and merged again, recorded as one step."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.derivative = Derivative(_rearranged_back)
+
+    def __call__(self, input: Tensor, *static: tuple[int, ...]) -> Tensor:
+        with unrecorded():
+            result = _rearranged(input, *static)
+        return record(self, result, (input,), static) if needs_recording((input,)) else result
+
+
+def _rearranged_back(ct, out, a, apart, order, sizes, *, specs):
+    mixed = tuple([apart[dim] for dim in order])
+    back = tuple([order.index(dim) for dim in range(len(order))])
+    return reshape(PERMUTE(reshape(ct, mixed), back), specs[0].shape)
+
+
+CHANNEL_SHUFFLE = _Rearranged("channel_shuffle")
+PIXEL_SHUFFLE = _Rearranged("pixel_shuffle")
+PIXEL_UNSHUFFLE = _Rearranged("pixel_unshuffle")
 
 
 def _rearranged(
@@ -667,7 +691,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"Number of channels must be divisible by groups. Got {sizes[1]} channels and {groups} groups."
         )
     apart = (sizes[0], groups, sizes[1] // groups, *sizes[2:])
-    return _rearranged(input, apart, (0, 2, 1, *range(3, len(apart))), tuple(sizes))
+    return CHANNEL_SHUFFLE(input, apart, (0, 2, 1, *range(3, len(apart))), tuple(sizes))
 
 
 @public("function", "nn.functional.pixel_shuffle")
@@ -687,7 +711,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     kept, n = channels // (r * r), len(batch)
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return _rearranged(
+    return PIXEL_SHUFFLE(
         input, (*batch, kept, r, r, height, width), order, (*batch, kept, height * r, width * r)
     )
 
@@ -708,7 +732,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(batch)
     apart = (*batch, channels, height // r, r, width // r, r)
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return _rearranged(input, apart, order, (*batch, channels * r * r, height // r, width // r))
+    return PIXEL_UNSHUFFLE(input, apart, order, (*batch, channels * r * r, height // r, width // r))
 
 
 def _image(input: Tensor, name: str) -> tuple[int, ...]:

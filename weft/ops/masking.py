@@ -9,10 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, DType, bool_, int64, uint8
 from ..core.iteration import broadcast_shapes
-from ..core.op import add_inplace, check_inplace, needs_recording, public, record, write_out
+from ..core.op import (
+    FUNCTIONS,
+    add_inplace,
+    check_inplace,
+    needs_recording,
+    public,
+    record,
+    recorded_write,
+    write_out,
+)
 from ..core.promotion import common_dtype
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
@@ -45,8 +55,32 @@ def _is_true(condition: Any) -> Any:
     return s.ne(condition, 0)
 
 
-WHERE = _Chosen("where", keep, lambda condition, a, b: s.where(_is_true(condition), a, b))
-MASKED_FILL = Map("masked_fill", keep, lambda a, mask, value: s.where(_is_true(mask), value, a), deciding=1)
+def _filled(a, mask, value):
+    return s.where(_is_true(mask), value, a)
+
+
+_filled_back = (
+    lambda ct, out, a, mask, value: MASKED_FILL(ct, mask, 0),
+    None,
+    lambda ct, out, a, mask, value: WHERE(mask, ct, 0).sum(),
+)
+
+WHERE = _Chosen(
+    "where",
+    keep,
+    lambda condition, a, b: s.where(_is_true(condition), a, b),
+    derivative=(
+        None,
+        lambda ct, out, condition, a, b: WHERE(condition, ct, 0),
+        lambda ct, out, condition, a, b: WHERE(condition, 0, ct),
+    ),
+)
+MASKED_FILL = Map("masked_fill", keep, _filled, deciding=1, derivative=_filled_back)
+# The same under the names that PyTorch gives: filling with a tensor, `tensor[mask] = value`.
+MASKED_FILL_TENSOR = Map("masked_fill.tensor", keep, _filled, deciding=1, derivative=_filled_back)
+MASKED_PUT = Map("index_put.mask", keep, _filled, deciding=1, derivative=_filled_back)
+MASKED_FILL_TENSOR.node_name = "MaskedFillBackward1"  # type: ignore[attr-defined]
+MASKED_PUT.node_name = "IndexPutBackward0"  # type: ignore[attr-defined]
 
 
 def scalar_view(value: Tensor) -> Tensor:
@@ -110,12 +144,14 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     >>> t.masked_fill(t < 0, 0)
     tensor([1., 0.])
     """
-    return MASKED_FILL(input, mask, _fill_value(input, mask, value))
+    op = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
+    return op(input, mask, _fill_value(input, mask, value))
 
 
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Write `value`, a number or a 0-dim tensor, where the bool `mask` is true."""
-    return MASKED_FILL.inplace(self, mask, apart(_fill_value(self, mask, value), self))
+    op = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
+    return op.inplace(self, mask, apart(_fill_value(self, mask, value), self))
 
 
 add_inplace("masked_fill", masked_fill_)
@@ -168,7 +204,9 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 class _MaskedSelect:
     """The leaf op behind masked_select and `tensor[mask]`: input and mask have one shape."""
 
-    name = "masked_select"
+    def __init__(self, name: str):
+        self.name = name
+        self.derivative = Derivative(_spread_out)
 
     def __call__(self, input: Tensor, mask: Tensor) -> Tensor:
         _check_memory(mask, self.name)
@@ -176,7 +214,12 @@ class _MaskedSelect:
         return record(self, result, (input, mask)) if needs_recording((input,)) else result
 
 
-MASKED_SELECT = _MaskedSelect()
+def _spread_out(ct, out, a, mask, *, specs):
+    return masked_scatter_(ct.new_zeros(specs[0].shape), mask, ct)
+
+
+MASKED_SELECT = _MaskedSelect("masked_select")
+MASKED_INDEX = _MaskedSelect("index")
 
 
 def _check_memory(tensor: Tensor, name: str) -> None:
@@ -200,8 +243,10 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
             f"{LEGACY_NAMES[self.spec.dtype]} and {LEGACY_NAMES[source.spec.dtype]}"
         )
     check_inplace(self, "masked_scatter")
-    if needs_recording((source,)):
-        record("masked_scatter_", None, (self, mask, source))
+    if needs_recording((self, source)):
+        return recorded_write(
+            MASKED_SCATTER, self, (self, mask, source), (), masked_scatter_, self, mask, source
+        )
     mask = unshared(mask.expand(self.spec.shape), self)
     count = count_true(mask)
     if source.spec.numel < count:
@@ -212,6 +257,17 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return self
 
 
+def _packed(ct, out, a, mask, source, *, specs):
+    """The cotangent of the source: elements that found no place get zeros."""
+    own = specs[2]
+    chosen = MASKED_SELECT(ct, mask.expand(ct.shape))
+    rest = ct.new_zeros((own.numel - chosen.spec.numel,))
+    return FUNCTIONS["cat"]([chosen, rest]).reshape(own.shape)
+
+
+MASKED_SCATTER = Recorded(
+    "masked_scatter", Derivative(lambda ct, out, a, mask, source: MASKED_FILL(ct, mask, 0), None, _packed)
+)
 add_inplace("masked_scatter", masked_scatter_)
 
 

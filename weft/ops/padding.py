@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import integers
+from ..core.derivative import Derivative
 from ..core.layout import contiguous_format, strides_for, suggested_format
 from ..core.op import needs_recording, public, record
-from ..core.spec import spec
+from ..core.spec import Spec, spec
 from ..core.tensor import Tensor, empty
 from ..families.library import tensor_of
 from ..families.map import FILL
+from ..families.step import Step
 from .views import SLICE
 from .windows import like_format
 
@@ -37,6 +39,7 @@ class ConstantPad:
     """A border of one value; negative widths cut elements off."""
 
     name = "constant_pad_nd"
+    derivative = Derivative(lambda ct, out, a, pad, value: CONSTANT_PAD(ct, tuple([-n for n in pad]), 0))
 
     def __call__(self, input: Tensor, pad: tuple[int, ...], value: Any) -> Tensor:
         own = input.spec
@@ -47,14 +50,15 @@ class ConstantPad:
                 f"The input size {list(own.shape)}, plus negative padding {list(pad)}, resulted in a negative output "
                 f"size {list(sizes)}, which is invalid. Check dimension {sizes.index(min(sizes))} of your input."
             )
-        inner = _inside(input, pairs, outside=False)
+        inner = _inside(input.detach(), pairs, outside=False)
         if all(width <= 0 for width in pad):
-            return inner.clone()
-        memory_format = suggested_format(own)
-        result = empty(spec(sizes, strides_for(sizes, memory_format), own.dtype, own.device))
-        if result.spec.numel:
-            FILL.write(result, value)
-        _copy_into(_inside(result, pairs, outside=True), inner.detach())
+            result = inner.clone()
+        else:
+            memory_format = suggested_format(own)
+            result = empty(spec(sizes, strides_for(sizes, memory_format), own.dtype, own.device))
+            if result.spec.numel:
+                FILL.write(result, value)
+            _copy_into(_inside(result, pairs, outside=True), inner)
         return record(self, result, (input,), (pad, value)) if needs_recording((input,)) else result
 
 
@@ -119,7 +123,9 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
         )
     if mode != "circular":
         _check_something_left(sizes[len(sizes) - n :], widths)
-    return _by_index(input, widths, mode)
+    if mode == "circular":
+        return _by_index(input, widths, mode)
+    return _MIRRORS[mode, n](input, tuple(widths), mode)
 
 
 def _check_something_left(sizes: Sequence[int], widths: Sequence[int]) -> None:
@@ -145,41 +151,41 @@ def _by_index(input: Tensor, widths: Sequence[int], mode: str) -> Tensor:
     for dim, (before, after) in enumerate(_by_dim(widths, input.spec.ndim)):
         if before or after:
             size = input.spec.shape[dim]
-            rule_positions = rule(size, before, after, dim, input)
+            rule_positions = rule(size, before, after, dim, input.spec)
             result = result.index_select(dim, tensor_of(rule_positions).to(input.spec.device))
     if result is input:
         return input.clone(memory_format=contiguous_format)
     return like_format(result, input) if mode != "circular" else result.contiguous()
 
 
-def _positions(size: int, before: int, after: int, input: Tensor) -> np.ndarray:
+def _positions(size: int, before: int, after: int, input: Spec) -> np.ndarray:
     if size + before + after < 0:
         raise RuntimeError(
-            f"input of size {list(input.spec.shape)} with padding ({before}, {after}) is too small: the output would have "
+            f"input of size {list(input.shape)} with padding ({before}, {after}) is too small: the output would have "
             f"size {size + before + after}"
         )
     return np.arange(-before, size + after)
 
 
-def _reflect(size: int, before: int, after: int, dim: int, input: Tensor) -> np.ndarray:
+def _reflect(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
     if before >= size or after >= size:
         raise RuntimeError(
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-            f"({before}, {after}) at dimension {dim} of input {list(input.spec.shape)}"
+            f"({before}, {after}) at dimension {dim} of input {list(input.shape)}"
         )
     found = np.abs(_positions(size, before, after, input))
     return np.where(found >= size, 2 * (size - 1) - found, found)
 
 
-def _replicate(size: int, before: int, after: int, dim: int, input: Tensor) -> np.ndarray:
+def _replicate(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
     return np.clip(_positions(size, before, after, input), 0, size - 1)
 
 
-def _circular(size: int, before: int, after: int, dim: int, input: Tensor) -> np.ndarray:
+def _circular(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
     if before > size or after > size:
         raise RuntimeError(
             f"Padding value causes wrapping around more than once. (padding ({before}, {after}) at dimension {dim} of "
-            f"input {list(input.spec.shape)})"
+            f"input {list(input.shape)})"
         )
     # What is left after cutting goes around.
     left = np.arange(max(-before, 0), size - max(-after, 0))
@@ -189,3 +195,28 @@ def _circular(size: int, before: int, after: int, dim: int, input: Tensor) -> np
 
 
 _INDEX_RULES = {"reflect": _reflect, "replicate": _replicate, "circular": _circular}
+
+
+def _folded_back(ct, out, input, widths, mode, *, specs):
+    """Each element collects the cotangents of its copies, dim by dim."""
+    for dim, (before, after) in enumerate(_by_dim(widths, specs[0].ndim)):
+        if before or after:
+            size = specs[0].shape[dim]
+            positions = tensor_of(_INDEX_RULES[mode](size, before, after, dim, specs[0]))
+            whole = (*ct.shape[:dim], size, *ct.shape[dim + 1 :])
+            ct = ct.new_zeros(whole).index_add_(dim, positions, ct)
+    return ct
+
+
+def _mirror(name: str) -> Step:
+    op = Step(_by_index, _folded_back)
+    op.name = name
+    return op
+
+
+# As in PyTorch, one name for each number of dims.
+_MIRRORS = {
+    (mode, n): _mirror(f"{name}_pad{n}d")
+    for mode, name in (("reflect", "reflection"), ("replicate", "replication"))
+    for n in (1, 2, 3)
+}

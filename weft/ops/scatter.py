@@ -10,14 +10,16 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.derivative import Derivative, Recorded, differentiate
 from ..core.dtype import FLOAT8, LEGACY_NAMES, UNSIGNED_WIDE, DType, bool_, float32, int64
 from ..core.iteration import broadcast_stride
-from ..core.op import add_inplace, check_inplace, public
+from ..core.op import add_inplace, check_inplace, needs_recording, public, record, recorded_write, unrecorded
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, empty, make, wrap_dim
+from ..core.tensor import Tensor, empty, make
 from ..engine import scalar as s
 from ..families.faces import is_operand
-from ..families.indexed import Access, Put, unshared
+from ..families.indexed import Access, Put, add_elements, unshared
+from ..families.view import View
 from .creation import new
 from .filling import check_number, fill_
 from .gather import (
@@ -30,8 +32,10 @@ from .gather import (
     out_of_range_in_self,
     slices,
 )
-from .indexing import add_elements, at
+from .indexing import at
 from .masking import contiguous_copy
+from .scatter_derivatives import padded, reduction_derivative
+from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE, check_bounds
 
 # ---- What goes where: rules on metadata --------------------------------------------------------------------------------
 
@@ -167,7 +171,27 @@ def _copy_error(index: int, dim: int, size: int) -> Exception:
     return IndexError(f"index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}")
 
 
-SCATTER = Put("scatter_", _scattered, fit=_fit_source, error=bounds_error)
+class _Scatter(Put):
+    def __init__(self, name: str, node_name: str):
+        super().__init__(name, _scattered, fit=_fit_source, error=bounds_error)
+        self.node_name = node_name
+        differentiate(self, self.target_rule, self._source_rule)
+
+    @property
+    def _source_rule(self) -> Callable:
+        """What lies behind the sizes of the index was not used."""
+
+        def rule(ct, out, target, value, *indices, static, specs):
+            where, combine = static
+            self._check_smooth(combine)
+            return padded(self.take(ct, indices, where), specs[1].shape)
+
+        return rule
+
+
+SCATTER = _Scatter("scatter_", "ScatterBackward0")
+SCATTER_NUMBER = _Scatter("scatter_.value", "ScatterBackward1")
+SCATTER_ADD = _Scatter("scatter_add_", "ScatterAddBackward0")
 INDEX_ADD = Put(
     "index_add_", _numbered("index_add_"), fit=_fit_slices("index_add_"), error=out_of_range_in_self
 )
@@ -175,6 +199,8 @@ INDEX_REDUCE = Put("index_reduce_", _numbered("index_reduce"), fit=_fit_slices("
 INDEX_WRITE = Put("index_reduce_", slices, error=out_of_range_in_self)
 INDEX_COPY = Put("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
 INDEX_FILL = Put("index_fill_", _filled, wrap=True)
+INDEX_FILL_TENSOR = Put("index_fill_.tensor", _filled, wrap=True)
+INDEX_FILL_TENSOR.node_name = "IndexFillBackward1"  # type: ignore[attr-defined]
 PUT_FLAT = Put("put_", at, wrap=True, error=flat_error)
 
 
@@ -226,6 +252,31 @@ def _scalar(value: Any, like: Tensor) -> Tensor:
     return fill_(empty(contiguous_spec((), like.spec.dtype, like.spec.device)), value)
 
 
+class _Reduction:
+    """A write that reduces `source` into the elements of `self` that `put` finds by the index, in place."""
+
+    def __init__(self, name: str, put: Put):
+        self.name = name
+        self.put = put
+
+        def product(target: Tensor, source: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:
+            return self(target.clone(), source, index, dim, "prod", include_self)
+
+        self.derivative = reduction_derivative(put, product)
+
+    def __call__(
+        self, target: Tensor, source: Tensor, index: Tensor, dim: int, reduce: str, include_self: bool
+    ) -> Tensor:
+        def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
+            self.put(target, (index,), source, dim, combine)
+
+        write = (put, target, source, reduce, include_self)
+        if needs_recording((target, source)):
+            inputs = (target, source, index, dim, reduce, include_self)
+            return recorded_write(self, target, inputs, (), _reduce, *write)
+        return _reduce(*write)
+
+
 def _reduce(put: Callable[..., Any], self: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Combine `source` into `self`; `put(target, source, combine)` knows where to."""
     if not include_self:
@@ -243,6 +294,10 @@ def _reduce(put: Callable[..., Any], self: Tensor, source: Tensor, reduce: str, 
         else:
             self.div_(counts, rounding_mode=rounding)
     return self
+
+
+_SCATTER_REDUCE = _Reduction("scatter_reduce", SCATTER)
+_INDEX_REDUCE = _Reduction("index_reduce", INDEX_WRITE)
 
 
 # ---- scatter -------------------------------------------------------------------------------------------------------
@@ -266,7 +321,9 @@ def scatter_(
     if reduce is not None and reduce not in ("add", "multiply"):
         raise RuntimeError("reduce argument must be either add or multiply.")
     check_index(index, "scatter")
+    op = SCATTER
     if not isinstance(src, Tensor):
+        op = SCATTER_NUMBER
         check_number(src, self.spec.dtype)
         src = _scalar(src, self)
     elif reduce is not None:
@@ -277,7 +334,7 @@ def scatter_(
             stacklevel=2,
         )
     combine = {None: None, "add": add_elements, "multiply": _multiply}[reduce]
-    return SCATTER(self, (index,), src, dim, combine)
+    return op(self, (index,), src, dim, combine)
 
 
 @public("function method", out="exact")
@@ -297,7 +354,7 @@ def scatter(
 def scatter_add_(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """self[index[i][j]][j] += src[i][j] for dim 0, and so on, in place."""
     check_index(index, "scatter_add")
-    return SCATTER(self, (index,), src, dim, add_elements)
+    return SCATTER_ADD(self, (index,), src, dim, add_elements)
 
 
 @public("function method", out="exact")
@@ -323,10 +380,7 @@ def scatter_reduce_(
     SCATTER.check(self, (index,), src, dim, _COMBINE[reduce])
     index, src = unshared(index, self), unshared(src, self)
 
-    def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
-        SCATTER(target, (index,), source, dim, combine)
-
-    return _reduce(put, self, src, reduce, include_self)
+    return _SCATTER_REDUCE(self, src, index, dim, reduce, include_self)
 
 
 @public("function method", out="exact")
@@ -386,7 +440,9 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     is_complex = value.spec.dtype.is_complex if isinstance(value, Tensor) else isinstance(value, complex)
     if is_complex and not self.spec.dtype.is_complex:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    return INDEX_FILL(self, (index,), value if isinstance(value, Tensor) else _scalar(value, self), dim)
+    if isinstance(value, Tensor):
+        return INDEX_FILL_TENSOR(self, (index,), value, dim)
+    return INDEX_FILL(self, (index,), _scalar(value, self), dim)
 
 
 @public("function method")
@@ -406,10 +462,7 @@ def index_reduce_(
     INDEX_REDUCE.check(self, (index,), source, dim, _COMBINE[reduce])
     index, source = unshared(index, self), unshared(source, self)
 
-    def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
-        INDEX_WRITE(target, (index,), source, dim, combine)
-
-    return _reduce(put, self, source, reduce, include_self)
+    return _INDEX_REDUCE(self, source, index, dim, reduce, include_self)
 
 
 @public("function method", out="exact")
@@ -436,6 +489,10 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     if index.spec.numel and not self.spec.numel:
         raise IndexError("put_(): Tried to put elements into an empty tensor")
     check_inplace(self, "put")
+    if needs_recording((self, source)):
+        return recorded_write(
+            _PUT, self, (self, index, source, accumulate), (), put_, self, index, source, accumulate
+        )
     own = self.spec
     plain = own.is_contiguous and not own.conj and not own.neg
     target = self if plain else contiguous_copy(self)
@@ -443,6 +500,20 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         flat(target), (index.reshape(-1),), source.reshape(-1), (0,), add_elements if accumulate else None
     )
     return self if plain else self.copy_(target)
+
+
+def _put_target_back(ct, out, a, index, source, accumulate):
+    return ct if accumulate else put(ct, index, ct.new_zeros(()).expand(index.shape))
+
+
+_PUT = Recorded(
+    "put",
+    Derivative(
+        _put_target_back,
+        None,
+        lambda ct, out, a, index, source, accumulate, *, specs: ct.take(index).reshape(specs[2].shape),
+    ),
+)
 
 
 @public("function method")
@@ -467,10 +538,28 @@ for _function in (
 # ---- Writing into views ----------------------------------------------------------------------------------------------
 
 
-def _embedded(input: Tensor, view: Callable[[Tensor], Tensor], src: Tensor) -> Tensor:
-    """A copy of `input` with `src` in a view of it."""
+class _Embedded:
+    """A copy of a tensor with another one in a view of it; the arguments are those of the view."""
+
+    def __init__(self, view: View):
+        self.name = f"{view.name}_scatter"
+        self.view = view
+        self.derivative = Derivative(
+            lambda ct, out, input, src, *static, specs: self(ct, ct.new_zeros(specs[1].shape), *static),
+            lambda ct, out, input, src, *static: view(ct, *static),
+        )
+
+    def __call__(self, input: Tensor, src: Tensor, *static: Any) -> Tensor:
+        with unrecorded():
+            result = _embedded(input, self.view, src, static)
+        return record(self, result, (input, src), static) if needs_recording((input, src)) else result
+
+
+def _embedded(input: Tensor, view: View, src: Tensor, static: tuple) -> Tensor:
     result = _same_strides(input)
-    place = view(result)
+    place = view(result, *static)
+    if view is AS_STRIDED:
+        check_bounds(place)
     if place.spec.shape != src.spec.shape:
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
@@ -489,6 +578,12 @@ def _same_strides(input: Tensor) -> Tensor:
     return make(copied._storage, 0, own)
 
 
+SELECT_SCATTER = _Embedded(SELECT)
+SLICE_SCATTER = _Embedded(SLICE)
+DIAGONAL_SCATTER = _Embedded(DIAGONAL)
+AS_STRIDED_SCATTER = _Embedded(AS_STRIDED)
+
+
 @public("function method")
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of `input` with `src` as its slice number `index` along `dim`.
@@ -498,7 +593,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     tensor([[1., 1.],
             [0., 0.]])
     """
-    return _embedded(input, lambda copy: copy.select(dim, index), src)
+    return SELECT_SCATTER(input, src, dim, index)
 
 
 @public("function method")
@@ -506,14 +601,13 @@ def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """A copy of `input` with `src` in its slice start:end:step along `dim`."""
-    dim = wrap_dim(dim, input.dim())
-    return _embedded(input, lambda copy: copy[(*[slice(None)] * dim, slice(start, end, step))], src)
+    return SLICE_SCATTER(input, src, dim, start, end, step)
 
 
 @public("function method")
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of `input` with `src` on a diagonal."""
-    return _embedded(input, lambda copy: copy.diagonal(offset, dim1, dim2), src)
+    return DIAGONAL_SCATTER(input, src, offset, dim1, dim2)
 
 
 @public("function method")
@@ -521,7 +615,7 @@ def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """A copy of `input` with `src` in the view that `as_strided` gives."""
-    return _embedded(input, lambda copy: copy.as_strided(size, stride, storage_offset), src)
+    return AS_STRIDED_SCATTER(input, src, tuple(size), tuple(stride), storage_offset or 0)
 
 
 # ---- one_hot ---------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ..core.dtype import LEGACY_NAMES, int64
 from ..core.grad_mode import mode
 from ..core.op import PlanCache, needs_recording, public, record, tape
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, empty, make, view_of, wrap_dim
+from ..core.tensor import Tensor, empty, view_of, wrap_dim
 from .filling import fill_
 from .joining import cat, stack
 from .views import SELECT, SLICE
@@ -109,7 +109,7 @@ def _bounds(sizes: Sequence[int]) -> tuple[tuple[int, int], ...]:
     return tuple(bounds)
 
 
-@public("function", "unsafe_split")
+@public("function")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Pieces:
     """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes.
 
@@ -123,7 +123,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Pieces:
     return _split(tensor, step, dim)
 
 
-@public("method", "unsafe_split", name="split")
+@public("method", name="split")
 def _split_method(self: Tensor, split_size: Any, dim: int = 0) -> Pieces:
     """Pieces of the given size, the last one possibly smaller, or pieces of the given sizes."""
     return split(self, split_size, dim)
@@ -145,7 +145,7 @@ def _split(input: Tensor, step: int, dim: int) -> Pieces:
     return _pieces(input, dim, tuple([(start, min(start + step, size)) for start in starts]), SPLIT)
 
 
-@public("function method", "unsafe_split_with_sizes")
+@public("function method")
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
     """Pieces of the given sizes, which must add up to the size of the dimension."""
     if not input.spec.shape:
@@ -165,7 +165,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
     return _pieces(input, dim, _bounds(parts), SPLIT_WITH_SIZES)
 
 
-@public("function method", "unsafe_chunk")
+@public("function method")
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Pieces:
     """At most `chunks` pieces of equal size, the last one possibly smaller.
 
@@ -184,6 +184,27 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Pieces:
     if size == 0:
         return _pieces(input, dim, ((0, 0),) * chunks, SPLIT_WITH_SIZES)
     return _split(input, -(-size // chunks), dim)
+
+
+def _unsafe(name: str, safe: Callable, step: str) -> None:
+    op = _Several(step, _joined)
+
+    def unsafe(input: Tensor, *args: Any, **kwargs: Any) -> Pieces:
+        pieces = safe(input.detach(), *args, **kwargs)
+        for piece in pieces:
+            piece._base = None
+        dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+        return record(op, pieces, (input,), (dim,)) if needs_recording((input,)) else pieces
+
+    unsafe.__doc__ = (
+        f"As `{safe.__name__}`, but for autograd the pieces are no views: they may be written to."
+    )
+    public("function method", name=name)(unsafe)
+
+
+_unsafe("unsafe_split", _split_method, "unsafe_split")
+_unsafe("unsafe_split_with_sizes", split_with_sizes, "unsafe_split_with_sizes")
+_unsafe("unsafe_chunk", chunk, "unsafe_split")
 
 
 @public("function method")

@@ -10,7 +10,7 @@ from ..core.arguments import integer, integers
 from ..core.device import as_device, device
 from ..core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
-from ..core.op import FUNCTIONS, grow, needs_recording, public, record, resize
+from ..core.op import FUNCTIONS, NO_RULE, grow, needs_recording, public, resize, tape
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.storage import Storage
@@ -350,17 +350,20 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 # ---- Metadata in place ---------------------------------------------------------------------------------------------
 
 
-def _become(self: Tensor, view: Tensor, name: str) -> Tensor:
+def _become(self: Tensor, view: Tensor) -> Tensor:
     """Give `self` the memory and metadata of another tensor."""
-    if needs_recording((self,)):
-        record(name, None, (self,))
     self._storage, self._start, self.spec = view._storage, view._start, view.spec
+    self._autograd = view._autograd
     return self
 
 
 def _in_place(name: str, view: Any) -> None:
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return _become(self, view(self.detach(), *args, **kwargs), name)
+        before = self.detach()
+        if needs_recording((self,)):
+            tape.check_write(self)
+            before._autograd = self._autograd
+        return _become(self, view(before, *args, **kwargs))
 
     method.__doc__ = f"`{view.__name__}`, changing the metadata of this tensor."
     method.__name__ = method.__qualname__ = name
@@ -437,7 +440,8 @@ def set_(
     Raises: RuntimeError if dtypes or devices differ.
     """
     if needs_recording((self,)):
-        record("set_", None, (self,))
+        tape.check_write(self)
+        raise NotImplementedError(NO_RULE.format("set_"))
     if isinstance(source, Tensor):
         _check_type(self, source.spec.dtype, source.spec.device)
         if size is None:

@@ -13,16 +13,19 @@ from . import splitting, views
 from .copying import clone, detach
 
 
-def _copied(result: Any) -> Any:
-    if isinstance(result, Tensor):
-        return clone(result, memory_format=contiguous_format)
-    return tuple([clone(piece, memory_format=contiguous_format) for piece in result])
+def copied(result: Any) -> Any:
+    """A contiguous copy of a view; for autograd it is made by the step that made the view."""
+    if not isinstance(result, Tensor):
+        return tuple([copied(piece) for piece in result])
+    copy = clone(detach(result), memory_format=contiguous_format)
+    copy._autograd = result._autograd
+    return copy
 
 
 def _copy_of(name: str, view: Callable, forms: str = "function") -> None:
     @functools.wraps(view)
     def copy(*args: Any, **kwargs: Any) -> Any:
-        return _copied(view(*args, **kwargs))
+        return copied(view(*args, **kwargs))
 
     copy.__doc__ = f"`{name}`, copied into new contiguous memory."
     public(forms, name=f"{name}_copy", out=True)(copy)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.arguments import integer
+from ..core.derivative import Derivative
 from ..core.dtype import DType, compute_type
 from ..core.layout import suggested_format
 from ..core.op import needs_recording, record
-from ..core.spec import contiguous_spec
+from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..families.map import FILL
 from .arithmetic import ADD
@@ -99,6 +100,9 @@ class Fold:
     """
 
     name = "fold"
+    derivative = Derivative(
+        lambda ct, out, a, sizes, stride, dilation, *, specs: _unfolded(ct, specs[0], stride, dilation)
+    )
 
     def __call__(
         self, input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
@@ -119,6 +123,12 @@ class Fold:
 
 
 FOLD = Fold()
+
+
+def _unfolded(ct: Tensor, own: Spec, stride: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    n = len(stride)
+    patches = windows(ct, own.shape[1 : n + 1], stride, dilation)
+    return patches.permute(0, *range(n + 1, 2 * n + 1), *range(1, n + 1))
 
 
 def folded(columns: Tensor, sizes, stride, padding, dilation) -> Tensor:

@@ -1,4 +1,5 @@
 import gc
+import os
 
 import numpy as np
 import pytest
@@ -64,3 +65,15 @@ def test_arrays_keep_memory_alive():
     for _ in range(20):
         weft.zeros(100_000, dtype=weft.int64)
     np.testing.assert_array_equal(array, np.arange(100_000))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("count", [4, 1_000_000])
+def test_a_forked_process_does_not_write_into_our_tensors(count):
+    values = weft.zeros(count)
+    child = os.fork()
+    if child == 0:
+        values.numpy()[:] = 1
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not values.any()

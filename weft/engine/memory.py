@@ -14,6 +14,8 @@ ALIGNMENT = 64
 SLAB = 1 << 20
 SMALL = 1 << 16  # blocks up to here are carved from slabs
 HUGE_PAGE = 1 << 21
+# Python's default is memory that a forked process shares: its tensors would be written over ours. (Windows has no fork.)
+PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 _lock = threading.RLock()
 
@@ -88,7 +90,7 @@ def _grow(bin: Bin) -> int:
 
 
 def _carve(bin: Bin) -> int:
-    slab = mmap.mmap(-1, SLAB)
+    slab = mmap.mmap(-1, SLAB, **PRIVATE)
     _slabs.append(slab)
     start = _address(slab)
     count = SLAB // bin.size
@@ -119,7 +121,7 @@ def _map_large(bin: Bin) -> int:
 
 def _mapping(size: int) -> mmap.mmap:
     # One huge page more than needed lets the kernel align the block itself; untouched pages cost nothing.
-    block = mmap.mmap(-1, size + (HUGE_PAGE if size >= HUGE_PAGE else 0))
+    block = mmap.mmap(-1, size + (HUGE_PAGE if size >= HUGE_PAGE else 0), **PRIVATE)
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         block.madvise(mmap.MADV_HUGEPAGE)
     return block

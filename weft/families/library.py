@@ -69,6 +69,11 @@ class library:  # noqa: N801 (a decorator)
         return result
 
 
+def differentiable(rule: Callable) -> Callable[[Callable], library]:
+    """Decorator: a `library` op with the derivative of its first argument."""
+    return lambda function: library(function, rule)
+
+
 def array(tensor: Tensor) -> np.ndarray:
     """The elements as a NumPy array on the same memory, for reading while `tensor` is alive.
 

@@ -43,6 +43,8 @@ class Reduce:
     ordered                                  positions count along the dims in logical order
     counted                                  `finish` gets the number of elements as its only param
     one_dim                                  dim= names a single dim, not several
+    derivative                               rules get (ct, out, *inputs, dims, keepdim, *params); dims is None if the
+                                             caller named none, and all are meant
     """
 
     def __init__(
@@ -149,11 +151,17 @@ class Reduce:
     # -- running ---------------------------------------------------------------------------------------------------
 
     def __call__(
-        self, *inputs: Tensor, dims: tuple[int, ...], keepdim=False, dtype: DType | None = None, params=()
+        self,
+        *inputs: Tensor,
+        dims: tuple[int, ...],
+        keepdim=False,
+        dtype: DType | None = None,
+        params=(),
+        whole: bool = False,
     ):
         """The results (a tensor, or a tuple of them) of reducing `dims` (sorted, not negative) of the first input.
 
-        Further inputs broadcast to the first.
+        Further inputs broadcast to the first. `whole`: the caller named no dims, which autograd tells apart.
         """
         plan = self.plans[tuple([t.spec for t in inputs]), dims, keepdim, dtype, len(params)]
         results = [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results)]
@@ -162,7 +170,9 @@ class Reduce:
             addresses = [t._storage.ptr + t._start for t in (*results, *inputs)]
             plan.entry(*addresses, plan.reduced, *numbers, plan.meta, plan.count)
         found = results[0] if len(results) == 1 else tuple(results)
-        return record(self, found, inputs, (dims, keepdim)) if needs_recording(inputs) else found
+        if needs_recording(inputs):
+            return record(self, found, inputs, (None if whole else dims, keepdim, *params))
+        return found
 
     def direct(
         self, input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None
@@ -172,7 +182,7 @@ class Reduce:
             dim = tuple(dim)
         plan, numbers, dims = self.direct_plans[input.spec, dim, keepdim, dtype]
         if len(plan.results) > 1 or input._autograd is not None or not plan.results[0].numel:
-            return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers)
+            return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers, whole=dim is None)
         storage = plan.allocators[0]()
         plan.entry(
             storage.ptr, input._storage.ptr + input._start, plan.reduced, *numbers, plan.meta, plan.count

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.derivative import nondifferentiable
 from ..core.dtype import (
     FLOAT8,
     LEGACY_NAMES,
@@ -19,7 +20,7 @@ from ..core.dtype import (
     int64,
     uint8,
 )
-from ..core.op import public
+from ..core.op import public, unrecorded
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..engine.complexes import Complex
@@ -31,6 +32,10 @@ from ..families.elements import as_type
 from ..families.map import Map, to_float
 from ..families.map import Types as MapTypes
 from ..families.reduce import Reduce, Types, dims_of, single_dim
+from ..families.step import step
+from .creation import ones_like
+from .joining import cat
+from .rules import by_dims, kept, placed, restored, same, shared
 
 # ---- Checks -----------------------------------------------------------------------------------------------------
 
@@ -164,30 +169,103 @@ def _finite_identity(value):
     return lambda compute: ((value, compute),)
 
 
-# fmt: off
-SUM      = Reduce("sum",      _sum_types,  _finite_identity(0), lambda a: (a,), _plus, cascade=True)
-NANSUM   = Reduce("nansum",   _sum_types,  _finite_identity(0), lambda a: (_nan_to_zero(a),), _plus, cascade=True)
-PROD     = Reduce("prod",     _sum_types,  _finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True)
-MEAN     = Reduce("mean",     _sum_types,  _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True)
-MEAN64   = Reduce("mean",     _mean64_types, _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True)
-VAR      = Reduce("var",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (s[0] / n,), cascade=True)
-STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (sqrt(s[0] / n),), cascade=True)
-AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a,), _extremum(True))
-AMIN     = Reduce("amin",     _same_types, lambda c: (highest(c),), lambda a: (a,), _extremum(False))
-ARGMAX   = Reduce("argmax",   _index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), lambda s: (s[1],), ordered=True)
-ARGMIN   = Reduce("argmin",   _index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), lambda s: (s[1],), ordered=True)
-MAX      = Reduce("max",      _value_and_index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), ordered=True)
-MIN      = Reduce("min",      _value_and_index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), ordered=True)
-ANY      = Reduce("any",      _flag_types, lambda c: ((0, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] | b[0],), _flags_back)
-ALL      = Reduce("all",      _flag_types, lambda c: ((1, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] & b[0],), _flags_back)
-COUNT    = Reduce("count_nonzero", _index_types, lambda c: ((0, int64),), lambda a: (cast(as_type(a, bool_), int64),), _plus)
-COUNT_NUMBERS = Reduce("nanmean", _index_types, lambda c: ((0, int64),), lambda a: (cast(~_is_nan(a), int64),), _plus)
-SUM_EXP  = Reduce("sum_exp",  lambda d, w: Types(d, (compute_type(d),)), _finite_identity(0), lambda a, m: (exp(a - m),), _plus, cascade=True)
+# ---- Derivatives -----------------------------------------------------------------------------------------------------
 
+
+def _sum_rule(ct, out, a, dims, keepdim, *, specs):
+    return restored(ct, specs[0], dims, keepdim)
+
+
+def _nansum_rule(ct, out, a, dims, keepdim):
+    return kept(ct, dims, keepdim).where(~a.isnan(), 0)
+
+
+def _mean_rule(ct, out, a, dims, keepdim, count, *, specs):
+    return restored(ct / count, specs[0], dims, keepdim)
+
+
+def _prod_rule(ct, out, a, dims, keepdim):
+    """Of an element, the product of all others: by division, or, if there are zeros, from both sides."""
+    if not a.is_meta and not bool((a == 0).any()):
+        return kept(ct, dims, keepdim) * (kept(out, dims, keepdim) / a).conj()
+    if dims is None:
+        return ct * _products_of_others(a.reshape(-1), 0).conj().reshape(a.shape)
+    return kept(ct, dims, keepdim) * _products_of_others(a, dims[0]).conj() if dims else ct.clone()
+
+
+def _products_of_others(a: Tensor, dim: int) -> Tensor:
+    """Of each element, the product of the others along `dim`."""
+    n = a.shape[dim]
+    ones = ones_like(a.narrow(dim, 0, min(n, 1)))
+    before = cat((ones, a.narrow(dim, 0, max(n - 1, 0))), dim).cumprod(dim)
+    after = cat((ones, a.narrow(dim, min(n, 1), max(n - 1, 0)).flip(dim)), dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+def _var_rule(ct, out, a, center, dims, keepdim, divisor):
+    scale = 2 / divisor if divisor else math.inf
+    return scale * kept(ct, dims, keepdim) * (a - a.mean(dims, keepdim=True))
+
+
+def _std_rule(ct, out, a, center, dims, keepdim, divisor):
+    return _var_rule((ct / (2 * out)).masked_fill(out == 0, 0), None, a, None, dims, keepdim, divisor)
+
+
+def _extremum_rule(ct, out, a, dims, keepdim):
+    """Equal elements share."""
+    return shared(kept(ct, dims, keepdim), a == kept(out, dims, keepdim), dims)
+
+
+def _extremum_of_all_rule(ct, out, a, dims, keepdim):
+    return shared(ct, (a == out) | (a.isnan() & out.isnan()), None)
+
+
+def _selected_rule(ct, out, a, dims, keepdim, *, specs):
+    return placed(*(kept(each, dims, keepdim) for each in (ct[0], out[1])), specs[0], *dims)
+
+
+# fmt: off
+SUM      = Reduce("sum",      _sum_types,  _finite_identity(0), lambda a: (a,), _plus, cascade=True, derivative=_sum_rule)
+NANSUM   = Reduce("nansum",   _sum_types,  _finite_identity(0), lambda a: (_nan_to_zero(a),), _plus, cascade=True, derivative=_nansum_rule)
+PROD     = Reduce("prod",     _sum_types,  _finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True, derivative=_prod_rule)
+MEAN     = Reduce("mean",     _sum_types,  _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True, derivative=_mean_rule)
+MEAN64   = Reduce("mean",     _mean64_types, _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True, derivative=_mean_rule)
+VAR      = Reduce("var",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (s[0] / n,), cascade=True, derivative=_var_rule)
+STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (sqrt(s[0] / n),), cascade=True, derivative=_std_rule)
+AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a,), _extremum(True), derivative=_extremum_rule)
+AMIN     = Reduce("amin",     _same_types, lambda c: (highest(c),), lambda a: (a,), _extremum(False), derivative=_extremum_rule)
+MAX_OF_ALL = Reduce("max",    _same_types, AMAX.identity, AMAX.lift, AMAX.combine, derivative=_extremum_of_all_rule)
+MIN_OF_ALL = Reduce("min",    _same_types, AMIN.identity, AMIN.lift, AMIN.combine, derivative=_extremum_of_all_rule)
+ARGMAX   = Reduce("argmax",   _index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
+ARGMIN   = Reduce("argmin",   _index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
+MAX      = Reduce("max",      _value_and_index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), ordered=True, derivative=_selected_rule)
+MIN      = Reduce("min",      _value_and_index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), ordered=True, derivative=_selected_rule)
+ANY      = Reduce("any",      _flag_types, lambda c: ((0, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] | b[0],), _flags_back, derivative=nondifferentiable)
+ALL      = Reduce("all",      _flag_types, lambda c: ((1, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] & b[0],), _flags_back, derivative=nondifferentiable)
+COUNT    = Reduce("count_nonzero", _index_types, lambda c: ((0, int64),), lambda a: (cast(as_type(a, bool_), int64),), _plus, derivative=nondifferentiable)
+COUNT_NUMBERS = Reduce("nanmean", _index_types, lambda c: ((0, int64),), lambda a: (cast(~_is_nan(a), int64),), _plus, derivative=nondifferentiable)
+SUM_EXP  = Reduce("sum_exp",  lambda d, w: Types(d, (compute_type(d),)), _finite_identity(0), lambda a, m: (exp(a - m),), _plus, cascade=True)
+SUM_PRODUCTS = Reduce("sum_products", SUM_EXP.types, _finite_identity(0), lambda a, b: (a * b,), _plus, cascade=True,
+                      derivative=(lambda ct, out, a, b, dims, keepdim: kept(ct, dims, keepdim) * b,
+                                  lambda ct, out, a, b, dims, keepdim: kept(ct, dims, keepdim) * a))
+
+# Parts of the functions below, which are steps of their own.
 SOFTMAX     = Map("softmax",     _rounded_once, lambda a, m, s: exp(a - m) / s, deciding=1)
 LOG_SOFTMAX = Map("log_softmax", _rounded_once, lambda a, m, log_sum: (a - m) - log_sum, deciding=1)
 LOG         = Map("log",         to_float, log)
+# Parts of their derivatives.
+SOFTMAX_BACKWARD = Map("softmax_backward", _rounded_once, lambda ct, out, total: (ct - total) * out, deciding=1,
+                       derivative=(lambda ct2, _, ct, out, total: ct2 * out,
+                                   lambda ct2, _, ct, out, total: ct2 * (ct - total),
+                                   lambda ct2, _, ct, out, total: -ct2 * out))
+LOG_SOFTMAX_BACKWARD = Map("log_softmax_backward", _rounded_once, lambda ct, out, total: ct - exp(out) * total, deciding=1,
+                           derivative=(same,
+                                       lambda ct2, _, ct, out, total: -ct2 * out.exp() * total,
+                                       lambda ct2, _, ct, out, total: -ct2 * out.exp()))
 # fmt: on
+for _op, _name in ((SUM, "Sum"), (MEAN, "Mean"), (PROD, "Prod")):
+    _op.node_name = by_dims(_name)
+MAX_OF_ALL.node_name, MIN_OF_ALL.node_name = "MaxBackward1", "MinBackward1"
 
 
 def _divided(value, n):
@@ -314,8 +392,8 @@ def _define_extremum(name: str, everything: Reduce, with_index: Reduce, elementw
     public("function method", out=True)(function)
 
 
-_define_extremum("max", AMAX, MAX, "maximum")
-_define_extremum("min", AMIN, MIN, "minimum")
+_define_extremum("max", MAX_OF_ALL, MAX, "maximum")
+_define_extremum("min", MIN_OF_ALL, MIN, "minimum")
 
 
 def _define_over_dims(op: Reduce) -> None:
@@ -429,7 +507,8 @@ def _moment_arguments(
 def _spread(op: Reduce, input: Tensor, dims, correction, keepdim) -> tuple[Tensor, Tensor]:
     """A moment about the mean, in two passes of float64, and the float64 mean with all dims kept."""
     count = _count(input, dims)
-    center = MEAN64(input, dims=dims, keepdim=True, params=(float(count),))
+    with unrecorded():
+        center = MEAN64(input, dims=dims, keepdim=True, params=(float(count),))
     divisor = float(max(0, count - correction))
     return op(input, center, dims=dims, keepdim=keepdim, params=(divisor,)), center
 
@@ -481,8 +560,16 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     Source: the maximum is subtracted first, Blanchard, Higham, Higham 2021, "Accurately computing the log-sum-exp".
     """
     check_tensor(input, "logsumexp")
+    return _logsumexp(input, dims_of(dim, len(input.spec.shape), "logsumexp"), keepdim)
+
+
+def _logsumexp_rule(ct, out, input, dims, keepdim):
+    return kept(ct, dims, keepdim) * (input - kept(out, dims, keepdim)).exp().conj()
+
+
+@step(_logsumexp_rule)
+def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     input = _as_float(input, None)
-    dims = dims_of(dim, len(input.spec.shape), "logsumexp")
     if input.spec.dtype.is_complex:
         center = _stable_maximum(input.real, dims).to(input.spec.dtype)
     elif input.spec.numel == 0 and any(input.spec.shape[d] == 0 for d in dims):
@@ -494,7 +581,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return found if keepdim else found.squeeze(dims)
 
 
-def softmax_parts(input: Tensor, dim: int, dtype: DType | None, name: str) -> tuple[Tensor, Tensor, Tensor]:
+def _softmax_parts(input: Tensor, dim: int, dtype: DType | None, name: str) -> tuple[Tensor, Tensor, Tensor]:
     """The floating input, its maximum along `dim` (kept), and the sum of exp(input - maximum)."""
     check_tensor(input, name)
     if input.spec.dtype.category < 2 and dtype is None:
@@ -515,14 +602,36 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     >>> torch.softmax(torch.zeros(4), 0)
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
-    parts = softmax_parts(input, dim, dtype, "softmax")
+    return _softmax(input, dim, dtype)
+
+
+def _softmax_rule(ct, out, input, dim, dtype):
+    return SOFTMAX_BACKWARD(ct, out, _row_sums(SUM_PRODUCTS, dim, ct, out))
+
+
+def _row_sums(op: Reduce, dim: int, *inputs: Tensor) -> Tensor:
+    return op(*inputs, dims=single_dim(dim, inputs[0].dim(), op.name), keepdim=True)
+
+
+@step(_softmax_rule)
+def _softmax(input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    parts = _softmax_parts(input, dim, dtype, "softmax")
     return SOFTMAX(*parts) if parts[0].spec.numel else parts[0].clone()
 
 
 @public("function method", "special.log_softmax")
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """log(softmax(input)) along `dim`, without overflow."""
-    values, center, total = softmax_parts(input, dim, dtype, "log_softmax")
+    return _log_softmax(input, dim, dtype)
+
+
+def _log_softmax_rule(ct, out, input, dim, dtype):
+    return LOG_SOFTMAX_BACKWARD(ct, out, _row_sums(SUM, dim, ct))
+
+
+@step(_log_softmax_rule)
+def _log_softmax(input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    values, center, total = _softmax_parts(input, dim, dtype, "log_softmax")
     if not values.spec.numel:
         return values.clone()
     return LOG_SOFTMAX(values, center, LOG(total))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.op import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.map import NUMBERS
+from .creation import zeros_like
 
 
 def conj(factor: Any) -> Any:
@@ -29,7 +29,7 @@ def negative(ct: Tensor, out: None, *inputs: None) -> Tensor:
 
 def zero(ct: Tensor, out: None, *inputs: None) -> Tensor:
     """Of functions that are constant almost everywhere."""
-    return FUNCTIONS["zeros_like"](ct)
+    return zeros_like(ct)
 
 
 def unknown(what: str) -> Callable:
@@ -44,17 +44,29 @@ def unknown(what: str) -> Callable:
 # ---- Reductions ------------------------------------------------------------------------------------------------------
 
 
-def kept(reduced: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
-    """A reduced tensor with the dims that it was reduced over, of size 1."""
-    if not keepdim:
+def kept(reduced: Tensor, dims: Sequence[int] | None, keepdim: bool) -> Tensor:
+    """A reduced tensor with the dims that it was reduced over, of size 1; if all were (None), it broadcasts anyway."""
+    if not keepdim and dims is not None:
         for dim in dims:
             reduced = reduced.unsqueeze(dim)
     return reduced
 
 
-def restored(reduced: Tensor, whole: Spec, dims: Sequence[int], keepdim: bool) -> Tensor:
+def restored(reduced: Tensor, whole: Spec, dims: Sequence[int] | None, keepdim: bool) -> Tensor:
     """A reduced tensor, repeated to the shape that was reduced."""
     return kept(reduced, dims, keepdim).expand(whole.shape)
+
+
+def shared(ct: Tensor, chosen: Tensor, dims: Sequence[int] | None) -> Tensor:
+    """A cotangent divided evenly among the chosen elements of each reduction; `ct` has the reduced dims."""
+    return chosen * (ct / chosen.sum(dims, keepdim=dims is not None))
+
+
+def placed(ct: Tensor, indices: Tensor, whole: Spec, dim: int) -> Tensor:
+    """Each cotangent where its element was taken from along `dim`, zero elsewhere."""
+    if not whole.shape:
+        return ct.clone()
+    return ct.new_zeros(whole.shape).scatter(dim, indices, ct)
 
 
 # ---- Names of nodes: PyTorch numbers the forms of an op that take numbers or tensors ----------------------------------
@@ -64,3 +76,8 @@ def numbered(name: str, position: int = 1) -> Callable:
     """1 where the input at `position` is a tensor, 0 where it is a number."""
     names = f"{name}Backward0", f"{name}Backward1"
     return lambda inputs, static: names[isinstance(inputs[position], Tensor)]
+
+
+def by_dims(name: str, whole: int = 0, dims: int = 1) -> Callable:
+    """The numbers of a reduction of all elements, and over given dims."""
+    return lambda inputs, static: f"{name}Backward{whole if static[0] is None else dims}"

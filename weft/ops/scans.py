@@ -19,6 +19,7 @@ from ..core.dtype import (
     float64,
     int64,
 )
+from ..core.grad_mode import mode
 from ..core.op import add_inplace, check_inplace, copy_values, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
@@ -27,11 +28,12 @@ from ..engine.monoid import index
 from ..engine.scalar import exp, isinf, log, maximum, where
 from ..families.reduce import Types
 from ..families.scan import Scan
+from .creation import zeros_like
 from .joining import cat
 from .pointwise import OPS
 from .reduction import highest, lowest
 from .representation import complex
-from .sorting import check_comparable, check_tensor, dim_of, not_implemented, picked
+from .sorting import check_comparable, check_tensor, dim_of, not_implemented
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------
 
@@ -51,8 +53,50 @@ def _value(element: Any) -> tuple:
     return (element,)
 
 
-CUMSUM = Scan("cumsum", _wider, lambda dtype: (0,), _value, lambda a, b: (a[0] + b[0],))
-CUMPROD = Scan("cumprod", _wider, lambda dtype: (1,), _value, lambda a, b: (a[0] * b[0],))
+def _from_the_end(scan: Callable, ct: Tensor, dim: int) -> Tensor:
+    return scan(ct.flip(dim), dim).flip(dim) if ct.spec.shape else scan(ct, dim)
+
+
+def _cumsum_rule(ct, out, a, dim):
+    return _from_the_end(cumsum, ct, dim)
+
+
+def _cumprod_rule(ct, out, a, dim):
+    zeros = a == 0
+    if not a.is_meta and not bool(zeros.any()):
+        return _from_the_end(cumsum, ct * out.conj(), dim) / a.conj()
+    if not a.spec.shape:
+        return ct
+    return _products_without_each(ct, a, dim) if mode.enabled else _up_to_first_zero(ct, out, a, dim, zeros)
+
+
+def _up_to_first_zero(ct: Tensor, out: Tensor, a: Tensor, dim: int, zeros: Tensor) -> Tensor:
+    """Behind the first zero of a row nothing changes any product; the zero itself leaves the others'."""
+    count = zeros.cumsum(dim)
+    first = zeros & (count == 1)
+    others = cumprod(a.masked_fill(first, 1), dim)
+    of_first = _from_the_end(cumsum, ct * others.conj(), dim)
+    before = _from_the_end(cumsum, ct * out.conj(), dim) / a.conj()
+    return of_first.where(first, before).masked_fill((count > 0) & ~first, 0)
+
+
+def _products_without_each(ct: Tensor, a: Tensor, dim: int) -> Tensor:
+    """The same for derivatives of higher order: all products that lack one element, one element at a time."""
+    n = a.shape[dim]
+    found = []
+    for k in range(n):
+        before = a.narrow(dim, 0, k).prod(dim, keepdim=True)
+        after = cat((before, a.narrow(dim, k + 1, n - k - 1)), dim).cumprod(dim)
+        found.append((ct.narrow(dim, k, n - k) * after.conj()).sum(dim, keepdim=True))
+    return cat(found, dim)
+
+
+CUMSUM = Scan(
+    "cumsum", _wider, lambda dtype: (0,), _value, lambda a, b: (a[0] + b[0],), derivative=_cumsum_rule
+)
+CUMPROD = Scan(
+    "cumprod", _wider, lambda dtype: (1,), _value, lambda a, b: (a[0] * b[0],), derivative=_cumprod_rule
+)
 
 
 def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
@@ -108,6 +152,17 @@ def _take_in(state: tuple, element: tuple) -> tuple:
     return greatest, a * exp(left - reference) + b * exp(right - reference)
 
 
+def _logcumsumexp_rule(ct, out, a, dim):
+    """The sum over later results of ct * exp(a - out), as logarithms: positive and negative ones apart."""
+
+    def pulled(logarithm: Tensor) -> Tensor:
+        return (_from_the_end(logcumsumexp, logarithm - out, dim) + a).exp()
+
+    if a.is_complex():
+        return pulled(ct.conj().log()).conj()
+    return pulled(ct.log().where(ct > 0, -math.inf)) - pulled((-ct).log().where(ct < 0, -math.inf))
+
+
 LOGCUMSUMEXP = Scan(
     "logcumsumexp",
     _wider,
@@ -115,6 +170,7 @@ LOGCUMSUMEXP = Scan(
     lambda x: (x, lift(1.0, x)),
     _take_in,
     lambda state: (_reference(state[0]) + log(state[1]),),
+    derivative=_logcumsumexp_rule,
 )
 # The imaginary part goes round: only sums of two at a time tell how often.
 COMPLEX_LOGCUMSUMEXP = Scan(
@@ -123,6 +179,7 @@ COMPLEX_LOGCUMSUMEXP = Scan(
     lambda dtype: (-math.inf,),
     _value,
     lambda a, b: (OPS["logaddexp"].element(a[0], b[0]),),
+    derivative=_logcumsumexp_rule,
 )
 
 
@@ -160,6 +217,11 @@ def _latest(wins: Callable) -> Callable:
     return combine
 
 
+def _running_rule(ct, out, a, dim):
+    """An element gets the cotangents of all results that it is."""
+    return zeros_like(ct[0]).scatter_add(dim, out[1], ct[0]) if ct[0].spec.shape else ct[0]
+
+
 def _extremum(name: str, first: Callable, wins: Callable) -> Scan:
     return Scan(
         name,
@@ -167,6 +229,7 @@ def _extremum(name: str, first: Callable, wins: Callable) -> Scan:
         lambda dtype: (first(dtype), (0, int64)),
         lambda x: (x, index()),
         _latest(wins),
+        derivative=_running_rule,
     )
 
 
@@ -180,8 +243,7 @@ def _define_running(op: Scan, what: str) -> None:
     def running(input: Tensor, dim: int) -> Any:
         dim = dim_of(input, dim, name)
         check_comparable(input, f"{name}_cpu")
-        found = op(input.detach(), dim)
-        return return_type(name, ("values", "indices"))(picked(input, dim, found))
+        return return_type(name, ("values", "indices"))(op(input, dim))
 
     running.__name__ = running.__qualname__ = name
     running.__doc__ = f"""(values, indices): the {what} element so far along `dim`, and where it was last.

@@ -9,13 +9,14 @@ import numpy as np
 
 from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ..core.layout import preserve_format
-from ..core.op import needs_recording, public
+from ..core.op import public
 from ..core.return_types import return_type
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
-from ..families.library import array, library, tensor_in, tensor_of
+from ..families.library import array, differentiable, library, tensor_in, tensor_of
 from ..families.reduce import as_int
 from .copying import formatted_spec
+from .rules import kept, placed, shared
 
 # Rows longer than this are sorted digit by digit: the time is linear, but each digit costs some microseconds.
 SHORT_ROW = 2048
@@ -146,14 +147,6 @@ def check_not_empty(input: Tensor, dim: int, name: str) -> None:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
 
 
-def picked(input: Tensor, dim: int, found: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """(values, indices) of a selection along `dim`. Where derivatives are wanted, the values come from `gather`."""
-    values, indices = found
-    if needs_recording((input,)):
-        values = input.gather(dim, indices) if input.spec.shape else input.clone()
-    return values, indices
-
-
 def take_rows(input: Tensor, dim: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The elements at `order` (rows: the last axis runs along `dim`), and `order`, in the dims of the input."""
     ndim = len(input.spec.shape)
@@ -170,7 +163,11 @@ def in_order_of(own: Spec, dtype: DType) -> Spec:
 # ---- Sorting -------------------------------------------------------------------------------------------------------
 
 
-@library
+def _order_rule(ct, out, input, dim, descending, *, specs):
+    return placed(ct[0], out[1], specs[0], dim)
+
+
+@differentiable(_order_rule)
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     values, order = take_rows(input, dim, _least(input, dim, None, descending))
     own = input.spec
@@ -194,8 +191,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     dim = dim_of(input, dim, "sort")
     if input.spec.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
-    found = _sort(input.detach(), dim, bool(descending))
-    return return_type("sort", ("values", "indices"))(picked(input, dim, found))
+    return return_type("sort", ("values", "indices"))(_sort(input, dim, bool(descending)))
 
 
 @public("function method", out=True)
@@ -240,7 +236,11 @@ def _least_of_many(row: np.ndarray, k: int) -> np.ndarray:
     return candidates[stable_order(row[candidates])[:k]]
 
 
-@library
+def _topk_rule(ct, out, input, k, dim, largest, *, specs):
+    return placed(ct[0], out[1], specs[0], dim)
+
+
+@differentiable(_topk_rule)
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
     values, indices = take_rows(input, dim, _least(input, dim, k, largest))
     return tensor_of(values), tensor_of(indices)
@@ -265,17 +265,32 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     if input.spec.dtype.is_complex or input.spec.dtype is bool_:
         kind = "bool" if input.spec.dtype is bool_ else "complex"
         raise RuntimeError(f" topk does not support {kind} dtypes on CPU")
-    found = _topk(input.detach(), k, dim, bool(largest))
-    return return_type("topk", ("values", "indices"))(picked(input, dim, found))
+    return return_type("topk", ("values", "indices"))(_topk(input, k, dim, bool(largest)))
 
 
-@library
+def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
+    return placed(
+        *(kept(each, (dim,), keepdim or not specs[0].shape) for each in (ct[0], out[1])), specs[0], dim
+    )
+
+
 def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
     """One element of each row along `dim`, and where it is; `choose(key)` is its position, of size 1 in the last axis."""
     values, indices = take_rows(input, dim, choose(key_rows(input, dim)))
     if input.spec.shape and not keepdim:
         values, indices = np.squeeze(values, dim), np.squeeze(indices, dim)
     return tensor_of(values), tensor_of(indices)
+
+
+def _selection(name: str) -> library:
+    op = library(_chosen, derivative=_chosen_rule)
+    op.name = name
+    return op
+
+
+_SELECTIONS = {name: _selection(name) for name in ("kthvalue", "median", "nanmedian", "mode")}
+for _name in ("median", "nanmedian"):
+    _SELECTIONS[_name].node_name = f"{_name.capitalize()}Backward1"
 
 
 def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -285,12 +300,8 @@ def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
 
 
 def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: Callable) -> Any:
-    values, indices = _chosen(input.detach(), dim, bool(keepdim), choose)
-    if needs_recording((input,)):
-        kept = indices if keepdim or not input.spec.shape else indices.unsqueeze(dim)
-        values = picked(input, dim, (values, kept))[0]
-        values = values if keepdim or not input.spec.shape else values.squeeze(dim)
-    return return_type(name, ("values", "indices"))((values, indices))
+    found = _SELECTIONS[name](input, dim, bool(keepdim), choose)
+    return return_type(name, ("values", "indices"))(found)
 
 
 @public("function method", out="apart")
@@ -338,12 +349,15 @@ def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
 
 
 def _define_median(name: str, ignore_nan: bool) -> None:
+    of_all = library(_median_of_all, derivative=_median_of_all_rule)
+    of_all.name = name
+
     def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         check_tensor(input, name)
         choose = _median_choice(input.spec.dtype.is_floating_point, ignore_nan)
         if dim is None:
             check_comparable(input, "median_cpu")
-            return _median_of_all(input, choose)
+            return of_all(input, choose)
         dim = dim_of(input, dim, name)
         check_not_empty(input, dim, name)
         check_comparable(input, "median_out")
@@ -364,9 +378,12 @@ def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
     own = input.spec
     if own.numel == 0:
         return tensor_of(np.array(np.nan), own.dtype)
-    flat = input.detach().reshape(-1)
-    values, indices = _chosen(flat, 0, False, choose)
-    return input.reshape(-1)[indices] if needs_recording((input,)) else values
+    return _chosen(input.reshape(-1), 0, False, choose)[0]
+
+
+def _median_of_all_rule(ct, out, input, choose):
+    """Equal elements share."""
+    return shared(ct, (input == out) | (input.isnan() & out.isnan()), None)
 
 
 _define_median("median", ignore_nan=False)

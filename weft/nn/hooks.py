@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..utils.hooks import RemovableHandle
+from .backward_hooks import Passage, hook_last_node
 
 # The dictionaries of hooks that every module has, by handle id.
 REGISTRIES = (
@@ -36,6 +37,9 @@ _global_forward_pre: Registry = OrderedDict()
 _global_forward: Registry = OrderedDict()
 _global_with_kwargs: Registry = OrderedDict()
 _global_always: Registry = OrderedDict()
+_global_backward_pre: Registry = OrderedDict()
+_global_backward: Registry = OrderedDict()  # full ones
+_global_last_node: Registry = OrderedDict()  # the older kind
 
 parameter_registration: Registry = OrderedDict()
 buffer_registration: Registry = OrderedDict()
@@ -53,6 +57,29 @@ def register_module_forward_hook(
     """Have `hook(module, args, output)` called after `forward` of every module; what it returns replaces the output."""
     marks = ([_global_with_kwargs] if with_kwargs else []) + ([_global_always] if always_call else [])
     return _register(hook, _global_forward, any_global, *marks)
+
+
+def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
+    """Have `hook(module, grad_output)` called before backward of every module; what it returns replaces the gradients."""
+    return _register(hook, _global_backward_pre, any_global)
+
+
+def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
+    """Have `hook(module, grad_input, grad_output)` called after backward of every module; what it returns replaces
+    the gradients of the inputs."""
+    if _global_last_node:
+        raise RuntimeError(_TWO_KINDS.format("as a global Module hook"))
+    return _register(hook, _global_backward, any_global)
+
+
+def register_module_backward_hook(hook: Callable) -> RemovableHandle:
+    """The older kind of backward hook, which sees the gradients of the last step of `forward` only."""
+    if _global_backward:
+        raise RuntimeError(_TWO_KINDS.format("as a global Module hook"))
+    return _register(hook, _global_last_node, any_global)
+
+
+_TWO_KINDS = "Cannot use both regular backward hooks and full backward hooks {}. Please use only one of them."
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
@@ -144,6 +171,35 @@ class Hooks:
         marks += [self._forward_hooks_always_called] if always_call else []
         return _register(hook, self._forward_hooks, *marks, prepend=prepend)
 
+    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Have `hook(module, grad_output)` called when the gradients of the outputs are known; what it returns
+        replaces them."""
+        return _register(hook, self._backward_pre_hooks, prepend=prepend)
+
+    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Have `hook(module, grad_input, grad_output)` called when the gradients of the inputs are known; what it
+        returns replaces them. Both are tuples, with None for what is not a tensor.
+
+        >>> import weft as torch
+        >>> module = torch.nn.Sequential()
+        >>> handle = module.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0] * 2,))
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> module(x).sum().backward(); x.grad
+        tensor([2., 2.])
+        """
+        self._set_kind(full=True)
+        return _register(hook, self._backward_hooks, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """The older kind of backward hook, which sees the gradients of the last step of `forward` only."""
+        self._set_kind(full=False)
+        return _register(hook, self._backward_hooks)
+
+    def _set_kind(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(_TWO_KINDS.format("on a single Module"))
+        self._is_full_backward_hook = full
+
     def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         called: set[int] = set()
         try:
@@ -155,13 +211,30 @@ class Hooks:
     def _hooked_forward(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> Any:
         for id, hook in _both(_global_forward_pre, self._forward_pre_hooks):
             args, kwargs = self._call_pre_hook(id, hook, args, kwargs)
+        passage = self._passage()
+        if passage:
+            args = passage.enter(args)
         result = self.forward(*args, **kwargs)
         for id, hook in _both(_global_forward, self._forward_hooks):
             called.add(id)
             replaced = self._call_forward_hook(id, hook, args, kwargs, result)
             if replaced is not None:
                 result = replaced
+        if passage:
+            result = passage.leave(result)
+        last_node = [*_global_last_node.values(), *self._own_backward_hooks(full=False)]
+        if last_node:
+            hook_last_node(self, last_node, result)
         return result
+
+    def _passage(self) -> Passage | None:
+        """What carries full backward hooks, if there are any."""
+        hooks = [*_global_backward.values(), *self._own_backward_hooks(full=True)]
+        pre_hooks = [*_global_backward_pre.values(), *self._backward_pre_hooks.values()]
+        return Passage(self, hooks, pre_hooks) if hooks or pre_hooks else None
+
+    def _own_backward_hooks(self, full: bool) -> Iterable[Callable]:
+        return self._backward_hooks.values() if self._is_full_backward_hook is full else ()
 
     def _call_pre_hook(self, id: int, hook: Callable, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         if id in self._forward_pre_hooks_with_kwargs:

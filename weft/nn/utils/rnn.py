@@ -217,15 +217,12 @@ def pad_sequence(
         listed = list(sequences)
     except TypeError:
         raise RuntimeError(
-            "pad_sequence: Expected iterable for input sequences, but got arg of type: "
-            f"{type(sequences)}"
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
         ) from None
     if not listed:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
-        raise RuntimeError(
-            f"Expected padding_side to be one of left or right, but got {padding_side}."
-        )
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     longest = max(each.shape[0] for each in listed)
     batch_dim = 0 if batch_first else 1
     return weft.stack(

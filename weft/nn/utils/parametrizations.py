@@ -89,7 +89,7 @@ class _Orthogonal(Module):
             Q = weft.linalg.solve(
                 weft.add(identity, A, alpha=-0.5).expand_as(A), weft.add(identity, A, alpha=0.5)
             )
-        return Q[..., :k]
+        return Q if n == k else Q[..., :k]
 
     def _reflections(self, X: Tensor) -> Tensor:
         A = X.tril(diagonal=-1)

@@ -77,9 +77,7 @@ class ParametrizationList(ModuleList):
                     part = Parameter(part, original.requires_grad)
                 _register(self, f"original{i}", part.requires_grad_(original.requires_grad))
         if not unsafe:
-            _check_same(
-                self(), original, "Registering a parametrization may not change the {0} of the tensor"
-            )
+            _check_same(self(), original, _CHANGED.format("{0}", "unless `unsafe`"))
 
     def right_inverse(self, value: Tensor) -> None:
         """Set what the parametrizations are applied to, so that they give `value`.
@@ -219,11 +217,7 @@ def _add(module: Module, tensor_name: str, parametrization: Module, unsafe: bool
     if not unsafe:
         present = getattr(module, tensor_name)
         result = parametrization(present)
-        _check_same(
-            result,
-            present,
-            f"Registering a parametrization may not change the {{0}} of the `{tensor_name}` tensor",
-        )
+        _check_same(result, present, _CHANGED.format("{0}", "unless the `unsafe`"))
         if hasattr(parametrization, "right_inverse"):
             try:
                 inverse = parametrization.right_inverse(result)
@@ -234,7 +228,7 @@ def _add(module: Module, tensor_name: str, parametrization: Module, unsafe: bool
                     inverse,
                     present,
                     "The tensor returned by parametrization.right_inverse must have the same {0} as "
-                    f"module.{tensor_name}",
+                    f"module.{tensor_name}, unless the `unsafe` flag is enabled.",
                 )
     parametrizations = module.parametrizations[tensor_name]
     parametrizations.append(parametrization)
@@ -341,14 +335,16 @@ def _check_tensor_part(part: Any) -> None:
         )
 
 
-def _check_same(result: Any, present: Tensor, rule: str) -> None:
-    """Raises: ValueError if a parametrization gives another kind of tensor; `rule` says what must not change."""
+_CHANGED = "Registering a parametrization may not change the {0} of the tensor, {1} flag is enabled."
+
+
+def _check_same(result: Any, present: Tensor, message: str) -> None:
+    """Raises: ValueError if a parametrization gives another kind of tensor; `message` says what must not change."""
     if not isinstance(result, Tensor):
-        raise ValueError(f"A parametrization must return a tensor. Got {type(result)}.")
+        raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
     for what in ("dtype", "shape"):
         before, after = getattr(present, what), getattr(result, what)
         if before != after:
             raise ValueError(
-                f"{rule.format(what)}, unless the `unsafe` flag is enabled.\n"
-                f"unparametrized {what}: {before}\nparametrized {what}: {after}"
+                f"{message.format(what)}\nunparametrized {what}: {before}\nparametrized {what}: {after}"
             )

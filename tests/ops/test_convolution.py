@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from oracle import assert_same, check, to_weft
 
 import weft
-from weft.ops import convolution
+from weft.ops import sliding
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
@@ -83,7 +83,7 @@ def test_shapes_that_do_not_fit_are_errors(shapes):
 
 def test_a_large_batch_goes_in_pieces(monkeypatch):
     x, w = torch.randn(5, 2, 6, 6, dtype=torch.float64), torch.randn(3, 2, 3, 3, dtype=torch.float64)
-    monkeypatch.setattr(convolution, "PATCH_ELEMENTS", 600)
+    monkeypatch.setattr(sliding, "PATCH_ELEMENTS", 600)
     assert_same(weft.nn.functional.conv2d(to_weft(x), to_weft(w)), torch.nn.functional.conv2d(x, w))
 
 

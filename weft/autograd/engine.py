@@ -256,7 +256,7 @@ def fitted(ct: Tensor, wanted: Spec, node: Node) -> Tensor:
     """A cotangent as one of its input's shape and dtype: summed over what was broadcast, converted."""
     if ct.spec.shape != wanted.shape:
         try:
-            ct = FUNCTIONS["sum_to_size"](ct, wanted.shape)
+            ct = ct.sum_to_size(wanted.shape)
         except RuntimeError:
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient: got {list(ct.spec.shape)} but expected shape "

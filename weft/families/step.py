@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.derivative import Derivative
 from ..core.op import needs_recording, record, unrecorded
+from ..core.tensor import Tensor
 
 
 class Step:
@@ -20,6 +21,9 @@ class Step:
         functools.update_wrapper(self, function)
         self.function = function
         self.name = function.__name__.strip("_")
+        self.node_name: str | None = (
+            None  # what users see in the graph, where it does not follow from the name
+        )
         self.derivative = Derivative(*rules, joint=joint)
 
     def __call__(self, *args: Any) -> Any:
@@ -27,6 +31,8 @@ class Step:
             return self.function(*args)
         with unrecorded():
             result = self.function(*args)
+        for each in (result,) if isinstance(result, Tensor) else result:
+            each._base = None  # a view of what the step made on the way: nobody else sees that
         return record(self, result, args)
 
 

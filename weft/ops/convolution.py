@@ -10,13 +10,10 @@ from ..core.dtype import LEGACY_NAMES, bool_
 from ..core.layout import contiguous_format, suggested_format
 from ..core.op import public
 from ..core.tensor import Tensor
-from .joining import cat
+from . import sliding
 from .padding import constant_pad
+from .sliding import Geometry
 from .windows import folded, like_format, repeated, wide, windows
-
-# Patches are copied out before they are multiplied: not more elements of them at a time than this.
-PATCH_ELEMENTS = 1 << 24
-
 
 # ---- Checks ------------------------------------------------------------------------------------------------------------
 
@@ -123,11 +120,11 @@ def convolve(name: str, n: int, input, weight, bias, stride, padding, dilation, 
         )
     dtype = input.spec.dtype
     source, weights, offsets = wide(dtype, batched, weight, bias)
-    if any(width for pair in border for width in pair):
-        source = constant_pad(source, [width for pair in reversed(border) for width in pair], 0)
-    found = _in_pieces(source, weights, kernel, stride, dilation, groups)
-    if offsets is not None:
-        found = found + offsets.view(-1, *[1] * n)
+    counts = tuple(
+        (size - needed) // step + 1 for size, needed, step in zip(padded, reach, stride, strict=True)
+    )
+    how = Geometry(tuple(sizes[2:]), tuple(kernel), stride, dilation, tuple(border), groups, counts)
+    found = sliding.convolution(source, weights, offsets, how)
     found = _in_format(found.to(dtype), batched, weight)
     return found if batched is input else found.squeeze(0)
 
@@ -139,30 +136,6 @@ def _product(sizes: Sequence[int]) -> str:
 def _in_format(result: Tensor, input: Tensor, weight: Tensor) -> Tensor:
     """Channels last if the input or the weight is."""
     return like_format(result, weight if suggested_format(input.spec) is contiguous_format else input)
-
-
-def _in_pieces(source: Tensor, weight: Tensor, kernel, stride, dilation, groups: int) -> Tensor:
-    """The convolution without padding and bias, part of the batch after part where patches take much memory."""
-    view = windows(source, kernel, stride, dilation)
-    each = max(1, PATCH_ELEMENTS // max(1, math.prod(view.spec.shape[1:])))
-    if view.spec.shape[0] <= each:
-        return _multiply(view, weight, groups)
-    parts = [_multiply(part, weight, groups) for part in view.split(each)]
-    return cat(parts)
-
-
-def _multiply(view: Tensor, weight: Tensor, groups: int) -> Tensor:
-    """[N, C, *positions, *kernel] with [M, C / groups, *kernel] -> [N, M, *positions]: one product for each of N."""
-    n = (len(view.spec.shape) - 2) // 2
-    batch, channels, *positions = view.spec.shape[: n + 2]
-    kernel = view.spec.shape[n + 2 :]
-    terms = channels // groups * math.prod(kernel)
-    dims = (0, 1, *range(n + 2, 2 * n + 2), *range(2, n + 2))
-    patches = view.permute(dims).reshape(batch, groups, terms, math.prod(positions))
-    rows = weight.reshape(groups, weight.spec.shape[0] // groups, terms)
-    if groups == 1:
-        patches, rows = patches.squeeze(1), rows.squeeze(0)
-    return rows.matmul(patches).reshape(batch, weight.spec.shape[0], *positions)
 
 
 # ---- Transposed convolution --------------------------------------------------------------------------------------------------
@@ -181,7 +154,7 @@ def convolve_transposed(
         raise RuntimeError(f"negative output_padding is not supported (got output_padding={list(extra)})")
     _check_groups(weight, groups)
     batched = input if len(input.spec.shape) == n + 2 else input.unsqueeze(0)
-    (batch, channels, *positions), kernel = batched.spec.shape, weight.spec.shape[2:]
+    (_, channels, *positions), kernel = batched.spec.shape, weight.spec.shape[2:]
     if channels != weight.spec.shape[0]:
         raise RuntimeError(
             f"Given transposed=1, weight of size {list(weight.spec.shape)}, expected input{list(batched.spec.shape)} to have "
@@ -207,12 +180,9 @@ def convolve_transposed(
         )
     dtype = input.spec.dtype
     source, weights, offsets = wide(dtype, batched, weight, bias)
-    columns = source.reshape(batch, groups, channels // groups, math.prod(positions))
-    rows = weights.reshape(groups, channels // groups, weight.spec.shape[1] * math.prod(kernel))
-    patches = rows.transpose(-1, -2).matmul(columns).reshape(batch * made, *kernel, *positions)
-    found = folded(patches, sizes, stride, padding, dilation).reshape(batch, made, *sizes)
-    if offsets is not None:
-        found = found + offsets.view(-1, *[1] * n)
+    border = tuple((pad, pad) for pad in padding)
+    how = Geometry(tuple(sizes), tuple(kernel), stride, dilation, border, groups, tuple(positions))
+    found = sliding.transposed(source, weights, offsets, how)
     found = _in_format(found.to(dtype), batched, weight)
     return found if batched is input else found.squeeze(0)
 

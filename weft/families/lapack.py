@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,25 +34,34 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 LinAlgError.__module__ = "torch._C"
 
 
-def matrix_op(function: Callable) -> Callable:
-    """Decorator: `function(*arrays, **static)` becomes an op on tensors, one step for autograd."""
+class matrix_op:  # noqa: N801 (a decorator)
+    """Decorator: `function(*arrays, **static)` becomes an op on tensors, one step for autograd.
 
-    def op(*tensors: Tensor, **static: Any) -> Any:
+    Its rules get the static arguments by position, in the order of the signature.
+    """
+
+    node_name: str | None = None  # what users see in the graph, where it does not follow from the name
+
+    def __init__(self, function: Callable):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = function.__name__.strip("_")
+        self.derivative: Any = None
+        self._static = tuple(inspect.signature(function).parameters)
+
+    def __call__(self, *tensors: Tensor, **static: Any) -> Any:
         for tensor in tensors:
             if tensor.spec.device is not CPU:
                 raise NotImplementedError(
-                    f"{function.__name__} on device {tensor.spec.device}: weft has no kernel for it"
+                    f"{self.name} on device {tensor.spec.device}: weft has no kernel for it"
                 )
         with np.errstate(all="ignore"):
-            result = function(*(array(make(t._storage, t._start, t.spec)) for t in tensors), **static)
+            result = self.function(*(array(make(t._storage, t._start, t.spec)) for t in tensors), **static)
         if needs_recording(tensors):
-            return record(op, result, tensors, tuple(static.items()))
+            return record(
+                self, result, tensors, tuple([static[name] for name in self._static[len(tensors) :]])
+            )
         return result
-
-    functools.update_wrapper(op, function)
-    op.name = function.__name__.strip("_")  # type: ignore[attr-defined]
-    op.derivative = None  # type: ignore[attr-defined]
-    return op
 
 
 # ---- Results ---------------------------------------------------------------------------------------------------------

@@ -42,6 +42,8 @@ class library:  # noqa: N801 (a decorator)
     Its arguments, tensors or not, are the inputs of the step, in the order of its signature.
     """
 
+    node_name: str | None = None  # what users see in the graph, where it does not follow from the name
+
     def __init__(self, function: Callable, derivative: Any = None):
         functools.update_wrapper(self, function)
         self.function = function
@@ -81,8 +83,8 @@ def array(tensor: Tensor) -> np.ndarray:
     """
     own = tensor.spec
     if own.dtype is complex32 or own.conj or own.neg:
-        tensor = resolved(tensor)
-        own = tensor.spec
+        copy = resolved(tensor)
+        return array(copy).copy()  # NumPy does not keep the tensor's memory alive
     if own.numel == 0:
         return np.empty(own.shape, numpy_dtype(own.dtype))
     dtype, strides = _layouts[(own,)]

@@ -41,23 +41,32 @@ _ndarray = np.ndarray
 
 
 class Plan:
-    """The result's spec and how to fill it: `run(result, a, b)`."""
+    """The result's spec, how to fill it: `run(result, a, b)`, and the op that autograd records."""
 
-    __slots__ = ("spec", "allocate", "run")
+    __slots__ = ("spec", "allocate", "run", "step")
 
-    def __init__(self, spec: Spec, allocate: Callable, run: Callable):
-        self.spec, self.allocate, self.run = spec, allocate, run
+    def __init__(self, spec: Spec, allocate: Callable, run: Callable, step: Product):
+        self.spec, self.allocate, self.run, self.step = spec, allocate, run, step
 
 
 class Product:
     """`a @ b` as NumPy and PyTorch define it: vectors, matrices, and stacks of matrices that broadcast.
 
     `check(a, b)` raises for what the public function rejects, in its own words; `refusal` names the function
-    in the message for bools.
+    in the message for bools. `step(a, b)` says which product autograd records in its place, if not itself.
     """
 
-    def __init__(self, name: str, check: Callable[[Spec, Spec], None], refusal: str, derivative: Any = None):
-        self.name, self.check, self.refusal = name, check, refusal
+    node_name: str | None = None  # what users see in the graph, where it does not follow from the name
+
+    def __init__(
+        self,
+        name: str,
+        check: Callable[[Spec, Spec], None],
+        refusal: str,
+        derivative: Any = None,
+        step: Callable[[Spec, Spec], Product] | None = None,
+    ):
+        self.name, self.check, self.refusal, self.step = name, check, refusal, step
         self.derivative = as_derivative(derivative)
         self.plans = PlanCache(self._plan)
 
@@ -66,7 +75,7 @@ class Product:
         result = make(plan.allocate(), 0, plan.spec)
         plan.run(result, a, b)
         if (a._autograd is not None or b._autograd is not None) and needs_recording((a, b)):
-            return record(self, result, (a, b))
+            return record(plan.step, result, (a, b))
         return result
 
     def _plan(self, a: Spec, b: Spec) -> Plan:
@@ -82,7 +91,8 @@ class Product:
             ) from None
         columns = b.shape[-1:] if len(b.shape) > 1 else ()
         result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), a.dtype, where)
-        return Plan(result, where.backend.allocator(result.nbytes), self._runner(a, b, result))
+        step = self.step(a, b) if self.step else self
+        return Plan(result, where.backend.allocator(result.nbytes), self._runner(a, b, result), step)
 
     def _runner(self, a: Spec, b: Spec, result: Spec) -> Callable[[Tensor, Tensor, Tensor], None]:
         if result.numel == 0 or not result.device.backend.has_memory:

@@ -1,4 +1,4 @@
-"""Systems of linear equations, exact and by least squares."""
+"""Systems of linear equations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import differentiate
 from ..core.dtype import LEGACY_NAMES
 from ..core.iteration import broadcast_shapes
-from ..core.op import public
+from ..core.op import FUNCTIONS, public
 from ..core.return_types import return_type
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.lapack import (
     LinAlgError,
@@ -25,9 +27,10 @@ from ..families.lapack import (
     matrix_op,
     routine,
     rows,
-    work_size,
 )
 from ..families.library import array, tensor_of
+from ..families.step import step
+from .matmul import matmul
 
 # ---- Linear equations ------------------------------------------------------------------------------------------------
 
@@ -54,9 +57,9 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
     return columns(found), rows(infos)
 
 
-def _is_vector(A: Tensor, B: Tensor) -> bool:
+def is_vector(A: Spec, B: Spec) -> bool:
     """Whether B is one vector for each matrix of A."""
-    return B.dim() == 1 or A.dim() - 1 == B.dim() and B.shape == A.shape[:-1]
+    return len(B.shape) == 1 or B.shape == A.shape[:-1]
 
 
 def _checked_solve(A: Tensor, B: Tensor, left: bool, name: str) -> tuple[Tensor, Tensor]:
@@ -65,17 +68,46 @@ def _checked_solve(A: Tensor, B: Tensor, left: bool, name: str) -> tuple[Tensor,
     check_floating(A, "linalg.solve", low_precision=False)
     check_same_dtype(A, B, "linalg.solve")
     check_square(A, "linalg.solve")
-    if _is_vector(A, B):
+    if is_vector(A.spec, B.spec):
         if not left:
             raise RuntimeError(
                 "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
                 "linalg.solve is equivalent to B / A.squeeze(-1)"
             )
         _check_equation(A, B.unsqueeze(-1), True, "linalg.solve")
+    else:
+        check_matrix(B, "linalg.solve", "B")
+        _check_equation(A, B, left, "linalg.solve")
+    return _linalg_solve_ex(A, B, left)
+
+
+def _solve_rule(ct, out, A, B, left, *, specs, wanted):
+    """Source: Giles 2008, "Collected matrix derivative results", 2.3.1."""
+    right = solve_adjoint(A, ct[0], left)
+    if not wanted[0]:
+        return None, right, None
+    found = out[0]
+    if is_vector(*specs[:2]):
+        return -right.unsqueeze(-1) * found.conj().unsqueeze(-2), right, None
+    return -(matmul(right, found.mH) if left else matmul(found.mH, right)), right, None
+
+
+def solve_adjoint(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
+    """X with A.mH @ X = B, or X @ A.mH = B; inf and NaN, not an error, if A is singular."""
+    found, info = solve_ex(A.mH, B, left=left)
+    if not array(info).any():
+        return found
+    factors, pivots, _ = FUNCTIONS["linalg.lu_factor_ex"](A)
+    if is_vector(A.spec, B.spec):
+        return linalg_lu_solve(factors, pivots, B.unsqueeze(-1), adjoint=True).squeeze(-1)
+    return linalg_lu_solve(factors, pivots, B, left=left, adjoint=True)
+
+
+@step(joint=_solve_rule)
+def _linalg_solve_ex(A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
+    if is_vector(A.spec, B.spec):
         result, info = _solve(A, B.unsqueeze(-1))
         return _vector_columns(result.squeeze(-1)), info
-    check_matrix(B, "linalg.solve", "B")
-    _check_equation(A, B, left, "linalg.solve")
     if left:
         return _solve(A, B)
     result, info = _solve(A.mT, B.mT)
@@ -126,7 +158,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
 
 @matrix_op
-def _solve_triangular(
+def _linalg_solve_triangular(
     a: np.ndarray, b: np.ndarray, *, upper: bool, left: bool, unitriangular: bool
 ) -> Tensor:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -137,6 +169,18 @@ def _solve_triangular(
         for i in each(batch):
             found[i] = solve(1.0, a[i], b[i], side=not left, lower=not upper, diag=unitriangular)
     return columns(found)
+
+
+def _triangular_rule(ct, out, A, B, upper, left, unitriangular, *, wanted):
+    right = solve_triangular(A.mH, ct, upper=not upper, left=left, unitriangular=unitriangular)
+    if not wanted[0]:
+        return None, right
+    whole = -(matmul(right, out.mH) if left else matmul(out.mH, right))
+    skipped = int(unitriangular)
+    return whole.triu(skipped) if upper else whole.tril(-skipped), right
+
+
+differentiate(_linalg_solve_triangular, joint=_triangular_rule)
 
 
 @public("function", name="linalg.solve_triangular", out=True)
@@ -153,7 +197,7 @@ def solve_triangular(
     check_matrix(B, name, "B")
     _check_equation(A, B, left, name)
     check_supported(A, "triangular_solve_cpu")
-    return _solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
+    return _linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
 
 
 @public("function method", out=True)
@@ -173,10 +217,32 @@ def triangular_solve(
         )
     check_square(A, "triangular_solve")
     _check_equation(A, b, True, "triangular_solve")
+    return TriangularSolve(_triangular_solve(b, A, upper, transpose, unitriangular))
+
+
+def _old_triangular_rule(ct, out, b, A, upper, transpose, unitriangular, *, wanted):
+    from_solution = None, None
+    if ct[0] is not None:
+        triangle = A.mT if transpose else A
+        upper = upper != transpose
+        from_solution = _triangular_rule(
+            ct[0], out[0], triangle, None, upper, True, unitriangular, wanted=wanted[1::-1]
+        )
+    ct_A, ct_b = from_solution
+    if ct_A is not None and transpose:
+        ct_A = ct_A.mT
+    if ct[1] is not None:
+        ct_A = ct[1] if ct_A is None else ct_A + ct[1]
+    return ct_b, ct_A, None, None, None
+
+
+@step(joint=_old_triangular_rule)
+def _triangular_solve(
+    b: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
+) -> tuple[Tensor, Tensor]:
     triangle = A.mT if transpose else A
     solution = solve_triangular(triangle, b, upper=upper != transpose, unitriangular=unitriangular)
-    batch = solution.shape[:-2]
-    return TriangularSolve((solution, A.expand((*batch, *A.shape[-2:])).mT.contiguous().mT))
+    return solution, A.expand((*solution.shape[:-2], *A.shape[-2:])).mT.contiguous().mT
 
 
 @public("function method", out=True)
@@ -189,8 +255,24 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
             )
     check_square(input2, "cholesky_solve")
     _check_equation(input2, input, True, "cholesky_solve")
-    first, second = (input2.mH, input2) if upper else (input2, input2.mH)
-    return solve_triangular(second, solve_triangular(first, input, upper=False), upper=True)
+    return _cholesky_solve(input, input2, upper)
+
+
+def _factor_rule(symmetric: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    """The cotangent of a Cholesky factor, given that of the matrix it stands for."""
+    symmetric = symmetric + symmetric.mH
+    return matmul(factor, symmetric) if upper else matmul(symmetric, factor)
+
+
+def _cholesky_solve_rule(ct, out, b, factor, upper, *, wanted):
+    right = cholesky_solve(ct, factor, upper)
+    return right, _factor_rule(-matmul(right, out.mH), factor, upper) if wanted[1] else None, None
+
+
+@step(joint=_cholesky_solve_rule)
+def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
+    first, second = (factor.mH, factor) if upper else (factor, factor.mH)
+    return solve_triangular(second, solve_triangular(first, b, upper=False), upper=True)
 
 
 @public("function method", out=True)
@@ -198,8 +280,13 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose Cholesky factor is `input`."""
     check_square(input, "cholesky_inverse")
     check_supported(input, "cholesky_inverse_out_cpu")
-    identity = tensor_of(np.eye(input.shape[-1], dtype=input.spec.dtype.numpy))
-    return cholesky_solve(identity.expand(input.shape), input, upper)
+    return _cholesky_inverse(input, upper)
+
+
+@step(lambda ct, out, factor, upper: _factor_rule(-matmul(matmul(out, ct), out), factor, upper))
+def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
+    identity = tensor_of(np.eye(factor.shape[-1], dtype=factor.spec.dtype.numpy))
+    return _cholesky_solve(identity.expand(factor.shape), factor, upper)
 
 
 @matrix_op
@@ -253,6 +340,25 @@ def linalg_lu_solve(
         )
     check_supported(LU, "lu_solve_cpu")
     _check_pivots(pivots, 1, LU.shape[-2], "lu_solve", "LU", "lu_factor")
+    return _linalg_lu_solve(LU, pivots, B, left, adjoint)
+
+
+def _lu_solve_rule(ct, out, LU, pivots, B, left, adjoint, *, wanted):
+    right = linalg_lu_solve(LU, pivots, ct, left=left, adjoint=not adjoint)
+    if not wanted[0]:
+        return None, None, right, None, None
+    # The cotangent of A = P @ L @ U, negative:
+    if adjoint:
+        whole = matmul(out, right.mH) if left else matmul(right.mH, out)
+    else:
+        whole = matmul(right, out.mH) if left else matmul(out.mH, right)
+    P, L, U = FUNCTIONS["lu_unpack"](LU, pivots)
+    whole = matmul(P.mT, whole)
+    return -(matmul(whole, U.mH).tril(-1) + matmul(L.mH, whole).triu()), None, right, None, None
+
+
+@step(joint=_lu_solve_rule)
+def _linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
     if left:
         return _lu_solve(LU, pivots, B, adjoint=adjoint)
     # X @ A = B is A.mH @ X.mH = B.mH
@@ -278,6 +384,9 @@ def _ldl_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermit
     return columns(found)
 
 
+_ldl_solve.node_name = "NotImplemented"  # as in PyTorch
+
+
 @public("function", name="linalg.ldl_solve", out=True)
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with A @ X = B from the factors that `linalg.ldl_factor(A)` gives."""
@@ -296,105 +405,3 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     check_supported(LD, "ldl_solve_kernel_cpu")
     _check_pivots(pivots, -LD.shape[-2], LD.shape[-2], "ldl_solve", "LD", "ldl_factor")
     return _ldl_solve(LD, pivots, B, hermitian=hermitian)
-
-
-# ---- Least squares ---------------------------------------------------------------------------------------------------
-
-Lstsq = return_type("linalg_lstsq", ("solution", "residuals", "rank", "singular_values"))
-_DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
-
-
-def _least_squares(a: np.ndarray, b: np.ndarray, rcond: float, driver: str) -> tuple[np.ndarray, int, Any]:
-    """One solution (with what LAPACK leaves below it), the rank and the singular values."""
-    m, n = a.shape
-    padded = np.zeros((max(m, n), b.shape[1]), b.dtype)
-    padded[:m] = b
-    if not a.size or not b.size:
-        return padded * 0, 0, np.zeros(0)
-    size = (m, n, b.shape[1])
-    if driver == "gels":
-        work = work_size(routine("gels_lwork", a.dtype)(*size))
-        _, found, info = routine("gels", a.dtype)(a, padded, lwork=work)
-        rank, values = min(m, n), np.zeros(0)
-    elif driver == "gelsy":
-        work = work_size(routine("gelsy_lwork", a.dtype)(*size, rcond))
-        _, found, _, rank, info = routine("gelsy", a.dtype)(a, padded, np.zeros(n, np.int32), rcond, work)
-        values = np.zeros(0)
-    elif driver == "gelss":
-        work = work_size(routine("gelss_lwork", a.dtype)(*size))
-        _, found, values, rank, _, info = routine("gelss", a.dtype)(a, padded, cond=rcond, lwork=work)
-    else:
-        sizes = [work_size((answer,)) for answer in routine("gelsd_lwork", a.dtype)(*size)[:-1]]
-        found, values, rank, info = routine("gelsd", a.dtype)(a, padded, *sizes, rcond)
-    if info:
-        raise LinAlgError(
-            "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not "
-            f"have full rank (error code: {info})."
-        )
-    return found, rank, values
-
-
-@matrix_op
-def _lstsq(
-    a: np.ndarray, b: np.ndarray, *, rcond: float, driver: str
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    (m, n), batch = a.shape[-2:], np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
-    real = np.empty(0, a.dtype).real.dtype
-    found = np.zeros((*batch, max(m, n), b.shape[-1]), b.dtype)
-    rank: Any = np.zeros(batch, np.int64)
-    values = np.zeros((*batch, min(m, n)), real)
-    for i in each(batch):
-        found[i], rank[i], singular = _least_squares(a[i], b[i], rcond, driver)
-        if driver in ("gelss", "gelsd"):
-            values[i] = singular
-    residuals = np.zeros(0, real)
-    full = driver == "gels" or bool((rank == n).all())
-    if m > n and driver != "gelsy" and full:
-        residuals = (np.abs(found[..., n:, :]) ** 2).sum(-2)
-    if driver == "gels":
-        rank = np.zeros(0, np.int64)
-    if driver not in ("gelss", "gelsd"):
-        values = np.zeros(0, real)
-    return columns(found), rows(residuals), rows(rank), rows(values)
-
-
-@public("function", name="linalg.lstsq", out=True)
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """X that minimises |A @ X - B|, for each column of B.
-
-    Shapes: A [..., m, n], B [..., m, k] or [..., m] -> solution [..., n, k] or [..., n]; residuals [..., k] (if
-    m > n and A has full rank), rank and singular values: each empty if the driver does not give it.
-    Drivers: "gelsy" (default), "gels" (full rank only), "gelsd", "gelss": LAPACK's.
-    """
-    name = "torch.linalg.lstsq"
-    check_tensor(A, "linalg.lstsq", "input")
-    check_tensor(B, "linalg.lstsq", "b", 2)
-    if A.dim() < 2:
-        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
-    if B.dim() < 1:
-        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
-    if A.spec.dtype is not B.spec.dtype:
-        raise RuntimeError(
-            f"{name}: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}"
-        )
-    vector = A.dim() - B.dim() == 1 and A.shape[:-1] == B.shape
-    right = B.unsqueeze(-1) if vector else B
-    if A.shape[-2] != right.shape[-2]:
-        where = (
-            "input.size(-2) should match other.size(-1)"
-            if vector
-            else "input.size(-2) should match other.size(-2)"
-        )
-        raise RuntimeError(f"{name}: {where}\nshapes {list(A.shape)} and {list(B.shape)}")
-    driver = driver or "gelsy"
-    if driver not in _DRIVERS:
-        raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
-    check_supported(A, "linalg_lstsq_cpu")
-    broadcast_shapes("linalg.lstsq", A.shape[:-2], right.shape[:-2])
-    m, n = A.shape[-2:]
-    if rcond is None:
-        rcond = float(np.finfo(A.spec.dtype.to_real().numpy).eps) * max(m, n)
-    solution, residuals, rank, values = _lstsq(A, right, rcond=rcond, driver=driver)
-    solution = solution.narrow(-2, 0, n)
-    return Lstsq((solution.squeeze(-1) if vector else solution, residuals, rank, values))

@@ -1,4 +1,4 @@
-"""Factorizations of matrices: Cholesky, LU, LDL, QR, eigenvalues, singular values."""
+"""Factorizations of matrices: Cholesky, LU, LDL, QR."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.dtype import LEGACY_NAMES
+from ..core.derivative import differentiate, nondifferentiable
 from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
@@ -26,8 +26,13 @@ from ..families.lapack import (
     rows,
     work_size,
 )
-from ..families.library import array, tensor_of
+from ..families.library import tensor_of
+from ..families.step import step
 from .creation import empty as new_empty
+from .equations import solve_triangular
+from .joining import cat
+from .matmul import matmul
+from .padding import pad
 
 # ---- Cholesky --------------------------------------------------------------------------------------------------------
 
@@ -35,7 +40,7 @@ CholeskyEx = return_type("linalg_cholesky_ex", ("L", "info"))
 
 
 @matrix_op
-def _cholesky(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
+def _linalg_cholesky_ex(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
     infos = np.zeros(a.shape[:-2], np.int32)
     try:
         factor = np.linalg.cholesky(a, upper=upper)
@@ -50,11 +55,29 @@ def _cholesky(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
     return columns(factor), rows(infos)
 
 
+def _mirrored(square: Tensor, triangle: Tensor) -> Tensor:
+    """The Hermitian matrices with this strict triangle of `square`, and the real part of its diagonal."""
+    return triangle + triangle.mH + square.diagonal(0, -2, -1).real.diag_embed()
+
+
+def _cholesky_rule(ct, out, a, upper):
+    """Source: Murray 2016, "Differentiation of the Cholesky decomposition", eq. 10."""
+    factor, ct = out[0], ct[0]
+    if upper:
+        factor, ct = factor.mH, ct.mH
+    inner = matmul(factor.mH, ct)
+    half = solve_triangular(factor.mH, _mirrored(inner, inner.tril(-1)) * 0.5, upper=True)
+    return (solve_triangular(factor, half, upper=False, left=False),)
+
+
+differentiate(_linalg_cholesky_ex, joint=_cholesky_rule)
+
+
 def _checked_cholesky(A: Tensor, upper: bool, name: str) -> tuple[Tensor, Tensor]:
     check_square(A, name)
     check_floating(A, name)
     check_supported(A, "cholesky_cpu")
-    return _cholesky(A, upper=upper)
+    return _linalg_cholesky_ex(A, upper=upper)
 
 
 def _check_positive_definite(info: Tensor, name: str) -> None:
@@ -105,7 +128,7 @@ LuUnpack = return_type("lu_unpack", ("P", "L", "U"))
 
 
 @matrix_op
-def _lu_factor(a: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
+def _linalg_lu_factor_ex(a: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
     batch, size = a.shape[:-2], min(a.shape[-2:])
     factors, pivots, infos = np.empty_like(a), np.empty((*batch, size), np.int32), np.zeros(batch, np.int32)
     getrf = routine("getrf", a.dtype)
@@ -114,6 +137,53 @@ def _lu_factor(a: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
             factors[i], pivots[i], infos[i] = getrf(a[i])
     pivots += 1  # LAPACK counts from 1, SciPy from 0
     return columns(factors), rows(pivots), rows(infos)
+
+
+def _lu_rule(ct_L, ct_U, P, L, U):
+    """The cotangent of A = P @ L @ U, of which L or U is one triangle and, of a rectangular A, a block beside it.
+
+    Source: Lezcano 2022, "Differentiating the LU decomposition" (the derivation in PyTorch's documentation of it).
+    """
+    k = U.shape[-2]
+    wide, tall = U.shape[-1] > k, L.shape[-2] > k
+    L1, L2, U1, U2 = L[..., :k, :], L[..., k:, :], U[..., :k], U[..., k:]
+    lower = upper = None
+    if ct_L is not None:
+        ct_L = ct_L.tril(-1)
+        lower = matmul(L1.mH, ct_L[..., :k, :])
+        upper = -matmul(L2.mH, ct_L[..., k:, :]) if tall else None
+    if ct_U is not None:
+        ct_U = ct_U.triu()
+        upper = _sum(upper, matmul(ct_U[..., :k], U1.mH))
+        lower = _sum(lower, -matmul(ct_U[..., k:], U2.mH) if wide else None)
+    inner = _sum(None if lower is None else lower.tril(-1), None if upper is None else upper.triu())
+    half = solve_triangular(L1.mH, inner, upper=True, unitriangular=True)
+    found = solve_triangular(U1.mH, half, upper=False, left=False)
+    if wide:
+        beside = found.new_zeros((*found.shape[:-1], U2.shape[-1]))
+        if ct_U is not None:
+            beside = solve_triangular(L.mH, ct_U[..., k:], upper=True, unitriangular=True)
+        found = cat((found, beside), -1)
+    if tall:
+        below = found.new_zeros((*found.shape[:-2], L2.shape[-2], found.shape[-1]))
+        if ct_L is not None:
+            below = solve_triangular(U.mH, ct_L[..., k:, :], upper=False, left=False)
+        found = cat((found, below), -2)
+    return matmul(P, found)
+
+
+def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    """The sum of cotangents, None being zero."""
+    return b if a is None else a if b is None else a + b
+
+
+def _lu_factor_rule(ct, out, a):
+    P, L, U = lu_unpack(*out[:2])
+    k = U.shape[-2]
+    return (_lu_rule(ct[0][..., :k], ct[0][..., :k, :], P, L, U),)
+
+
+differentiate(_linalg_lu_factor_ex, joint=_lu_factor_rule)
 
 
 def _checked_lu_factor(A: Tensor, pivot: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -125,7 +195,7 @@ def _checked_lu_factor(A: Tensor, pivot: bool, name: str) -> tuple[Tensor, Tenso
     check_supported(A, "lu_cpu")
     if not pivot:
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")
-    return _lu_factor(A)
+    return _linalg_lu_factor_ex(A)
 
 
 def _check_nonzero_diagonal(info: Tensor) -> None:
@@ -195,6 +265,9 @@ def _permutations(pivots: np.ndarray, *, size: int, dtype: Any) -> Tensor:
     return rows(found)
 
 
+_permutations.derivative = nondifferentiable
+
+
 @public("function", out=True)
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
@@ -214,10 +287,21 @@ def lu_unpack(
     P = _permutations(LU_pivots, size=LU_data.shape[-2], dtype=dtype.numpy) if unpack_pivots else nothing
     if not unpack_data:
         return LuUnpack((P, nothing, new_empty(0, dtype=dtype)))
-    return LuUnpack((P, *_triangles(LU_data)))
+    return LuUnpack((P, *_lu_unpack(LU_data)))
 
 
-def _triangles(factors: Tensor) -> tuple[Tensor, Tensor]:
+def _triangles_rule(ct, out, factors, *, specs):
+    ct_L, ct_U = ct
+    m, n = specs[0].shape[-2:]
+    if ct_L is not None:
+        ct_L = pad(ct_L.tril(-1), (0, n - ct_L.shape[-1]))
+    if ct_U is not None:
+        ct_U = pad(ct_U.triu(), (0, 0, 0, m - ct_U.shape[-2]))
+    return (_sum(ct_L, ct_U),)
+
+
+@step(joint=_triangles_rule)
+def _lu_unpack(factors: Tensor) -> tuple[Tensor, Tensor]:
     size = min(factors.shape[-2:])
     ones = tensor_of(np.eye(factors.shape[-2], size, dtype=factors.spec.dtype.numpy))
     return factors[..., :size].tril(-1).contiguous() + ones, factors[..., :size, :].triu().contiguous()
@@ -234,8 +318,14 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Any:
             [0., 1.]]), tensor([[4., 6.],
             [0., 2.]]))
     """
+    P, L, U = _linalg_lu(A, pivot)
+    return LU((P.detach() if P.requires_grad else P, L, U))
+
+
+@step(joint=lambda ct, out, A, pivot: (_lu_rule(ct[1], ct[2], *out), None))
+def _linalg_lu(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     factors, pivots, _ = _checked_lu_factor(A, pivot, "linalg.lu")
-    return LU(lu_unpack(factors, pivots))
+    return lu_unpack(factors, pivots)
 
 
 # ---- LDL -------------------------------------------------------------------------------------------------------------
@@ -255,6 +345,9 @@ def _ldl_factor(a: np.ndarray, *, hermitian: bool) -> tuple[Tensor, Tensor, Tens
         for i in each(batch):
             factors[i], pivots[i], infos[i] = factor(a[i], lower=True, lwork=work)
     return columns(np.tril(factors)), rows(pivots), rows(infos)
+
+
+_ldl_factor.node_name = "NotImplemented"  # as in PyTorch
 
 
 @public("function", name="linalg.ldl_factor_ex", out=True)
@@ -297,7 +390,7 @@ Geqrf = return_type("geqrf", ("a", "tau"))
 
 
 @matrix_op
-def _qr(a: np.ndarray, *, mode: Any) -> tuple[Tensor, ...]:
+def _linalg_qr(a: np.ndarray, *, mode: Any) -> tuple[Tensor, ...]:
     if math.prod(a.shape[-2:]) > SMALL_MATRIX:
         return _qr_of_large(a, mode)
     found: Any = np.linalg.qr(a, mode=mode)
@@ -319,6 +412,41 @@ def _qr_of_large(a: np.ndarray, mode: str) -> tuple[Tensor, ...]:
     return (columns(upper),) if mode == "r" else (columns(basis), columns(upper))
 
 
+def _qr_rule(ct, out, a, mode, *, specs):
+    """Source: Walter and Lehmann 2018, "Algorithmic differentiation of linear algebra functions".
+
+    The first columns of a wide matrix determine Q, and R beside them is Q.mH @ A.
+    """
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+            "mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    m, n = specs[0].shape[-2:]
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+        )
+    (ct_Q, ct_R), (Q, R) = ct, out
+    beside = None
+    if m < n and ct_R is not None:
+        beside = matmul(Q, ct_R[..., m:])
+        ct_Q = _sum(ct_Q, matmul(Q, matmul(R[..., m:], ct_R[..., m:].mH)))
+    R = R[..., :m]
+    inner = _sum(
+        None if ct_R is None else matmul(ct_R[..., :m], R.mH), None if ct_Q is None else -matmul(Q.mH, ct_Q)
+    )
+    found = _sum(matmul(Q, _mirrored(inner, inner.triu(1))), ct_Q)
+    found = solve_triangular(R.mH, found, upper=False, left=False)
+    if m < n:
+        beside = found.new_zeros((*found.shape[:-1], n - m)) if beside is None else beside
+        found = cat((found, beside), -1)
+    return (found,)
+
+
+differentiate(_linalg_qr, joint=_qr_rule)
+
+
 @public("function", name="linalg.qr", out=True)
 def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
     """A = Q @ R with orthonormal columns in Q and R upper triangular.
@@ -333,7 +461,7 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     check_supported(A, "geqrf_cpu")
-    found = _qr(A, mode=mode)
+    found = _linalg_qr(A, mode=mode)
     return QR(found if len(found) == 2 else (new_empty(0, dtype=A.spec.dtype), *found))
 
 
@@ -358,7 +486,7 @@ def geqrf(input: Tensor) -> Any:
 
 
 @matrix_op
-def _householder_product(a: np.ndarray, tau: np.ndarray) -> Tensor:
+def _linalg_householder_product(a: np.ndarray, tau: np.ndarray) -> Tensor:
     result = np.array(a)
     product = routine("orgqr", a.dtype, "ungqr")
     if tau.shape[-1] == 0:  # no reflections: the first columns of the identity
@@ -368,6 +496,42 @@ def _householder_product(a: np.ndarray, tau: np.ndarray) -> Tensor:
             work = work_size(product(a[i], tau[i], lwork=-1)[1])
             result[i] = product(a[i], tau[i], lwork=work)[0]
     return columns(result)
+
+
+def _reflections_rule(
+    ct: Tensor, start: Tensor, a: Tensor, tau: Tensor, last_first: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The chain rule through the reflections x - tau * v @ v.mH @ x, one after the other, that lead from `start`.
+
+    Returns the cotangents of `a`, which has the vectors v below its diagonal, of their factors `tau` and of `start`.
+    """
+    columns = tau.shape[-1]
+    ones = tensor_of(np.eye(a.shape[-2], columns, dtype=a.spec.dtype.numpy))
+    below = a[..., :columns].tril(-1) + ones
+    steps = [(k, below[..., k : k + 1], tau[..., k : k + 1, None]) for k in range(columns)]
+    if last_first:
+        steps.reverse()
+    values = [start]
+    for _, vector, factor in steps[:-1]:
+        values.append(values[-1] - matmul(factor * vector, matmul(vector.mH, values[-1])))
+    ct_vectors, ct_factors = [ct] * columns, [ct] * columns
+    for (k, vector, factor), value in zip(reversed(steps), reversed(values), strict=True):
+        row, column = matmul(vector.mH, value), matmul(ct.mH, vector)
+        ct_factors[k] = -matmul(row, column).conj().squeeze(-1)
+        ct_vectors[k] = -factor.conj() * matmul(ct, row.mH) - factor * matmul(value, column)
+        ct = ct - matmul(factor.conj() * vector, column.mH)
+    found = pad(cat(ct_vectors, -1).tril(-1), (0, a.shape[-1] - columns))
+    return found, cat(ct_factors, -1), ct
+
+
+def _householder_rule(ct, out, a, tau):
+    if not tau.shape[-1]:
+        return None, None
+    identity = tensor_of(np.eye(*a.shape[-2:], dtype=a.spec.dtype.numpy))
+    return _reflections_rule(ct, identity.expand(a.shape), a, tau, True)[:2]
+
+
+differentiate(_linalg_householder_product, joint=_householder_rule)
 
 
 @public("function", name="linalg.householder_product", out=True)
@@ -385,7 +549,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     if n < tau.shape[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     check_supported(input, "orgqr_cpu")
-    return _householder_product(input, tau)
+    return _linalg_householder_product(input, tau)
 
 
 def _check_reflectors(input: Tensor, tau: Tensor, name: str) -> None:
@@ -424,6 +588,22 @@ def _ormqr(a: np.ndarray, tau: np.ndarray, c: np.ndarray, *, left: bool, transpo
     return columns(result)
 
 
+def _ormqr_rule(ct, out, a, tau, c, left, transpose):
+    if not tau.shape[-1]:
+        return None, None, ct
+    if not left:  # c @ Q is the adjoint of Q.mH @ c.mH
+        ct, c = ct.mH, c.mH
+    if left != transpose:
+        ct_a, ct_tau, ct_c = _reflections_rule(ct, c, a, tau, True)
+    else:  # of Q.mH
+        ct_a, ct_tau, ct_c = _reflections_rule(ct, c, a, tau.conj(), False)
+        ct_tau = ct_tau.conj()
+    return ct_a, ct_tau, ct_c if left else ct_c.mH
+
+
+differentiate(_ormqr, joint=_ormqr_rule)
+
+
 @public("function method", out=True)
 def ormqr(
     input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
@@ -452,169 +632,6 @@ def ormqr(
         )
     check_supported(input, "ormqr_cpu")
     return _ormqr(input, input2, input3, left=left, transpose=transpose)
-
-
-# ---- Eigenvalues -----------------------------------------------------------------------------------------------------
-
-Eig = return_type("linalg_eig", ("eigenvalues", "eigenvectors"))
-Eigh = return_type("linalg_eigh", ("eigenvalues", "eigenvectors"))
-
-
-def _converging(function: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-    try:
-        return function(*args, **kwargs)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(
-            f"{name}: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
-            "repeated eigenvalues."
-        ) from None
-
-
-@matrix_op
-def _eig(a: np.ndarray) -> tuple[Tensor, Tensor]:
-    wide = np.result_type(a.dtype, np.complex64)
-    values, vectors = _converging(np.linalg.eig, "linalg.eig", a)
-    return rows(values.astype(wide)), columns(vectors.astype(wide))
-
-
-@matrix_op
-def _eigvals(a: np.ndarray) -> Tensor:
-    values = _converging(np.linalg.eigvals, "linalg.eigvals", a)
-    return rows(values.astype(np.result_type(a.dtype, np.complex64)))
-
-
-def _check_eig(A: Tensor, name: str) -> None:
-    check_tensor(A, name, "input")
-    check_square(A, name)
-    if A.spec.dtype.category < 2:
-        raise RuntimeError(f"Unknown Complex ScalarType for {LEGACY_NAMES[A.spec.dtype]}")
-    check_supported(A, "linalg_eig_out_cpu")
-    if not np.isfinite(array(A.detach())).all():
-        raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
-
-
-@public("function", name="linalg.eig", out=True)
-def eig(input: Tensor) -> Any:
-    """Eigenvalues and eigenvectors, as complex numbers: A @ V = V * eigenvalues. Not in any order."""
-    _check_eig(input, "linalg.eig")
-    return Eig(_eig(input))
-
-
-@public("function", name="linalg.eigvals", out=True)
-def eigvals(input: Tensor) -> Tensor:
-    """The eigenvalues, as complex numbers, in no particular order."""
-    _check_eig(input, "linalg.eigvals")
-    return _eigvals(input)
-
-
-@matrix_op
-def _eigh(a: np.ndarray, *, UPLO: str) -> tuple[Tensor, Tensor]:
-    values, vectors = _converging(np.linalg.eigh, "linalg.eigh", a, UPLO)
-    return rows(values), columns(vectors)
-
-
-def _check_eigh(A: Tensor, UPLO: str, name: str) -> str:
-    check_tensor(A, name, "input")
-    check_square(A, "linalg.eigh")
-    if UPLO.upper() not in ("L", "U"):
-        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    check_supported(A, "linalg_eigh_cpu")
-    return UPLO.upper()
-
-
-@public("function", name="linalg.eigh", out=True)
-def eigh(A: Tensor, UPLO: str = "L") -> Any:
-    """Eigenvalues, ascending, and orthonormal eigenvectors of symmetric or Hermitian matrices.
-
-    Only the triangle `UPLO` ("L" or "U") is read.
-    """
-    return Eigh(_eigh(A, UPLO=_check_eigh(A, UPLO, "linalg.eigh")))
-
-
-@public("function", name="linalg.eigvalsh", out=True)
-def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues, ascending, of symmetric or Hermitian matrices."""
-    UPLO = _check_eigh(A, UPLO, "linalg.eigvalsh")
-    return _eigh(A, UPLO=UPLO)[0] if A.requires_grad else _eigvalsh(A, UPLO=UPLO)
-
-
-@matrix_op
-def _eigvalsh(a: np.ndarray, *, UPLO: str) -> Tensor:
-    return rows(_converging(np.linalg.eigvalsh, "linalg.eigh", a, UPLO))
-
-
-# ---- Singular values -------------------------------------------------------------------------------------------------
-
-SVD = return_type("linalg_svd", ("U", "S", "Vh"))
-OldSVD = return_type("svd", ("U", "S", "V"))
-
-
-def _singular(a: np.ndarray, **options: Any) -> Any:
-    try:
-        return np.linalg.svd(a, **options)
-    except np.linalg.LinAlgError:
-        reason = (
-            "input matrix contained non-finite values."
-            if not np.isfinite(a).all()
-            else "input matrix is ill-conditioned or has too many repeated singular values."
-        )
-        raise LinAlgError(f"linalg.svd: The algorithm failed to converge because the {reason}") from None
-
-
-@matrix_op
-def _svd(a: np.ndarray, *, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
-    left, values, right = _singular(a, full_matrices=full_matrices)
-    return columns(left), rows(values), columns(right)
-
-
-@matrix_op
-def _svdvals(a: np.ndarray) -> Tensor:
-    return rows(_singular(a, compute_uv=False))
-
-
-def _check_svd(A: Tensor, driver: str | None, name: str) -> None:
-    check_tensor(A, name)
-    check_matrix(A, "linalg.svd")
-    check_floating(A, "linalg.svd")
-    if driver is not None:
-        raise RuntimeError(
-            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend."
-        )
-    check_supported(A, "linalg_svd_cpu")
-
-
-@public("function", name="linalg.svd", out=True)
-def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
-    """A = U @ diag(S) @ Vh with orthonormal columns in U and rows in Vh, S descending.
-
-    Shapes, k = min(m, n): [..., m, n] -> U [..., m, m or k], S [..., k], Vh [..., n or k, n].
-    """
-    _check_svd(A, driver, "linalg.svd")
-    return SVD(_svd(A, full_matrices=full_matrices))
-
-
-@public("function", name="linalg.svdvals", out=True)
-def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """The singular values, descending: [..., m, n] -> [..., min(m, n)].
-
-    >>> import weft as torch
-    >>> torch.linalg.svdvals(torch.tensor([[0.0, 2.0], [3.0, 0.0]]))
-    tensor([3., 2.])
-    """
-    _check_svd(A, driver, "linalg.svdvals")
-    return _svd(A, full_matrices=False)[1] if A.requires_grad else _svdvals(A)
-
-
-@public("function method", out=True)
-def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
-    """The older form of `linalg.svd`: U, S and V with A = U @ diag(S) @ V.mH."""
-    check_matrix(input, "linalg.svd")
-    if not compute_uv:
-        *batch, m, n = input.shape
-        zeros = [input.new_zeros((*batch, size, size)) for size in (m, n)]
-        return OldSVD((zeros[0], svdvals(input), zeros[1].mH))
-    U, S, Vh = linalg_svd(input, not some)
-    return OldSVD((U, S, Vh.mH))
 
 
 # ---- Removed names ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import integer
+from ..core.derivative import differentiate
 from ..core.dtype import LEGACY_NAMES, bool_
 from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, public, write_out
@@ -31,12 +32,14 @@ from ..families.lapack import (
     routine,
     rows,
 )
-from ..families.library import tensor_of
+from ..families.library import array, tensor_of
 from ..families.reduce import Reduce, Types, single_dim
+from ..families.step import step
 from .copying import clone
-from .equations import linalg_solve
-from .factorizations import eigh, eigvalsh, linalg_svd, svdvals
+from .eigen import eigh, eigvalsh, linalg_svd, svdvals
+from .equations import linalg_solve, solve_adjoint
 from .joining import cat
+from .masking import where
 from .matmul import matmul, mm
 from .views import broadcast_tensors
 
@@ -49,8 +52,31 @@ OldSlogdet = return_type("slogdet", ("sign", "logabsdet"))
 
 
 @matrix_op
-def _det(a: np.ndarray) -> Tensor:
+def _linalg_det(a: np.ndarray) -> Tensor:
     return rows(np.linalg.det(a))
+
+
+def _det_rule(ct, out, a):
+    """Jacobi's formula: the cofactors, which are conj(det) * inv(A).mH if there is an inverse."""
+    scale = ct * out.conj()
+    if array(out).all():
+        return linalg_solve(a.mH, _diagonal(scale, a))
+    U, S, Vh = linalg_svd(a)
+    ones = tensor_of(np.eye(S.shape[-1], dtype=bool))
+    others = (
+        S.unsqueeze(-2).masked_fill(ones, 1).prod(-1)
+    )  # for each singular value, the product of the others
+    scale = ct * (det(U) * det(Vh)).conj()
+    return matmul(U * (scale.unsqueeze(-1) * others).unsqueeze(-2), Vh)
+
+
+def _diagonal(values: Tensor, a: Tensor) -> Tensor:
+    """values[...] times the identity, as large as the matrices of `a`."""
+    identity = tensor_of(np.eye(a.shape[-1], dtype=a.spec.dtype.numpy))
+    return values.unsqueeze(-1).unsqueeze(-1) * identity
+
+
+differentiate(_linalg_det, _det_rule)
 
 
 @public("function method", "linalg.det", out=True)
@@ -64,19 +90,30 @@ def det(A: Tensor) -> Tensor:
     check_square(A, "linalg.det")
     check_floating(A, "linalg.det")
     check_supported(A, "lu_cpu")
-    return _det(A)
+    return _linalg_det(A)
 
 
 @matrix_op
-def _slogdet(a: np.ndarray) -> tuple[Tensor, Tensor]:
+def _linalg_slogdet(a: np.ndarray) -> tuple[Tensor, Tensor]:
     sign, logarithm = np.linalg.slogdet(a)
     return rows(sign), rows(logarithm)
+
+
+def _slogdet_rule(ct, out, a):
+    ct_sign, ct_log = ct
+    if a.spec.dtype.is_complex and ct_sign is not None:
+        turn = (ct_sign.conj() * out[0]).imag * -1j
+        ct_log = turn if ct_log is None else turn + ct_log
+    return (None if ct_log is None else solve_adjoint(a, _diagonal(ct_log, a)),)
+
+
+differentiate(_linalg_slogdet, joint=_slogdet_rule)
 
 
 def _sign_and_logarithm(A: Tensor) -> tuple[Tensor, Tensor]:
     check_square(A, "linalg.slogdet")
     check_floating(A, "linalg.slogdet", low_precision=False)
-    return _slogdet(A)
+    return _linalg_slogdet(A)
 
 
 @public("function", name="linalg.slogdet", out=True)
@@ -96,7 +133,9 @@ def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant: NaN where that is negative, -inf where it is 0."""
     check_square(input, "linalg.slogdet")
     sign, logarithm = _sign_and_logarithm(input)
-    return logarithm + sign.log()
+    if sign.is_complex():
+        return sign.log() + logarithm
+    return where(sign == -1, math.nan, logarithm)
 
 
 # ---- Inverses --------------------------------------------------------------------------------------------------------
@@ -105,13 +144,16 @@ InvEx = return_type("linalg_inv_ex", ("inverse", "info"))
 
 
 @matrix_op
-def _inv(a: np.ndarray) -> tuple[Tensor, Tensor]:
+def _linalg_inv_ex(a: np.ndarray) -> tuple[Tensor, Tensor]:
     infos = np.zeros(a.shape[:-2], np.int32)
     try:
         inverse = np.linalg.inv(a)
     except np.linalg.LinAlgError:
         inverse, infos = _invert_each(a)
     return columns(inverse), rows(infos)
+
+
+differentiate(_linalg_inv_ex, joint=lambda ct, out, a: (-matmul(matmul(out[0].mH, ct[0]), out[0].mH),))
 
 
 def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +168,7 @@ def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _checked_inv(A: Tensor) -> tuple[Tensor, Tensor]:
     check_square(A, "linalg.inv")
     check_floating(A, "linalg.inv", low_precision=False)
-    return _inv(A)
+    return _linalg_inv_ex(A)
 
 
 def _check_invertible(info: Tensor, name: str) -> None:
@@ -213,6 +255,21 @@ def pinv(
             "float, double, cfloat or cdouble types"
         )
     rtol = rcond if rtol is None else rtol
+    return _linalg_pinv(A, atol, rtol, hermitian)
+
+
+def pinv_rule(ct: Tensor, inverse: Tensor, A: Tensor) -> Tensor:
+    """Source: Golub and Pereyra 1973, "The differentiation of pseudo-inverses and nonlinear least squares problems"."""
+    adjoint, ct_adjoint = inverse.mH, ct.mH
+    half = matmul(ct_adjoint, inverse)  # the parts that leave the ranges of A and of A.mH
+    first = matmul(half - matmul(A, matmul(inverse, half)), adjoint)
+    half = matmul(inverse, ct_adjoint)
+    second = matmul(adjoint, half - matmul(matmul(half, inverse), A))
+    return first + second - matmul(matmul(adjoint, ct), adjoint)
+
+
+@step(lambda ct, out, A, atol, rtol, hermitian: pinv_rule(ct, out, A))
+def _linalg_pinv(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     if A.numel() == 0:
         return A.new_zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]))
     if hermitian:
@@ -263,13 +320,21 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     check_square(input, "linalg.matrix_power", "A")
     n = integer(n, "linalg_matrix_power", "n")
     if n == 0:
-        identity = np.eye(input.shape[-1], dtype=input.spec.dtype.numpy)
-        return tensor_of(identity).expand(input.shape).contiguous()
+        return _identities(input)
     if n == 1:
         return clone(input, memory_format=contiguous_format)
     if n < 0:
         input, n = inv(input), -n
     return _power(input, n)
+
+
+@step(lambda ct, out, like: ct.new_zeros(ct.shape))
+def _identities(like: Tensor) -> Tensor:
+    identity = tensor_of(np.eye(like.shape[-1], dtype=like.spec.dtype.numpy))
+    return identity.expand(like.shape).contiguous()
+
+
+_identities.node_name = "CopyBackwards"
 
 
 def _power(a: Tensor, n: int) -> Tensor:
@@ -339,7 +404,7 @@ _PADE_DEGREE, _PADE_LIMIT = 13, 5.371920351148152
 
 
 @matrix_op
-def _matrix_exp(a: np.ndarray) -> Tensor:
+def _linalg_matrix_exp(a: np.ndarray) -> Tensor:
     if not a.size:
         return rows(a)
     wide = a.astype(np.result_type(a.dtype, np.float64))
@@ -349,8 +414,8 @@ def _matrix_exp(a: np.ndarray) -> Tensor:
     )  # 2 ** halvings >= sizes / limit
     halvings = np.maximum(halvings, 0)
     result = _pade(np.ldexp(1.0, -halvings)[..., None, None] * wide, _PADE_DEGREE)
-    for step in range(int(halvings.max())):
-        again = halvings > step  # square every matrix as often as it was halved
+    for squaring in range(int(halvings.max())):
+        again = halvings > squaring  # square every matrix as often as it was halved
         result[again] = result[again] @ result[again]
     return rows(result.astype(a.dtype))
 
@@ -375,6 +440,19 @@ def _pade(a: np.ndarray, degree: int) -> np.ndarray:
         return np.full_like(a, np.nan)
 
 
+def _matrix_exp_rule(ct, out, a):
+    """The exponential of a block matrix holds a derivative: exp([[A, E], [0, A]]) = [[exp(A), dexp(A)(E)], [0, exp(A)]].
+
+    Source: Najfeld and Havel 1995, "Derivatives of the matrix exponential and their computation".
+    """
+    adjoint, n = a.mH, a.shape[-1]
+    upper, lower = cat((adjoint, ct), -1), cat((adjoint.new_zeros(a.shape), adjoint), -1)
+    return _linalg_matrix_exp(cat((upper, lower), -2))[..., :n, n:]
+
+
+differentiate(_linalg_matrix_exp, _matrix_exp_rule)
+
+
 @public("function method", "linalg.matrix_exp")
 def matrix_exp(input: Tensor) -> Tensor:
     """The matrix exponentials I + A + A @ A / 2 + ...: [..., n, n] -> [..., n, n]."""
@@ -382,7 +460,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     check_floating(input, "linalg.matrix_exp")
     dtype = input.spec.dtype
     narrow = dtype.name in ("float16", "bfloat16")
-    return _matrix_exp(input.float()).to(dtype) if narrow else _matrix_exp(input)
+    return _linalg_matrix_exp(input.float()).to(dtype) if narrow else _linalg_matrix_exp(input)
 
 
 # ---- Tensors as matrices -----------------------------------------------------------------------------------------------
@@ -468,7 +546,16 @@ VECDOT = Reduce(
     _conj_product,
     lambda a, b: (a[0] + b[0],),
     cascade=True,
+    derivative=(
+        lambda ct, out, x, y, dims, keepdim: _along(ct, dims).conj() * y,
+        lambda ct, out, x, y, dims, keepdim: _along(ct, dims) * x,
+    ),
 )
+VECDOT.node_name = "SumBackward1"  # as in PyTorch, which multiplies first
+
+
+def _along(ct: Tensor, dims: tuple[int, ...]) -> Tensor:
+    return ct.unsqueeze(dims[0]) if dims else ct
 
 
 @public("function", name="linalg.vecdot", out=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ..core.op import public
 from ..core.tensor import Tensor
-from .matmul import MATMUL, added, check_same, check_tensors, matmul
+from ..families.step import step
+from .matmul import MATMUL, MM, added, check_same, check_tensors, matmul, outer
+from .views import T, conj
 
 
 @public("function", name="nn.functional.linear")
@@ -18,13 +20,49 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.dim()}D and {weight.dim()}D"
         )
-    transposed = weight.t()
     if bias is None:
-        return MATMUL(input, transposed)
+        return _linear(input, weight) if weight.dim() == 2 else MATMUL(input, weight)
     if weight.dim() == 1:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
-    return added(bias, 1, 1, (input, transposed), MATMUL)
+    return _linear_with_bias(bias, input, weight)
+
+
+# In one step, so that backward is two matrix products into new memory: neither the transpose of the weight nor that of
+# its gradient is recorded.
+
+
+def _input_rule(ct, out, input, weight):
+    return MATMUL(ct, conj(weight))
+
+
+def _weight_rule(ct, out, input, weight):
+    if len(ct.spec.shape) == 1:
+        return outer(ct, conj(input))
+    size = ct.spec.shape[-1]
+    return MM(T(ct.reshape(-1, size)), conj(input.reshape(-1, input.spec.shape[-1])))
+
+
+@step(_input_rule, _weight_rule)
+def _linear(input: Tensor, weight: Tensor) -> Tensor:
+    return MATMUL(input, T(weight))
+
+
+@step(
+    lambda ct, out, bias, input, weight: ct,
+    lambda ct, out, bias, input, weight: _input_rule(ct, None, None, weight),
+    lambda ct, out, bias, input, weight: _weight_rule(ct, None, input, None),
+)
+def _linear_with_bias(bias: Tensor, input: Tensor, weight: Tensor) -> Tensor:
+    return added(bias, 1, 1, (input, T(weight)), MATMUL)
+
+
+# PyTorch has several steps; the last gives the node its name.
+_linear.node_name = lambda inputs, static: _NAMES.get(inputs[0].dim(), "UnsafeViewBackward0")
+_linear_with_bias.node_name = lambda inputs, static: (
+    "AddmmBackward0" if inputs[1].dim() == 2 else "ViewBackward0"
+)
+_NAMES = {1: "SqueezeBackward4", 2: "MmBackward0"}
 
 
 @public("function", "bilinear", name="nn.functional.bilinear")

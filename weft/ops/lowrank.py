@@ -7,8 +7,9 @@ from typing import Any
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.lapack import check_matrix, check_square
+from .eigen import eigh, linalg_svd
 from .equations import solve_triangular
-from .factorizations import eigh, linalg_cholesky, linalg_qr, linalg_svd
+from .factorizations import linalg_cholesky, linalg_qr
 from .matmul import matmul
 from .random import randn
 

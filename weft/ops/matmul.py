@@ -31,8 +31,10 @@ from ..core.promotion import common_dtype
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
 from ..families.product import Product
+from ..families.step import Step, step
 from .arithmetic import mul
 from .joining import stack
+from .views import T, conj
 
 # How messages about matrices name dtypes: PyTorch prints the C++ types here.
 _CPP_NAMES = {
@@ -163,11 +165,100 @@ def _check_matmul(a: Spec, b: Spec) -> None:
         _check_matrices(a, b)
 
 
-MM = Product("mm", _check_mm, "addmm_impl_cpu_")
-BMM = Product("bmm", _check_bmm, "bmm")
-MV = Product("mv", _check_mv, "addmv_impl_cpu")
-DOT = Product("dot", _check_dot, "dot")
-MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_")
+# ---- Derivatives: of a @ b, the cotangents of a and b are ct @ b.mH and a.mH @ ct --------------------------------------
+# (Giles 2008, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2.2.2)
+# They get the memory order of a and b, so that the transpose of a weight passes on a contiguous gradient.
+
+
+def _by_columns(own: Spec) -> bool:
+    return own.stride[-2] == 1 and own.stride[-1] == own.shape[-2] > 1
+
+
+def _mm_left(ct, out, a, b, *, specs):
+    if _by_columns(specs[0]):
+        return T(MM(conj(b), T(ct)))
+    return MM(ct, conj(T(b)))
+
+
+def _mm_right(ct, out, a, b, *, specs):
+    if _by_columns(specs[1]):
+        return T(MM(T(ct), conj(a)))
+    return MM(conj(T(a)), ct)
+
+
+def _is_single(own: Spec) -> bool:
+    """Whether there is one matrix, even if its shape has leading dims of size 1."""
+    return math.prod(own.shape[:-2]) == 1
+
+
+def _rows(matrices: Tensor) -> Tensor:
+    """The rows of all matrices of a stack as those of one."""
+    return matrices.reshape(-1, matrices.spec.shape[-1])
+
+
+def _stack_left(ct, out, a, b, *, specs):
+    left, right = specs
+    if len(right.shape) == 1:
+        return ct.unsqueeze(-1) * conj(b)
+    if len(left.shape) == 1:
+        ct = ct.unsqueeze(-2)
+    if len(left.shape) == 1 or _is_single(left) and not _is_single(right):
+        # One product with the terms of all matrices, not a stack of products added up.
+        return MM(T(_rows(ct.mT)), conj(_rows(b.mT))).reshape(left.shape)
+    return MATMUL(ct, b.mH)
+
+
+def _stack_right(ct, out, a, b, *, specs):
+    left, right = specs
+    if len(left.shape) == 1:
+        return conj(a).unsqueeze(-1) * ct.unsqueeze(-2)
+    if len(right.shape) == 1:
+        return MV(conj(T(_rows(a))), ct.reshape(-1))
+    if _is_single(right) and not _is_single(left):
+        if _by_columns(right):
+            return T(MM(T(_rows(ct)), conj(_rows(a)))).reshape(right.shape)
+        return MM(conj(T(_rows(a))), _rows(ct)).reshape(right.shape)
+    return MATMUL(a.mH, ct)
+
+
+def _times_right(ct, out, a, b):
+    return ct * conj(b)
+
+
+def _times_left(ct, out, a, b):
+    return ct * conj(a)
+
+
+def _mv_left(ct, out, a, b):
+    return outer(ct, conj(b))
+
+
+def _mv_right(ct, out, a, b):
+    return MV(conj(T(a)), ct)
+
+
+def _bmm_left(ct, out, a, b):
+    return BMM(ct, b.mH)
+
+
+def _bmm_right(ct, out, a, b):
+    return BMM(a.mH, ct)
+
+
+def _recorded(a: Spec, b: Spec) -> Product:
+    """Which product `a @ b` is for autograd."""
+    return {(1, 1): DOT, (2, 1): MV, (2, 2): MM, (1, 2): _ROW}.get((len(a.shape), len(b.shape)), _STACK)
+
+
+MM = Product("mm", _check_mm, "addmm_impl_cpu_", (_mm_left, _mm_right))
+BMM = Product("bmm", _check_bmm, "bmm", (_bmm_left, _bmm_right))
+MV = Product("mv", _check_mv, "addmv_impl_cpu", (_mv_left, _mv_right))
+DOT = Product("dot", _check_dot, "dot", (_times_right, _times_left))
+MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", step=_recorded)
+# What PyTorch's matmul of other ranks ends with gives its node the name.
+_ROW = Product("squeeze_row", _check_matmul, "addmm_impl_cpu_", (_stack_left, _stack_right))
+_ROW.node_name = "SqueezeBackward4"
+_STACK = Product("unsafe_view", _check_matmul, "addmm_impl_cpu_", (_stack_left, _stack_right))
 
 
 def check_tensors(name: str, **arguments: Any) -> None:
@@ -230,7 +321,15 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Like `dot`, with the first vector conjugated."""
     check_tensors("vdot", input=input, other=other)
-    return DOT(input.conj(), other)
+    return _vdot(input, other)
+
+
+@step(
+    lambda ct, out, a, b: conj(ct) * b,
+    lambda ct, out, a, b: ct * a,
+)
+def _vdot(a: Tensor, b: Tensor) -> Tensor:
+    return DOT(conj(a), b)
 
 
 @public("function method", "ger", out=True)
@@ -382,10 +481,56 @@ def added(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], prod
     return result.to(dtype)
 
 
+def scaled(ct: Tensor, factor: Any) -> Tensor:
+    """The cotangent of what was multiplied by a number."""
+    return ct if factor == 1 else ct * (factor.conjugate() if isinstance(factor, complex) else factor)
+
+
+def _input_rule(ct, out, input, beta, alpha, a, b):
+    return scaled(ct, beta)
+
+
+def added_step(name: str, product: Callable, left: Callable, right: Callable) -> Step:
+    """`added` as a step (input, beta, alpha, a, b); `left` and `right` are the rules of the product."""
+
+    def function(input: Tensor, beta: Any, alpha: Any, a: Tensor, b: Tensor) -> Tensor:
+        return added(input, beta, alpha, (a, b), product)
+
+    def left_rule(ct, out, input, beta, alpha, a, b, *, specs):
+        return scaled(left(ct, None, None, b, specs=specs[3:]), alpha)
+
+    def right_rule(ct, out, input, beta, alpha, a, b, *, specs):
+        return scaled(right(ct, None, a, None, specs=specs[3:]), alpha)
+
+    function.__name__ = name
+    return Step(function, _input_rule, None, None, left_rule, right_rule)
+
+
 def check_same(input: Tensor, message: str, *others: Tensor) -> None:
     for other in others:
         if other.spec.dtype is not input.spec.dtype:
             raise RuntimeError(message.format(*(LEGACY_NAMES[t.spec.dtype] for t in (input, *others))))
+
+
+_ADDMM = added_step("addmm", MM, _mm_left, _mm_right)
+_ADDMV = added_step(
+    "addmv",
+    MV,
+    lambda ct, out, a, b, *, specs: outer(ct, conj(b)),
+    lambda ct, out, a, b, *, specs: MV(conj(T(a)), ct),
+)
+_ADDR = added_step(
+    "addr",
+    outer,
+    lambda ct, out, a, b, *, specs: MV(ct, conj(b)),
+    lambda ct, out, a, b, *, specs: MV(T(ct), conj(a)),
+)
+_BADDBMM = added_step(
+    "baddbmm",
+    BMM,
+    lambda ct, out, a, b, *, specs: BMM(ct, b.mH),
+    lambda ct, out, a, b, *, specs: BMM(a.mH, ct),
+)
 
 
 @public("function method inplace", out=True)
@@ -403,7 +548,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
             raise RuntimeError(f"{name} must be a matrix, got {matrix.dim()}-D tensor")
     _check_matrices(mat1.spec, mat2.spec)
     check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", mat1, mat2)
-    return added(input, beta, alpha, (mat1, mat2), MM)
+    return _ADDMM(input, beta, alpha, mat1, mat2)
 
 
 @public("function method inplace", out=True)
@@ -418,7 +563,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
             f"size mismatch, got input ({input.numel()}), mat ({rows}x{columns}), vec ({vec.shape[0]})"
         )
     check_same(input, "addmv input tensors must have the same dtype, but got {0}, {1}, and {2}", mat, vec)
-    return added(input, beta, alpha, (mat, vec), MV)
+    return _ADDMV(input, beta, alpha, mat, vec)
 
 
 @public("function method inplace", out=True)
@@ -429,7 +574,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
         if vector.dim() != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
     dtype = common_dtype((input.spec, vec1.spec, vec2.spec))
-    return added(input, beta, alpha, (vec1.to(dtype), vec2.to(dtype)), outer)
+    return _ADDR(input, beta, alpha, vec1.to(dtype), vec2.to(dtype))
 
 
 @public("function method inplace", out=True)
@@ -442,7 +587,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
             "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*found)
         )
     _check_bmm(batch1.spec, batch2.spec)
-    return added(input, beta, alpha, (batch1, batch2), BMM)
+    return _BADDBMM(input, beta, alpha, batch1, batch2)
 
 
 @public("function method inplace", out=True)
@@ -451,7 +596,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
     _check_bmm(batch1.spec, batch2.spec)
     check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", batch1, batch2)
-    return added(input, beta, alpha, (batch1, batch2), _summed_bmm)
+    return _ADDBMM(input, beta, alpha, batch1, batch2)
 
 
 def _summed_bmm(batch1: Tensor, batch2: Tensor) -> Tensor:
@@ -459,6 +604,15 @@ def _summed_bmm(batch1: Tensor, batch2: Tensor) -> Tensor:
     batch, rows, terms = batch1.shape
     left = batch1.transpose(0, 1).reshape(rows, batch * terms)
     return MM(left, batch2.reshape(batch * terms, batch2.shape[2]))
+
+
+# The cotangent is the same for all matrices of the batch.
+_ADDBMM = added_step(
+    "addbmm",
+    _summed_bmm,
+    lambda ct, out, a, b, *, specs: MATMUL(ct, b.mH),
+    lambda ct, out, a, b, *, specs: MATMUL(a.mH, ct),
+)
 
 
 # ---- Cross products --------------------------------------------------------------------------------------------------
@@ -490,6 +644,14 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     _check_scalar_type(input.spec, other.spec)
     if input.spec.dtype is bool_:
         raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    return _linalg_cross(input, other, dim)
+
+
+@step(
+    lambda ct, out, a, b, dim: linalg_cross(conj(b), ct, dim=dim),
+    lambda ct, out, a, b, dim: linalg_cross(ct, conj(a), dim=dim),
+)
+def _linalg_cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
     x, y, z = (input.select(dim, i) for i in range(3))
     u, v, w = (other.select(dim, i) for i in range(3))
     return stack((y * w - z * v, z * u - x * w, x * v - y * u), dim)

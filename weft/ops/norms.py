@@ -16,7 +16,7 @@ from ..engine.expr import Expr, cast, const, isnan, ne, select
 from ..engine.scalar import absolute, pow, sqrt
 from ..families.lapack import check_floating, check_matrix, check_square, check_tensor
 from ..families.reduce import Reduce, Types, dims_of
-from .factorizations import svdvals
+from .eigen import svdvals
 from .linalg import inv_ex
 from .masking import where
 

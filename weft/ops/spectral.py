@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import integer
+from ..core.derivative import differentiate
 from ..core.device import as_device
 from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
 from ..core.layout import preserve_format
@@ -102,6 +103,48 @@ def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     if wanted.numel == 0:
         return tensor_in(0, wanted)
     return _transformed(fft.irfft(values, size, dim, norm, workers=_workers(values)), wanted)
+
+
+# ---- Derivatives: the adjoint of a transform is the opposite one, scaled alike ------------------------------------------
+
+
+def _weights(own: Spec, dim: int, size: int, inner: float) -> Tensor:
+    """1 for the frequencies that are their own mirror images, `inner` for the others, along the half of `dim`."""
+    half = size // 2 + 1
+    values = np.full((half, *(1,) * (len(own.shape) - 1 - dim)), inner)
+    values[0] = 1
+    if size % 2 == 0:
+        values[-1] = 1
+    return tensor_of(values, own.dtype.to_real())
+
+
+def _c2c_rule(ct, out, input, dims, norm, forward):
+    return _fft_c2c(ct, dims, SWAPPED[norm], not forward)
+
+
+def _r2c_rule(ct, out, input, dims, norm, onesided, *, specs):
+    norm = SWAPPED[norm]
+    if not onesided:
+        return _fft_c2c(ct, dims, norm, False)  # the real part of it
+    if len(dims) > 1:
+        ct = _fft_c2c(ct, dims[:-1], norm, False)
+    # `_fft_c2r` adds what mirror images would contribute, and the input has none.
+    size = specs[0].shape[dims[-1]]
+    return _fft_c2r(ct * _weights(ct.spec, dims[-1], size, 0.5), dims[-1], norm, size)
+
+
+def _c2r_rule(ct, out, input, dim, norm, size):
+    half = _fft_r2c(ct, (dim,), SWAPPED[norm], True)
+    return half * _weights(half.spec, dim, size, 2)
+
+
+for _leaf, _rule, _node in (
+    (_fft_c2c, _c2c_rule, "FftC2CBackward0"),
+    (_fft_r2c, _r2c_rule, "FftR2CBackward0"),
+    (_fft_c2r, _c2r_rule, "FftC2RBackward0"),
+):
+    differentiate(_leaf, _rule)
+    _leaf.node_name = _node
 
 
 # ---- Arguments -----------------------------------------------------------------------------------------------------

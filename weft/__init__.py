@@ -93,6 +93,7 @@ for _module in (
     "dropout",
     "masked",
     "attention",
+    "embedding_bag",
     "recurrent",
 ):
     importlib.import_module(f".ops.{_module}", __name__)

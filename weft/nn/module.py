@@ -84,7 +84,20 @@ class Module(Members, Hooks, State, Conversion):
             or hooks.any_global
         ):
             return self._call_with_hooks(args, kwargs)
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            self._explain(error, args)
+            raise
+
+    def _explain(self, error: Exception, args: tuple) -> None:
+        """Add to an error which layer it comes from, and what that was given; of nested modules, the innermost."""
+        if not self._modules and not getattr(error, "__notes__", ()):
+            given = [
+                f"{list(each.shape)} {each.dtype}" if isinstance(each, Tensor) else type(each).__name__
+                for each in args
+            ]
+            error.add_note(f"in {self!r}, called with {', '.join(given) or 'no arguments'}")
 
     # ---- Attributes --------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,8 @@
 """The layers, in files named as PyTorch's."""
 
+from . import container as container
+from . import module as module
+from . import utils as utils
 from .activation import (
     CELU,
     ELU,

@@ -92,27 +92,21 @@ class InstanceNorm3d(_InstanceNorm):
     _dims = (4, 5)
 
 
-class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
-    def initialize_parameters(self, input: Tensor) -> None:
-        self._check_input_dim(input)
-        super().initialize_parameters(input if input.dim() == self._dims[1] else input.unsqueeze(0))
-
-
-class LazyInstanceNorm1d(_LazyInstanceNorm):
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """An InstanceNorm1d that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm1d
     _dims = InstanceNorm1d._dims
 
 
-class LazyInstanceNorm2d(_LazyInstanceNorm):
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """An InstanceNorm2d that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm2d
     _dims = InstanceNorm2d._dims
 
 
-class LazyInstanceNorm3d(_LazyInstanceNorm):
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """An InstanceNorm3d that takes `num_features` from its first input."""
 
     cls_to_become = InstanceNorm3d

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from ...core.grad_mode import no_grad
@@ -33,11 +32,6 @@ class LazyModuleMixin(Base):
         super().__init__(*args, **kwargs)
         self._load_hook: Any = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook: Any = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
-        warnings.warn(
-            "Lazy modules are a new feature under heavy development so changes to the API or functionality can happen "
-            "at any moment.",
-            stacklevel=2,
-        )
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Give the parameters their shapes, by the arguments of `forward`; every subclass defines it."""

@@ -61,7 +61,7 @@ class _Table(Module):
             return None
         if not -rows <= padding_idx < rows:
             raise AssertionError(
-                f"Padding_idx must be within num_embeddings: {padding_idx} is no row of {rows}"
+                f"Padding_idx must be within num_embeddings ({padding_idx} is no row of {rows})"
             )
         return padding_idx % rows
 

@@ -1,0 +1,92 @@
+"""Bags of embeddings."""
+
+import oracle
+import pytest
+import torch
+
+import weft
+
+NUMBERS, STARTS, TABLE = torch.tensor([0, 3, 1, 1, 4, 2, 0]), torch.tensor([0, 2, 2, 5]), torch.randn(6, 3)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_values(mode, dtype):
+    weight = TABLE.to(getattr(torch, dtype))
+    for arguments in (
+        (NUMBERS, weight, STARTS),
+        (NUMBERS.int(), weight, STARTS.int()),
+        (NUMBERS, weight, torch.tensor([0, 7])),
+        (NUMBERS[:0], weight, torch.zeros(0, dtype=torch.int64)),
+        (NUMBERS[:0], weight, torch.tensor([0, 0])),
+        (NUMBERS[:6].view(2, 3), weight),
+        (NUMBERS[:6].view(3, 2).t(), weight),
+    ):
+        for options in ({}, {"padding_idx": 1}, {"padding_idx": -6}):
+            oracle.check("nn.functional.embedding_bag", *arguments, mode=mode, **options)
+    oracle.check(
+        "nn.functional.embedding_bag",
+        NUMBERS,
+        weight,
+        torch.tensor([0, 2, 7]),
+        mode=mode,
+        include_last_offset=True,
+    )
+
+
+def test_sample_weights():
+    factors = torch.randn(7)
+    oracle.check(
+        "nn.functional.embedding_bag", NUMBERS, TABLE, STARTS, mode="sum", per_sample_weights=factors
+    )
+    oracle.check(
+        "nn.functional.embedding_bag",
+        NUMBERS,
+        TABLE,
+        STARTS,
+        mode="sum",
+        per_sample_weights=factors,
+        padding_idx=1,
+    )
+    oracle.check(
+        "nn.functional.embedding_bag",
+        NUMBERS[:6].view(2, 3),
+        TABLE,
+        mode="sum",
+        per_sample_weights=factors[:6].view(2, 3),
+    )
+
+
+def test_rows_are_scaled_down_in_place():
+    mine, theirs = oracle.to_weft(TABLE), TABLE.clone()
+    got = weft.nn.functional.embedding_bag(
+        oracle.to_weft(NUMBERS), mine, oracle.to_weft(STARTS), max_norm=0.5
+    )
+    expected = torch.nn.functional.embedding_bag(NUMBERS, theirs, STARTS, max_norm=0.5)
+    oracle.assert_same(got, expected)
+    oracle.assert_same(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    "arguments, options",
+    [
+        ((NUMBERS, TABLE), {}),
+        ((NUMBERS[:6].view(2, 3), TABLE, STARTS), {}),
+        ((NUMBERS[:6].view(1, 2, 3), TABLE), {}),
+        ((NUMBERS, TABLE, STARTS + 1), {}),
+        ((NUMBERS, TABLE, STARTS * 5), {}),
+        ((NUMBERS, TABLE, STARTS), {"mode": "median"}),
+        ((NUMBERS, TABLE, STARTS), {"mode": "mean", "per_sample_weights": torch.ones(7)}),
+        ((NUMBERS, TABLE, STARTS), {"mode": "sum", "per_sample_weights": torch.ones(3)}),
+        ((NUMBERS, TABLE, STARTS), {"padding_idx": 6}),
+        ((NUMBERS + 3, TABLE, STARTS), {}),
+        ((NUMBERS - 1, TABLE, STARTS), {}),
+        ((NUMBERS.float(), TABLE, STARTS), {}),
+        ((NUMBERS, TABLE.long(), STARTS), {}),
+        ((NUMBERS, TABLE, STARTS.view(2, 2)), {}),
+        ((NUMBERS, TABLE, STARTS), {"mode": "max", "sparse": True}),
+        ((NUMBERS, TABLE, STARTS), {"mode": "max", "scale_grad_by_freq": True}),
+    ],
+)
+def test_errors(arguments, options):
+    oracle.check("nn.functional.embedding_bag", *arguments, **options)

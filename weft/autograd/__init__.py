@@ -25,4 +25,5 @@ _tape.record = _forward.record
 _tape.begin_write = _inplace.begin_write
 _tape.finish_write = _inplace.finish_write
 _tape.check_write = _inplace.check_write
+_tape.adopt = _inplace.adopt
 _tape.recorded_view = _inplace.recorded_view

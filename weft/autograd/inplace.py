@@ -12,29 +12,29 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+from ..core import op
 from ..core.derivative import nondifferentiable
 from ..core.grad_mode import mode
 from ..core.op import FUNCTIONS
-from ..core.spec import Spec
+from ..core.spec import Spec, spec
 from ..core.tensor import Tensor, make
-from .graph import Leaf, Node, new_node, node_type, save_output
+from ..families.view import View
+from .graph import Leaf, Node, Output, endpoint, new_node, node_hooks, node_type, save_output
 
 
 def check_write(target: Tensor) -> None:
     """Raises: RuntimeError for leaves that require grad, and views of them: writing would change what they are."""
+    base = target._base
+    reason = None if base is None else target.__dict__.get("_unwritable")
+    if reason is not None:
+        subject = "A view" if reason is NO_GRAD else f"Output {target.output_nr} of {target.grad_fn.name()}"  # type: ignore[attr-defined]
+        raise RuntimeError(f"{subject} {reason}")
     if type(target._autograd) is Leaf:
         raise RuntimeError(
             "a leaf Variable that requires grad is being used in an in-place operation. Write under torch.no_grad(), or "
             "into a clone()"
         )
-    base = target._base
-    if base is None:
-        return
-    reason = target.__dict__.get("_unwritable")
-    if reason is not None:
-        subject = "A view" if reason is NO_GRAD else f"Output {target.output_nr} of {target.grad_fn.name()}"  # type: ignore[attr-defined]
-        raise RuntimeError(f"{subject} {reason}")
-    if type(base._autograd) is Leaf:
+    if base is not None and type(base._autograd) is Leaf:
         raise RuntimeError(
             "a view of a leaf Variable that requires grad is being used in an in-place operation. Write under "
             "torch.no_grad(), or into a clone()"
@@ -51,14 +51,14 @@ class Overwrite(Node):
         return [*Node.pull(self, ct, edges[:-1], recording), zero]
 
 
-def begin_write(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Node | None:
+def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Node | None:
     """The node of a write that is about to happen; None if nothing differentiable is written."""
     check_write(target)
-    if op.derivative is nondifferentiable:
+    if step.derivative is nondifferentiable:
         return None
     if target.spec.dtype.category < 2:
         return None
-    rules = op.derivative
+    rules = step.derivative
     if rules is not None:  # old values that the rules need, and the write destroys
         storage = target._storage
         kept = list(inputs)
@@ -70,7 +70,7 @@ def begin_write(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -
                 kept[position] = copy
     else:
         kept = list(inputs)
-    node = new_node(op, kept, static, None)
+    node = new_node(step, kept, static, None)
     if not any(x is target for x in inputs) and target._autograd is not None:
         node.edges = (*node.edges, target._autograd)
         node.specs = (*node.specs, target.spec)
@@ -94,17 +94,41 @@ def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
     """`target` was written by the step at the end of `edge`, of which it is the inputs `own` as well."""
     base = target._base
     if base is None:
-        aliased = target._autograd is None and _shared(target, 1)
-        target._autograd = edge
-        _refresh(target, aliased)
+        _set_edge(target, edge, 1)
         return
     if not isinstance(edge, Node):
         raise NotImplementedError("a write to a view by a function with several results")
-    aliased = base._autograd is None and _shared(base, 2)
-    base._autograd = CopySlices.of(edge, list(own), base, target)
     if target._autograd is None:
         _register(base, target)
+    _set_edge(base, CopySlices.of(edge, list(own), base, target), 2)
+
+
+def _set_edge(base: Tensor, edge: Any, known: int) -> None:
+    """Make a tensor that is no view, and all its views, the result of a step; `known` tensors share its memory."""
+    before = base._autograd
+    aliased = before is None and _shared(base, known)
+    base._autograd = edge
+    if isinstance(before, (Node, Output)):  # whoever asked for the gradient of the tensor means the latest
+        old, index = endpoint(before)
+        if old.hooks is not None and index in old.hooks.retained:
+            new, position = endpoint(edge)
+            node_hooks(new).retained[position] = old.hooks.retained.pop(index)
     _refresh(base, aliased)
+
+
+def adopt(target: Tensor, result: Tensor) -> None:
+    """Write a result, whose steps are recorded, into `target`: they become those of `target` if nothing converts."""
+    check_write(target)
+    if (
+        target._base is not None
+        or result.spec.dtype is not target.spec.dtype
+        or type(result._autograd) is Leaf
+    ):
+        op.copy_values(target, result)
+        return
+    with op.unrecorded():
+        op.copy_values(target, result)
+    rebase(target, result._autograd)
 
 
 def _wanted(inputs: Sequence[Any]) -> int:
@@ -120,7 +144,7 @@ class CopySlices(Node):
     inner: Node  # the step as seen by the view
     own: list[int]  # which of its inputs are the view itself
     view: Spec
-    start: int  # of the view within the base, in elements
+    start: int  # of the view within the base, in bytes
 
     @classmethod
     def of(cls, inner: Node, own: list[int], base: Tensor, view: Tensor) -> CopySlices:
@@ -134,19 +158,15 @@ class CopySlices(Node):
         node.order = inner.order
         node.hooks, node.extra = None, inner.extra
         node.inner, node.own, node.view = inner, own, view.spec
-        node.start = (view._start - base._start) // view.spec.dtype.itemsize
+        node.start = view._start - base._start
+        if not 0 <= node.start <= _bytes(base.spec) - _bytes(view.spec):
+            raise NotImplementedError("a recorded write to memory outside of what the view's base shows")
         return node
 
     def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
-        inner, view, own = self.inner, self.view, self.own
-        base = self.result
-        whole = _in_memory_of(ct, base)
-        part = whole.as_strided(view.shape, view.stride, self.start)
-        if view.dtype is not base.dtype or view.conj or view.neg or base.conj or base.neg:
-            raise NotImplementedError(
-                "derivative of a write through a view of another dtype, or one that is conjugated or negated lazily "
-                f"({inner.name()})"
-            )
+        inner, own = self.inner, self.own
+        whole = _like(self.result).copy_(ct)
+        part = REGION(whole, self.view, self.start)
         others = [k for k in range(len(inner.edges)) if k not in own]
         asked = list(inner.edges)
         for position, k in enumerate(others):
@@ -169,11 +189,28 @@ class CopySlices(Node):
 CopySlices.__module__ = "torch"
 
 
-def _in_memory_of(ct: Tensor, base: Spec) -> Tensor:
-    """A copy of a cotangent with the strides of the base, so that views of it are where those of the base are."""
-    if not base.is_dense:
-        raise NotImplementedError("derivative of a write through a view of a tensor whose memory has holes")
-    return FUNCTIONS["empty_strided"](base.shape, base.stride, dtype=ct.dtype, device=ct.device).copy_(ct)
+def _like(base: Spec) -> Tensor:
+    """Zeros with the strides of the base, so that views of them are where those of the base are."""
+    whole = FUNCTIONS["zeros"](base.span, dtype=base.dtype, device=base.device)
+    return make(whole._storage, 0, spec(base.shape, base.stride, base.dtype, base.device))
+
+
+def _bytes(own: Spec) -> int:
+    return own.span * own.dtype.itemsize
+
+
+def _region(own: Spec, view: Spec, start: int) -> tuple[Spec, int]:
+    return view, start // view.dtype.itemsize
+
+
+def _region_back(ct, out, a, view, start, *, specs):
+    whole = _like(specs[0])
+    REGION(whole, view, start).copy_(ct)
+    return whole
+
+
+# What a view shows of its base, given the metadata of both; it begins at byte `start`.
+REGION = View(_region, _region_back, node_name="AsStridedBackward0")
 
 
 # ---- The other views of a base ------------------------------------------------------------------------------------
@@ -191,7 +228,12 @@ def _register(base: Tensor, view: Tensor) -> None:
 def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
     """A view of a tensor that takes part in autograd was made, or one of several: it must hear of writes."""
     assert view._base is not None
-    reason = NO_GRAD if not mode.enabled else MANY if several else input.__dict__.get("_unwritable")
+    if not mode.enabled:
+        # As in PyTorch it requires grad, but is not connected.
+        view._autograd = Leaf(view)
+        view._unwritable = NO_GRAD  # type: ignore[attr-defined]
+        return
+    reason = MANY if several else input.__dict__.get("_unwritable")
     if reason is not None:
         view._unwritable = reason  # type: ignore[attr-defined]
     if view._autograd is not None:
@@ -230,20 +272,7 @@ def _refresh(base: Tensor, search: bool) -> None:
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:
     alias = make(base._storage, base._start, base.spec)
     alias._autograd = base._autograd
-    own = view.spec
+    own, start = view.spec, view._start - base._start
     if own.dtype is base.spec.dtype and own.conj is base.spec.conj and own.neg is base.spec.neg:
         return FUNCTIONS["as_strided"](alias, own.shape, own.stride, view.storage_offset())._autograd
-    node = new_node(_STALE, (alias,), (), None)
-    node.result = own
-    return node
-
-
-class _Stale:
-    """Stands for a view whose making cannot be repeated by strides alone."""
-
-    name = "a view of another dtype, or one that is conjugated or negated lazily, after a write to its base"
-    node_name = "AsStridedBackward0"
-    derivative = None
-
-
-_STALE = _Stale()
+    return REGION(alias, own, start)._autograd

@@ -63,6 +63,7 @@ class Tape:
     finish_write: Callable  # (node, target, inputs)
     recorded_view: Callable  # (view, input, several=False)
     check_write: Callable  # (target)
+    adopt: Callable  # (target, result)
 
 
 tape = Tape()
@@ -398,7 +399,10 @@ def inplace(function: Callable, name: str) -> Callable:
                 f"output with shape {list(self.spec.shape)} doesn't match the broadcast shape {list(result.spec.shape)}"
             )
         check_dtype(self.spec, result.spec.dtype, f"{name}_")
-        copy_values(self, result)
+        if needs_recording((result,)):
+            tape.adopt(self, result)
+        else:
+            copy_values(self, result)
         return self
 
     method.__name__ = f"{name}_"

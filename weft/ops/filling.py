@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.derivative import Recorded
+from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
 from ..core.dtype import DTYPES, REDUCED_FLOATS, DType, bool_
 from ..core.op import check_inplace, needs_recording, public, recorded_write
@@ -88,7 +88,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 
 FILL_TENSOR = Recorded("fill_.tensor", COPY.derivative, "FillBackward3")
-ZERO = Recorded("zero_", FILL.derivative)
+ZERO = Recorded("zero_", Derivative())
 
 
 def fill_number(target: Tensor, value: Any) -> Tensor:

@@ -201,6 +201,15 @@ INDEX_COPY = Put("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
 INDEX_FILL = Put("index_fill_", _filled, wrap=True)
 INDEX_FILL_TENSOR = Put("index_fill_.tensor", _filled, wrap=True)
 INDEX_FILL_TENSOR.node_name = "IndexFillBackward1"  # type: ignore[attr-defined]
+
+
+def _filled_with_back(ct, out, target, value, index, where, combine):
+    """Where an index comes twice, the value is written once."""
+    size = ct.spec.shape[where] if ct.spec.shape else 1
+    return INDEX_FILL.take(ct, ((index % size).unique(),), where).sum()
+
+
+differentiate(INDEX_FILL_TENSOR, INDEX_FILL_TENSOR.target_rule, _filled_with_back)
 PUT_FLAT = Put("put_", at, wrap=True, error=flat_error)
 
 

@@ -36,16 +36,16 @@ def reduction_derivative(put: Put, product: Callable) -> Derivative:
     """
 
     def rule(ct, out, target, source, index, dim, reduce, include_self, *, specs):
-        source = corner(source, specs[2].shape)
-
         def read(tensor: Tensor) -> Tensor:
             return put.take(tensor, (index,), dim)
 
         def added(whole: Tensor, values: Tensor) -> Tensor:
             return put.take.put(whole, (index,), values, dim, add_elements)
 
+        taken = read(ct)
+        source = corner(source, taken.spec.shape)
         if reduce == "sum":
-            to_target, to_source = ct, read(ct)
+            to_target, to_source = ct, taken
         elif reduce == "mean":
             counts = added(ct.new_full(ct.shape, int(include_self)), ct.new_ones(())).real.clamp(min=1)
             to_target = ct / counts
@@ -53,11 +53,9 @@ def reduction_derivative(put: Put, product: Callable) -> Derivative:
         elif reduce == "prod":
             a, b = target.masked_fill(target == 0, 1), source.masked_fill(source == 0, 1)
             others = product(a, b, index, dim, include_self)
-            zeros = added(
-                (target == 0).to(ct.dtype) * include_self, (source == 0).to(ct.dtype).expand(index.shape)
-            )
+            zeros = added((target == 0).to(ct.dtype) * include_self, (source == 0).to(ct.dtype))
             to_target = _passed_on(ct, others, a, zeros, target == 0)
-            to_source = _passed_on(read(ct), read(others), b, read(zeros), source == 0)
+            to_source = _passed_on(taken, read(others), b, read(zeros), source == 0)
         else:
             mine, theirs = (target == out).to(ct.dtype), (source == read(out)).to(ct.dtype)
             share = ct / added(mine.clone(), theirs)

@@ -9,9 +9,12 @@ from typing import Any
 from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType, compute_type
 from ..core.limits import finfo
-from ..core.op import FUNCTIONS, needs_recording, public
+from ..core.op import FUNCTIONS, needs_recording, public, unrecorded
 from ..core.tensor import Tensor
 from ..families.map import Map, keep
+from ..families.reduce import Reduce
+from ..families.reduce import Types as ReduceTypes
+from ..families.step import step
 from .creation import empty
 from .padding import constant_pad
 from .pooling import avg_pool2d, avg_pool3d
@@ -31,6 +34,76 @@ def normalized(x: Tensor, mean: Tensor, inverse: Tensor, weight: Any, bias: Any)
     """(x - mean) * inverse * weight + bias in one pass, or op by op where derivatives are recorded."""
     operands = (x, mean, inverse, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
     return _affine(*operands) if needs_recording(operands) else AFFINE(*operands)
+
+
+# ---- By statistics of the input itself, as one step ------------------------------------------------------------------
+
+# In one pass: the sums of g = ct * weight and of g * z, where z is the normalised input; z without weight.
+_SUMS = Reduce(
+    "norm_sums",
+    lambda dtype, wanted: ReduceTypes(dtype, (dtype, dtype)),
+    lambda dtype: (0, 0),
+    lambda ct, x, mean, inverse, weight: (ct * weight, ct * weight * ((x - mean) * inverse)),
+    lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    cascade=True,
+)
+_INPUT_COTANGENT = Map(
+    "norm_backward",
+    keep,
+    lambda ct, x, mean, inverse, weight, sum_g, sum_gz, count: (
+        (ct * weight - sum_g / count - (x - mean) * inverse * (sum_gz / count)) * inverse
+    ),
+)
+
+
+def _statistics_rule(cts, outs, x, weight, bias, dims, eps, *, wanted):
+    """Cotangents of (x, weight, bias). Source: Ioffe and Szegedy 2015, section 3."""
+    ct, ct_mean, ct_inverse, _ = cts
+    _, mean, inverse, _ = outs
+    count = math.prod(x.shape[dim] for dim in dims)
+    if ct is None:
+        ct = x.new_zeros(()).expand(x.shape)
+    plain = ct_mean is None and ct_inverse is None and not needs_recording((ct, x, weight, mean, inverse))
+    if not plain:
+        return _recorded_rule(ct, ct_mean, ct_inverse, x, mean, inverse, weight, dims, count, wanted)
+    found: list = [None, None, None]
+    ones = x.new_ones(())
+    if wanted[0]:
+        scale = ones if weight is None else weight
+        sums = _SUMS(ct, x, mean, inverse, scale, dims=dims, keepdim=True)
+        found[0] = _INPUT_COTANGENT(ct, x, mean, inverse, scale, *sums, float(count))
+    if wanted[1] or wanted[2]:
+        own = (weight if weight is not None else bias).shape
+        rest = tuple(dim for dim in range(ct.dim()) if dim - ct.dim() < -len(own) or own[dim - ct.dim()] == 1)
+        found[2], found[1] = (
+            each.reshape(own) for each in _SUMS(ct, x, mean, inverse, ones, dims=rest, keepdim=True)
+        )
+    return found
+
+
+def _recorded_rule(ct, ct_mean, ct_inverse, x, mean, inverse, weight, dims, count, wanted):
+    """The same in steps that can be differentiated, with cotangents of the statistics."""
+    z = (x - mean) * inverse
+    g = ct if weight is None else ct * weight
+    found = (g - g.mean(dims, keepdim=True) - z * (g * z).mean(dims, keepdim=True)) * inverse
+    if ct_mean is not None:
+        found = found + ct_mean / count
+    if ct_inverse is not None:
+        found = found - ct_inverse * inverse * inverse * z / count
+    return found, ct * z if wanted[1] else None, ct if wanted[2] else None
+
+
+@step(joint=_statistics_rule)
+def normalize_by_own(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, dims: tuple[int, ...], eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """x minus its mean over `dims`, divided by its deviation; the means; the inverse deviations; the variances.
+
+    `weight` and `bias` broadcast to `x`. Dims are not negative; they stay, with size 1, in the statistics.
+    """
+    var, mean = var_mean(x, dims, correction=0, keepdim=True)
+    inverse = (var + eps).rsqrt()
+    return normalized(x, mean, inverse, weight, bias), mean, inverse, var
 
 
 def _check_float(name: str, input: Tensor) -> None:
@@ -73,20 +146,19 @@ def _batch_norm(
     if input.spec.numel == 0:
         return input.clone(), nothing, nothing.clone()
     x, weight, bias, mean, var = wide(input.spec.dtype, input, weight, bias, running_mean, running_var)
-    across = [1, channels, *[1] * (len(shape) - 2)]
-    if training:
-        dims = [dim for dim in range(len(shape)) if dim != 1]
-        var, mean = var_mean(x, dims, correction=0)
-        _update(running_mean, mean.detach(), momentum)
-        count = input.spec.numel // max(channels, 1)
-        _update(running_var, var.detach() * (count / (count - 1) if count > 1 else math.nan), momentum)
-    inverse = (var + eps).rsqrt()
+    across = [channels, *[1] * (len(shape) - 2)]
     scale, shift = (None if each is None else each.view(across) for each in (weight, bias))
-    result = normalized(x, mean.view(across), inverse.view(across), scale, shift)
-    result = like_format(result.to(input.spec.dtype), input)
-    if training:
-        return result, mean.to(kept), inverse.to(kept)
-    return result, nothing, nothing.clone()
+    if not training:
+        result = normalized(x, mean.view(across), (var + eps).rsqrt().view(across), scale, shift)
+        return like_format(result.to(input.spec.dtype), input), nothing, nothing.clone()
+    dims = tuple(dim for dim in range(len(shape)) if dim != 1)
+    result, mean, inverse, var = normalize_by_own(x, scale, shift, dims, eps)
+    mean, inverse = mean.view(channels), inverse.view(channels)
+    with unrecorded():
+        count = input.spec.numel // max(channels, 1)
+        _update(running_mean, mean, momentum)
+        _update(running_var, var.view(channels) * (count / (count - 1) if count > 1 else math.nan), momentum)
+    return like_format(result.to(input.spec.dtype), input), mean.to(kept), inverse.to(kept)
 
 
 def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
@@ -256,9 +328,8 @@ def native_layer_norm(
     _check_float("LayerNormKernelImpl", input)
     kept = _check_dtypes("layer_norm", input, weight, bias)
     x, weight, bias = wide(input.spec.dtype, input.contiguous(), weight, bias)
-    var, mean = var_mean(x, dims, correction=0, keepdim=True)
-    inverse = (var + eps).rsqrt()
-    result = normalized(x, mean, inverse, weight, bias)
+    dims = tuple(dim + input.spec.ndim for dim in dims)
+    result, mean, inverse, _ = normalize_by_own(x, weight, bias, dims, eps)
     return result.to(input.spec.dtype), mean.to(kept), inverse.to(kept)
 
 
@@ -318,12 +389,10 @@ def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[T
     x, weight, bias = wide(input.spec.dtype, input, weight, bias)
     each_group = channels // groups
     rows = x.contiguous().view(samples, groups, each_group, math.prod(shape[2:]))
-    var, mean = var_mean(rows, (2, 3), correction=0, keepdim=True)
-    inverse = (var + eps).rsqrt()
-    parts = (None if each is None else each.view(groups, each_group, 1) for each in (weight, bias))
-    result = normalized(rows, mean, inverse, *parts).view(shape).to(input.spec.dtype)
+    scale, shift = (None if each is None else each.view(groups, each_group, 1) for each in (weight, bias))
+    result, mean, inverse, _ = normalize_by_own(rows, scale, shift, (2, 3), eps)
     return (
-        like_format(result, input),
+        like_format(result.view(shape).to(input.spec.dtype), input),
         mean.view(samples, groups).to(kept),
         inverse.view(samples, groups).to(kept),
     )

@@ -72,7 +72,7 @@ def _complete(module: Any, given: Mapping[str, Tensor], tie_weights: bool, stric
         for tied in names.values():
             _tie(tied, given, result)
     if strict:
-        _check_keys(own, result)
+        _check_keys(module, own, result)
     return result
 
 
@@ -88,39 +88,38 @@ def _tie(tied: list[str], given: Mapping[str, Tensor], result: dict[str, Tensor]
         result.update(dict.fromkeys(tied, given[present[0]]))
 
 
-def _check_keys(own: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def _check_keys(module: Any, own: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     problems = []
     for kind, keys in (("Unexpected", given.keys() - own.keys()), ("Missing", own.keys() - given.keys())):
         if keys:
             problems.append(f"{kind} key(s): {', '.join(sorted(keys))}.")
     if problems:
-        raise RuntimeError("Error(s) in reparametrizing:\n\t" + "\n\t".join(problems))
+        raise RuntimeError(
+            f"Error(s) in reparametrizing for {type(module).__name__}:\n\t" + "\n\t".join(problems)
+        )
+
+
+_ABSENT = object()
 
 
 @contextlib.contextmanager
 def _replaced(module: Any, tensors: Mapping[str, Tensor]) -> Iterator[None]:
-    """Within this context the tensors at these paths are others; what the module changes in place, it changes."""
+    """Within this context the tensors at these paths are others."""
     undo: list[tuple[dict[str, Any], str, Any]] = []
     try:
         for path, tensor in tensors.items():
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"{tensor} is not an instance of torch.Tensor")
             owner_path, _, name = path.rpartition(".")
             owner = module.get_submodule(owner_path)
-            place = _place(owner, name)
-            undo.append((place, name, place[name]))
+            places = (owner._parameters, owner._buffers)
+            place = next((each for each in places if name in each), owner.__dict__)
+            undo.append((place, name, place.get(name, _ABSENT)))
             place[name] = tensor
         yield
     finally:
         for place, name, tensor in reversed(undo):
-            place[name] = tensor
-
-
-def _place(owner: Any, name: str) -> dict[str, Any]:
-    """The dictionary of a module that has the tensor `name`."""
-    for place in (owner._parameters, owner._buffers):
-        if name in place:
-            return place
-    if not hasattr(owner, name):
-        raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
-    if not isinstance(getattr(owner, name), Tensor):
-        raise TypeError(f"{getattr(owner, name)} is not an instance of torch.Tensor")
-    return owner.__dict__
+            if tensor is _ABSENT:
+                del place[name]
+            else:
+                place[name] = tensor

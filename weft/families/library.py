@@ -71,9 +71,9 @@ class library:  # noqa: N801 (a decorator)
         return result
 
 
-def differentiable(rule: Callable) -> Callable[[Callable], library]:
-    """Decorator: a `library` op with the derivative of its first argument."""
-    return lambda function: library(function, rule)
+def differentiable(derivative: Any) -> Callable[[Callable], library]:
+    """Decorator: a `library` op with a derivative."""
+    return lambda function: library(function, derivative)
 
 
 def array(tensor: Tensor) -> np.ndarray:

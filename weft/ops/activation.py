@@ -95,7 +95,7 @@ def _mish_rule(ct, out, a):
 
 
 def _elu_rule(ct, out, a, alpha, scale, input_scale):
-    power = (a * input_scale).masked_fill(a > 0, 0).exp()  # which large numbers must not overflow
+    power = (a * input_scale).masked_fill(a >= 0, 0).exp()  # which large numbers must not overflow
     return (ct * (alpha * scale * input_scale) * power).where(a <= 0, ct * scale)
 
 

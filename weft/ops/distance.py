@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 
+from ..core.derivative import Derivative
 from ..core.dtype import LEGACY_NAMES, compute_type
 from ..core.iteration import broadcast_shapes
 from ..core.op import needs_recording, public, record
@@ -16,6 +18,8 @@ from ..engine.expr import Expr
 from ..families.lapack import check_tensor
 from ..families.library import tensor_of
 from ..families.map import Map, keep
+from ..families.step import step
+from .creation import zeros_like
 from .joining import cat
 from .linalg import vecdot
 from .matmul import matmul
@@ -68,10 +72,40 @@ def cdist(
     return CDIST(x1, x2, float(p))
 
 
+# How many elements of differences the derivative looks at together.
+_DIFFERENCES_AT_ONCE = 1 << 22
+
+
+def _cdist_rule(ct, out, x1, x2, p):
+    """A few dimensions at a time, so that no temporary has all differences."""
+    step = max(1, _DIFFERENCES_AT_ONCE // max(1, out.numel()))
+    left, right = [], []
+    for a, b in zip(x1.split(step, -1), x2.split(step, -1), strict=True):
+        pulled = ct.unsqueeze(-1) * _slope(a.unsqueeze(-2) - b.unsqueeze(-3), out.unsqueeze(-1), p)
+        left.append(pulled.sum(-2))
+        right.append(-pulled.sum(-3))
+    return cat(left, -1), cat(right, -1)
+
+
+def _slope(difference: Tensor, distance: Tensor, p: float) -> Tensor:
+    """The derivative of distances by differences; 0 where vectors are equal."""
+    if p == 0:
+        return zeros_like(difference)
+    if p == math.inf:
+        return difference.sgn() * (difference.abs() == distance)
+    if p == 2:
+        return (difference / distance).masked_fill(distance == 0, 0)
+    power = difference.sgn() * difference.abs() ** (p - 1)
+    if p < 1:
+        power = power.masked_fill(difference == 0, 0)
+    return (power / distance ** (p - 1)).masked_fill(distance == 0, 0)
+
+
 class _Distances:
     """All distances between two sets of vectors, [..., n, d] and [..., m, d]: one step for autograd."""
 
     name = "cdist"
+    derivative = Derivative(joint=_cdist_rule)
 
     def __call__(self, x1: Tensor, x2: Tensor, p: float) -> Tensor:
         dtype = x1.spec.dtype
@@ -118,6 +152,15 @@ def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
     return Map("cdist", keep, element)
 
 
+def _euclidean_rule(ct, out, x1, x2):
+    ratio = (ct / out).masked_fill(out == 0, 0)
+    return (
+        x1 * ratio.sum(-1, keepdim=True) - matmul(ratio, x2),
+        x2 * ratio.sum(-2).unsqueeze(-1) - matmul(ratio.mT, x1),
+    )
+
+
+@step(joint=_euclidean_rule)
 def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
     """|a - b|^2 = |a|^2 - 2 a.b + |b|^2, all in one product."""
     squares = [(x * x).sum(-1, keepdim=True) for x in (x1, x2)]
@@ -125,6 +168,9 @@ def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
     left = cat((x1 * -2, squares[0], ones[0]), -1)
     right = cat((x2, ones[1], squares[1]), -1)
     return matmul(left, right.mT).clamp_(min=0).sqrt_()
+
+
+_euclidean_by_product.node_name = "CdistBackward0"
 
 
 @public("function", "nn.functional.pdist")

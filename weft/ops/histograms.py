@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT8, DType, float32, float64, int64
 from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
-from ..families.library import array, library, tensor_of
+from ..families.library import array, differentiable, tensor_of
 from .creation import zeros
 from .ranges import linspace
 from .sorting import check_tensor, not_implemented
@@ -106,7 +107,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return _histc(values, bins, low, high).to(dtype)
 
 
-@library
+@differentiable(nondifferentiable)
 def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
     bins = _equal_bins(array(input).reshape(-1), low, high, count)
     return tensor_of(_counted(bins, count, None), input.spec.dtype)
@@ -115,7 +116,7 @@ def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
 # ---- Histograms in several dimensions ------------------------------------------------------------------------------
 
 
-@library
+@differentiable(nondifferentiable)
 def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
     """Counts, of points [n, dims] between `edges` of each dim."""
     values, bounds = array(points), [array(edge) for edge in edges]
@@ -273,7 +274,7 @@ def histogramdd(
 # ---- Occurrences of integers ---------------------------------------------------------------------------------------
 
 
-@library
+@differentiable(nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
     values = array(input).astype(np.int64, copy=False)
     found = np.bincount(values, None if weights is None else array(weights), minlength)

@@ -19,6 +19,7 @@ from ..families.reduce import Reduce, Types, dims_of
 from .eigen import svdvals
 from .linalg import inv_ex
 from .masking import where
+from .rules import kept, shared
 
 # ---- Vector norms, as reductions ---------------------------------------------------------------------------------------
 
@@ -80,6 +81,26 @@ def _power(a: Expr, exponent: float) -> Expr:
     return pow(a, const(exponent, a.dtype))
 
 
+def _norm_rule(p: float) -> Callable:
+    """The derivative of a norm: a zero vector has none, and gets 0; where several elements are the largest, they share."""
+
+    def rule(ct, out, a, dims, keepdim):
+        ct, out = kept(ct, dims, keepdim), kept(out, dims, keepdim)
+        if math.isinf(p):
+            size = a.abs()
+            return shared(ct, (size == out) | (size.isnan() & out.isnan()), dims) * a.sgn()
+        if p == 2:
+            return ct * (a / out).masked_fill(out == 0, 0)
+        if p < 1:
+            return ct * (a.sgn() * a.abs() ** (p - 1)).masked_fill(a == 0, 0) * out ** (1 - p)
+        power = a.sgn() * a.abs() ** (p - 1) if p < 2 else a * a.abs() ** (p - 2)
+        return power * (ct / out ** (p - 1)).masked_fill(out == 0, 0)
+
+    if p == 0:
+        return lambda ct, out, a, dims, keepdim: None
+    return (lambda ct, out, a, dims, keepdim: kept(ct, dims, keepdim) * a.sgn()) if p == 1 else rule
+
+
 @functools.lru_cache(maxsize=64)  # programs use few orders
 def _norm_row(p: float) -> Reduce:
     order = norm_order(p)
@@ -91,6 +112,7 @@ def _norm_row(p: float) -> Reduce:
         order.combine,
         lambda state: (order.finish(state[0]),),
         cascade=order.combine is _sum,
+        derivative=_norm_rule(p),
     )
 
 

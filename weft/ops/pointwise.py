@@ -282,8 +282,8 @@ _BINARY = (
     #                          derivatives
     #                          what
     ("atan2 arctan2",          to_float,  s.atan2,                     NO_COMPLEX,   "",
-                               (lambda ct, out, a, b: ct * b * (a * a + b * b).reciprocal(),
-                                lambda ct, out, a, b: ct * -a * (a * a + b * b).reciprocal()),
+                               (lambda ct, out, a, b: ct * (b / (a * a + b * b)).masked_fill((a == 0) & (b == 0), 0),
+                                lambda ct, out, a, b: ct * (-a / (a * a + b * b)).masked_fill((a == 0) & (b == 0), 0)),
                                "the angle of the point (other, input), in radians"),
     ("hypot",                  keep,      s.hypot,                     ONLY_FLOATS,  "",
                                (lambda ct, out, a, b: ct * (a / out),

@@ -203,8 +203,9 @@ def _products_of_others(a: Tensor, dim: int) -> Tensor:
 
 
 def _var_rule(ct, out, a, center, dims, keepdim, divisor):
-    scale = 2 / divisor if divisor else math.inf
-    return scale * kept(ct, dims, keepdim) * (a - a.mean(dims, keepdim=True))
+    if not divisor:  # as PyTorch has it: the variance is 0 / 0, or infinite whatever the elements are
+        return kept(ct, dims, keepdim) * (a * 0 + math.inf).where(a != a.mean(dims, keepdim=True), math.nan)
+    return 2 / divisor * kept(ct, dims, keepdim) * (a - a.mean(dims, keepdim=True))
 
 
 def _std_rule(ct, out, a, center, dims, keepdim, divisor):

@@ -32,7 +32,7 @@ from .creation import zeros_like
 from .joining import cat
 from .pointwise import OPS
 from .reduction import highest, lowest
-from .representation import complex
+from .representation import complex, largest
 from .sorting import check_comparable, check_tensor, dim_of, not_implemented
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------
@@ -160,7 +160,8 @@ def _logcumsumexp_rule(ct, out, a, dim):
 
     if a.is_complex():
         return pulled(ct.conj().log()).conj()
-    return pulled(ct.log().where(ct > 0, -math.inf)) - pulled((-ct).log().where(ct < 0, -math.inf))
+    none = -largest(a.spec.dtype)  # the logarithm of 0, but finite: it is subtracted from
+    return pulled(ct.log().where(ct > 0, none)) - pulled((-ct).log().where(ct < 0, none))
 
 
 LOGCUMSUMEXP = Scan(

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import nondifferentiable
 from ..core.dtype import LEGACY_NAMES, bool_, int32, int64
 from ..core.op import public, write_out
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor, wrap_dim
-from ..families.library import array, library, tensor_of, wide_array
+from ..families.library import array, differentiable, tensor_of, wide_array
 from ..families.map import NUMBERS
 from .sorting import check_comparable, check_tensor, order_key, stable_order
 from .values import tensor
@@ -39,7 +40,7 @@ def _rows_differ(rows: np.ndarray) -> np.ndarray:
     return (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
 
 
-@library
+@differentiable(nondifferentiable)
 def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
     """(values, inverse, counts) along the first dim of a tensor with at least one dim."""
     values = array(input)
@@ -137,7 +138,7 @@ def unique_consecutive(
 # ---- Positions in sorted sequences ---------------------------------------------------------------------------------
 
 
-@library
+@differentiable(nondifferentiable)
 def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
     edges, values = wide_array(boundaries), wide_array(input)
     if sorter is not None:
@@ -263,7 +264,7 @@ def bucketize(
 # ---- Membership ----------------------------------------------------------------------------------------------------
 
 
-@library
+@differentiable(nondifferentiable)
 def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
     return tensor_of(np.isin(wide_array(elements), wide_array(test_elements), assume_unique, invert))
 

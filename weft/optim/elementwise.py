@@ -66,9 +66,7 @@ class Elementwise(Optimizer):
 
 def count(state: dict[str, Any]) -> float:
     """Count a step of the parameter with this state; returns its number."""
-    step = state["step"]
-    step += 1
-    return step.item()
+    return state["step"].add_(1).item()
 
 
 def _as_real(value: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from .optimizer import Optimizer, check_lr, evaluate
 
 cat = FUNCTIONS["cat"]
 
+LONGEST_SEARCH = 25  # evaluations after the first one
+
 
 class LBFGS(Optimizer):
     """Steps along -H grad, where H is made of the last `history_size` steps and changes of the gradient.
@@ -100,6 +102,7 @@ class LBFGS(Optimizer):
                     Point(0, loss, grad, slope),
                     direction.abs().max(),
                     tolerance,
+                    min(LONGEST_SEARCH, group["max_eval"] - evaluations),
                 )
                 step, loss, grad, _ = point
                 self._add(step, direction)

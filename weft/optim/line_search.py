@@ -24,12 +24,12 @@ class Point(NamedTuple):
 
 
 def strong_wolfe(
-    evaluate: Callable[[Any], Point], step: Any, start: Point, longest: Any, tolerance: float, limit: int = 25
+    evaluate: Callable[[Any], Point], step: Any, start: Point, longest: Any, tolerance: float, limit: int
 ) -> tuple[Point, int]:
     """The point found, and the number of evaluations.
 
     `start` is the point at step 0, `step` the first step to try. `longest` is the largest component of the direction:
-    the search ends when the bracket is shorter than `tolerance` in every component.
+    the search ends when the bracket is shorter than `tolerance` in every component, or after 1 + `limit` evaluations.
     """
 
     def too_high(point: Point) -> bool:

@@ -31,6 +31,7 @@ class LRScheduler:
     """
 
     # A subclass may define `_get_closed_form_lr`, the rates without those of the epoch before.
+    _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         check_optimizer(optimizer)
@@ -54,7 +55,6 @@ class LRScheduler:
         """Set the rates of the first epoch."""
         self._step_count = 0
         self._is_initial = True
-        self._get_lr_called_within_step = False
         try:
             self.step()
         finally:

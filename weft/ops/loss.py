@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..core.dtype import LEGACY_NAMES, int32, int64, uint8
-from ..core.op import FUNCTIONS, public
+from ..core.iteration import broadcast_shapes
+from ..core.op import FUNCTIONS, needs_recording, public
 from ..core.tensor import Tensor
 from ..families.library import array, library, tensor_of, wide_array
+from ..families.map import Map, keep
+from ..families.step import step
 from .activation import logsigmoid
 from .creation import full_like
 from .reduction import log_softmax
@@ -109,8 +112,35 @@ def mse_loss(
     """
     _check_float("mse", input, target)
     _warn_unless_same_size(input, target)
+    reduction = _reduction(reduction, size_average, reduce)
+    if weight is None:
+        _check_reduction(reduction)
+        return _mse(input, target, reduction)
     difference = input - target
-    return _weighted(difference * difference, input, weight, _reduction(reduction, size_average, reduce))
+    return _weighted(difference * difference, input, weight, reduction)
+
+
+_SQUARED_DIFFERENCE = Map("mse_loss", keep, lambda a, b: (a - b) * (a - b))
+_MSE_COTANGENT = Map("mse_loss_backward", keep, lambda ct, a, b, factor: ct * factor * (a - b))
+
+
+def _mse_rule(ct, out, input, target, reduction, *, specs, wanted):
+    factor = 2.0
+    if reduction == "mean":
+        factor /= max(math.prod(broadcast_shapes("mse_loss", specs[0].shape, specs[1].shape)), 1)
+    if needs_recording((ct, input, target)):
+        found = ct * factor * (input - target)
+    else:
+        found = _MSE_COTANGENT(ct, input, target, factor)
+    return found, -found if wanted[1] else None
+
+
+@step(joint=_mse_rule)
+def _mse(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    return _reduced(_SQUARED_DIFFERENCE(input, target), reduction)
+
+
+_mse.node_name = "MseLossBackward0"
 
 
 @public(name="nn.functional.l1_loss")
@@ -380,18 +410,48 @@ def _negative_log_likelihood(
     _check_classes(input, target, weight)
     dim = _class_dim(input)
     _check_bounds(target, input.spec.shape[dim], ignore_index)
-    target = target.to(int64)
-    ignored: Any = target == ignore_index
-    chosen = target.masked_fill(ignored, 0)
-    loss = -input.gather(dim, chosen.unsqueeze(dim)).squeeze(dim) if input.spec.numel else input.sum(dim)
-    if weight is not None:
-        weights = weight.index_select(0, chosen.flatten()).view(chosen.spec.shape)
-        loss = loss * weights
-    loss = loss.masked_fill(ignored, 0)
-    if reduction != "mean":
-        return _reduced(loss, reduction)
-    total = ~ignored if weight is None else weights.masked_fill(ignored, 0)
-    return loss.sum() / total.sum()
+    loss, _ = _nll(input, target.to(int64), weight, ignore_index, reduction)
+    return loss
+
+
+def _weights_of(target: Tensor, weight: Tensor | None, ignore_index: int, like: Any) -> tuple[Tensor, Tensor]:
+    """(the class of each target, 0 where it is ignored; its weight, 0 where it is ignored)."""
+    kept = target != ignore_index
+    chosen = target * kept
+    if weight is None:
+        return chosen, kept.to(like)
+    return chosen, weight.index_select(0, chosen.flatten()).view(chosen.spec.shape) * kept
+
+
+def _nll_rule(cts, outs, input, target, weight, ignore_index, reduction, *, specs):
+    ct, (_, total) = cts[0], outs
+    dim = 1 if len(specs[0].shape) > 1 else 0
+    chosen, weights = _weights_of(target, weight, ignore_index, specs[0].dtype)
+    if reduction == "mean":
+        ct = ct / total
+    each = -ct * weights
+    zeros = each.new_zeros(specs[0].shape)
+    return (zeros.scatter(dim, chosen.unsqueeze(dim), each.unsqueeze(dim)) if zeros.numel() else zeros,)
+
+
+@step(joint=_nll_rule)
+def _nll(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> tuple[Tensor, Tensor]:
+    """The loss, and the sum of the weights of all targets."""
+    dim = _class_dim(input)
+    chosen, weights = _weights_of(target, weight, ignore_index, input.spec.dtype)
+    loss = input.gather(dim, chosen.unsqueeze(dim)).squeeze(dim) if input.spec.numel else input.sum(dim)
+    # Scores of -inf that are ignored do not count.
+    loss = -loss * weights if weight is not None else (-loss).masked_fill(target == ignore_index, 0)
+    loss = loss if weight is None else loss.masked_fill(target == ignore_index, 0)
+    total = weights.sum()
+    if reduction == "none":
+        return loss, total
+    return loss.sum() / total if reduction == "mean" else loss.sum(), total
+
+
+_nll.node_name = "NllLossBackward0"
 
 
 @public(name="nn.functional.nll_loss")

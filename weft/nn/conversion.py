@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..core import dtype as dt
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops.copying import _parse_to as parse_to
+from ..ops.copying import parse_to
+from ..ops.creation import empty_like
 from .parameter import Parameter
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Conversion:
         Forms: to(device), to(dtype), to(device, dtype), to(tensor), to(memory_format=...).
         Raises: TypeError for a dtype that is neither floating point nor complex.
         """
-        device, dtype, _, memory_format = parse_to(None, args, kwargs)
+        device, dtype, _, memory_format = parse_to(args, kwargs)
         if dtype is not None:
             _check_dtype(dtype)
 
@@ -66,8 +67,6 @@ class Conversion:
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to a device without the values: all memory is new and uninitialised."""
-        from ..ops.creation import empty_like
-
         return self._apply(lambda tensor: empty_like(tensor, device=device), recurse=recurse)
 
     def type(self, dst_type: Any) -> Self:

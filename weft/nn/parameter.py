@@ -181,7 +181,7 @@ for _name in (
         setattr(UninitializedTensorMixin, _name, _delegated(_name))
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[override]
     """A Parameter whose shape is not known yet: those of lazy modules, before the first call.
 
     >>> import weft as torch
@@ -207,7 +207,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return memo[id(self)]
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[override]
     """A Buffer whose shape is not known yet: those of lazy modules, before the first call."""
 
     __slots__ = ()

@@ -194,7 +194,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if args[0] is own.dtype:
             return self
         return copy_to(self, formatted_spec(own, preserve_format, args[0], own.device))
-    wanted_device, wanted_dtype, copy, memory_format = _parse_to(self, args, kwargs)
+    wanted_device, wanted_dtype, copy, memory_format = parse_to(args, kwargs)
     where = wanted_device or own.device
     dtype = wanted_dtype or own.dtype
     same_format = memory_format is preserve_format or memory_format is suggested_format(own)
@@ -203,9 +203,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return copy_to(self, formatted_spec(own, memory_format, dtype, where))
 
 
-def _parse_to(
-    self: Tensor, args: tuple, kwargs: dict
-) -> tuple[device | None, DType | None, bool, MemoryFormat]:
+def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bool, MemoryFormat]:
     """(device, dtype, copy, memory_format) of any form of `to`; None where nothing is said."""
     positional = list(args)
     options = dict(kwargs)

@@ -71,15 +71,11 @@ def clip_grad_norm_(
     >>> torch.nn.utils.clip_grad_norm_(x, max_norm=1.0), x.grad
     (tensor(5.), tensor([0.6000, 0.8000]))
     """
-    if inspect.isgenerator(parameters):
-        parameters = list(parameters)
-        if not parameters:
-            warnings.warn(
-                "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3
-            )
-    parameters = _listed(parameters)
-    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
-    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    listed = _listed(parameters)
+    if not listed and inspect.isgenerator(parameters):
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
+    total = get_total_norm(_grads(listed), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(listed, max_norm, total, foreach)
     return total
 
 

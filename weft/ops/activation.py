@@ -118,6 +118,7 @@ MISH        = Map("mish",        keep,     _mish,                               
 SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, beta, threshold: ct.where(a * beta > threshold, ct * (a * beta).sigmoid()))
 ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS,     derivative=_elu_rule)
+CELU        = Map("celu",        keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS,     derivative=_elu_rule)
 LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, slope: ct.where(a > 0, ct * slope))
 LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS,
@@ -194,7 +195,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """input where positive, else alpha * (exp(input / alpha) - 1). Raises: RuntimeError for alpha = 0."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _finish(ELU, (input, float(alpha), 1.0, 1.0 / alpha), inplace)
+    return _finish(CELU, (input, float(alpha), 1.0, 1.0 / alpha), inplace)
 
 
 @public(name="nn.functional.leaky_relu")

@@ -18,6 +18,7 @@ from ..core.tensor import Tensor
 from ..core.tensor import empty as empty_of
 from ..engine import distributions, rejection
 from ..families.library import array, tensor_of
+from ..families.step import step
 from .copying import copy_values
 from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
 from .random_filling import (
@@ -33,6 +34,7 @@ from .random_filling import (
     normal_,
     random_,
 )
+from .rules import zero
 
 # ---- The generator -------------------------------------------------------------------------------------------------
 
@@ -295,11 +297,21 @@ def normal(
     result = empty_of(contiguous_spec(sizes, tensors[0].dtype, tensors[0].device)) if out is None else out
     if result.numel() == 0 and result.shape != sizes:
         resize_out(result, sizes, "normal")
+    return _normal(mean, std, generator, result)
+
+
+@step(zero, zero)
+def _normal(mean: Any, std: Any, generator: Generator | None, result: Tensor) -> Tensor:
     if not isinstance(std, Tensor):
         normal_(result, 0.0, std, generator=generator)
     else:
         normal_(result, generator=generator).mul_(std)
     return result.add_(mean)
+
+
+_normal.node_name = lambda inputs, static: (
+    f"NormalBackward{isinstance(inputs[0], Tensor) + 2 * isinstance(inputs[1], Tensor)}"
+)
 
 
 def _check_std(std: Tensor) -> None:
@@ -320,6 +332,11 @@ def bernoulli(
     tensor([0., 1.])
     """
     result = _target(input.shape, "bernoulli", out, None, None, input.device, input.dtype)
+    return _bernoulli(input, p, generator, result)
+
+
+@step(zero)
+def _bernoulli(input: Tensor, p: Any, generator: Generator | None, result: Tensor) -> Tensor:
     return bernoulli_(result, input if p is None else p, generator=generator)
 
 
@@ -390,7 +407,11 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
     Raises: RuntimeError for a negative rate.
     """
-    generator = generator_or_default(generator, "poisson")
+    return _poisson(input, generator_or_default(generator, "poisson"))
+
+
+@step(zero)
+def _poisson(input: Tensor, generator: Generator) -> Tensor:
     check_implemented(input, FLOATS, "poisson_cpu")
     if input.is_meta:
         return empty_as(input, memory_format=contiguous_format)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
 from ..core.dtype import (
     LEGACY_NAMES,
@@ -35,7 +36,7 @@ from ..core.dtype import (
 from ..core.generator import Generator, default_generator
 from ..core.iteration import broadcast_shapes
 from ..core.layout import preserve_format
-from ..core.op import add_inplace, check_inplace
+from ..core.op import add_inplace, check_inplace, needs_recording, recorded_write
 from ..core.tensor import Tensor, address
 from ..core.tensor import empty as empty_of
 from ..engine import distributions
@@ -106,6 +107,23 @@ def _number(value: Any, name: str, argument: str, position: int) -> float:
     return float(value)
 
 
+def _constant(name: str) -> Callable[[Callable], Callable]:
+    """Decorator: for autograd the fill writes constants; what the tensor was before gets a cotangent of zero."""
+    op = Recorded(name, Derivative(), name)
+
+    def decorate(fill: Callable) -> Callable:
+        @functools.wraps(fill)
+        def complete(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            if needs_recording((self,)):
+                return recorded_write(op, self, (), (), functools.partial(fill, **kwargs), self, *args)
+            return fill(self, *args, **kwargs)
+
+        return complete
+
+    return decorate
+
+
+@_constant("UniformBackward0")
 def uniform_(self: Tensor, *bounds: Any, generator: Generator | None = None, **named: Any) -> Tensor:
     """Fill with uniform numbers from [from, to); (from, to) is (0, 1) unless given.
 
@@ -164,6 +182,7 @@ def _check_uniform_bounds(low: float, high: float, dtype: DType) -> None:
         )
 
 
+@_constant("NormalBackward0")
 def normal_(
     self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -189,6 +208,7 @@ def fill_normal(target: Tensor, generator: Generator, mean: float = 0.0, std: fl
     )
 
 
+@_constant("ExponentialBackward0")
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with waiting times of an event that happens `lambd` times per unit of time."""
     rate = _number(lambd, "exponential_", "lambd", 1)
@@ -201,6 +221,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     return _fill(self, lambda out, n, dtype: distributions.exponential(generator, out, n, rate, dtype))
 
 
+@_constant("GeometricBackward0")
 def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Fill with the number of trials until the first success, each of probability `p`."""
     p = _number(p, "geometric_", "p", 1)
@@ -212,6 +233,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     return _fill(self, lambda out, n, dtype: distributions.geometric(generator, out, n, p, dtype))
 
 
+@_constant("CauchyBackward0")
 def cauchy_(
     self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -226,6 +248,7 @@ def cauchy_(
     return _fill(self, lambda out, n, dtype: distributions.cauchy(generator, out, n, median, sigma, dtype))
 
 
+@_constant("LogNormalBackward0")
 def log_normal_(
     self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
 ) -> Tensor:
@@ -239,6 +262,7 @@ def log_normal_(
     return _fill(self, lambda out, n, dtype: distributions.log_normal(generator, out, n, mean, std, dtype))
 
 
+@_constant("BernoulliBackward2")
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 with probability `p`, else 0; p is a number, or a tensor that broadcasts to this shape."""
     generator = generator_or_default(generator, "bernoulli_")
@@ -276,6 +300,7 @@ def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tenso
     return self
 
 
+@_constant("RandomBackward2")
 def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **named: Any) -> Tensor:
     """Fill with integers: random_(), random_(to) or random_(from, to) with from <= value < to.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.derivative import nondifferentiable
@@ -35,7 +35,7 @@ from ..families.reduce import Reduce, Types, dims_of, single_dim
 from ..families.step import step
 from .creation import ones_like
 from .joining import cat
-from .rules import by_dims, kept, placed, restored, same, shared
+from .rules import by_dims, kept, placed, restored, same, shared, sum_of
 
 # ---- Checks -----------------------------------------------------------------------------------------------------
 
@@ -447,7 +447,17 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     ndim = len(input.spec.shape)
     dims = dims_of(None, ndim, "aminmax") if dim is None else single_dim(dim, ndim, "aminmax")
     _check_not_empty(input, dims, "aminmax", whole=dim is None)
-    return _AMINMAX([AMIN(input, dims=dims, keepdim=keepdim), AMAX(input, dims=dims, keepdim=keepdim)])
+    return _AMINMAX(_aminmax(input, dims, keepdim))
+
+
+def _aminmax_rule(ct, out, input, dims, keepdim):
+    pairs = zip(ct, out, strict=True)
+    return sum_of([_extremum_rule(c, o, input, dims, keepdim) for c, o in pairs if c is not None])
+
+
+@step(_aminmax_rule)
+def _aminmax(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
+    return AMIN(input, dims=dims, keepdim=keepdim), AMAX(input, dims=dims, keepdim=keepdim)
 
 
 # ---- Flags and counts --------------------------------------------------------------------------------------------------
@@ -505,18 +515,18 @@ def _moment_arguments(
     )
 
 
-def _spread(op: Reduce, input: Tensor, dims, correction, keepdim) -> tuple[Tensor, Tensor]:
-    """A moment about the mean, in two passes of float64, and the float64 mean with all dims kept."""
+def _spread(op: Reduce, input: Tensor, dims, correction, keepdim) -> Tensor:
+    """A moment about the mean, in two passes of float64."""
     count = _count(input, dims)
     with unrecorded():
         center = MEAN64(input, dims=dims, keepdim=True, params=(float(count),))
     divisor = float(max(0, count - correction))
-    return op(input, center, dims=dims, keepdim=keepdim, params=(divisor,)), center
+    return op(input, center, dims=dims, keepdim=keepdim, params=(divisor,))
 
 
-def _define_moment(op: Reduce) -> None:
+def _define_moment(op: Reduce, spread_rule: Callable) -> None:
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return _spread(op, input, *_moment_arguments(input, args, kwargs, op.name))[0]
+        return _spread(op, input, *_moment_arguments(input, args, kwargs, op.name))
 
     words = {"var": "variance", "std": "standard deviation"}[op.name]
     function.__name__ = function.__qualname__ = op.name
@@ -528,16 +538,31 @@ def _define_moment(op: Reduce) -> None:
 
     def with_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         dims, correction, keepdim = _moment_arguments(input, args, kwargs, f"{op.name}_mean")
-        spread, _ = _spread(op, input, dims, correction, keepdim)
-        return spread, MEAN(input, dims=dims, keepdim=keepdim, params=(float(_count(input, dims)),))
+        return both(input, dims, correction, keepdim)
 
+    def both_rule(ct, out, input, dims, correction, keepdim):
+        count = _count(input, dims)
+        found = []
+        if ct[0] is not None:
+            divisor = float(max(0, count - correction))
+            found.append(spread_rule(ct[0], out[0], input, None, dims, keepdim, divisor))
+        if ct[1] is not None:
+            found.append(restored(ct[1] / count, input.spec, dims, keepdim))
+        return sum_of(found)
+
+    @step(both_rule)
+    def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
+        mean = MEAN(input, dims=dims, keepdim=keepdim, params=(float(_count(input, dims)),))
+        return _spread(op, input, dims, correction, keepdim), mean
+
+    both.name = f"{op.name}_mean"
     with_mean.__name__ = with_mean.__qualname__ = f"{op.name}_mean"
     with_mean.__doc__ = f"The {words} over `dim` and the mean."
     public("function", out=True)(with_mean)
 
 
-_define_moment(VAR)
-_define_moment(STD)
+_define_moment(VAR, _var_rule)
+_define_moment(STD, _std_rule)
 
 
 # ---- Exponentials --------------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,6 +62,11 @@ def restored(reduced: Tensor, whole: Spec, dims: Sequence[int] | None, keepdim: 
 def shared(ct: Tensor, chosen: Tensor, dims: Sequence[int] | None) -> Tensor:
     """A cotangent divided evenly among the chosen elements of each reduction; `ct` has the reduced dims."""
     return chosen * (ct / chosen.sum(dims, keepdim=dims is not None))
+
+
+def sum_of(cotangents: Sequence[Tensor]) -> Tensor | None:
+    """Of an input, from several results."""
+    return functools.reduce(operator.add, cotangents) if cotangents else None
 
 
 def placed(ct: Tensor, indices: Tensor, whole: Spec, dim: int) -> Tensor:

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from .checksum import crc32, reading
+from .checksum import checksum_of, reading
 from .source import Source
 
 ALIGNMENT = 64
@@ -300,7 +300,7 @@ class Writer:
         if not self.checksums:
             self._put(content, size)
             return 0
-        with crc32(content) as crc:  # computed while the bytes are written
+        with checksum_of(content) as crc:  # computed while the bytes are written
             self._put(content, size)
             return crc()
 

@@ -9,6 +9,8 @@ import stat
 from collections.abc import Iterator
 from typing import IO
 
+BUFFER = 1 << 16  # for the many small writes; large ones go past it
+
 
 @contextlib.contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
@@ -35,6 +37,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
             yield file
             if mode is not None:
                 os.chmod(temporary, stat.S_IMODE(mode))
+            file.flush()
             # Before the file gets its name, so that a crash of the system cannot leave the name with an empty file.
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -46,6 +49,6 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
 
 def _open(path: str, mode: str) -> IO[bytes]:
     try:
-        return open(path, mode, buffering=0)
+        return open(path, mode, buffering=BUFFER)
     except OSError as error:
         raise RuntimeError(f"{path}: open file failed with strerror: {error.strerror}") from error

@@ -1,34 +1,58 @@
-"""CRC-32 of many bytes, while they are read or written."""
+"""Checksums of many bytes, while they are read or written."""
 
 from __future__ import annotations
 
 import contextlib
-import zlib
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .source import Source
+from ..engine.workers import get_num_threads
+from .folding import combine, crc32
+from .source import FileSource, Source
 
-PIECE = 1 << 20
+PIECE = (
+    1 << 20
+)  # small enough that a piece is still in the cache of the processor when its checksum is computed
+SHARED = 1 << 22  # bytes from which on a second thread pays
 
 
 @contextlib.contextmanager
-def crc32(content: Any) -> Iterator[Callable[[], int]]:
+def checksum_of(content: Any) -> Iterator[Callable[[], int]]:
     """A function that gives the checksum of a buffer, computed in a thread meanwhile if there is much of it."""
-    if len(content) < PIECE:
-        yield lambda: zlib.crc32(content)
+    if len(content) < SHARED:
+        yield lambda: crc32(content)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(zlib.crc32, content).result
+        yield pool.submit(crc32, content).result
 
 
 def reading(source: Source, position: int, memory: memoryview) -> int:
     """Fill `memory` with the bytes of a source from `position` on; their checksum."""
+    size = len(memory)
+    threads = min(get_num_threads(), size // SHARED) if isinstance(source, FileSource) else 1
+    if threads <= 1:
+        return _reading(source, position, memory)
+    from concurrent.futures import ThreadPoolExecutor
+
+    bounds = [size * k // threads for k in range(threads + 1)]
+    parts = [memory[start:stop] for start, stop in zip(bounds, bounds[1:])]
+    with ThreadPoolExecutor(threads - 1) as pool:
+        others = [
+            pool.submit(_reading, source, position + start, each)
+            for start, each in zip(bounds[1:], parts[1:])
+        ]
+        crcs = [_reading(source, position, parts[0]), *(other.result() for other in others)]
+    sized = zip(crcs[1:], map(len, parts[1:]))
+    return functools.reduce(lambda crc, part: combine(crc, *part), sized, crcs[0])
+
+
+def _reading(source: Source, position: int, memory: memoryview) -> int:
     crc = 0
     for start in range(0, len(memory), PIECE):
         piece = memory[start : start + PIECE]
         source.read_into(position + start, piece)
-        crc = zlib.crc32(piece, crc)
+        crc = crc32(piece, crc)
     return crc

@@ -6,7 +6,8 @@ import pickle
 from typing import Any, NamedTuple
 
 from ..core.dtype import DType
-from .rebuild import storage_dtype
+from ..core.storage import Storage
+from ..ops.storage import TypedStorage
 from .unpickler import as_text
 
 
@@ -31,10 +32,7 @@ def parsed(identity: Any, extra: int) -> Identity:
         )
     _, kind, key, location, numel = identity[:5]
     key, location = as_text(key), as_text(location)
-    try:
-        dtype = storage_dtype(kind)
-    except TypeError as error:
-        raise pickle.UnpicklingError(f"persistent id: {error}") from None
+    dtype = storage_dtype(kind)
     if not isinstance(key, str) or not isinstance(location, str):
         raise pickle.UnpicklingError("persistent id: key and location of a storage must be str")
     if type(numel) is not int or not 0 <= numel < 2**59:
@@ -42,3 +40,15 @@ def parsed(identity: Any, extra: int) -> Identity:
             "persistent id: the number of elements of a storage must be an int from 0 to 2**59"
         )
     return Identity(dtype, key, location, numel * (dtype.itemsize if dtype else 1), identity[5:])
+
+
+def storage_dtype(kind: Any) -> DType | None:
+    """The dtype of a class of typed storages; None for untyped ones.
+
+    Raises: UnpicklingError for anything else.
+    """
+    if kind is Storage:
+        return None
+    if isinstance(kind, type) and issubclass(kind, TypedStorage) and kind is not TypedStorage:
+        return kind.dtype
+    raise pickle.UnpicklingError(f"a class of storages is expected, not an object of {type(kind)}")

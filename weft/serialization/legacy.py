@@ -15,9 +15,8 @@ from ..core.storage import Storage, foreign
 from ..core.tensor import Tensor
 from ..interop.pickling import rebuilt
 from ..ops.storage import TypedStorage
-from .identity import parsed
+from .identity import parsed, storage_dtype
 from .pickler import Storages, dumps
-from .rebuild import storage_dtype
 from .source import Source
 
 if TYPE_CHECKING:
@@ -39,9 +38,8 @@ def write_legacy(obj: Any, write: Callable[[Any], Any], pickle_module: Any, prot
     """Write an object as five pickles and its storages: each a number of elements, then their bytes."""
     storages = Storages(lambda storage, count: str(id(storage)))
 
-    def identity(value: Any) -> tuple | None:
-        found = storages.identity(value)
-        return (*found, None) if found else None
+    def identity(storage: Any) -> tuple:
+        return *storages.identity(storage), None
 
     content = [pickle.dumps(value, protocol) for value in (MAGIC, PROTOCOL_VERSION, _SYSTEM)]
     content.append(dumps(obj, protocol, identity, pickle_module))
@@ -168,7 +166,11 @@ def read_tar(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callab
     """Read the oldest format: storages, tensors, and a pickle that refers to them by numbers."""
     import tarfile
 
-    with tarfile.open(fileobj=file, mode="r:") as tar:
+    try:
+        archive = tarfile.open(fileobj=file, mode="r:")
+    except (tarfile.TarError, ValueError) as error:
+        raise RuntimeError(f"the tar archive is damaged: {error}") from None
+    with archive as tar:
         objects: dict[int, Any] = {}
         _read_storages(_member(tar, "storages"), objects, restore, unpickle)
         _read_tensors(_member(tar, "tensors"), objects, unpickle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -80,6 +81,9 @@ def _type_name(storage: Any) -> str:
 
 # ---- weft's own ------------------------------------------------------------------------------------------------------
 
+# The devices besides the CPU that weft has a module for.
+_MODULES = ("cuda",)
+
 
 def _on(kind: str) -> _Tagger:
     def tag(storage: Any) -> str | None:
@@ -110,15 +114,13 @@ def validate_device(location: str, kind: str) -> device:
 
     Raises: RuntimeError if this computer does not have it.
     """
-    import weft
-
-    module = getattr(weft, kind, None)
     advice = (
         "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map "
         "your storages to the CPU."
     )
-    if module is None:
+    if kind not in _MODULES:
         raise RuntimeError(f"The {kind.upper()} device module is not registered. {advice}")
+    module = importlib.import_module(f"weft.{kind}")
     if not module.is_available():
         raise RuntimeError(
             f"Attempting to deserialize object on a {kind.upper()} device but torch.{kind}.is_available() is False. "

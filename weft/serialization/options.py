@@ -51,13 +51,13 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 def is_big_endian(byteorder: bytes | None) -> bool:
     """Whether a file with this record, or none, has its bytes in the order that this machine does not.
 
-    Raises: ValueError if the record is neither.
+    Raises: RuntimeError if the record is neither.
     """
     if byteorder is None:
         default = options.endianness or LoadEndianness.LITTLE
         byteorder = (sys.byteorder if default is LoadEndianness.NATIVE else default.name.lower()).encode()
     if byteorder not in (b"little", b"big"):
-        raise ValueError(f"Unknown endianness type: {byteorder[:20]!r}")
+        raise RuntimeError(f"Unknown endianness type: {byteorder[:20]!r}")
     return byteorder.decode() != sys.byteorder
 
 

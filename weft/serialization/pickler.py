@@ -134,12 +134,12 @@ class Names:
 
     dispatch_table = _Reducers()
 
-    def __init__(self, file: Any, protocol: int, identity: Callable[[Any], tuple | None]):
+    def __init__(self, file: Any, protocol: int, identity: Callable[[Any], tuple]):
         super().__init__(file, protocol=protocol)  # type: ignore[call-arg]
         self._identity = identity
 
-    def persistent_id(self, obj: Any) -> tuple | None:
-        return self._identity(obj) if isinstance(obj, _IDENTIFIED) else None
+    def save_storage(self, obj: Any) -> None:
+        self.save_pers(self._identity(obj))  # type: ignore[attr-defined]
 
     def save_global(self, obj: Any, name: str | None = None) -> None:
         found = torch_name(obj)
@@ -155,9 +155,6 @@ class Names:
         self.memoize(obj)  # type: ignore[attr-defined]
 
 
-_IDENTIFIED = (Storage, TypedStorage)
-
-
 @functools.cache
 def pickler_of(module: Any) -> Any:
     """The class of picklers made of the one of `pickle`, or of a module that resembles it.
@@ -170,10 +167,11 @@ def pickler_of(module: Any) -> Any:
             f"torch.save with pickle_module={module.__name__}: weft needs a Pickler derived from pickle._Pickler"
         )
     named = dict.fromkeys((FunctionType, DType, MemoryFormat), Names.save_global)
-    return type("Pickler", (Names, base), {"dispatch": {**base.dispatch, **named}})
+    identified = dict.fromkeys((Storage, TypedStorage), Names.save_storage)
+    return type("Pickler", (Names, base), {"dispatch": {**base.dispatch, **named, **identified}})
 
 
-def dumps(obj: Any, protocol: int, identity: Callable[[Any], tuple | None], module: Any = pickle) -> bytes:
+def dumps(obj: Any, protocol: int, identity: Callable[[Any], tuple], module: Any = pickle) -> bytes:
     """The pickle of an object."""
     file = io.BytesIO()
     pickler_of(module)(file, protocol, identity).dump(obj)

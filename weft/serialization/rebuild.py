@@ -15,7 +15,6 @@ from ..core.dtype import DType
 from ..core.layout import Layout
 from ..core.size import Size, shape
 from ..core.spec import Spec, spec
-from ..core.storage import Storage
 from ..core.tensor import Tensor, empty
 from ..interop.pickling import rebuilt
 from ..ops.storage import TypedStorage
@@ -213,15 +212,3 @@ def _integers(values: Any, what: str) -> tuple[int, ...]:
             found = value if type(value) is int else type(value)
             raise ValueError(f"{what} must be integers from 0 to 2**63 - 1, not {found}")
     return tuple(values)
-
-
-def storage_dtype(kind: Any) -> DType | None:
-    """The dtype of a class of typed storages; None for untyped ones.
-
-    Raises: TypeError for anything else.
-    """
-    if kind is Storage:
-        return None
-    if isinstance(kind, type) and issubclass(kind, TypedStorage) and kind is not TypedStorage:
-        return kind.dtype
-    raise TypeError(f"expected a class of storages, got an object of {type(kind)}")

@@ -21,9 +21,7 @@ class Step:
         functools.update_wrapper(self, function)
         self.function = function
         self.name = function.__name__.strip("_")
-        self.node_name: str | None = (
-            None  # what users see in the graph, where it does not follow from the name
-        )
+        self.node_name: str | Callable | None = None  # where it does not follow from the name
         self.derivative = Derivative(*rules, joint=joint)
 
     def __call__(self, *args: Any) -> Any:

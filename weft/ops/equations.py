@@ -38,23 +38,35 @@ SolveEx = return_type("linalg_solve_ex", ("result", "info"))
 TriangularSolve = return_type("triangular_solve", ("solution", "cloned_coefficient"))
 
 
-def _singular_pivots(a: np.ndarray) -> np.ndarray:
-    """LAPACK's info of each matrix: 0, or the first pivot that is zero."""
-    infos, factor = np.zeros(a.shape[:-2], np.int32), routine("getrf", a.dtype)
-    for i in each(a.shape[:-2]):
-        infos[i] = factor(a[i])[2]
-    return infos
-
-
 @matrix_op
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
-    infos = np.zeros(a.shape[:-2], np.int32)
     try:
-        found = np.linalg.solve(a, b)
+        found, infos = np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
-        infos = _singular_pivots(a)
-        found = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), b.dtype)
+        found, infos = _solve_each(a, b)
     return columns(found), rows(infos)
+
+
+def _solve_each(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Solutions, of singular matrices with inf and NaN, and LAPACK's infos: 0, or the first pivot that is zero."""
+    batch, factor = a.shape[:-2], routine("getrf", a.dtype)
+    factors, pivots, infos = np.empty_like(a), np.empty(a.shape[:-1], np.int32), np.zeros(batch, np.int32)
+    for i in each(batch):
+        factors[i], pivots[i], infos[i] = factor(a[i])
+    return _from_factors(factors, pivots, b, 0), infos
+
+
+def _from_factors(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, trans: int) -> np.ndarray:
+    """Solutions from LU factors and pivots that count from 0; `trans` as in LAPACK."""
+    batch = np.broadcast_shapes(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
+    factors, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factors, b))
+    pivots = np.broadcast_to(pivots, (*batch, pivots.shape[-1]))
+    found = np.empty_like(b)
+    if b.size:
+        solve = routine("getrs", b.dtype)
+        for i in each(batch):
+            found[i] = solve(factors[i], pivots[i], b[i], trans=trans)[0]
+    return found
 
 
 def is_vector(A: Spec, B: Spec) -> bool:
@@ -94,13 +106,7 @@ def _solve_rule(ct, out, A, B, left, *, specs, wanted):
 
 def solve_adjoint(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     """X with A.mH @ X = B, or X @ A.mH = B; inf and NaN, not an error, if A is singular."""
-    found, info = solve_ex(A.mH, B, left=left)
-    if not array(info).any():
-        return found
-    factors, pivots, _ = FUNCTIONS["linalg.lu_factor_ex"](A)
-    if is_vector(A.spec, B.spec):
-        return linalg_lu_solve(factors, pivots, B.unsqueeze(-1), adjoint=True).squeeze(-1)
-    return linalg_lu_solve(factors, pivots, B, left=left, adjoint=True)
+    return solve_ex(A.mH, B, left=left)[0]
 
 
 @step(joint=_solve_rule)
@@ -291,15 +297,7 @@ def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
 
 @matrix_op
 def _lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, adjoint: bool) -> Tensor:
-    batch = np.broadcast_shapes(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
-    factors, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factors, b))
-    pivots = np.broadcast_to(pivots, (*batch, pivots.shape[-1])) - 1
-    found = np.empty_like(b)
-    if b.size:
-        solve = routine("getrs", b.dtype)
-        for i in each(batch):
-            found[i] = solve(factors[i], pivots[i], b[i], trans=2 if adjoint else 0)[0]
-    return columns(found)
+    return columns(_from_factors(factors, pivots - 1, b, 2 if adjoint else 0))
 
 
 def _check_pivots(pivots: Tensor, least: int, most: int, name: str, factors: str, source: str) -> None:

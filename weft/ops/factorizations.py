@@ -55,18 +55,15 @@ def _linalg_cholesky_ex(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
     return columns(factor), rows(infos)
 
 
-def _mirrored(square: Tensor, triangle: Tensor) -> Tensor:
-    """The Hermitian matrices with this strict triangle of `square`, and the real part of its diagonal."""
-    return triangle + triangle.mH + square.diagonal(0, -2, -1).real.diag_embed()
-
-
 def _cholesky_rule(ct, out, a, upper):
     """Source: Murray 2016, "Differentiation of the Cholesky decomposition", eq. 10."""
     factor, ct = out[0], ct[0]
     if upper:
         factor, ct = factor.mH, ct.mH
     inner = matmul(factor.mH, ct)
-    half = solve_triangular(factor.mH, _mirrored(inner, inner.tril(-1)) * 0.5, upper=True)
+    below = inner.tril(-1)
+    inner = (below + below.mH + inner.diagonal(0, -2, -1).diag_embed()) * 0.5
+    half = solve_triangular(factor.mH, inner, upper=True)
     return (solve_triangular(factor, half, upper=False, left=False),)
 
 
@@ -436,7 +433,9 @@ def _qr_rule(ct, out, a, mode, *, specs):
     inner = _sum(
         None if ct_R is None else matmul(ct_R[..., :m], R.mH), None if ct_Q is None else -matmul(Q.mH, ct_Q)
     )
-    found = _sum(matmul(Q, _mirrored(inner, inner.triu(1))), ct_Q)
+    above = inner.triu(1)
+    inner = above + above.mH + inner.diagonal(0, -2, -1).real.diag_embed()
+    found = _sum(matmul(Q, inner), ct_Q)
     found = solve_triangular(R.mH, found, upper=False, left=False)
     if m < n:
         beside = found.new_zeros((*found.shape[:-1], n - m)) if beside is None else beside

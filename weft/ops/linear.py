@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.step import step
-from .matmul import MATMUL, MM, added, check_same, check_tensors, matmul, outer
+from .matmul import MATMUL, MM, added, check_same, check_tensors, matmul, outer, rows_of
 from .views import T, conj
 
 
@@ -39,8 +39,7 @@ def _input_rule(ct, out, input, weight):
 def _weight_rule(ct, out, input, weight):
     if len(ct.spec.shape) == 1:
         return outer(ct, conj(input))
-    size = ct.spec.shape[-1]
-    return MM(T(ct.reshape(-1, size)), conj(input.reshape(-1, input.spec.shape[-1])))
+    return MM(T(rows_of(ct)), conj(rows_of(input)))
 
 
 @step(_input_rule, _weight_rule)
@@ -58,11 +57,11 @@ def _linear_with_bias(bias: Tensor, input: Tensor, weight: Tensor) -> Tensor:
 
 
 # PyTorch has several steps; the last gives the node its name.
+_NAMES = {1: "SqueezeBackward4", 2: "MmBackward0"}
 _linear.node_name = lambda inputs, static: _NAMES.get(inputs[0].dim(), "UnsafeViewBackward0")
 _linear_with_bias.node_name = lambda inputs, static: (
     "AddmmBackward0" if inputs[1].dim() == 2 else "ViewBackward0"
 )
-_NAMES = {1: "SqueezeBackward4", 2: "MmBackward0"}
 
 
 @public("function", "bilinear", name="nn.functional.bilinear")

@@ -191,9 +191,10 @@ def _is_single(own: Spec) -> bool:
     return math.prod(own.shape[:-2]) == 1
 
 
-def _rows(matrices: Tensor) -> Tensor:
+def rows_of(matrices: Tensor) -> Tensor:
     """The rows of all matrices of a stack as those of one."""
-    return matrices.reshape(-1, matrices.spec.shape[-1])
+    *sizes, last = matrices.spec.shape
+    return matrices if len(sizes) == 1 else matrices.reshape(math.prod(sizes), last)
 
 
 def _stack_left(ct, out, a, b, *, specs):
@@ -204,7 +205,7 @@ def _stack_left(ct, out, a, b, *, specs):
         ct = ct.unsqueeze(-2)
     if len(left.shape) == 1 or _is_single(left) and not _is_single(right):
         # One product with the terms of all matrices, not a stack of products added up.
-        return MM(T(_rows(ct.mT)), conj(_rows(b.mT))).reshape(left.shape)
+        return MM(T(rows_of(ct.mT)), conj(rows_of(b.mT))).reshape(left.shape)
     return MATMUL(ct, b.mH)
 
 
@@ -213,11 +214,11 @@ def _stack_right(ct, out, a, b, *, specs):
     if len(left.shape) == 1:
         return conj(a).unsqueeze(-1) * ct.unsqueeze(-2)
     if len(right.shape) == 1:
-        return MV(conj(T(_rows(a))), ct.reshape(-1))
+        return MV(conj(T(rows_of(a))), ct.reshape(-1))
     if _is_single(right) and not _is_single(left):
         if _by_columns(right):
-            return T(MM(T(_rows(ct)), conj(_rows(a)))).reshape(right.shape)
-        return MM(conj(T(_rows(a))), _rows(ct)).reshape(right.shape)
+            return T(MM(T(rows_of(ct)), conj(rows_of(a)))).reshape(right.shape)
+        return MM(conj(T(rows_of(a))), rows_of(ct)).reshape(right.shape)
     return MATMUL(a.mH, ct)
 
 

@@ -266,6 +266,35 @@ def call(library, layer, inputs: list[torch.Tensor], seed: int = 9):
         return layer(*own)
 
 
+def gradients(library, call: str, shapes: list[str]) -> dict:
+    """The gradients of inputs and parameters of the layer's outputs times random numbers."""
+    layer = build(library, call)
+    inputs = [oracle.to_weft(each) if library is weft else each for each in inputs_of(shapes)]
+    # A loss has no derivative by its targets.
+    leaves = inputs[:1] if call.startswith("SoftMarginLoss") else inputs
+    leaves = [each.requires_grad_() for each in leaves if each.is_floating_point()]
+    library.manual_seed(9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Layers that work in place may not write into leaves.
+        result = layer(*[each * 1 if each.is_floating_point() else each for each in inputs])
+    generator = torch.Generator().manual_seed(1)
+    for output in _tensors(result):
+        if output.requires_grad:
+            factors = torch.randn(tuple(output.shape), generator=generator)
+            (output * (oracle.to_weft(factors) if library is weft else factors)).sum().backward(
+                retain_graph=True
+            )
+    found = {f"input {place}": leaf.grad for place, leaf in enumerate(leaves)}
+    return found | {name: parameter.grad for name, parameter in layer.named_parameters()}
+
+
+def _tensors(result):
+    if isinstance(result, (tuple, list)):
+        return [tensor for each in result for tensor in _tensors(each)]
+    return [] if result is None else [result]
+
+
 def same_bits(got, expected) -> None:
     assert oracle.name_of(got.dtype) == oracle.name_of(expected.dtype)
     assert got.requires_grad == expected.requires_grad

@@ -29,6 +29,21 @@ def test_layer(call, shapes):
             layers.close(one, other)
 
 
+# PyTorch's backward of CrossMapLRN2d is not the derivative of its forward.
+DIFFERENTIABLE = [(call, shapes) for call, shapes in layers.CALLS if not call.startswith("CrossMapLRN2d")]
+
+
+@pytest.mark.parametrize("call, shapes", DIFFERENTIABLE, ids=[call for call, _ in DIFFERENTIABLE])
+def test_gradients(call, shapes):
+    got, expected = (layers.gradients(library, call, shapes) for library in (weft, torch))
+    assert list(got) == list(expected)
+    for name, gradient in expected.items():
+        if gradient is None:
+            assert got[name] is None or not got[name].any()
+        else:
+            layers.close(got[name], gradient, rtol=1e-4, atol=1e-5)
+
+
 def test_every_layer_is_there():
     tested = {call.partition("(")[0] for call, _ in layers.CALLS}
     elsewhere = {"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "RNNBase", "RNNCellBase"}

@@ -195,7 +195,9 @@ def multi_head_attention_forward(
     if features % num_heads:
         raise AssertionError(f"embed_dim {features} not divisible by num_heads {num_heads}")
     per_head = features // num_heads
-    attn_mask = _additive(attn_mask, query, "attn_mask")
+    # Where nothing else hides keys, the hint stands for the mask.
+    is_causal = is_causal and key_padding_mask is None and not need_weights
+    attn_mask = None if is_causal else _additive(attn_mask, query, "attn_mask")
     key_padding_mask = _additive(key_padding_mask, query, "key_padding_mask")
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight
     q, k, v = _projected(query, key, value, weights, in_proj_bias)
@@ -229,7 +231,7 @@ def multi_head_attention_forward(
         mask = mask.unsqueeze(0) if mask.size(0) == 1 else mask.view(batch, num_heads, -1, keys)
     q = q.view(batch, num_heads, length, per_head)
     k, v = (each.view(batch, num_heads, keys, per_head) for each in (k, v))
-    found = scaled_dot_product_attention(q, k, v, mask, dropout_p)
+    found = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
     found = found.permute(2, 0, 1, 3).contiguous().view(length * batch, features)
     result = linear(found, out_proj_weight, out_proj_bias).view(length, batch, -1)
     return (result if batched else result.squeeze(1)), None

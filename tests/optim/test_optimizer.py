@@ -1,5 +1,6 @@
 """The base of optimizers: groups, saving, hooks. What PyTorch does is asked of the oracle, in the same test."""
 
+import copy
 import gc
 import weakref
 
@@ -266,3 +267,42 @@ def test_step_of_a_default_float64_counts_in_float64():
         assert optimizer.state[weight]["step"].dtype is weft.float64
     finally:
         weft.set_default_dtype(weft.float32)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda params, saved: None,
+        lambda params, saved: saved["param_groups"][0].update(lr=5.0),
+        lambda params, saved: saved["state"].clear(),
+        lambda params, saved: params.popitem(),
+        lambda params, saved: saved["param_groups"][0]["params"].pop(),
+        lambda params, saved: saved["param_groups"].append({}),
+    ],
+)
+def test_swapping_parameters_and_state(change):
+    def swap(library, optim):
+        weights = [library.ones(2), library.ones(3)]
+        optimizer = optim.Adam(weights, lr=0.5)
+        for weight in weights:
+            weight.grad = library.ones(weight.shape)
+        optimizer.step()
+        params = {"a": library.zeros(2), "b": library.zeros(3)}
+        for param in params.values():
+            param.grad = library.ones(param.shape)
+        saved = copy.deepcopy(optimizer.state_dict())
+        change(params, saved)
+        with optim.swap_in_optimizer_params_and_state(optimizer, params, saved):
+            optimizer.step()
+        steps = [state["step"].item() for state in saved["state"].values()]
+        found = [round(value, 5) for each in (*weights, *params.values()) for value in each.tolist()]
+        return found, steps, optimizer.state_dict()["state"][0]["step"].item()
+
+    both_the_same(swap)
+
+
+def test_swapping_needs_state():
+    optimizer = weft.optim.SGD([weft.ones(2)])
+    with pytest.raises(RuntimeError, match="requires initialized optimizer state"):
+        with weft.optim.swap_in_optimizer_params_and_state(optimizer, {}, optimizer.state_dict()):
+            pass

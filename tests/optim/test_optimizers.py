@@ -262,6 +262,40 @@ def test_differentiable_gives_the_same_values(name):
         assert np.array_equal(param.numpy(), other.detach().numpy())
 
 
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SGD", {"weight_decay": 0.1}),
+        ("SGD", {"momentum": 0.9, "nesterov": True}),
+        ("Adam", {"weight_decay": 0.1, "eps": 1.0}),
+        ("AdamW", {"amsgrad": True, "eps": 1.0}),
+        ("NAdam", {"eps": 1.0}),
+        ("RAdam", {"betas": (0.5, 0.7), "eps": 1.0}),
+        ("RMSprop", {"centered": True, "momentum": 0.5}),
+        ("Adagrad", {"initial_accumulator_value": 1.0}),
+        ("Adadelta", {}),
+        ("ASGD", {"t0": 1}),
+    ],
+    ids=str,
+)
+def test_differentiable_steps_have_gradients(name, options):
+    """Of the parameters after some steps, by those at the beginning and by what the gradients depend on."""
+    # The oracle overwrites what its own second step needs for backward.
+    steps = 1 if name in ("Adam", "AdamW", "NAdam", "RMSprop") else 3
+    results = []
+    for library in (weft, torch):
+        start = library.tensor([1.0, 2.0, 3.0], dtype=library.float64, requires_grad=True)
+        scale = library.tensor([0.5, -1.0, 2.0], dtype=library.float64, requires_grad=True)
+        param = start * 1.0
+        optimizer = getattr(library.optim, name)([param], lr=0.1, differentiable=True, **options)
+        for factor in (1.0, -0.5, 2.0)[:steps]:
+            param.grad = scale * start * factor
+            optimizer.step()
+        total = (param * library.tensor([1.0, 10.0, 100.0], dtype=library.float64)).sum()
+        results.append([each.tolist() for each in library.autograd.grad(total, (start, scale))])
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6)  # the oracle counts steps in float32
+
+
 def test_parameters_without_gradient_stay():
     with_grad, without = weft.ones(2), weft.ones(2)
     with_grad.grad = weft.ones(2)

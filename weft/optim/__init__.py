@@ -18,6 +18,7 @@ from .rmsprop import RMSprop
 from .rprop import Rprop
 from .sgd import SGD
 from .sparse_adam import SparseAdam
+from .swapping import swap_in_optimizer_params_and_state
 
 __all__ = [
     "ASGD",
@@ -37,6 +38,7 @@ __all__ = [
     "SGD",
     "SparseAdam",
     "lr_scheduler",
+    "swap_in_optimizer_params_and_state",
     "swa_utils",
 ]
 

@@ -34,6 +34,11 @@ for _symbol, _op in {
     setattr(Traced, f"__{_symbol}__", fusible(_op))
 
 
+def detached(value: Any) -> Any:
+    """The same values, through which no gradients flow; none flow in a kernel."""
+    return value if type(value) is Traced else value.detach()
+
+
 def directed(grad: Any, param: Any, maximize: bool, weight_decay: Any) -> Any:
     """The gradient to descend along: turned round to maximize, the weight decay's added (unless that is None)."""
     grad = -grad if maximize else grad

@@ -35,7 +35,7 @@ class LBFGS(Optimizer):
     ...     return loss
     >>> loss = optimizer.step(closure)
     >>> x.detach()
-    tensor([1.0000, 1.0000])
+    tensor([1., 1.])
     """
 
     def __init__(

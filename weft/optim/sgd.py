@@ -7,7 +7,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..families.update import Update
 from ..ops.creation import empty_like
-from .arithmetic import add_scaled, directed
+from .arithmetic import add_scaled, detached, directed
 from .elementwise import Elementwise
 from .optimizer import check, check_fused, check_lr
 
@@ -18,7 +18,7 @@ def _rule(options, grad, param, *rest):
     grad = directed(grad, param, maximize, weight_decay if decays else None)
     if momentum == "none":
         return (add_scaled(param, grad, lr),)
-    average = grad if momentum == "first" else add_scaled(buffer[0] * factor, grad, share)
+    average = detached(grad) if momentum == "first" else add_scaled(buffer[0] * factor, grad, share)
     return add_scaled(param, add_scaled(grad, average, factor) if nesterov else average, lr), average
 
 

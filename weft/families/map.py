@@ -123,6 +123,9 @@ class Map:
     # Makes one kernel of a derivative's rule: `families/fusing.py`, which is written with Maps.
     fuse: Callable[[str, Callable], Callable]
     is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
+    node_name: Any = (
+        None  # in autograd's graph, if it does not follow from the name: see `autograd.graph.type_for`
+    )
 
     def __init__(
         self,

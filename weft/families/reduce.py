@@ -47,6 +47,10 @@ class Reduce:
                                              caller named none, and all are meant
     """
 
+    node_name: Any = (
+        None  # in autograd's graph, if it does not follow from the name: see `autograd.graph.type_for`
+    )
+
     def __init__(
         self,
         name: str,

@@ -66,7 +66,7 @@ def _base_rule(ct, out, a, b):
 
 def _exponent_rule(ct, out, a, b):
     """0 ** b is 0 or 1 for b >= 0, whatever b is next to it."""
-    a = a if isinstance(a, Tensor) else out.new_tensor(a)
+    a = a.to(out.dtype) if isinstance(a, Tensor) else out.new_tensor(a)
     slope = (out * a.log()).conj()
     return ct * slope.masked_fill((a == 0) & (b.real >= 0), 0)
 

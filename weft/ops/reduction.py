@@ -222,7 +222,8 @@ def _extremum_of_all_rule(ct, out, a, dims, keepdim):
 
 
 def _selected_rule(ct, out, a, dims, keepdim, *, specs):
-    return placed(*(kept(each, dims, keepdim) for each in (ct[0], out[1])), specs[0], *dims)
+    ct, indices = (kept(each, dims, keepdim) for each in (ct[0], out[1]))
+    return placed(ct, indices, specs[0], dims[0] if dims else 0)
 
 
 # fmt: off

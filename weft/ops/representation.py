@@ -19,7 +19,7 @@ from ..engine import scalar as s
 from ..engine.convert import convert
 from ..families.faces import check_operands, chosen
 from ..families.map import COPY, ONLY_FLOATS, Map, Types, keep, refuse
-from .rules import same, zero
+from .rules import zero
 
 
 def check_fits(value: Any, dtype: DType) -> None:
@@ -55,6 +55,9 @@ def largest(dtype: DType) -> float:
     return float(ml_dtypes.finfo(dtype.numpy).max)
 
 
+_NEXTAFTER = (lambda ct, out, a, b: ct.masked_fill(a == b, 0), zero)
+
+
 @functools.cache
 def _nextafter(dtype: DType) -> Map:
     """The neighbours of a dtype are one bit pattern apart, so each dtype has its own row."""
@@ -72,7 +75,7 @@ def _nextafter(dtype: DType) -> Map:
         result = s.where(s.eq(a, b), b, moved)
         return s.where(s.isnan(a), a, s.where(s.isnan(b), b, result))
 
-    return Map("nextafter", keep, element, check=ONLY_FLOATS, derivative=(same, zero))
+    return Map("nextafter", keep, element, check=ONLY_FLOATS, derivative=_NEXTAFTER)
 
 
 @chosen("function method inplace")

@@ -155,6 +155,9 @@ def _take_in(state: tuple, element: tuple) -> tuple:
 def _logcumsumexp_rule(ct, out, a, dim):
     """The sum over later results of ct * exp(a - out), as logarithms: positive and negative ones apart."""
 
+    if not a.spec.shape:
+        return ct
+
     def pulled(logarithm: Tensor) -> Tensor:
         return (_from_the_end(logcumsumexp, logarithm - out, dim) + a).exp()
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import compute_type
+from ..core.grad_mode import is_grad_enabled
 from ..core.iteration import loop_dims
 from ..core.op import PlanCache, check_no_repeats
 from ..core.spec import Spec, contiguous_spec
@@ -97,7 +98,9 @@ class Update:
         self, options: Any, source: Tensor, targets: Sequence[Tensor], numbers: Sequence[Any]
     ) -> None:
         """The same by ops, which autograd may record."""
-        for target, value in zip(targets, self.rule(options, source, *targets, *numbers), strict=True):
+        # What backward needs of the targets must survive that they are written.
+        old = [each.clone() for each in targets] if is_grad_enabled() else targets
+        for target, value in zip(targets, self.rule(options, source, *old, *numbers), strict=True):
             target.copy_(value)
 
     def _plan(self, options: Any, count: int, source: Spec, *targets: Spec) -> _Plan | None:

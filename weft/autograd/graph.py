@@ -308,16 +308,19 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
             if isinstance(value, Tensor):
                 saved[position + 1] = save(value, edges[position])
         if need.out and out is not None:
-            saved[0] = save_output(out)
+            saved[0] = save_output(out, rules.results)
     if anomaly.tracing:
         anomaly.trace(node)
     return node
 
 
-def save_output(out: Any) -> Any:
+def save_output(out: Any, used: Sequence[int] | None = None) -> Any:
+    """The result, or those of several that are `used`; the others arrive as None."""
     if isinstance(out, Tensor):
         return save(out, 0)
-    return SavedOutputs([save(each, index) for index, each in enumerate(out)])
+    return SavedOutputs(
+        [save(each, index) if used is None or index in used else None for index, each in enumerate(out)]
+    )
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:

@@ -26,13 +26,18 @@ class Derivative:
     What a rule mentions is saved, what it does not mention arrives as None. Keyword-only parameters of a rule are
     given what they name: `specs` (of the inputs), `spec` (of the result, or a tuple of specs), `static` (the
     static arguments as a tuple) and, for a rule for all, `wanted` (which inputs need a cotangent).
+
+    Of several results, `results` says which ones rules use, if not all: only they are saved.
     """
 
-    __slots__ = ("rules", "joint", "fuse", "fused", "needed")
+    __slots__ = ("rules", "joint", "results", "fuse", "fused", "needed")
 
-    def __init__(self, *rules: Callable | None, joint: Callable | None = None):
+    def __init__(
+        self, *rules: Callable | None, joint: Callable | None = None, results: tuple[int, ...] | None = None
+    ):
         self.rules = rules
         self.joint = joint
+        self.results = results
         # Makes one kernel of a rule, for when it is not recorded: (rule) -> function; set for elementwise ops.
         self.fuse: Callable | None = None
         self.fused: dict[int, Callable] = {}

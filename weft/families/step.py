@@ -17,12 +17,18 @@ class Step:
     What it computes on the way is not recorded. Results that only its rules need are further results of the step.
     """
 
-    def __init__(self, function: Callable, *rules: Callable | None, joint: Callable | None = None):
+    def __init__(
+        self,
+        function: Callable,
+        *rules: Callable | None,
+        joint: Callable | None = None,
+        results: tuple[int, ...] | None = None,
+    ):
         functools.update_wrapper(self, function)
         self.function = function
         self.name = function.__name__.strip("_")
         self.node_name: str | Callable | None = None  # where it does not follow from the name
-        self.derivative = Derivative(*rules, joint=joint)
+        self.derivative = Derivative(*rules, joint=joint, results=results)
 
     def __call__(self, *args: Any) -> Any:
         if not needs_recording(args):
@@ -34,6 +40,8 @@ class Step:
         return record(self, result, args)
 
 
-def step(*rules: Callable | None, joint: Callable | None = None) -> Callable[[Callable], Step]:
+def step(
+    *rules: Callable | None, joint: Callable | None = None, results: tuple[int, ...] | None = None
+) -> Callable[[Callable], Step]:
     """Decorator: make a function a `Step` with these rules."""
-    return lambda function: Step(function, *rules, joint=joint)
+    return lambda function: Step(function, *rules, joint=joint, results=results)

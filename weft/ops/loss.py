@@ -434,7 +434,7 @@ def _nll_rule(cts, outs, input, target, weight, ignore_index, reduction, *, spec
     return (zeros.scatter(dim, chosen.unsqueeze(dim), each.unsqueeze(dim)) if zeros.numel() else zeros,)
 
 
-@step(joint=_nll_rule)
+@step(joint=_nll_rule, results=(1,))
 def _nll(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
 ) -> tuple[Tensor, Tensor]:

@@ -93,7 +93,7 @@ def _recorded_rule(ct, ct_mean, ct_inverse, x, mean, inverse, weight, dims, coun
     return found, ct * z if wanted[1] else None, ct if wanted[2] else None
 
 
-@step(joint=_statistics_rule)
+@step(joint=_statistics_rule, results=(1, 2))
 def normalize_by_own(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, dims: tuple[int, ...], eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -104,6 +104,11 @@ def normalize_by_own(
     var, mean = var_mean(x, dims, correction=0, keepdim=True)
     inverse = (var + eps).rsqrt()
     return normalized(x, mean, inverse, weight, bias), mean, inverse, var
+
+
+normalize_by_own.node_name = lambda inputs, static: (
+    "NativeLayerNormBackward0" if 1 in inputs[3] else "NativeBatchNormBackward0"
+)
 
 
 def _check_float(name: str, input: Tensor) -> None:

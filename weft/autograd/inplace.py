@@ -205,6 +205,10 @@ def _region(own: Spec, view: Spec, start: int) -> tuple[Spec, int]:
 
 def _region_back(ct, out, a, view, start, *, specs):
     whole = _like(specs[0])
+    repeated = [dim for dim, step in enumerate(view.stride) if step == 0]
+    if repeated:
+        ct = ct.sum(repeated, keepdim=True)
+        view = spec(ct.shape, view.stride, view.dtype, view.device, view.conj, view.neg)
     REGION(whole, view, start).copy_(ct)
     return whole
 

@@ -8,6 +8,7 @@ from ..core import dtype as dt
 from ..core.derivative import Recorded
 from ..core.device import as_device, device
 from ..core.dtype import DType
+from ..core.grad_mode import mode
 from ..core.iteration import broadcast_shapes, memory_order
 from ..core.layout import (
     MemoryFormat,
@@ -18,7 +19,7 @@ from ..core.layout import (
     strides_for,
     suggested_format,
 )
-from ..core.op import PlanCache, check_inplace, needs_recording, public, record, set_copy
+from ..core.op import PlanCache, check_inplace, public, record, set_copy
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, empty, make
 from ..core.warn import warn_once
@@ -94,17 +95,15 @@ TO_COPY = Recorded("to_copy", COPY.derivative)
 
 
 def copy_to(input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
-    if input._autograd is None:
-        plan = _copy_plans[input.spec, wanted]
-        if plan is not None:
-            storage = plan.allocate()
-            plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
-            return make(storage, 0, wanted)
-    result = empty(wanted)
-    recorded = needs_recording((input,))
-    if wanted.numel:
-        copy_values(result, input.detach() if recorded else input)
-    return record(op, result, (input,)) if recorded else result
+    plan = _copy_plans[input.spec, wanted]
+    if plan is not None:
+        storage = plan.allocate()
+        plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
+        result = make(storage, 0, wanted)
+    else:
+        result = empty(wanted)
+        copy_values(result, detach(input))
+    return result if input._autograd is None or not mode.enabled else record(op, result, (input,))
 
 
 def _copy_plan(own: Spec, wanted: Spec) -> Plan | None:

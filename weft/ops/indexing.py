@@ -18,7 +18,7 @@ import numpy as np
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, int32, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride
-from ..core.op import PlanCache, needs_recording, public
+from ..core.op import PlanCache, check_inplace, needs_recording, public
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
@@ -526,6 +526,8 @@ def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
 
 
 def _assign(view: Tensor, value: Any) -> None:
+    if 0 in view.spec.stride:
+        check_inplace(view, "fill")
     kind = type(value)
     if kind is float or kind is int:
         if view._autograd is None and view.spec.device is CPU:
@@ -536,6 +538,9 @@ def _assign(view: Tensor, value: Any) -> None:
         fill_(view, value)
         return
     if value.spec.shape != view.spec.shape:
+        if not value.spec.shape and needs_recording((view, value)):
+            fill_(view, value)
+            return
         value = without_leading_ones(value)
         check_expandable(value.spec.shape, view.spec.shape)
     if value.spec.device is view.spec.device is CPU and view.spec.numel:

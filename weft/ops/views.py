@@ -17,6 +17,7 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make, wrap_dim
 from ..core.warn import warn_once
 from ..families.map import FILL
+from ..families.step import step
 from ..families.view import View
 from .arithmetic import ADD
 from .copying import clone, contiguous
@@ -141,7 +142,8 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None
 
 
 def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
-    result = VIEW_DTYPE(self, dtype)
+    result = VIEW_DTYPE(self.detach(), dtype)
+    result._base = None  # for autograd, as in PyTorch, it has nothing to do with the tensor
     if dtype.itemsize > self.spec.dtype.itemsize:
         _check_offset(self, dtype.itemsize // self.spec.dtype.itemsize, dtype)
     return result
@@ -720,7 +722,12 @@ def conj(input: Tensor) -> Tensor:
 @public("function method inplace", out=True)
 def conj_physical(input: Tensor) -> Tensor:
     """The complex conjugate, computed; a real tensor is itself."""
-    return clone(CONJ(input)) if input.spec.dtype.is_complex else input
+    return _conj_physical(input) if input.spec.dtype.is_complex else input
+
+
+@step(lambda ct, out, a: _conj_physical(ct))
+def _conj_physical(input: Tensor) -> Tensor:
+    return clone(CONJ(input))
 
 
 @public("function method", name="_neg_view")

@@ -37,6 +37,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
         if data is None:
             data = empty(0)
         result = data.detach()
+        if requires_grad and not (result.is_floating_point() or result.is_complex()):
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if type(data) in (Tensor, cls):
             result = result.as_subclass(cls)
         else:

@@ -299,7 +299,7 @@ def _load(
     errors: list[str],
 ) -> None:
     """Load a module and all inside; `values` has the keys under `prefix`."""
-    own_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
+    own_metadata = {} if metadata is None else dict(metadata.get(prefix[:-1], {}))
     if assign:
         own_metadata["assign_to_params_buffers"] = True
     module._load_from_state_dict(

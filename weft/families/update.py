@@ -78,7 +78,7 @@ class Update:
     def __call__(
         self, options: Any, source: Tensor, targets: Sequence[Tensor], numbers: Sequence[float]
     ) -> None:
-        """Update `targets` in one kernel. Nothing is recorded for autograd."""
+        """Update `targets` in one kernel. Nothing is recorded for autograd; numbers may be 0-dim tensors."""
         first = targets[0]
         if source._storage is first._storage:
             source = apart(source, first)

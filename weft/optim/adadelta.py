@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import add_scaled, addcmul, directed, sqrt
 from .elementwise import Elementwise, count
-from .optimizer import check, check_lr
+from .optimizer import ParamsT, check, check_lr
 
 
 def _rule(options, grad, param, square, steps, weight_decay, rho, share, eps, lr):
@@ -31,7 +29,7 @@ class Adadelta(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,

@@ -9,7 +9,7 @@ from ..core.grad_mode import no_grad
 from ..core.limits import finfo
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
-from .optimizer import Optimizer, check, check_lr, evaluate, scalar_tensor
+from .optimizer import Optimizer, ParamsT, check, check_lr, evaluate, scalar_tensor
 
 
 class Adafactor(Optimizer):
@@ -25,7 +25,7 @@ class Adafactor(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),

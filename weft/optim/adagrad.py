@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from ..ops.creation import full_like
 from .arithmetic import addcdiv, addcmul, directed, sqrt
 from .elementwise import Elementwise, count
-from .optimizer import check, check_fused, check_lr, scalar_tensor
+from .optimizer import ParamsT, check, check_fused, check_lr, scalar_tensor
 
 
 def _rule(options, grad, param, total, weight_decay, step_size, eps):
@@ -31,7 +29,7 @@ class Adagrad(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,

@@ -8,7 +8,7 @@ from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import addcdiv, addcmul, directed, lerp, maximum, sqrt
 from .elementwise import Elementwise, count
-from .optimizer import check, check_betas, check_fused, check_lr
+from .optimizer import ParamsT, check, check_betas, check_fused, check_lr
 
 
 def _rule(options, grad, param, mean, square, *rest):
@@ -54,7 +54,7 @@ class Adam(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,

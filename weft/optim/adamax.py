@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import absolute, addcdiv, directed, lerp, maximum
 from .elementwise import Elementwise, count
-from .optimizer import check, check_betas, check_lr
+from .optimizer import ParamsT, check, check_betas, check_lr
 
 
 def _rule(options, grad, param, mean, largest, weight_decay, weight1, beta2, eps, step_size):
@@ -31,7 +29,7 @@ class Adamax(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import add_scaled, directed
 from .elementwise import Elementwise, count
-from .optimizer import check, check_lr, scalar_tensor
+from .optimizer import ParamsT, check, check_lr, scalar_tensor
 
 
 def _rule(options, grad, param, average, weight_decay, kept, step_size, share):
@@ -32,7 +30,7 @@ class ASGD(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.grad_mode import set_grad_enabled
+from ..core.grad_mode import enable_grad
+from ..core.op import unrecorded
 from ..core.tensor import Tensor
 from ..families.update import Update
 from ..ops.creation import zeros_like
@@ -37,7 +38,7 @@ class Elementwise(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have gradients; `closure` computes the loss anew. Returns the loss."""
-        with set_grad_enabled(self.defaults["differentiable"]):
+        with enable_grad() if self.defaults["differentiable"] else unrecorded():
             loss = evaluate(closure)
             for group in self.param_groups:
                 self._step_group(group)

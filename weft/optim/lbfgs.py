@@ -10,7 +10,7 @@ from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.views import view_as_real
 from .line_search import Point, strong_wolfe
-from .optimizer import Optimizer, check_lr, evaluate
+from .optimizer import Optimizer, ParamsT, check_lr, evaluate
 
 cat = FUNCTIONS["cat"]
 
@@ -40,7 +40,7 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1,
         max_iter: int = 20,
         max_eval: int | None = None,

@@ -10,7 +10,7 @@ from ..core.grad_mode import no_grad
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
-from .optimizer import Optimizer, check, check_lr, evaluate
+from .optimizer import Optimizer, ParamsT, check, check_lr, evaluate
 
 addmm = FUNCTIONS["addmm"]
 
@@ -27,7 +27,7 @@ class Muon(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import addcdiv, addcmul, directed, lerp, sqrt
 from .elementwise import Elementwise, count
-from .optimizer import check, check_betas, check_lr, scalar_tensor
+from .optimizer import ParamsT, check, check_betas, check_lr, scalar_tensor
 
 
 def _rule(options, grad, param, mean, square, *numbers):
@@ -42,7 +40,7 @@ class NAdam(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

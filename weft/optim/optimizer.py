@@ -16,6 +16,8 @@ from ..core.tensor import Tensor
 from ..ops.values import tensor as new_tensor
 from ..utils.hooks import RemovableHandle
 
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+
 
 class _Required:
     """Stands for the value of an option that every group must give."""
@@ -58,7 +60,7 @@ class Optimizer:
     # State that older versions kept as a number, and is now a 0-dim tensor.
     _scalar_state: tuple[str, ...] = ("step",)
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]):
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]):
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, "
@@ -68,7 +70,7 @@ class Optimizer:
         self._prepare()
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import add_scaled, addcmul, directed, lerp, reciprocal, sqrt
 from .elementwise import Elementwise, count
-from .optimizer import check, check_betas, check_lr
+from .optimizer import ParamsT, check, check_betas, check_lr
 
 
 def _rule(options, grad, param, mean, square, *numbers):
@@ -43,7 +41,7 @@ class RAdam(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import add_scaled, addcdiv, addcmul, directed, lerp, sqrt
 from .elementwise import Elementwise, count
-from .optimizer import check, check_lr
+from .optimizer import ParamsT, check, check_lr
 
 
 def _rule(options, grad, param, square, *rest):
@@ -46,7 +44,7 @@ class RMSprop(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from ..ops.creation import full_like
 from .arithmetic import absolute, addcmul, clamp, sign, where
 from .elementwise import Elementwise, count
-from .optimizer import check_lr
+from .optimizer import ParamsT, check_lr
 
 
 def _rule(options, grad, param, previous, size, shrink, grow, smallest, largest):
@@ -37,7 +35,7 @@ class Rprop(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),

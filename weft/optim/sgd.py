@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.tensor import Tensor
 from ..families.update import Update
 from ..ops.creation import empty_like
 from .arithmetic import add_scaled, detached, directed
 from .elementwise import Elementwise
-from .optimizer import check, check_fused, check_lr
+from .optimizer import ParamsT, check, check_fused, check_lr
 
 
 def _rule(options, grad, param, *rest):
@@ -48,7 +46,7 @@ class SGD(Elementwise):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.grad_mode import no_grad
 from ..core.layout import strided
 from ..core.tensor import Tensor
-from .optimizer import Optimizer, check_betas, check_lr, evaluate
+from .optimizer import Optimizer, ParamsT, check_betas, check_lr, evaluate
 
 
 class SparseAdam(Optimizer):
@@ -20,7 +20,7 @@ class SparseAdam(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,

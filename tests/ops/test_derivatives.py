@@ -348,3 +348,110 @@ def test_distances_have_second_derivatives():
         A,
         B,
     )
+
+
+# ---- In place, random numbers, names ---------------------------------------------------------------------------------
+
+# PyTorch has no derivatives of some in-place forms, and knows others to fewer digits.
+IN_PLACE = [
+    name
+    for name in DIFFERENTIABLE
+    if hasattr(torch.Tensor, f"{name}_") and name not in ("asinh", "acosh", "atanh")
+]
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place_forms(name):
+    points = (POINTS,) if DIFFERENTIABLE[name] == 1 else PAIRS
+    check(lambda lib, a, *rest: getattr(a * 1.0, f"{name}_")(*rest) * a, *points, rtol=1e-7)
+
+
+FILLS = {
+    "normal_": (),
+    "uniform_": (),
+    "exponential_": (),
+    "cauchy_": (),
+    "log_normal_": (),
+    "geometric_": (0.5,),
+    "bernoulli_": (),
+    "random_": (),
+}
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_random_fills_forget_what_was_there(name):
+    x = weft.ones(3, requires_grad=True)
+    y = x * 2
+    getattr(y, name)(*FILLS[name])
+    (y.sum() + x.sum()).backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda lib, x: lib.bernoulli(x),
+        lambda lib, x: lib.poisson(x),
+        lambda lib, x: lib.normal(x, 1.0),
+        lambda lib, x: lib.normal(1.0, x),
+        lambda lib, x: lib.normal(x, x),
+    ],
+)
+def test_random_numbers_do_not_depend_on_their_parameters(draw):
+    names = []
+    for lib in (torch, weft):
+        x = lib.full((3,), 0.5, requires_grad=True)
+        y = draw(lib, x)
+        y.sum().backward()
+        assert x.grad.tolist() == [0.0, 0.0, 0.0]
+        names.append(type(y.grad_fn).__name__)
+    assert names[0] == names[1]
+
+
+CASES = {
+    **{
+        name: (lambda lib, *xs, name=name: named(lib, name)(*xs), *((POINTS,) if count == 1 else PAIRS))
+        for name, count in DIFFERENTIABLE.items()
+    },
+    **FUNCTIONS,
+    **{row[0]: (lambda lib, a, row=row: getattr(lib, row[1])(a, **row[2]), row[3]) for row in OVER},
+    **REDUCTIONS,
+}
+# Made of other ops, which are the last of them in the graph; PyTorch's are one step, or made of others.
+COMPOSED = (
+    "special.ndtr", "div, of a number", "rrelu", "quantile", "nanquantile", "renorm", "trapezoid", "dist",
+    "cosine_similarity", "pdist",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES.keys() - COMPOSED)
+def test_nodes_have_the_names_of_pytorchs(name):
+    function, *arrays = CASES[name]
+    found = []
+    for lib in (torch, weft):
+        results = function(lib, *[lib.from_numpy(np.array(each)).requires_grad_() for each in arrays])
+        results = results if isinstance(results, (tuple, list)) else [results]
+        found.append([type(each.grad_fn).__name__ for each in results])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.exp(),
+        lambda x: x.tanh(),
+        lambda x: x.sigmoid(),
+        lambda x: x.sqrt(),
+        lambda x: x.relu(),
+        lambda x: x.softmax(0),
+        lambda x: x.log_softmax(0),
+    ],
+)
+def test_only_the_result_is_saved(function):
+    y = function(weft.ones(3, requires_grad=True))
+    assert y.grad_fn._saved_result.tolist() == y.tolist()
+    assert not hasattr(y.grad_fn, "_saved_self")
+
+
+def test_sums_save_nothing():
+    assert weft.ones(3, requires_grad=True).sum().grad_fn.saved == [None, None]

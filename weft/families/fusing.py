@@ -77,7 +77,7 @@ class Symbol:
     def __pow__(self, exponent: Any) -> Symbol:
         if type(exponent) in (int, float) and exponent == 2:
             return self * self
-        raise NoKernel("pow")
+        return _arithmetic(s.pow, self, exponent)
 
     pow = __pow__
 

@@ -15,21 +15,31 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Shapes: [..., in], [out, in], [out] -> [..., out]; without `out` in weight and bias, also without it in the result.
     """
-    check_tensors("linear", input=input, weight=weight)
-    if not input.dim() or not weight.dim():
+    if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
+        check_tensors("linear", input=input, weight=weight)
+    n_dims = len(weight.spec.shape)
+    if not n_dims or not input.spec.shape:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.dim()}D and {weight.dim()}D"
         )
     if bias is None:
-        return _linear(input, weight) if weight.dim() == 2 else MATMUL(input, weight)
-    if weight.dim() == 1:
+        return _linear(input, weight) if n_dims == 2 else MATMUL(input, weight)
+    if n_dims == 1:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
-    check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
+    if bias.spec.dtype is not weight.spec.dtype:
+        check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
     return _linear_with_bias(bias, input, weight)
 
 
 # In one step, so that backward is two matrix products into new memory: neither the transpose of the weight nor that of
 # its gradient is recorded.
+
+
+def _bias_rule(ct, out, bias, input, weight, *, specs):
+    shape = ct.spec.shape
+    if len(shape) > 1 and specs[0].shape == shape[-1:]:
+        return ct.sum(0 if len(shape) == 2 else tuple(range(len(shape) - 1)))
+    return ct
 
 
 def _input_rule(ct, out, input, weight):
@@ -48,7 +58,7 @@ def _linear(input: Tensor, weight: Tensor) -> Tensor:
 
 
 @step(
-    lambda ct, out, bias, input, weight: ct,
+    _bias_rule,
     lambda ct, out, bias, input, weight: _input_rule(ct, None, None, weight),
     lambda ct, out, bias, input, weight: _weight_rule(ct, None, input, None),
 )

@@ -26,7 +26,7 @@ from ..core.dtype import (
     int64,
     uint8,
 )
-from ..core.op import needs_recording, public
+from ..core.op import public
 from ..core.promotion import common_dtype
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
@@ -285,7 +285,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    if type(input) is not Tensor or type(other) is not Tensor:
+    if not isinstance(input, Tensor) or not isinstance(other, Tensor):
         check_tensors("matmul", input=input, other=other)
     return MATMUL(input, other)
 
@@ -293,28 +293,32 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 @public("function method", out=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices: [n, k] @ [k, m] -> [n, m]."""
-    check_tensors("mm", input=input, mat2=mat2)
+    if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
+        check_tensors("mm", input=input, mat2=mat2)
     return MM(input, mat2)
 
 
 @public("function method", out=True)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices: [b, n, k] @ [b, k, m] -> [b, n, m]."""
-    check_tensors("bmm", input=input, mat2=mat2)
+    if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
+        check_tensors("bmm", input=input, mat2=mat2)
     return BMM(input, mat2)
 
 
 @public("function method", out=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector: [n, k] @ [k] -> [n]."""
-    check_tensors("mv", input=input, vec=vec)
+    if not isinstance(input, Tensor) or not isinstance(vec, Tensor):
+        check_tensors("mv", input=input, vec=vec)
     return MV(input, vec)
 
 
 @public("function method", out=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements, without conjugation: [n], [n] -> []."""
-    check_tensors("dot", input=input, tensor=tensor)
+    if not isinstance(input, Tensor) or not isinstance(tensor, Tensor):
+        check_tensors("dot", input=input, tensor=tensor)
     return DOT(input, tensor)
 
 
@@ -462,24 +466,25 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 def added(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], product: Callable) -> Tensor:
     """beta * input + alpha * product(*operands), with `input` broadcast; beta 0 ignores its values, NaN included.
 
-    The narrow floats stay wide until the end.
+    The narrow floats stay wide until the end. For use within a step: the product is overwritten.
     """
     dtype = operands[0].spec.dtype
     wide = compute_type(dtype)
     if wide is not dtype:
-        operands = [operand.to(wide) for operand in operands]
+        operands, input = [operand.to(wide) for operand in operands], input.to(wide)
     if dtype.category <= INTEGER:
         kind = bool if dtype is bool_ else int
         beta, alpha = kind(beta), kind(alpha)
     result = product(*operands)
-    input = input.expand(result.shape)
-    fresh = not needs_recording((input, *operands))  # then the product may be overwritten
     if alpha != 1:
-        result = result.mul_(alpha) if fresh else result * alpha
-    if beta != 0:
-        term = input.to(wide)
-        result = result.add_(term, alpha=beta) if fresh else result.add(term, alpha=beta)
-    return result.to(dtype)
+        result.mul_(alpha)
+    if input.spec.shape != result.spec.shape[-1:]:  # a bias needs no check
+        input = input.expand(result.spec.shape)
+    if beta == 1:
+        result.add_(input)
+    elif beta != 0:
+        result.add_(input, alpha=beta)
+    return result if wide is dtype else result.to(dtype)
 
 
 def scaled(ct: Tensor, factor: Any) -> Tensor:

@@ -222,9 +222,8 @@ def matrix_norm(
         result = values.sum(-1) if ord == "nuc" else _extreme(values, -1, ord > 0)
         return _keep(result, sorted((first, second))) if keepdim else result
     summed, chosen = (second, first) if abs(ord) == math.inf else (first, second)
-    sums = vector_norm(A, 1, (summed,), True, dtype=dtype)
-    result = _extreme(sums, chosen, ord > 0, keepdim=True)
-    return result if keepdim else result.squeeze((first, second))
+    sums = vector_norm(A, 1, (summed,), keepdim, dtype=dtype)
+    return _extreme(sums, chosen if keepdim or chosen < summed else chosen - 1, ord > 0, keepdim)
 
 
 def _extreme(values: Tensor, dim: int, largest: bool, keepdim: bool = False) -> Tensor:

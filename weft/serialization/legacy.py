@@ -134,7 +134,7 @@ class _Storages:
             if restored is not storage and restored.device.backend.has_memory:
                 restored.copy_(storage)
             position += 8 + storage.nbytes_
-        self.file.seek(position, os.SEEK_CUR)  # several objects may follow each other in one file
+        self.file.seek(source.start + position)  # several objects may follow each other in one file
 
 
 def part(root: Storage, start: int, nbytes: int) -> Storage:

@@ -127,6 +127,16 @@ def is_absent(name: str) -> bool:
 
 # ---- From objects to names -------------------------------------------------------------------------------------------
 
+# Modules of weft whose classes PyTorch defines elsewhere.
+_ELSEWHERE = {
+    "nn.containers": "nn.modules.container",
+    "nn.parameter_containers": "nn.modules.container",
+    "nn.module": "nn.modules.module",
+    "nn.modules.attention": "nn.modules.activation",
+    "optim.adafactor": "optim",
+    "optim.muon": "optim",
+    **{f"optim.lr_scheduler.{part}": "optim.lr_scheduler" for part in ("base", "combined", "cycles", "decays", "plateau")},
+}
 
 @functools.cache
 def _names() -> dict[int, str]:
@@ -136,7 +146,7 @@ def _names() -> dict[int, str]:
 def torch_name(value: Any) -> tuple[str, str] | None:
     """Module and name under which PyTorch knows an object of weft, None for other objects.
 
-    Classes of weft say themselves which module of PyTorch they belong to.
+    Most classes are in modules with the same path.
     """
     name = _names().get(id(value))
     if name is not None:
@@ -146,12 +156,22 @@ def torch_name(value: Any) -> tuple[str, str] | None:
     if not isinstance(path, str) or not isinstance(own, str):
         return None
     top, _, rest = path.partition(".")
-    if top not in ("weft", "torch") or _resolve(rest, own) is not value:
+    if top not in ("weft", "torch"):
         return None
-    return (f"torch.{rest}" if rest else "torch"), own
+    # Functions are where users find them, classes where PyTorch's source has them.
+    if isinstance(value, type):
+        place = _ELSEWHERE.get(rest, rest)
+        return (f"torch.{place}".removesuffix("."), own) if _resolve(place, own) is value else None
+    found = next((place for place in ("nn.functional", "", rest) if _member(place, own) is value), None)
+    return None if found is None else (f"torch.{found}".removesuffix("."), own)
 
 
 # ---- From names to objects -------------------------------------------------------------------------------------------
+
+
+# Where PyTorch's functions that are written in C are in weft. Of the others a file asks for an attribute of a class.
+_BUILT_IN = {"torch._C._nn": "nn.functional"}
+_BUILT_IN_CLASS = "torch._C", "_VariableFunctionsClass"
 
 
 def find_torch(module: str, name: str) -> Any:
@@ -159,9 +179,11 @@ def find_torch(module: str, name: str) -> Any:
 
     Raises: AttributeError if weft has none.
     """
+    if (module, name) == _BUILT_IN_CLASS:
+        return importlib.import_module("weft")
     found = torch_globals().get(f"{module}.{name}")
     if found is None:
-        found = _resolve(module.partition(".")[2], name)
+        found = _resolve(_BUILT_IN.get(module, module.partition(".")[2]), name)
     if found is None:
         raise AttributeError(f"the file needs {module}.{name}, which weft does not have")
     return found
@@ -172,11 +194,15 @@ def _resolve(module: str, name: str) -> Any:
 
     PyTorch's classes are often defined deeper than where users find them: torch.nn.modules.linear.Linear.
     """
-    path = ["weft", *filter(None, module.split("."))]
-    while path:
-        try:
-            found: Any = importlib.import_module(".".join(path))
-            return functools.reduce(getattr, name.split("."), found)
-        except (ImportError, AttributeError):
-            path.pop()
-    return None
+    while (found := _member(module, name)) is None and module:
+        module = module.rpartition(".")[0]
+    return found
+
+
+def _member(module: str, name: str) -> Any:
+    """An object in one module of weft, None if there is none."""
+    try:
+        place = importlib.import_module(f"weft.{module}".removesuffix("."))
+        return functools.reduce(getattr, name.split("."), place)
+    except (ImportError, AttributeError):
+        return None

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from ..autograd.graph import Leaf
 from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType
 from ..core.layout import Layout, MemoryFormat
@@ -89,7 +90,8 @@ def _reduce_plain(tensor: Tensor) -> tuple:
 
 
 def _warn_of_hooks(tensor: Tensor) -> None:
-    for hook in (getattr(tensor, "_backward_hooks", None) or {}).values():
+    edge = tensor._autograd
+    for hook in ((edge.hooks or {}) if isinstance(edge, Leaf) else {}).values():
         if not getattr(hook, "__torch_unserializable__", False):
             warnings.warn(
                 f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the "

@@ -51,7 +51,8 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """
     _check_eval(linear, bn)
     assert linear.out_features == bn.num_features or bn.num_features == 1, (
-        "To fuse, linear.out_features == bn.num_features or bn.num_features == 1"
+        "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, "
+        f"got linear.out_features={linear.out_features} and bn.num_features={bn.num_features}"
     )
     fused = copy.deepcopy(linear)
     fused.weight, fused.bias = fuse_linear_bn_weights(

@@ -55,7 +55,8 @@ class BasePruningMethod(ABC):
             importance_scores = original
         elif importance_scores.shape != original.shape:
             raise AssertionError(
-                f"importance_scores should have the same shape as parameter {name} of {module}"
+                f"importance_scores should have the same shape as parameter {name} of {module}, "
+                f"got {importance_scores.shape} vs {original.shape}"
             )
         if before is None:
             module.register_parameter(name + "_orig", original)
@@ -77,7 +78,9 @@ class BasePruningMethod(ABC):
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
-            raise AssertionError("importance_scores should have the same shape as tensor t")
+            raise AssertionError(
+                f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
+            )
         if default_mask is None:
             default_mask = weft.ones_like(t)
         return t * self.compute_mask(importance_scores, default_mask=default_mask)

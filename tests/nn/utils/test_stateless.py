@@ -1,0 +1,74 @@
+import importlib
+
+import pytest
+from alike import backward, same
+
+import weft
+from weft import nn
+
+
+def call(lib, *args, **kwargs):
+    return importlib.import_module(f"{lib.nn.__name__}.utils.stateless").functional_call(*args, **kwargs)
+
+
+def linear(lib):
+    layer = lib.nn.Linear(2, 2)
+    layer.load_state_dict({"weight": lib.eye(2), "bias": lib.zeros(2)})
+    return layer
+
+
+def tied(lib):
+    model = lib.nn.Sequential(linear(lib), linear(lib))
+    model[1].weight = model[0].weight
+    return model
+
+
+LINEAR = {
+    "weight": lambda lib: ({"weight": lib.ones(2, 2)}, (lib.ones(1, 2),)),
+    "one argument": lambda lib: ({"weight": lib.ones(2, 2)}, lib.ones(1, 2)),
+    "keywords": lambda lib: ({"weight": lib.ones(2, 2)}, None, {"input": lib.ones(1, 2)}),
+    "nothing": lambda lib: ({}, lib.ones(1, 2)),
+    "unknown": lambda lib: ({"x": lib.ones(1)}, lib.ones(1, 2)),
+    "nowhere": lambda lib: ({"a.b": lib.ones(1)}, lib.ones(1, 2)),
+    "a number": lambda lib: ({"weight": 3}, lib.ones(1, 2)),
+}
+TIED = {
+    "first": lambda lib: {"0.weight": lib.ones(2, 2)},
+    "second": lambda lib: {"1.weight": lib.ones(2, 2)},
+    "two": lambda lib: {"0.weight": lib.ones(2, 2), "1.weight": lib.zeros(2, 2)},
+    "all": lambda lib: {"0.weight": lib.ones(2, 2), "0.bias": lib.ones(2), "1.bias": lib.ones(2)},
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("name", LINEAR)
+def test_calls_as_in_torch(name, strict):
+    same(lambda lib: call(lib, linear(lib), *LINEAR[name](lib), strict=strict))
+
+
+@pytest.mark.parametrize("options", [{}, {"strict": True}, {"tie_weights": False}], ids=str)
+@pytest.mark.parametrize("name", TIED)
+def test_tied_weights_as_in_torch(name, options):
+    same(lambda lib: call(lib, tied(lib), TIED[name](lib), lib.ones(1, 2), **options))
+
+
+def test_the_module_stays_as_it_was():
+    layer = linear(weft)
+    weight = layer.weight
+    call(weft, layer, {"weight": weft.ones(2, 2), "new": weft.ones(1)}, weft.ones(1, 2))
+    with pytest.raises(RuntimeError):
+        call(weft, layer, {"weight": weft.ones(7, 7)}, weft.ones(1, 2))
+    assert layer.weight is weight and not hasattr(layer, "new")
+
+
+def test_buffers_that_change_are_the_given_ones():
+    norm = nn.BatchNorm1d(2)
+    given = {name: buffer.clone() for name, buffer in norm.named_buffers()}
+    call(weft, norm, given, weft.randn(3, 2))
+    assert norm.num_batches_tracked == 0 and given["num_batches_tracked"] == 1
+
+
+def test_gradients_reach_the_given_tensors():
+    given = {"weight": weft.ones(2, 2, requires_grad=True)}
+    backward(call(weft, linear(weft), given, weft.ones(1, 2)))
+    assert given["weight"].grad.tolist() == [[1, 1], [1, 1]]

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from ..core.op import public
 from ..core.tensor import Tensor
+from ..engine import scalar as s
+from ..families.map import Map, keep
 from .dropout import dropout
 from .joining import cat, stack
 from .linear import linear
@@ -57,11 +59,35 @@ def _plain(activation: Callable[[Tensor], Tensor]) -> Kind:
     return Kind(step, 1, True)
 
 
+# What one step does with the gates, in few kernels.
+# fmt: off
+LSTM_CELL = Map("lstm_cell_state", keep, lambda forget, cell, enter, new: s.sigmoid(forget) * cell + s.sigmoid(enter) * s.tanh(new),
+                derivative=(lambda ct, out, forget, cell, enter, new: ct * cell * forget.sigmoid() * (1 - forget.sigmoid()),
+                            lambda ct, out, forget, cell, enter, new: ct * forget.sigmoid(),
+                            lambda ct, out, forget, cell, enter, new: ct * new.tanh() * enter.sigmoid() * (1 - enter.sigmoid()),
+                            lambda ct, out, forget, cell, enter, new: ct * enter.sigmoid() * (1 - new.tanh() * new.tanh())))
+LSTM_HIDDEN = Map("lstm_hidden_state", keep, lambda leave, cell: s.sigmoid(leave) * s.tanh(cell),
+                  derivative=(lambda ct, out, leave, cell: ct * out * (1 - leave.sigmoid()),
+                              lambda ct, out, leave, cell: ct * leave.sigmoid() * (1 - cell.tanh() * cell.tanh())))
+GRU_GATE = Map("gru_gate", keep, lambda a, b: s.sigmoid(a + b),
+               derivative=(lambda ct, out, a, b: ct * out * (1 - out),
+                           lambda ct, out, a, b: ct * out * (1 - out)))
+GRU_NEW = Map("gru_new_state", keep, lambda a, reset, b: s.tanh(a + reset * b),
+              derivative=(lambda ct, out, a, reset, b: ct * (1 - out * out),
+                          lambda ct, out, a, reset, b: ct * (1 - out * out) * b,
+                          lambda ct, out, a, reset, b: ct * (1 - out * out) * reset))
+GRU_HIDDEN = Map("gru_hidden_state", keep, lambda new, update, old: new + update * (old - new),
+                 derivative=(lambda ct, out, new, update, old: ct * (1 - update),
+                             lambda ct, out, new, update, old: ct * (old - new),
+                             lambda ct, out, new, update, old: ct * update))
+# fmt: on
+
+
 def _lstm_step(projected: Tensor, state: State, transposed: Tensor, weights: Weights) -> State:
     hidden, cell = state
-    enter, forget, candidate, leave = addmm(projected, hidden, transposed).chunk(4, 1)
-    cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
-    hidden = leave.sigmoid() * cell.tanh()
+    enter, forget, new, leave = addmm(projected, hidden, transposed).chunk(4, 1)
+    cell = LSTM_CELL(forget, cell, enter, new)
+    hidden = LSTM_HIDDEN(leave, cell)
     if weights.projection is not None:
         hidden = linear(hidden, weights.projection)
     return hidden, cell
@@ -69,11 +95,12 @@ def _lstm_step(projected: Tensor, state: State, transposed: Tensor, weights: Wei
 
 def _gru_step(projected: Tensor, state: State, transposed: Tensor, weights: Weights) -> State:
     (hidden,) = state
-    reset, update, candidate = projected.chunk(3, 1)
-    # The bias of the candidate lies inside the product with the reset gate.
-    own = linear(hidden, weights.hidden, weights.hidden_bias).chunk(3, 1)
-    candidate = (candidate + (reset + own[0]).sigmoid() * own[2]).tanh()
-    return (candidate + (update + own[1]).sigmoid() * (hidden - candidate),)
+    # The bias of the new state lies inside the product with the reset gate.
+    bias = weights.hidden_bias
+    own = hidden.mm(transposed) if bias is None else addmm(bias, hidden, transposed)
+    (reset, update, new), (own_reset, own_update, own_new) = projected.chunk(3, 1), own.chunk(3, 1)
+    new = GRU_NEW(new, GRU_GATE(reset, own_reset), own_new)
+    return (GRU_HIDDEN(new, GRU_GATE(update, own_update), hidden),)
 
 
 TANH, RELU = _plain(methodcaller("tanh")), _plain(methodcaller("relu"))

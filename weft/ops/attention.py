@@ -7,9 +7,10 @@ import warnings
 from typing import Any
 
 from ..core.dtype import DType, bool_
-from ..core.op import public
+from ..core.op import needs_recording, public
 from ..core.tensor import Tensor
 from . import reduction
+from .blockwise import attend
 from .creation import ones, zeros, zeros_like
 from .dropout import dropout
 from .joining import cat
@@ -80,25 +81,41 @@ def scaled_dot_product_attention(
     if enable_gqa:
         key, value = (_repeated_heads(each, query) for each in (key, value))
     q, k, v = wide(dtype, query, key, value)
-    length, keys, features = q.size(-2), k.size(-2), q.size(-1)
+    features = q.size(-1)
     if scale is None:
         scale = 1 / math.sqrt(features) if features else math.inf
-    scores = (q * scale).matmul(k.transpose(-2, -1))
-    if is_causal:
-        later = ones(length, keys, dtype=bool_, device=query.device).triu(1)
-        scores = scores.masked_fill(later, -math.inf)
-    elif attn_mask is not None and attn_mask.spec.dtype is bool_:
-        scores = scores.masked_fill(~attn_mask, -math.inf)
-    elif attn_mask is not None:
-        scores = scores + attn_mask.to(scores.spec.dtype)
-    weights = reduction.softmax(scores, -1)
-    if attn_mask is not None:
-        # A query that sees nothing gets zeros rather than NaN.
-        weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0)
-    found = dropout(weights, dropout_p).matmul(v).to(dtype)
+    if not dropout_p and not needs_recording((attn_mask,)) and q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        found = _in_blocks(q, k, v, attn_mask, is_causal, scale).to(dtype)
+    else:
+        found = _at_once(q, k, v, attn_mask, is_causal, scale, dropout_p).to(dtype)
     if query.spec.ndim == 4 and dropout_p == 0 and _has_positions_outermost(query):
         return found.transpose(1, 2).contiguous().transpose(1, 2)
     return found
+
+
+def _in_blocks(q: Tensor, k: Tensor, v: Tensor, mask: Any, is_causal: bool, scale: float) -> Tensor:
+    if q.dim() > 2:
+        return attend(q, k, v, mask, is_causal, scale)
+    return attend(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), mask, is_causal, scale).squeeze(0)
+
+
+def _at_once(
+    q: Tensor, k: Tensor, v: Tensor, mask: Any, is_causal: bool, scale: float, dropout_p: float
+) -> Tensor:
+    """With all weights in memory: for dropout, batches that broadcast, and masks that are trained."""
+    scores = (q * scale).matmul(k.transpose(-2, -1))
+    if is_causal:
+        later = ones(q.size(-2), k.size(-2), dtype=bool_, device=q.device).triu(1)
+        scores = scores.masked_fill(later, -math.inf)
+    elif mask is not None and mask.spec.dtype is bool_:
+        scores = scores.masked_fill(~mask, -math.inf)
+    elif mask is not None:
+        scores = scores + mask.to(scores.spec.dtype)
+    weights = reduction.softmax(scores, -1)
+    if mask is not None:
+        # A query that sees nothing gets zeros rather than NaN.
+        weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0)
+    return dropout(weights, dropout_p).matmul(v)
 
 
 def _has_positions_outermost(query: Tensor) -> bool:

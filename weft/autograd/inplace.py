@@ -17,8 +17,9 @@ from ..core.derivative import nondifferentiable
 from ..core.grad_mode import mode
 from ..core.op import FUNCTIONS
 from ..core.spec import Spec, spec
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, empty, make
 from ..families.view import View
+from ..ops.views import AS_STRIDED
 from .graph import Leaf, Node, Output, endpoint, new_node, node_hooks, node_type, save_output
 
 
@@ -58,19 +59,13 @@ def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
         return None
     if target.spec.dtype.category < 2:
         return None
-    rules = step.derivative
-    if rules is not None:  # old values that the rules need, and the write destroys
-        storage = target._storage
-        kept = list(inputs)
-        for position in rules.needs(_wanted(inputs), len(inputs)).inputs:
-            value = kept[position]
-            if isinstance(value, Tensor) and value._storage is storage and value.spec.numel:
-                copy = make(value._storage, value._start, value.spec).clone()
-                copy._autograd = value._autograd
-                kept[position] = copy
-    else:
-        kept = list(inputs)
+    rules, kept, needs_out = step.derivative, inputs, False
+    if rules is not None:
+        need = rules.needs(_wanted(inputs), len(inputs))
+        kept, needs_out = _kept(inputs, need.inputs, target), need.out
     node = new_node(step, kept, static, None)
+    if needs_out:
+        node.saved[0] = _LATER
     if not any(x is target for x in inputs) and target._autograd is not None:
         node.edges = (*node.edges, target._autograd)
         node.specs = (*node.specs, target.spec)
@@ -79,10 +74,25 @@ def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
     return node
 
 
+# In place of a result to be saved, which has not been written yet.
+_LATER = object()
+
+
+def _kept(inputs: Sequence[Any], needed: tuple[int, ...], target: Tensor) -> Sequence[Any]:
+    """The inputs, with copies of old values that the rules need and the write destroys."""
+    storage = target._storage
+    for position in needed:
+        value = inputs[position]
+        if isinstance(value, Tensor) and value._storage is storage and value.spec.numel:
+            copy = make(value._storage, value._start, value.spec).clone()
+            copy._autograd = value._autograd
+            inputs = (*inputs[:position], copy, *inputs[position + 1 :])
+    return inputs
+
+
 def finish_write(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     """The write has happened: make it part of history."""
-    rules = node.op.derivative
-    if rules is not None and rules.needs(_wanted(inputs), len(inputs)).out:
+    if node.saved and node.saved[0] is _LATER:
         node.saved[0] = save_output(target)
     own = [k for k, x in enumerate(inputs) if x is target]
     if isinstance(node, Overwrite):
@@ -133,7 +143,12 @@ def adopt(target: Tensor, result: Tensor) -> None:
 
 def _wanted(inputs: Sequence[Any]) -> int:
     """The inputs that need a cotangent, as bits."""
-    return sum(1 << k for k, x in enumerate(inputs) if isinstance(x, Tensor) and x._autograd is not None)
+    wanted, bit = 0, 1
+    for value in inputs:
+        if isinstance(value, Tensor) and value._autograd is not None:
+            wanted |= bit
+        bit += bit
+    return wanted
 
 
 class CopySlices(Node):
@@ -165,12 +180,14 @@ class CopySlices(Node):
 
     def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
         inner, own = self.inner, self.own
-        whole = _like(self.result).copy_(ct)
+        whole = _like(self.result, ct)
         part = REGION(whole, self.view, self.start)
         others = [k for k in range(len(inner.edges)) if k not in own]
         asked = list(inner.edges)
         for position, k in enumerate(others):
             asked[k] = edges[position + 1]
+        if isinstance(inner, Overwrite):  # nothing is passed on to what the view showed before
+            asked[-1] = None
         found = inner.pull(part.clone(), tuple(asked), recording)
         result = [found[k] for k in others]
         if edges[0] is None:
@@ -189,10 +206,19 @@ class CopySlices(Node):
 CopySlices.__module__ = "torch"
 
 
-def _like(base: Spec) -> Tensor:
-    """Zeros with the strides of the base, so that views of them are where those of the base are."""
+def _like(base: Spec, ct: Tensor | None = None) -> Tensor:
+    """The cotangent, or zeros, with the strides of the base, so that views are where those of the base are."""
+    own, dense = _memory[base,]
+    if ct is not None and dense:
+        return empty(own).copy_(ct)
     whole = FUNCTIONS["zeros"](base.span, dtype=base.dtype, device=base.device)
-    return make(whole._storage, 0, spec(base.shape, base.stride, base.dtype, base.device))
+    whole = make(whole._storage, 0, own)
+    return whole if ct is None else whole.copy_(ct)
+
+
+@op.PlanCache
+def _memory(base: Spec) -> tuple[Spec, bool]:
+    return spec(base.shape, base.stride, base.dtype, base.device), base.is_dense
 
 
 def _bytes(own: Spec) -> int:
@@ -245,6 +271,12 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
 
 
 # Why a view must not be written in place where that would be recorded.
+CUSTOM = (
+    "is a view and is being modified inplace. This view was created inside a custom Function (or because an input was "
+    "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+    "output of the custom Function."
+)
 NO_GRAD = "was created in no_grad mode and is being modified inplace with grad mode enabled. Write under torch.no_grad() too, or make the view outside of it."
 MANY = (
     "is a view and is being modified inplace. This view is the output of a function that returns multiple views. Such "
@@ -274,9 +306,10 @@ def _refresh(base: Tensor, search: bool) -> None:
 
 
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:
-    alias = make(base._storage, base._start, base.spec)
-    alias._autograd = base._autograd
-    own, start = view.spec, view._start - base._start
-    if own.dtype is base.spec.dtype and own.conj is base.spec.conj and own.neg is base.spec.neg:
-        return FUNCTIONS["as_strided"](alias, own.shape, own.stride, view.storage_offset())._autograd
-    return REGION(alias, own, start)._autograd
+    own, whole, start = view.spec, base.spec, view._start - base._start
+    if own.dtype is whole.dtype and own.conj is whole.conj and own.neg is whole.neg:
+        node = new_node(AS_STRIDED, (base,), (own.shape, own.stride, start // own.dtype.itemsize), None)
+    else:
+        node = new_node(REGION, (base,), (own, start), None)
+    node.result = own
+    return node

@@ -215,7 +215,7 @@ class Take(_Indexed):
 
     @property
     def _back(self) -> Callable:
-        return lambda ct, out, input, *indices, static, specs: self.adjoint(ct, indices, *static, specs[0])
+        return lambda ct, out, input, *indices, static, specs: self.adjoint(ct, indices, static[0], specs[0])
 
     def _plan(self, own: Spec, static: Any, *indices: Spec) -> _TakePlan:
         access = self.rule(own, static, *indices)

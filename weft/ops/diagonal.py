@@ -21,12 +21,20 @@ from .view_copies import copied
 from .views import DIAGONAL
 
 
-@step(lambda ct, out, a, diagonal: _tril(ct, diagonal))
+def _lower(ct, out, a, diagonal):
+    return _tril(ct, diagonal)
+
+
+@step(_lower)
 def _tril(input: Tensor, diagonal: int) -> Tensor:
     return _zeroed(input, diagonal, True, "tril")
 
 
-@step(lambda ct, out, a, diagonal: _triu(ct, diagonal))
+def _upper(ct, out, a, diagonal):
+    return _triu(ct, diagonal)
+
+
+@step(_upper)
 def _triu(input: Tensor, diagonal: int) -> Tensor:
     return _zeroed(input, diagonal, False, "triu")
 

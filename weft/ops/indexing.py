@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ..core.derivative import Derivative
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, int32, int64, uint8
+from ..core.grad_mode import mode
 from ..core.iteration import broadcast_shapes, broadcast_stride
-from ..core.op import PlanCache, check_inplace, needs_recording, public
+from ..core.op import PlanCache, check_inplace, needs_recording, public, record, tape
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
@@ -82,6 +84,58 @@ def getitem(own: Spec, *items: Any) -> tuple[Spec, int]:
     return spec(shape(new_sizes), tuple(new_strides), own.dtype, own.device, own.conj, own.neg), offset
 
 
+class _Getitem:
+    """A view that items give, as one step: `places` are the dims that ints and slices name, and where they start.
+
+    The items themselves start at 0: their plan serves every place.
+    """
+
+    def __init__(self, kind: str):
+        self.name = f"getitem.{kind}.at"
+        self.node_name = f"{kind.capitalize()}Backward0"
+        self.derivative = Derivative(self._back)
+
+    def __call__(self, input: Tensor, items: tuple, places: tuple[tuple[int, int], ...]) -> Tensor:
+        own = input.spec
+        offset = sum([start * own.stride[dim] for dim, start in places])
+        result = view_of(input, input._start + offset * own.dtype.itemsize, _views[(own, *items)])
+        if mode.enabled:
+            record(self, result, (input,), (items, places))
+        tape.recorded_view(result, input)
+        return result
+
+    @property
+    def _back(self) -> Callable:
+        def rule(ct, out, a, items, places, *, specs):
+            return _GETITEM_BACK(ct, specs[0].shape, items, places)
+
+        return rule
+
+
+class _GetitemBack:
+    """Zeros with a tensor in the place of a view: the adjoint."""
+
+    name = "getitem_backward"
+
+    def __init__(self) -> None:
+        def rule(ct, out, part, sizes, items, places):
+            return _GETITEM_AT["slice"](ct, items, places)
+
+        self.derivative = Derivative(rule)
+
+    def __call__(self, part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
+        own = part.spec
+        whole = contiguous_spec(sizes, own.dtype, own.device)
+        result = FILL.write(empty(whole), 0)
+        if own.numel:
+            start = sum([start * whole.stride[dim] for dim, start in places]) * own.dtype.itemsize
+            COPY.write(make(result._storage, start, _views[(whole, *items)]), part.detach())
+        return record(self, result, (part,), (sizes, items, places)) if needs_recording((part,)) else result
+
+
+_GETITEM_AT = {kind: _Getitem(kind) for kind in ("select", "slice", "unsqueeze", "alias")}
+_GETITEM_BACK = _GetitemBack()
+_FIRST = (0,)
 # One op for each of the names that PyTorch gives to what the last item does.
 _GETITEM = {
     kind: View(getitem, name=f"getitem.{kind}", node_name=f"{kind.capitalize()}Backward0")
@@ -122,6 +176,12 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         result._autograd = None
         result._base = self if self._base is None else self._base
         return result
+    if kind is int and own.shape:
+        size = own.shape[0]
+        position = index + size if index < 0 else index
+        if not 0 <= position < size:
+            raise _out_of_range(index, 0, size)
+        return _GETITEM_AT["select"](self, _FIRST, ((0, position),))
     if kind is slice and self._autograd is None:
         sizes = own.shape
         if sizes:
@@ -197,7 +257,7 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
     sizes, strides = own.shape, own.stride
     key: list[Any] = [own]
     dim = offset = 0
-    starts: list[int] = []  # of the ints and slices
+    places: list[tuple[int, int]] = []  # dims and starts of the ints and slices
     kind_of_last = "slice" if len(index) == 1 and type(index[0]) is slice else "alias"
     for position, item in enumerate(index):
         kind = type(item)
@@ -219,7 +279,7 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
                 key.append((0, length, step))
                 if length != size:
                     kind_of_last = "slice"
-            starts.append(start)
+            places.append((dim, start))
             offset += start * strides[dim]
             dim += 1
         elif item is None:
@@ -234,17 +294,9 @@ def _strided(self: Tensor, index: tuple) -> Tensor | None:
         else:
             return None
     if self._autograd is not None:
-        return _GETITEM[kind_of_last](self, *_with_starts(key[1:], starts))
+        return _GETITEM_AT[kind_of_last](self, tuple(key[1:]), tuple(places))
     view = _views[tuple(key)]
     return view_of(self, self._start + offset * own.dtype.itemsize, view)
-
-
-def _with_starts(items: list[Any], starts: list[int]) -> list[Any]:
-    found = iter(starts)
-    return [
-        item if item is None or item is ... else next(found) if item == 0 else (next(found), *item[1:])
-        for item in items
-    ]
 
 
 def _out_of_range(index: int, dim: int, size: int) -> Exception:

@@ -407,7 +407,7 @@ def _flip_pieces(result: Spec, specs: Sequence[Spec], dims: tuple[int, ...]) -> 
     yield Piece(0, rules.moved(own, own.shape, strides), start, result, 0)
 
 
-FLIP = Rearrange("flip", _flip_result, _flip_pieces, lambda ct, out, a, dims: FLIP((ct,), dims))
+FLIP: Rearrange = Rearrange("flip", _flip_result, _flip_pieces, lambda ct, out, a, dims: FLIP((ct,), dims))
 
 
 @public("function method")
@@ -462,7 +462,11 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     return _rot90(input, integer(k, "rot90", "k") % 4, first, second)
 
 
-@step(lambda ct, out, a, turns, first, second: _rot90(ct, -turns % 4, first, second))
+def _turned_back(ct, out, a, turns, first, second):
+    return _rot90(ct, -turns % 4, first, second)
+
+
+@step(_turned_back)
 def _rot90(input: Tensor, turns: int, first: int, second: int) -> Tensor:
     if turns == 1:
         return TRANSPOSE(FLIP((input,), (second,)), first, second)
@@ -500,7 +504,11 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     return input
 
 
-@step(lambda ct, out, a, steps: _roll_flat(ct, -steps))
+def _rolled_back(ct, out, a, steps):
+    return _roll_flat(ct, -steps)
+
+
+@step(_rolled_back)
 def _roll_flat(input: Tensor, steps: int) -> Tensor:
     return UNSAFE_VIEW(ROLL((VIEW(contiguous(input), (-1,)),), steps, 0), input.spec.shape)
 
@@ -531,7 +539,9 @@ def _roll_pieces(result: Spec, specs: Sequence[Spec], step: int, dim: int) -> It
         at = end
 
 
-ROLL = Rearrange("roll", _roll_result, _roll_pieces, lambda ct, out, a, step, dim: ROLL((ct,), -step, dim))
+ROLL: Rearrange = Rearrange(
+    "roll", _roll_result, _roll_pieces, lambda ct, out, a, step, dim: ROLL((ct,), -step, dim)
+)
 
 
 # ---- Grids and combinations ----------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ _filled_back = (
     lambda ct, out, a, mask, value: WHERE(mask, ct, 0).sum(),
 )
 
-WHERE = _Chosen(
+WHERE: Map = _Chosen(
     "where",
     keep,
     lambda condition, a, b: s.where(_is_true(condition), a, b),
@@ -75,7 +75,7 @@ WHERE = _Chosen(
         lambda ct, out, condition, a, b: WHERE(condition, 0, ct),
     ),
 )
-MASKED_FILL = Map("masked_fill", keep, _filled, deciding=1, derivative=_filled_back)
+MASKED_FILL: Map = Map("masked_fill", keep, _filled, deciding=1, derivative=_filled_back)
 # The same under the names that PyTorch gives: filling with a tensor, `tensor[mask] = value`.
 MASKED_FILL_TENSOR = Map("masked_fill.tensor", keep, _filled, deciding=1, derivative=_filled_back)
 MASKED_PUT = Map("index_put.mask", keep, _filled, deciding=1, derivative=_filled_back)

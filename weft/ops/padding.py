@@ -35,11 +35,15 @@ def _inside(tensor: Tensor, pairs, outside: bool) -> Tensor:
     return tensor
 
 
+def _cut_off(ct, out, a, pad, value):
+    return CONSTANT_PAD(ct, tuple([-n for n in pad]), 0)
+
+
 class ConstantPad:
     """A border of one value; negative widths cut elements off."""
 
     name = "constant_pad_nd"
-    derivative = Derivative(lambda ct, out, a, pad, value: CONSTANT_PAD(ct, tuple([-n for n in pad]), 0))
+    derivative = Derivative(_cut_off)
 
     def __call__(self, input: Tensor, pad: tuple[int, ...], value: Any) -> Tensor:
         own = input.spec

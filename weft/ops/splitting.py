@@ -35,20 +35,30 @@ class _Several:
         return pieces
 
 
-def _stacked(ct, out, a, dim, *, spec):
-    return stack(_complete(ct, spec), dim)
+def _stacked(ct, out, a, dim, *, specs):
+    if None not in ct:
+        return stack(ct, dim)
+    whole = _zeros(specs[0])
+    for index, each in enumerate(ct):
+        if each is not None:
+            SELECT(whole, dim, index).copy_(each)
+    return whole
 
 
-def _joined(ct, out, a, dim, *, spec):
-    return cat(_complete(ct, spec), dim)
+def _joined(ct, out, a, dim, *, spec, specs):
+    if None not in ct:
+        return cat(ct, dim)
+    whole, start = _zeros(specs[0]), 0
+    for each, own in zip(ct, spec, strict=True):
+        end = start + own.shape[dim]
+        if each is not None:
+            SLICE(whole, dim, start, end, 1).copy_(each)
+        start = end
+    return whole
 
 
-def _complete(cts: Sequence[Tensor | None], specs: Sequence[Spec]) -> list[Tensor]:
-    """The cotangents, with zeros where there is none."""
-    return [
-        fill_(empty(contiguous_spec(own.shape, own.dtype, own.device)), 0) if ct is None else ct
-        for ct, own in zip(cts, specs, strict=True)
-    ]
+def _zeros(own: Spec) -> Tensor:
+    return fill_(empty(contiguous_spec(own.shape, own.dtype, own.device)), 0)
 
 
 UNBIND = _Several("unbind", _stacked)

@@ -65,11 +65,15 @@ def _overlaps(own: Spec) -> bool:
     return False
 
 
+def _windows_of(ct, out, a, sizes, dim, size, step):
+    return UNFOLD(ct, dim, size, step)
+
+
 class _UnfoldBackward:
     """The adjoint of `unfold`: every element is added to where its window has it."""
 
     name = "unfold_backward"
-    derivative = Derivative(lambda ct, out, a, sizes, dim, size, step: UNFOLD(ct, dim, size, step))
+    derivative = Derivative(_windows_of)
 
     def __call__(self, input: Tensor, sizes: Size, dim: int, size: int, step: int) -> Tensor:
         if not sizes:
@@ -96,16 +100,16 @@ SQUEEZE    = View(rules.squeeze, _reshaped)
 SQUEEZE_DIM  = View(rules.squeeze, _reshaped, name="squeeze.dim", node_name="SqueezeBackward1")
 SQUEEZE_DIMS = View(rules.squeeze, _reshaped, name="squeeze.dims", node_name="SqueezeBackward2")
 PERMUTE    = View(rules.permute, _permuted_back)
-TRANSPOSE  = View(rules.transpose, lambda ct, out, a, dim0, dim1: TRANSPOSE(ct, dim0, dim1))
-T          = View(rules.t, lambda ct, out, a: T(ct))
+TRANSPOSE: View = View(rules.transpose, lambda ct, out, a, dim0, dim1: TRANSPOSE(ct, dim0, dim1))
+T: View = View(rules.t, lambda ct, out, a: T(ct))
 EXPAND     = View(rules.expand, lambda ct, out, a, sizes: ct)
 SELECT     = View(rules.select)
 SLICE      = View(rules.slice)
 DIAGONAL   = View(rules.diagonal)
 UNFOLD     = View(rules.unfold, _windows_back)
 AS_STRIDED = View(rules.as_strided, _as_strided_back)
-VIEW_AS_REAL    = View(rules.view_as_real, lambda ct, out, a: VIEW_AS_COMPLEX(contiguous(ct)))
-VIEW_AS_COMPLEX = View(rules.view_as_complex, lambda ct, out, a: VIEW_AS_REAL(ct.resolve_conj()))
+VIEW_AS_REAL: View = View(rules.view_as_real, lambda ct, out, a: VIEW_AS_COMPLEX(contiguous(ct)))
+VIEW_AS_COMPLEX: View = View(rules.view_as_complex, lambda ct, out, a: VIEW_AS_REAL(ct.resolve_conj()))
 REAL       = View(rules.real, node_name="SelectBackward0")
 IMAG       = View(rules.imag, node_name="SelectBackward0")
 CONJ       = View(rules.conj, lambda ct, out, a: conj(ct))
@@ -725,7 +729,11 @@ def conj_physical(input: Tensor) -> Tensor:
     return _conj_physical(input) if input.spec.dtype.is_complex else input
 
 
-@step(lambda ct, out, a: _conj_physical(ct))
+def _conjugated(ct, out, a):
+    return _conj_physical(ct)
+
+
+@step(_conjugated)
 def _conj_physical(input: Tensor) -> Tensor:
     return clone(CONJ(input))
 

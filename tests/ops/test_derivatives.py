@@ -366,6 +366,19 @@ def test_in_place_forms(name):
     check(lambda lib, a, *rest: getattr(a * 1.0, f"{name}_")(*rest) * a, *points, rtol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "name", ["relu_", "elu_", "selu_", "celu_", "leaky_relu_", "hardtanh_", "threshold_", "rrelu_"]
+)
+def test_activations_in_place(name):
+    numbers = (0.5, 3.0) if name == "threshold_" else ()
+    check(lambda lib, a: named(lib, F + name)(a * 1.0, *numbers) * a, POINTS)
+
+
+def test_activations_in_place_keep_no_copy():
+    y = named(weft, F + "leaky_relu_")(weft.ones(3, requires_grad=True) * 2)
+    assert not hasattr(y.grad_fn, "_saved_self")
+
+
 FILLS = {
     "normal_": (),
     "uniform_": (),
@@ -419,7 +432,7 @@ CASES = {
 }
 # Made of other ops, which are the last of them in the graph; PyTorch's are one step, or made of others.
 COMPOSED = (
-    "special.ndtr", "div, of a number", "rrelu", "quantile", "nanquantile", "renorm", "trapezoid", "dist",
+    "special.ndtr", "div, of a number", "rrelu", "quantile", "nanquantile", "renorm", "trapezoid",
     "cosine_similarity", "pdist",
 )  # fmt: skip
 

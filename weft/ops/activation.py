@@ -99,6 +99,10 @@ def _elu_rule(ct, out, a, alpha, scale, input_scale):
     return (ct * (alpha * scale * input_scale) * power).where(a <= 0, ct * scale)
 
 
+def _elu_rule_in_place(ct, out, a, alpha, scale, input_scale):
+    return (ct * (out + alpha * scale) * input_scale).where(out <= 0, ct * scale)
+
+
 def _hardswish_rule(ct, out, a):
     return (ct * (a / 3 + 0.5)).where(a < 3, ct).masked_fill(a <= -3, 0)
 
@@ -138,6 +142,13 @@ PRELU       = Map("prelu",       keep,     _leaky,                              
                               lambda ct, out, a, b: (ct * a).masked_fill(a > 0, 0)))
 HARDTANH    = Map("hardtanh",    keep,     CLAMP.element,                             check=CLAMP.check,
                   derivative=lambda ct, out, a, low, high: ct.masked_fill((a <= low) | (a >= high), 0))
+# In place the result is all there is: it tells as much while negative numbers stay negative.
+_IN_PLACE = {
+    ELU:        Map("elu",        keep, _elu,   deciding=1, wide=True, check=ONLY_FLOATS, derivative=_elu_rule_in_place),
+    CELU:       Map("celu",       keep, _elu,   deciding=1, wide=True, check=ONLY_FLOATS, derivative=_elu_rule_in_place),
+    LEAKY_RELU: Map("leaky_relu", keep, _leaky, deciding=1, wide=True, check=ONLY_FLOATS,
+                    derivative=lambda ct, out, a, slope: ct.where(out > 0, ct * slope)),
+}
 # fmt: on
 LOGSIGMOID.node_name, PRELU.node_name, SOFTSIGN.node_name = (
     "LogSigmoidBackward0",
@@ -149,7 +160,11 @@ for _op in (GELU, SILU, MISH, SOFTPLUS, ELU, LEAKY_RELU, LOGSIGMOID, HARDSIGMOID
 
 
 def _finish(op: Map, operands: Sequence[Any], inplace: bool) -> Tensor:
-    return op.inplace(*operands) if inplace else op(*operands)
+    if not inplace:
+        return op(*operands)
+    if op in _IN_PLACE and operands[1] >= 0:
+        op = _IN_PLACE[op]
+    return op.inplace(*operands)
 
 
 @public(name="nn.functional.gelu")

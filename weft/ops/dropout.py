@@ -190,7 +190,9 @@ def _random_slopes(input: Tensor, lower: float, upper: float, generator: Any) ->
     return slopes.masked_scatter(negative, drawn.to(input.spec.dtype))
 
 
-def _rrelu(input: Tensor, lower: float, upper: float, training: bool, generator: Any = None) -> Tensor:
+def _rrelu(
+    input: Tensor, lower: float, upper: float, training: bool, inplace: bool, generator: Any = None
+) -> Tensor:
     if lower > upper:
         raise RuntimeError(
             f"Lower bound should be less than or equal to the upper bound (got {lower} and {upper})"
@@ -198,9 +200,10 @@ def _rrelu(input: Tensor, lower: float, upper: float, training: bool, generator:
     if input.spec.dtype.kind != "f":
         raise NotImplementedError(f"\"rrelu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2)
+        return leaky_relu(input, (lower + upper) / 2, inplace)
     (source,) = wide(input.spec.dtype, input)
-    return (source * _random_slopes(source, lower, upper, generator)).to(input.spec.dtype)
+    result = (source * _random_slopes(source, lower, upper, generator)).to(input.spec.dtype)
+    return _written(input, result, inplace)
 
 
 @public(name="nn.functional.rrelu")
@@ -212,7 +215,7 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """`leaky_relu` with a slope for each element, uniform in [lower, upper]; the mean slope unless `training`."""
-    return _written(input, _rrelu(input, lower, upper, training), inplace)
+    return _rrelu(input, lower, upper, training, inplace)
 
 
 def _rrelu_forms(write: bool) -> Callable:
@@ -223,7 +226,7 @@ def _rrelu_forms(write: bool) -> Callable:
         training: bool = False,
         generator: Any = None,
     ) -> Tensor:
-        return _written(input, _rrelu(input, lower, upper, training, generator), inplace=write)
+        return _rrelu(input, lower, upper, training, write, generator)
 
     function.__name__ = function.__qualname__ = "rrelu_" if write else "rrelu"
     function.__doc__ = rrelu.__doc__

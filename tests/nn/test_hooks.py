@@ -269,3 +269,11 @@ def test_torch_has_the_same_hooks():
         "xpu",
         "mtia",
     } <= set(dir(nn.Module)) | {"T_destination"}
+
+
+def test_the_output_of_a_hooked_module_must_not_be_written_to():
+    for library in (torch, weft):
+        layer = linear(library)
+        layer.register_full_backward_hook(lambda *_: None)
+        with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+            layer(library.ones(1, 2, requires_grad=True)).mul_(2)

@@ -13,7 +13,7 @@ from ..core.op import FUNCTIONS, needs_recording, unrecorded
 from ..core.tensor import Tensor, view_of
 from . import graph
 from .graph import Node, Output, next_order, node_type
-from .inplace import check_write, rebase
+from .inplace import MANY, check_write, rebase
 from .saved import RELEASED, save, unpack
 
 
@@ -274,7 +274,18 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
             rebase(each, edge)
         else:
             each._autograd = edge
+            if each._base is not None:
+                each._unwritable = MANY if len(tensors) > 1 else CUSTOM  # type: ignore[attr-defined]
     return results[0] if single else tuple(results)
+
+
+# Why a view of an input that `forward` returned must not be written to.
+CUSTOM = (
+    "is a view and is being modified inplace. This view was created inside a custom Function (or because an input was "
+    "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+    "output of the custom Function."
+)
 
 
 def once_differentiable(backward: Any) -> Any:

@@ -62,7 +62,7 @@ class State:
         >>> module = torch.nn.Module()
         >>> module.scale = torch.nn.Parameter(torch.ones(1))
         >>> module.state_dict()
-        OrderedDict({'scale': tensor([1.])})
+        OrderedDict(...)
         """
         if args:
             destination, prefix, keep_vars = _positional(args, destination, prefix, keep_vars)

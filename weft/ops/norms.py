@@ -16,6 +16,7 @@ from ..engine.expr import Expr, cast, const, isnan, ne, select
 from ..engine.scalar import absolute, pow, sqrt
 from ..families.lapack import check_floating, check_matrix, check_square, check_tensor
 from ..families.reduce import Reduce, Types, dims_of
+from ..families.step import step
 from .eigen import svdvals
 from .linalg import inv_ex
 from .masking import where
@@ -319,6 +320,16 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The vector norm of order `p` of input - other."""
     check_tensor(input, "dist", "input")
     check_tensor(other, "dist", "other", 2)
+    return _dist(input, other, p)
+
+
+def _dist_rule(ct, out, input, other, p):
+    pulled = _norm_rule(float(p))(ct, out, input - other, None, False)
+    return pulled, None if pulled is None else -pulled
+
+
+@step(joint=_dist_rule)
+def _dist(input: Tensor, other: Tensor, p: float) -> Tensor:
     return vector_norm(input - other, p)
 
 

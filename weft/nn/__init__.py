@@ -1,7 +1,7 @@
-"""weft.nn: so far the functions of neural networks; the modules build on autograd, which is not there yet."""
+"""weft.nn: modules, layers, losses, initial values, and the functions beneath them."""
 
 from ..compat.missing import module_getattr
-from . import functional, init
+from . import functional, init, modules, utils
 from .containers import ModuleDict, ModuleList, Sequential
 from .module import Module
 from .modules import *  # noqa: F403
@@ -10,15 +10,21 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 from .parameter_containers import ParameterDict, ParameterList
 
 __all__ = [
+    *_layers,
     "Buffer",
     "Module",
+    "ModuleDict",
     "ModuleList",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "Sequential",
     "UninitializedBuffer",
     "UninitializedParameter",
     "functional",
     "init",
+    "modules",
+    "utils",
 ]
 
 __getattr__ = module_getattr(__name__)

@@ -168,7 +168,7 @@ class _Amount(BasePruningMethod):
 
     def _count(self, size: int) -> int:
         """How many of `size` to prune. Raises: ValueError if that is more than there are."""
-        if not isinstance(self.amount, numbers.Integral):
+        if not _is_integer(self.amount):
             return round(self.amount * size)
         if self.amount > size:
             raise ValueError(
@@ -379,8 +379,12 @@ def _without_lowest(scores: Tensor, count: int, mask: Tensor) -> Tensor:
 def _validate_amount(amount: Any) -> None:
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
-    is_count = isinstance(amount, numbers.Integral)
-    if amount < 0 or (not is_count and amount > 1.0):
+    value = float(amount)
+    if value < 0 or (value > 1.0 and not _is_integer(amount)):
         raise ValueError(
             f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer"
         )
+
+
+def _is_integer(amount: Any) -> bool:
+    return isinstance(amount, numbers.Integral)

@@ -14,7 +14,7 @@ from typing import Any
 from ..core.grad_mode import mode
 from ..core.op import FUNCTIONS
 from ..core.spec import Spec
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, make
 from . import anomaly
 from .graph import Leaf, Node, Output
 
@@ -125,6 +125,8 @@ class _Pass:
             own = ct.spec
             if own is not wanted and (own.shape != wanted.shape or own.dtype is not wanted.dtype):
                 ct = fitted(ct, wanted, node)
+                if ct._base is not None and not self.create_graph:
+                    ct = make(ct._storage, ct._start, ct.spec)  # the sum before it lost its dims is of no use
                 lone = sys.getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
             elif type(edge) is Leaf:
                 ct = None

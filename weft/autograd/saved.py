@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.dtype import LEGACY_NAMES
+from ..core.dtype import FLOAT, LEGACY_NAMES
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make
@@ -97,7 +97,7 @@ def unpack(entry: Any, node: Any, recording: bool) -> Any:
         return tuple([unpack(each, node, recording) for each in entry])
     else:
         return entry
-    if recording:
+    if recording and tensor.spec.dtype.category >= FLOAT:
         tensor._autograd = node.output(edge) if type(edge) is int else edge
     return tensor
 

@@ -46,6 +46,15 @@ for _symbol in _COMPARISONS:
     setattr(Tensor, f"__{_symbol}__", binary(OPS[_symbol], operator=True))
 
 
+def _reflected_division(self: Tensor, other: Any) -> Tensor:
+    """other / self as PyTorch computes it: the reciprocal is rounded before it is multiplied."""
+    return OPS["reciprocal"](self) * as_operand(other) if is_operand(other) else NotImplemented
+
+
+for _symbol in ("truediv", "div"):
+    setattr(Tensor, f"__r{_symbol}__", _reflected_division)
+
+
 # ---- Powers: the exponent may choose a simpler row ------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """Every layer starts, prints and computes as PyTorch's."""
 
+import io
 import warnings
 
 import layers
@@ -319,3 +320,15 @@ def test_warnings():
         assert said[0] == said[1]
     with pytest.warns(UserWarning, match="does not match num_features"):
         nn.InstanceNorm2d(3)(weft.ones(2, 5, 3, 3))
+
+
+def test_layers_saved_by_pytorch():
+    file = io.BytesIO()
+    theirs = layers.build(torch, "Sequential(torch.nn.LSTM(2, 3, 2), torch.nn.Identity())")[:1]
+    torch.save(theirs, file)
+    file.seek(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that loading whole modules runs code
+        mine = weft.load(file, weights_only=False)
+    input = torch.randn(4, 1, 2)
+    layers.close(mine(oracle.to_weft(input)), theirs(input))

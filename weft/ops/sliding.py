@@ -78,7 +78,8 @@ def _rows(weight: Tensor, groups: int) -> Tensor:
 
 
 def _multiply_into(target: Tensor, a: Tensor, b: Tensor) -> None:
-    if target.spec.dtype in BLAS_DTYPES and target.spec.is_contiguous:
+    own = target.spec
+    if own.dtype in BLAS_DTYPES and own.is_contiguous and own.device.backend.has_memory:
         np.matmul(array(a), array(b), out=array(target))
     else:
         target.copy_(a.matmul(b))

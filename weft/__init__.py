@@ -121,6 +121,7 @@ __getattr__ = _module_getattr(
         "cuda",
         "fft",
         "func",
+        "jit",
         "linalg",
         "masked",
         "nn",

@@ -30,4 +30,9 @@ def test_pieces_are_combined(first, second):
 
 
 def test_constants_of_the_published_algorithm():
-    assert [folding.power(n) for n in (544, 480, 160, 96)] == [0x154442BD4, 0x1C6E41596, 0x1751997D0, 0x0CCAA009E]
+    assert [folding.power(n) for n in (544, 480, 160, 96)] == [
+        0x154442BD4,
+        0x1C6E41596,
+        0x1751997D0,
+        0x0CCAA009E,
+    ]

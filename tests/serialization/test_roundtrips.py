@@ -44,9 +44,18 @@ def content(library):
     noted.note = 1
     return {
         "views": [whole, whole[1], whole.t(), library.ones(2, 0, 3), library.tensor(3.0)],
-        "dtypes": [library.ones(2, dtype=dtype) for dtype in (library.uint16, library.bfloat16, library.bool)],
+        "dtypes": [
+            library.ones(2, dtype=dtype) for dtype in (library.uint16, library.bfloat16, library.bool)
+        ],
         "pending": library.tensor([1 + 2j]).conj(),
-        "objects": [library.Size([2, 3]), library.float32, library.device("cuda:1"), library.strided, b"ab", 2**70],
+        "objects": [
+            library.Size([2, 3]),
+            library.float32,
+            library.device("cuda:1"),
+            library.strided,
+            b"ab",
+            2**70,
+        ],
         "meta": library.ones(2, device="meta"),
         "parameters": [library.nn.Parameter(library.ones(2)), noted],
         "state": library.nn.Linear(2, 3).state_dict(),
@@ -118,7 +127,9 @@ def test_classes_have_the_names_of_pytorch(package):
     theirs, mine = torch, weft
     for part in package.split("."):
         theirs, mine = getattr(theirs, part), getattr(mine, part)
-    classes = [name for name, found in vars(theirs).items() if isinstance(found, type) and hasattr(mine, name)]
+    classes = [
+        name for name, found in vars(theirs).items() if isinstance(found, type) and hasattr(mine, name)
+    ]
     assert len(classes) > 5
     for name in classes:
         their, my = getattr(theirs, name), getattr(mine, name)
@@ -185,7 +196,12 @@ def test_numpy_values_need_permission():
     torch.save({"array": np.arange(3.0), "number": np.float32(1.5)}, file)
     file.seek(0)
     needed = weft.serialization.get_unsafe_globals_in_checkpoint(file)
-    assert sorted(needed) == ["numpy._core.multiarray._reconstruct", "numpy._core.multiarray.scalar", "numpy.dtype", "numpy.ndarray"]
+    assert sorted(needed) == [
+        "numpy._core.multiarray._reconstruct",
+        "numpy._core.multiarray.scalar",
+        "numpy.dtype",
+        "numpy.ndarray",
+    ]
     file.seek(0)
     multiarray = np._core.multiarray
     allowed = [

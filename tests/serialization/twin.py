@@ -66,7 +66,9 @@ def containers(torch):
 def models(torch):
     """State of a training run."""
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    model = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU(), torch.nn.Linear(4, 2)
+    )
     found = {"model": model.state_dict()}
     for name, options in (("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adam", {"amsgrad": True}), ("AdamW", {})):
         optimizer = getattr(torch.optim, name)(model.parameters(), **options)
@@ -104,7 +106,11 @@ def described(torch, value, seen):
         return tensor_in_words(torch, value, seen)
     if isinstance(value, dict):
         items = [[described(torch, key, seen), described(torch, each, seen)] for key, each in value.items()]
-        return [type(value).__name__, items, described(torch, dict(vars(value)), seen) if hasattr(value, "__dict__") else 0]
+        return [
+            type(value).__name__,
+            items,
+            described(torch, dict(vars(value)), seen) if hasattr(value, "__dict__") else 0,
+        ]
     if isinstance(value, set):
         return ["set", sorted(map(repr, value))]
     if isinstance(value, (list, tuple)):
@@ -148,7 +154,9 @@ def save(torch, folder):
 
 def check(torch, folder):
     for name, (file, words) in json.loads((folder / "words.json").read_text()).items():
-        for options in ({}, {"mmap": True}, {"weights_only": False}) if "zip" in file else ({}, {"weights_only": False}):
+        for options in (
+            ({}, {"mmap": True}, {"weights_only": False}) if "zip" in file else ({}, {"weights_only": False})
+        ):
             try:
                 found = json.loads(json.dumps(described(torch, torch.load(folder / file, **options), {})))
             except Exception as error:

@@ -35,7 +35,8 @@ class Record(NamedTuple):
     header: int
     size: int
     crc: int  # 0 if the writer did not compute it
-    limit: int  # where the next header begins
+    problem: str  # why it cannot be read, empty if it can
+    limit: int = 0  # where the next header begins
 
 
 class Reader:
@@ -52,31 +53,26 @@ class Reader:
         start, entries = self._directory()
         self.records: dict[str, Record] = {}
         top = None
-        headers = sorted(entry[1] for entry in entries)
-        for name, header, size, crc in entries:
-            folder, slash, own = name.partition("/")
+        headers = sorted(entry.header for entry in entries)
+        for entry in entries:
+            folder, slash, own = entry.name.partition("/")
             if top is None:
                 top = folder
             if folder != top or not slash:
                 continue
             if own in self.records:
-                raise self._corrupt(f"there are two records {name!r}")
-            after = bisect.bisect_right(headers, header)
+                raise self._corrupt(f"there are two records {entry.name!r}")
+            after = bisect.bisect_right(headers, entry.header)
             limit = headers[after] if after < len(headers) else start
-            if header + _LOCAL.size + len(name) + size > limit:
-                raise self._corrupt(
-                    f"record {name!r} is said to have {size} bytes, but between its header at byte {header} and what "
-                    f"follows there are {max(limit - header, 0)}"
-                )
-            self.records[own] = Record(name, header, size, crc, limit)
+            self.records[own] = entry._replace(limit=limit)
 
     def _corrupt(self, reason: str) -> RuntimeError:
         return RuntimeError(f"PytorchStreamReader failed reading zip archive: {self.source.name}: {reason}")
 
     # -- the directory ------------------------------------------------------------------------------------------------
 
-    def _directory(self) -> tuple[int, list[tuple[str, int, int, int]]]:
-        """Where the directory begins; name, offset of the header, size and checksum of every record."""
+    def _directory(self) -> tuple[int, list[Record]]:
+        """Where the directory begins, and its entries."""
         count, size, start, end = self._end()
         if start + size > end or count * _CENTRAL.size > size:
             raise self._corrupt(
@@ -122,12 +118,14 @@ class Reader:
             raise self._corrupt(
                 f"the zip64 end record, said to be at byte {where}, does not fit before byte {end}"
             )
-        signature, _, _, _, _, _, _, count, size, start = _END64.unpack(self.source.read(where, _END64.size))
-        if signature != b"PK\6\6":
-            raise self._corrupt(f"there is no zip64 end record at byte {where}")
+        signature, _, _, _, _, _, here, count, size, start = _END64.unpack(
+            self.source.read(where, _END64.size)
+        )
+        if signature != b"PK\6\6" or here != count:
+            raise self._corrupt(f"there is no zip64 end record of one file at byte {where}")
         return count, size, start, where
 
-    def _entry(self, directory: bytes, at: int) -> tuple[tuple[str, int, int, int], int]:
+    def _entry(self, directory: bytes, at: int) -> tuple[Record, int]:
         if at + _CENTRAL.size > len(directory):
             raise self._corrupt(f"the central directory ends within the entry at its byte {at}")
         (
@@ -160,16 +158,17 @@ class Reader:
             raise self._corrupt(f"the name {directory[first:extra]!r} is not UTF-8") from None
         fields = self._zip64(directory[extra : extra + extra_size], name)
         size, packed, header = (next(fields) if value == LIMIT else value for value in (size, packed, header))
+        problem = ""
         if flags & _ENCRYPTED:
-            raise self._corrupt(f"record {name!r} is encrypted")
-        if method != _STORED or packed != size:
-            raise self._corrupt(
-                f"record {name!r} is compressed (method {method}, {packed} bytes for {size}): torch.save stores "
-                "records as they are"
+            problem = "is encrypted"
+        elif method != _STORED or packed != size:
+            problem = (
+                f"is compressed (method {method}, {packed} bytes for {size}), which torch.save never does: what it "
+                "would take to unpack it is unknown"
             )
-        if disk not in (0, 0xFFFF):
-            raise self._corrupt(f"record {name!r} is said to be on disk {disk} of several")
-        return (name, header, size, crc), end
+        elif disk:
+            problem = f"is said to be on disk {disk} of several"
+        return Record(name, header, size, crc, problem), end
 
     def _zip64(self, extra: bytes, name: str) -> Iterator[int]:
         """The 64-bit values in the extra field of a directory entry."""
@@ -193,10 +192,18 @@ class Reader:
             raise RuntimeError(
                 f"PytorchStreamReader failed locating file {name}: file not found in {self.source.name}"
             )
-        return self.records[name]
+        record = self.records[name]
+        if record.problem:
+            raise self._corrupt(f"record {record.name!r} {record.problem}")
+        if record.header + _LOCAL.size + len(record.name) + record.size > record.limit:
+            raise self._corrupt(
+                f"record {record.name!r} is said to have {record.size} bytes, but between its header at byte "
+                f"{record.header} and what follows there are {max(record.limit - record.header, 0)}"
+            )
+        return record
 
     def offset(self, record: Record) -> int:
-        """Where the bytes of a record begin."""
+        """Where the bytes of a record begin, which are all before what follows it."""
         header = self.source.read(record.header, _LOCAL.size + len(record.name.encode()))
         signature, _, flags, method, _, _, _, packed, size, name_size, extra_size = _LOCAL.unpack_from(header)
         name = header[_LOCAL.size : _LOCAL.size + name_size]

@@ -135,8 +135,12 @@ _ELSEWHERE = {
     "nn.modules.attention": "nn.modules.activation",
     "optim.adafactor": "optim",
     "optim.muon": "optim",
-    **{f"optim.lr_scheduler.{part}": "optim.lr_scheduler" for part in ("base", "combined", "cycles", "decays", "plateau")},
+    **{
+        f"optim.lr_scheduler.{part}": "optim.lr_scheduler"
+        for part in ("base", "combined", "cycles", "decays", "plateau")
+    },
 }
+
 
 @functools.cache
 def _names() -> dict[int, str]:

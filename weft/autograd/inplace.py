@@ -20,7 +20,19 @@ from ..core.spec import Spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..families.view import View
 from ..ops.views import AS_STRIDED
-from .graph import Leaf, Node, Output, endpoint, new_node, node_hooks, node_type, save_output
+from .graph import (
+    SECOND_TIME,
+    Leaf,
+    Node,
+    Output,
+    endpoint,
+    new_node,
+    next_order,
+    node_hooks,
+    node_type,
+    save_output,
+)
+from .saved import RELEASED
 
 
 def check_write(target: Tensor) -> None:
@@ -170,7 +182,7 @@ class CopySlices(Node):
         node.specs = (base.spec, *[inner.specs[k] for k in others])
         node.static, node.saved = (), ()
         node.result = base.spec
-        node.order = inner.order
+        node.order = next_order()  # its own: the inner step, too, may be reached, through its saved result
         node.hooks, node.extra = None, inner.extra
         node.inner, node.own, node.view = inner, own, view.spec
         node.start = view._start - base._start
@@ -179,6 +191,8 @@ class CopySlices(Node):
         return node
 
     def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        if self.saved is RELEASED:
+            raise RuntimeError(SECOND_TIME)
         inner, own = self.inner, self.own
         whole = _like(self.result, ct)
         part = REGION(whole, self.view, self.start)
@@ -200,7 +214,7 @@ class CopySlices(Node):
         return [whole, *result]
 
     def release(self) -> None:
-        self.inner.release()
+        self.saved = self.inner = RELEASED  # the inner step lives on where its saved result is used
 
 
 CopySlices.__module__ = "torch"
@@ -271,12 +285,6 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
 
 
 # Why a view must not be written in place where that would be recorded.
-CUSTOM = (
-    "is a view and is being modified inplace. This view was created inside a custom Function (or because an input was "
-    "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with "
-    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
-    "output of the custom Function."
-)
 NO_GRAD = "was created in no_grad mode and is being modified inplace with grad mode enabled. Write under torch.no_grad() too, or make the view outside of it."
 MANY = (
     "is a view and is being modified inplace. This view is the output of a function that returns multiple views. Such "

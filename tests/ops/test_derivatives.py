@@ -468,3 +468,16 @@ def test_only_the_result_is_saved(function):
 
 def test_sums_save_nothing():
     assert weft.ones(3, requires_grad=True).sum().grad_fn.saved == [None, None]
+
+
+@pytest.mark.parametrize(
+    "name", ["logcumsumexp", "xlogy", "softmax", "log_softmax", "cumprod, zeros", "norm"]
+)
+def test_tangents(name):
+    function, *arrays = {**CASES, "norm": (lambda lib, a: lib.linalg.vector_norm(a, 3.0), A)}[name]
+    found = []
+    for lib in (torch, weft):
+        inputs = tuple(lib.from_numpy(np.array(each)) for each in arrays)
+        tangents = tuple(cotangent(lib, each, k) for k, each in enumerate(inputs))
+        found.append(lib.func.jvp(lambda *xs, lib=lib: function(lib, *xs), inputs, tangents)[1].tolist())
+    np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-12)

@@ -52,9 +52,10 @@ def push(
     values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
     differentiable = [k for k, out in enumerate(outs) if out.spec.dtype.category >= FLOAT]
     dummies: list = [None] * len(outs)
+    # Rules are linear, so any number would do; but some take the logarithm of the cotangent.
     for k in differentiable:
         own = outs[k].spec
-        dummies[k] = FUNCTIONS["zeros"](own.shape, dtype=own.dtype, device=own.device)
+        dummies[k] = FUNCTIONS["ones"](own.shape, dtype=own.dtype, device=own.device)
         dummies[k]._autograd = Leaf(dummies[k])
     if not differentiable:
         return [None] * len(outs)

@@ -274,7 +274,7 @@ def _push(
     strict: bool,
 ) -> tuple[Tensor, ...]:
     """The pullback is linear in its cotangents: its own pullback is the pushforward."""
-    dummies = tuple(FUNCTIONS["zeros_like"](y.detach()).requires_grad_() for y in outputs)
+    dummies = tuple(FUNCTIONS["ones_like"](y.detach()).requires_grad_() for y in outputs)
     pulled = _grad(name, outputs, values, dummies, True, strict)
     return _grad(name, pulled, dummies, tangents, create_graph, False)
 

@@ -121,6 +121,7 @@ __getattr__ = _module_getattr(
         "cuda",
         "fft",
         "func",
+        "hub",
         "jit",
         "linalg",
         "masked",

@@ -5,7 +5,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Collection, Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 
 def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[str], Any]:
@@ -46,6 +46,21 @@ def missing_module(torch_name: str) -> ModuleNotFoundError:
     )
     message = f"No module named {torch_name!r}: weft does not have it{_nearest(name, submodules)}"
     return ModuleNotFoundError(message, name=torch_name)
+
+
+def missing_function(torch_name: str, instead: str) -> Callable[..., NoReturn]:
+    """A function that weft does not have, of a module that scripts import: it says so when it is called.
+
+    >>> missing_function("torch.hub.load", "build the model yourself")()
+    Traceback (most recent call last):
+    NotImplementedError: torch.hub.load: weft does not have it: build the model yourself
+    """
+
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"{torch_name}: weft does not have it: {instead}")
+
+    function.__name__ = function.__qualname__ = torch_name.rpartition(".")[2]
+    return function
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str:

@@ -60,7 +60,7 @@ subprocess.Popen subprocess.check_output shutil.rmtree socket.create_connection 
 runpy.run_path code.interact pickle.loads _pickle.loads marshal.loads types.FunctionType types.CodeType
 operator.attrgetter operator.methodcaller functools.partial functools.reduce itertools.starmap copyreg._reconstructor
 collections.defaultdict collections.namedtuple webbrowser.open ctypes.CDLL timeit.timeit asyncio.run pty.spawn
-numpy.load numpy.ndarray numpy._core.multiarray._reconstruct weft.load weft.save weft.serialization.load.load
+numpy.load numpy.ndarray numpy._core.multiarray._reconstruct weft.load weft.save weft.serialization.loading.load
 torch.load torch.save torch.hub.load torch.jit.load torch.nn.Linear torch.nn.modules.linear.Linear torch._utils._import_dotted_name
 torch.serialization.os torch.sys torch.os.system torch.ops.load_library torch.utils.collect_env.run torch.storage.os
 """.split()

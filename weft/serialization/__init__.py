@@ -1,7 +1,7 @@
 """`torch.serialization`: files of PyTorch's formats, read without trusting them."""
 
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
-from .load import get_unsafe_globals_in_checkpoint, load
+from .loading import get_unsafe_globals_in_checkpoint, load
 from .locations import (
     default_restore_location,
     location_tag,
@@ -21,7 +21,7 @@ from .options import (
     set_default_mmap_options,
     skip_data,
 )
-from .save import DEFAULT_PROTOCOL, save
+from .saving import DEFAULT_PROTOCOL, save
 
 __all__ = [
     "DEFAULT_PROTOCOL",

@@ -35,8 +35,12 @@ class Record(NamedTuple):
     header: int
     size: int
     crc: int  # 0 if the writer did not compute it
+    entry: int  # where the directory has its entry
     problem: str  # why it cannot be read, empty if it can
     limit: int = 0  # where the next header begins
+
+
+CRC_IN_ENTRY = slice(16, 20)
 
 
 class Reader:
@@ -83,7 +87,7 @@ class Reader:
         entries, position = [], 0
         for _ in range(count):
             entry, position = self._entry(directory, position)
-            entries.append(entry)
+            entries.append(entry._replace(entry=start + entry.entry))
         if position != size:
             raise self._corrupt(f"the central directory has {size - position} bytes more than its entries")
         return start, entries
@@ -168,7 +172,7 @@ class Reader:
             )
         elif disk:
             problem = f"is said to be on disk {disk} of several"
-        return Record(name, header, size, crc, problem), end
+        return Record(name, header, size, crc, at, problem), end
 
     def _zip64(self, extra: bytes, name: str) -> Iterator[int]:
         """The 64-bit values in the extra field of a directory entry."""

@@ -21,6 +21,7 @@ from .rebuild import set_tensor
 
 NESTING = 1000  # of marks, and of tuples within each other: their hash goes through them by recursion
 KEY = 1000  # objects that a key may be made of: its hash goes through all of them, again and again if they are shared
+LINE = 1024  # bytes that the name of a global may have
 BLOCKED = frozenset(("sys", "os", "posix", "nt"))  # not even if a user allows them
 
 # From Python 2's names to Python 3's.
@@ -58,9 +59,11 @@ class Stream:
         return content
 
     def line(self) -> str:
-        content = self.file.readline(1024)
+        content = self.file.readline(LINE)
         if not content.endswith(b"\n"):
-            raise pickle.UnpicklingError("the name of a global does not end")
+            if len(content) < LINE:
+                raise EOFError("Ran out of input: the pickle ends within the name of a global")
+            raise pickle.UnpicklingError(f"the name of a global has more than {LINE} bytes")
         return content[:-1].decode("utf-8")
 
 

@@ -17,7 +17,7 @@ from ..core.dtype import DType, uint8
 from ..core.storage import Storage, foreign
 from ..ops.storage import TypedStorage
 from . import names
-from .archive import Reader
+from .archive import CRC_IN_ENTRY, Reader
 from .identity import parsed
 from .legacy import is_tar, read_legacy, read_tar
 from .locations import is_meta, restorer
@@ -250,6 +250,10 @@ class _Storages:
         if self.mapped is not None and not local.skip_data:
             start = self.archive.offset(record)
             if start % MAPPED_ALIGNMENT == 0 and record.size:
+                if (
+                    self.mapped.mode == "r+"
+                ):  # what is written from now on changes no checksum: there shall be none
+                    self.mapped[record.entry :][CRC_IN_ENTRY] = 0
                 return foreign(self.mapped.ctypes.data + start, record.size, self.mapped)
         storage = CPU.backend.allocate(record.size)
         if record.size and not local.skip_data:

@@ -144,4 +144,4 @@ def _progress(total: int) -> Iterator[Callable[[int], Any] | None]:
         yield None
         return
     with tqdm(total=total, desc="torch.save", unit="B", unit_scale=True, unit_divisor=1024) as bar:
-        yield bar.update
+        yield lambda count: bar.update(min(count, total - bar.n))  # headers are written besides

@@ -1,0 +1,240 @@
+"""Loading: where storages go, mapped files, the formats of old, and errors."""
+
+import io
+import os
+import re
+import struct
+import warnings
+
+import pytest
+import torch
+from serialization import fuzz
+
+import weft
+
+
+def saved(value, **options) -> io.BytesIO:
+    file = io.BytesIO()
+    weft.save(value, file, **options)
+    file.seek(0)
+    return file
+
+
+def on_cuda(zipped=True) -> io.BytesIO:
+    """A file that says its tensor was on a GPU."""
+    content = saved(weft.ones(2), _use_new_zipfile_serialization=zipped).getvalue()
+    if not zipped:
+        return io.BytesIO(content.replace(b"X\3\0\0\0cpu", b"X\6\0\0\0cuda:1"))
+    import zipfile
+
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(file, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"X\3\0\0\0cpu", b"X\6\0\0\0cuda:1"))
+    file.seek(0)
+    return file
+
+
+# ---- Places ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+class TestMapLocation:
+    @pytest.mark.parametrize(
+        "place",
+        [
+            "cpu",
+            b"cpu",
+            weft.device("cpu"),
+            {"cuda:1": "cpu"},
+            lambda storage, location: storage,
+            lambda storage, location: storage.clone() if location == "cuda:1" else None,
+        ],
+    )
+    def test_to_the_cpu(self, zipped, place):
+        assert weft.load(on_cuda(zipped), map_location=place).tolist() == [1, 1]
+
+    @pytest.mark.parametrize("place", ["meta", weft.device("meta"), {"cuda:1": "meta"}])
+    def test_to_meta(self, zipped, place):
+        found = weft.load(on_cuda(zipped), map_location=place)
+        assert found.is_meta and found.shape == (2,)
+
+    @pytest.mark.parametrize("place", [None, "cuda", {"cpu": "cpu"}, lambda storage, location: None])
+    def test_a_device_that_is_not_there(self, zipped, place):
+        with pytest.raises(RuntimeError, match="Attempting to deserialize object on a CUDA device but"):
+            weft.load(on_cuda(zipped), map_location=place)
+
+    def test_unknown_places(self, zipped):
+        with pytest.raises(RuntimeError, match=r"don't know how to restore .* \(tagged with nowhere\)"):
+            weft.load(on_cuda(zipped), map_location="nowhere")
+        with pytest.raises(RuntimeError, match="The HPU device module is not registered"):
+            weft.load(on_cuda(zipped), map_location="hpu")
+        with pytest.raises(TypeError):
+            weft.load(on_cuda(zipped), map_location=5)
+
+    def test_functions_see_untyped_storages_with_their_bytes(self, zipped):
+        seen = []
+        weft.load(
+            on_cuda(zipped),
+            map_location=lambda storage, location: seen.append((type(storage), location)) or storage,
+        )
+        assert seen == [(weft.UntypedStorage, "cuda:1")]
+
+
+def test_errors_of_map_location_are_its_own():
+    def fail(storage, location):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        weft.load(saved(weft.ones(2)), map_location=fail)
+
+
+def test_packages_of_users(monkeypatch):
+    from weft.serialization import locations
+
+    monkeypatch.setattr(locations, "_registry", list(locations._registry))
+    weft.serialization.register_package(
+        5, lambda storage: "moon", lambda storage, location: storage.clone() if location == "moon" else None
+    )
+    assert weft.serialization.location_tag(weft.ones(1).untyped_storage()) == "moon"
+    file = saved(weft.ones(2))
+    assert b"moon" in file.getvalue() and weft.load(file).tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="tagged with moon"):
+        torch.load(io.BytesIO(file.getvalue()))
+
+
+# ---- Mapped files ----------------------------------------------------------------------------------------------------
+
+
+def test_mapped_tensors_lie_in_the_file(tmp_path):
+    path = tmp_path / "a.pt"
+    whole = weft.arange(1000.0)
+    weft.save([whole, whole[500:], weft.empty(0)], path)
+    for written in ("private", "shared"):
+        flags = getattr(weft.serialization, f"MAP_{written.upper()}")
+        with weft.serialization.set_default_mmap_options(flags):
+            found, half, nothing = weft.load(path, mmap=True)
+        assert half.untyped_storage() is found.untyped_storage() and nothing.numel() == 0
+        assert not found.untyped_storage().resizable()
+        half[0] = -1
+        assert found[500] == -1
+        assert weft.load(path)[0][500] == (500 if written == "private" else -1)
+    assert weft.serialization.get_default_mmap_options() == weft.serialization.MAP_PRIVATE
+    with pytest.raises(ValueError, match="expected mmap.MAP_PRIVATE or mmap.MAP_SHARED"):
+        weft.serialization.set_default_mmap_options(12345)
+
+
+def test_records_that_are_not_aligned_are_copied(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(saved(weft.arange(10.0))) as old, zipfile.ZipFile(tmp_path / "a.pt", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    assert (weft.load(tmp_path / "a.pt", mmap=True) + 1).tolist() == list(range(1, 11))
+
+
+def test_what_cannot_be_mapped(tmp_path):
+    with pytest.raises(ValueError, match="f must be a file path in order to use the mmap argument"):
+        weft.load(saved(1), mmap=True)
+    weft.save(1, tmp_path / "a.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(RuntimeError, match="mmap can only be used with files saved with"):
+        weft.load(tmp_path / "a.pt", mmap=True)
+
+
+# ---- The oldest format -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tar_archives(tmp_path):
+    (tmp_path / "a.tar").write_bytes(fuzz.tar_file((1.0, 2.0, 3.0)))
+    theirs = torch.load(tmp_path / "a.tar", weights_only=False)
+    for source in (tmp_path / "a.tar", io.BytesIO(fuzz.tar_file((1.0, 2.0, 3.0)))):
+        for options in ({}, {"weights_only": False}):
+            mine = weft.load(source, **options)
+            assert {key: tensor.tolist() for key, tensor in mine.items()} == {"t": [1, 2, 3], "v": [2, 3]}
+            assert mine["t"].untyped_storage() is mine["v"].untyped_storage()
+            if not isinstance(source, os.PathLike):
+                source.seek(0)
+    assert theirs["v"].tolist() == [2, 3]
+
+
+def test_views_of_storages_in_old_streams():
+    """PyTorch 0.1 wrote storages that are parts of others."""
+    import pickle
+
+    content = b"".join(
+        fuzz._pickles(value) for value in (0x1950A86A20F9469CFC6C, 1001, {"little_endian": True})
+    )
+    storage = b"(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0aX\3\0\0\0cpuK\4(X\1\0\0\0vK\1K\2ttQ"
+    tensor = b"ctorch._utils\n_rebuild_tensor\n(" + storage + b"K\0K\2\x85K\1\x85tR"
+    content += b"\x80\2" + tensor + b"." + pickle.dumps(["a"], 2) + struct.pack("<q4f", 4, 1, 2, 3, 4)
+    assert weft.load(io.BytesIO(content)).tolist() == [2, 3]
+    with pytest.raises(RuntimeError, match="are no part of a storage of 16 bytes"):
+        weft.load(io.BytesIO(content.replace(b"vK\1K\2", b"vK\1K\4")))
+
+
+def test_old_streams_whose_storages_are_too_long():
+    content = saved(weft.ones(3), _use_new_zipfile_serialization=False).getvalue()
+    for size in range(0, len(content), 7):
+        with pytest.raises((EOFError, RuntimeError)):
+            weft.load(io.BytesIO(content[:size]))
+    huge = re.sub(rb"(cpuq.)K\x03", lambda found: found[1] + b"J\xff\xff\xff\x7f", content)
+    assert huge != content
+    with pytest.raises(EOFError, match="are said to have 8589934588 bytes, but the file ends after"):
+        weft.load(io.BytesIO(huge))
+
+
+# ---- Errors ----------------------------------------------------------------------------------------------------------
+
+
+def test_errors(tmp_path):
+    import pickle
+
+    with pytest.raises(FileNotFoundError):
+        weft.load(tmp_path / "none.pt")
+    with pytest.raises(EOFError):
+        weft.load(io.BytesIO(b""))
+    with pytest.raises(RuntimeError, match="Invalid magic number; corrupt file"):
+        weft.load(io.BytesIO(pickle.dumps({"a": 1}, 2)))
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        weft.load(io.BytesIO(b"hello, this is a text"))
+    with pytest.raises(AttributeError, match="You can only torch.load from a file that is seekable"):
+        weft.load(None)
+    with pytest.raises(
+        RuntimeError, match="Can not safely load weights when explicit pickle_module is specified"
+    ):
+        weft.load(saved(1), pickle_module=pickle, weights_only=True)
+    with pytest.raises(ValueError, match="Expected input to be a checkpoint returned by torch.save"):
+        weft.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"hello"))
+
+
+def test_a_tensor_outside_of_its_storage():
+    """Sizes, strides and offsets that reach further than the record."""
+    content = saved(weft.ones(3), _use_new_zipfile_serialization=False).getvalue()
+    for old, new in (
+        (b"K\0K\3\x85", b"K\1K\3\x85"),
+        (b"K\0K\3\x85", b"K\0K\4\x85"),
+        (b"K\1\x85", b"K\2\x85"),
+    ):
+        assert content.count(old) == 1
+        with pytest.raises(RuntimeError, match="out of bounds for storage of size 12"):
+            weft.load(io.BytesIO(content.replace(old, new)))
+
+
+def test_warnings():
+    with pytest.warns(UserWarning, match="pickle_load_args only works"):
+        weft.load(saved(1), encoding="latin1")
+    with pytest.warns(UserWarning, match="runs whatever code the file contains"):
+        weft.load(saved(1), weights_only=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weft.load(saved({"a": weft.ones(2)}))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_files_of_python_2():
+    """Strings are bytes there; `encoding` says what they mean."""
+    content = b"".join(fuzz._pickles(value) for value in (0x1950A86A20F9469CFC6C, 1001, {}))
+    content += b"\x80\2U\3a\xe9b." + fuzz._pickles([])
+    assert weft.load(io.BytesIO(content), encoding="latin1") == "aéb"
+    assert weft.load(io.BytesIO(content), encoding="bytes", weights_only=False) == b"a\xe9b"

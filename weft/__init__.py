@@ -89,6 +89,7 @@ for _module in (
     "pooling",
     "normalization",
     "loss",
+    "ctc",
     "vision",
     "dropout",
     "masked",

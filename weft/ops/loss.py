@@ -7,13 +7,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..core.dtype import LEGACY_NAMES, int32, int64, uint8
 from ..core.iteration import broadcast_shapes
 from ..core.op import FUNCTIONS, needs_recording, public
 from ..core.tensor import Tensor
-from ..families.library import array, library, tensor_of, wide_array
+from ..families.library import array
 from ..families.map import Map, keep
 from ..families.step import step
 from .activation import logsigmoid
@@ -42,13 +40,13 @@ def _reduction(reduction: str, size_average: bool | None = None, reduce: bool | 
     return found
 
 
-def _check_reduction(reduction: str) -> None:
+def check_reduction(reduction: str) -> None:
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction (one of {', '.join(REDUCTIONS)})")
 
 
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if reduction == "none":
         return loss
     return loss.mean() if reduction == "mean" else loss.sum()
@@ -87,7 +85,7 @@ def _weighted(loss: Tensor, input: Tensor, weight: Tensor | None, reduction: str
         return _reduced(loss, reduction)
     if weight.spec.shape != input.spec.shape:
         raise ValueError("Weights and input must have the same size.")
-    _check_reduction(reduction)
+    check_reduction(reduction)
     loss = loss * weight
     return loss.sum() / weight.sum() if reduction == "mean" else _reduced(loss, reduction)
 
@@ -114,7 +112,7 @@ def mse_loss(
     _warn_unless_same_size(input, target)
     reduction = _reduction(reduction, size_average, reduce)
     if weight is None:
-        _check_reduction(reduction)
+        check_reduction(reduction)
         return _mse(input, target, reduction)
     difference = input - target
     return _weighted(difference * difference, input, weight, reduction)
@@ -214,7 +212,7 @@ def poisson_nll_loss(
 ) -> Tensor:
     """Minus the log likelihood of counts; `input` is the rate or its logarithm. full: with Stirling's approximation."""
     reduction = _reduction(reduction, size_average, reduce)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + (target * (2 * math.pi)).log() * 0.5
@@ -282,7 +280,7 @@ def binary_cross_entropy(
     Raises: ValueError for sizes that differ, RuntimeError for elements outside of [0, 1].
     """
     reduction = _reduction(reduction, size_average, reduce)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if target.spec.shape != input.spec.shape:
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
@@ -469,7 +467,7 @@ def nll_loss(
     Shapes: input [N, C, ...] with target [N, ...], or [C] with []. Raises: IndexError for classes that do not exist.
     """
     reduction = _reduction(reduction, size_average, reduce)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     return _negative_log_likelihood(input, target, weight, ignore_index, reduction)
 
 
@@ -494,7 +492,7 @@ def cross_entropy(
     tensor(1.3863)
     """
     reduction = _reduction(reduction, size_average, reduce)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if not input.spec.shape:
@@ -675,7 +673,7 @@ def multi_margin_loss(
     Shapes: input [N, C] with target [N], or [C] with [].
     """
     reduction = _reduction(reduction, size_average, reduce)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     input = input if input.spec.shape else input.reshape(1)
@@ -729,7 +727,7 @@ def multilabel_margin_loss(
     Shapes: input and target [N, C], or [C]; a row of `target` lists classes up to the first -1.
     """
     reduction = _reduction(reduction, size_average, reduce)
-    _check_reduction(reduction)
+    check_reduction(reduction)
     own = input.spec.shape
     if len(own) > 2 or 0 in own[1:]:
         raise RuntimeError(
@@ -870,125 +868,3 @@ def triplet_margin_with_distance_loss(
     return _triplet_loss(
         "triplet_margin_with_distance_loss", distance, anchor, positive, negative, margin, swap, reduction
     )
-
-
-# ---- Sequences -------------------------------------------------------------------------------------------------------------------
-
-
-@public("function", "nn.functional.ctc_loss")
-def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: Any = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:
-    """Minus the log probability of all alignments of target sequences with longer inputs.
-
-    Shapes: log_probs [T, N, C] or [T, C]; targets [N, S], or all of them one after the other; lengths [N]. "mean" first
-    divides by the target lengths. Source: Graves et al. 2006, "Connectionist temporal classification".
-    """
-    reduction = REDUCTIONS[reduction] if isinstance(reduction, int) else reduction
-    _check_reduction(reduction)
-    batched = log_probs.spec.ndim == 3
-    inputs, lengths = _lengths(input_lengths), _lengths(target_lengths)
-    losses, _ = alignment_losses(
-        log_probs if batched else log_probs.unsqueeze(1), targets, inputs, lengths, blank
-    )
-    if zero_infinity:
-        losses = losses.masked_fill(losses == math.inf, 0)
-    if reduction == "mean":
-        divisor = tensor_of(np.maximum(np.array(lengths, np.int64), 1)).to(losses.spec.dtype)
-        return (losses / divisor).mean()
-    if reduction == "sum":
-        return losses.sum()
-    return losses if batched else losses.squeeze(0)
-
-
-def _lengths(given: Any) -> tuple[int, ...]:
-    if not isinstance(given, Tensor):
-        return tuple(given)
-    if given.spec.dtype.category > 1:
-        raise RuntimeError(f"input_lengths and target_lengths must be integral, got {given.spec.dtype}")
-    return tuple(given.reshape(-1).tolist())
-
-
-@library
-def alignment_losses(
-    log_probs: Tensor, targets: Tensor, input_lengths: tuple, target_lengths: tuple, blank: int
-) -> tuple[Tensor, Tensor]:
-    """The loss of each sequence, and the forward variables [N, T, 2 S + 1] that its derivative needs."""
-    if log_probs.spec.dtype.name not in ("float32", "float64"):
-        raise NotImplementedError(
-            f"\"ctc_loss_cpu\" not implemented for '{LEGACY_NAMES[log_probs.spec.dtype]}'"
-        )
-    scores = wide_array(log_probs)
-    steps, batch, classes = scores.shape
-    labels = _padded_labels(targets, input_lengths, target_lengths, steps, batch, classes, blank)
-    # A blank between, before and behind all labels.
-    states = np.full((batch, 2 * labels.shape[1] + 1), blank)
-    states[:, 1::2] = labels
-    rows = np.arange(batch)[:, None]
-    skips = np.zeros(states.shape, bool)
-    skips[:, 2:] = (states[:, 2:] != blank) & (states[:, 2:] != states[:, :-2])
-    beyond = np.arange(states.shape[1]) > 2 * np.array(target_lengths, np.int64)[:, None]
-    alpha = np.full((batch, steps, states.shape[1]), -np.inf, scores.dtype)
-    if steps:
-        alpha[:, 0, :2] = scores[0][rows, states[:, :2]]
-        alpha[:, 0][beyond] = -np.inf
-    with np.errstate(all="ignore"):
-        for t in range(1, steps):
-            before = alpha[:, t - 1]
-            total = before.copy()
-            total[:, 1:] = np.logaddexp(total[:, 1:], before[:, :-1])
-            total[:, 2:] = np.where(skips[:, 2:], np.logaddexp(total[:, 2:], before[:, :-2]), total[:, 2:])
-            alpha[:, t] = np.where(beyond, -np.inf, total + scores[t][rows, states])
-        losses = np.array(
-            [_final_loss(alpha[b], input_lengths[b], target_lengths[b]) for b in range(batch)], scores.dtype
-        )
-    return tensor_of(losses), tensor_of(alpha)
-
-
-def _final_loss(alpha: np.ndarray, steps: int, labels: int) -> Any:
-    if steps == 0:
-        return 0.0 if labels == 0 else np.inf
-    last = alpha[steps - 1]
-    return -(np.logaddexp(last[2 * labels], last[2 * labels - 1]) if labels else last[0])
-
-
-def _padded_labels(
-    targets: Tensor, input_lengths, target_lengths, steps: int, batch: int, classes: int, blank: int
-):
-    """The target sequences as rows [N, S]."""
-    if targets.spec.dtype not in (int64, int32):
-        raise RuntimeError(f"targets must be int32 or int64, got {targets.spec.dtype}")
-    if not 0 <= blank < classes:
-        raise RuntimeError("blank must be in label range")
-    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
-        if len(lengths) != batch:
-            raise RuntimeError(f"{name} must be of size batch_size ({batch}), got {len(lengths)}")
-        if any(length < 0 for length in lengths):
-            raise RuntimeError(f"Expected {name} to have value at least 0, but got {min(lengths)}")
-    if any(length > steps for length in input_lengths):
-        raise RuntimeError(
-            f"Expected input_lengths to have value at most {steps}, but got value {max(input_lengths)}"
-        )
-    values = array(targets)
-    longest = max(target_lengths, default=0)
-    if values.ndim == 1:
-        if values.size != sum(target_lengths):
-            raise RuntimeError(
-                f"Expected targets of {sum(target_lengths)} labels (the sum of target_lengths), got {values.size}"
-            )
-        found = np.full((batch, longest), blank, np.int64)
-        starts = np.cumsum((0, *target_lengths))
-        for row, (start, length) in enumerate(zip(starts, target_lengths, strict=False)):
-            found[row, :length] = values[start : start + length]
-        return found
-    if values.ndim != 2 or values.shape[0] != batch or values.shape[1] < longest:
-        raise RuntimeError(
-            f"Expected targets of shape [{batch}, at least {longest}], got {list(values.shape)}"
-        )
-    return values[:, :longest].astype(np.int64)

@@ -1,5 +1,7 @@
 """Writes in place, through bases and views: random programs must do in weft what they do in PyTorch."""
 
+import copy
+import pickle
 import random
 
 import numpy as np
@@ -258,3 +260,12 @@ def test_views_taken_before_the_base_took_part_see_writes():
     base.copy_(x * 2)
     (view * view).sum().backward()
     assert x.grad.tolist() == [0.0, 8.0, 8.0]
+
+
+def test_what_autograd_keeps_is_not_pickled_or_copied():
+    x = leaf(weft, 3)
+    views = [x[1:], no_grad_view(weft)]
+    x.grad = weft.ones_like(x)
+    assert pickle.loads(pickle.dumps(x)).__dict__ == {} != x.__dict__
+    assert copy.deepcopy(x).grad.tolist() == [1.0] * 3
+    assert copy.deepcopy(views[1]).mul(2).tolist() == [2.0] * 2

@@ -257,6 +257,13 @@ def test_persistent_workers_are_the_same_ones():
     assert list(fresh) != list(fresh)
 
 
+def test_persistent_workers_are_replaced_when_one_is_dead():
+    loader = DataLoader(Failing(lambda: os._exit(1)), None, num_workers=1, persistent_workers=True, timeout=5)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="exited unexpectedly"):
+            list(loader)
+
+
 def test_out_of_order_nobody_waits_for_a_slow_one():
     def delayed(index):
         time.sleep(0.4 if index == 0 else 0)

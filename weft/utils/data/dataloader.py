@@ -184,7 +184,7 @@ class DataLoader(Generic[_T_co]):
     def __iter__(self) -> _BaseDataLoaderIter:
         if not (self.persistent_workers and self.num_workers > 0):
             return self._get_iterator()
-        if self._iterator is None:
+        if self._iterator is None or self._iterator._broken:
             self._iterator = self._get_iterator()
         else:
             self._iterator._reset(self)
@@ -278,6 +278,8 @@ def _context(context: Any, num_workers: int) -> Any:
 
 class _BaseDataLoaderIter:
     """One pass over a loader, or with persistent workers one after the other."""
+
+    _broken = False  # True when there can be no further pass
 
     def __init__(self, loader: DataLoader) -> None:
         self._dataset = loader.dataset

@@ -129,14 +129,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _hand_out(self) -> None:
         """Give the next task to the next worker, if there are both."""
-        try:
-            index = self._next_index()
-        except StopIteration:
-            return
         worker = self._next_worker()
         if worker is None:
             return
-        task = Task(next(self._numbers), index)
+        try:
+            task = Task(next(self._numbers), self._next_index())
+        except StopIteration:
+            return
         self._waiting[task.number] = worker
         worker.tasks += 1
         worker.tell(task)
@@ -163,7 +162,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _given_out(self, number: int) -> Any:
         del self._waiting[number]
         self._hand_out()
-        data = unpack(self._answers.pop(number))
+        data = unpack(self._answers.pop(number), NUMBER_BYTES)
         if isinstance(data, ExceptionWrapper):
             data.reraise()
         return data
@@ -201,7 +200,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             return
         worker.tasks -= 1
         if len(message) > NUMBER_BYTES:
-            self._answers[number] = message[NUMBER_BYTES:]
+            self._answers[number] = message
             return
         worker.active = False
         if not self._persistent_workers:
@@ -216,6 +215,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         cause = dead[0].obituary()
         self._waiting.clear()
         self._shutdown_workers()
+        self._broken = True
         raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly") from cause
 
 

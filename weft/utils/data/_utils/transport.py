@@ -71,9 +71,10 @@ def pack(batch: Any, folder: str | None) -> bytes:
     return pickle.dumps((None, [])) + _pickled(batch, None)
 
 
-def unpack(message: bytes) -> Any:
-    """The batch in a message; its file is gone afterwards."""
+def unpack(message: bytes, start: int = 0) -> Any:
+    """The batch in a message, from byte `start`; its file is gone afterwards."""
     stream = io.BytesIO(message)
+    stream.seek(start)
     path, sizes = pickle.load(stream)
     return pickle.load(stream, buffers=_read(path, sizes) if path is not None else None)
 

@@ -4,7 +4,7 @@ PYTHON ?= python3
 
 DEMO := .venv/bin
 TEST := .venv-test/bin
-EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares benchmark_broadcasting
+EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 
 .DELETE_ON_ERROR:
 .PHONY: demo test clean

@@ -1,0 +1,51 @@
+"""A line is fitted to noisy points: a model, a loss, an optimizer, and a picture of what was learned."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn, optim
+
+torch.manual_seed(0)
+slope, offset = 2.0, 1.0
+x = torch.randn(100, 1) * 10
+y = slope * x + offset + 2 * torch.randn(100, 1)
+
+
+class Line(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(in_features=1, out_features=1)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+model = Line()
+print(model)
+criterion = nn.MSELoss()
+optimizer = optim.SGD(model.parameters(), lr=0.005)
+losses = []
+for epoch in range(500):
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+    if (epoch + 1) % 100 == 0:
+        print(f"epoch {epoch + 1:3}  loss {losses[-1]:.4f}")
+
+weight, bias = model.linear.weight.item(), model.linear.bias.item()
+print(f"learned y = {weight:.3f} x + {bias:.3f}, true y = {slope:.3f} x + {offset:.3f}")
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
+left.scatter(x.numpy(), y.numpy(), s=12, alpha=0.7, label="data")
+left.plot(x.numpy(), model(x).detach().numpy(), color="red", label="learned line")
+left.set(xlabel="x", ylabel="y")
+left.legend()
+right.semilogy(losses)
+right.set(xlabel="epoch", ylabel="loss")
+figure.tight_layout()
+Path("pictures").mkdir(exist_ok=True)
+figure.savefig("pictures/train_regression.png")
+print("pictures/train_regression.png is written")

@@ -68,26 +68,24 @@ class _Pass:
         self.uses, self.needed = _explore(roots, self.wanted)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
-        for edge, ct in roots:
-            if type(edge) is Leaf:
-                self._give_leaf(edge, ct, False)
+        for root, seed in roots:
+            if type(root) is Leaf:
+                self._give_leaf(root, seed, False)
             else:
-                self._give(edge, ct)
+                self._give(root, seed)
         queue, pending = self.queue, self.pending
         while queue:
             node = heapq.heappop(queue)[1]
-            ct = pending.pop(node)
+            ct: Any = pending.pop(node)
             if type(ct) is _Sum:
                 ct = ct.tensor
             elif type(ct) is list:
                 ct = tuple([each.tensor if type(each) is _Sum else each for each in ct])
             if node.hooks is not None:
                 ct = _before(node, ct)
-            edges = node.edges
-            if self.wanted is not None:
-                edges = self._useful_edges(node, ct)
-                if edges is None:
-                    continue
+            edges = node.edges if self.wanted is None else self._useful_edges(node, ct)
+            if edges is None:
+                continue
             found = self._pull(node, ct, edges)
             if node.hooks is not None and node.hooks.after:
                 found = _after(node, found, ct)
@@ -95,6 +93,7 @@ class _Pass:
                 node.release()
             ct = None
             self._spread(node, edges, found)
+            found = ()  # nothing outlives its step
         for leaf in list(self.leaves):  # those that some edge brought nothing
             self._finish(leaf, *self.leaves.pop(leaf))
         return self.captured

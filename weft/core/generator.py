@@ -35,6 +35,9 @@ class Generator:
 
     __module__ = "torch"
 
+    get_state: Any  # methods that make tensors: added by `weft/ops/random.py`
+    set_state: Any
+
     def __init__(self, device: Any = "cpu"):
         self.device = as_device(device)
         if self.device is not CPU:

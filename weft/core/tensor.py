@@ -218,7 +218,7 @@ def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:
 
 def of_class(cls: type, tensor: Tensor) -> Any:
     """The same tensor as a new object of a subclass of Tensor."""
-    result = _new(cls)
+    result: Any = _new(cls)
     result._storage, result._start, result.spec = tensor._storage, tensor._start, tensor.spec
     result._autograd, result._base = tensor._autograd, tensor._base
     return result

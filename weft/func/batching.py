@@ -52,7 +52,7 @@ def vmap(
         size = _batch_size(leaves, dims)
         count = len(leaves) - len(named)
         columns: list[list] = []
-        out_structure = None
+        out_structure: Any = None
         state = default_generator.get_state()
         for index in range(size):
             sample = [x if d is None else x.select(d, index) for x, d in zip(leaves, dims, strict=True)]

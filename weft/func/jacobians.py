@@ -100,7 +100,7 @@ def jacfwd(
 
         aux: list = []
         by_input = []  # for each input, for each output: the Jacobian
-        structure = None
+        structure: Any = None
         for index, x in enumerate(inputs):
             columns = []
             for one in _basis(x):

@@ -89,7 +89,7 @@ def _set_state(self: Generator, new_state: Tensor) -> Generator:
     return self
 
 
-Generator.get_state, Generator.set_state = _get_state, _set_state  # type: ignore[attr-defined]
+Generator.get_state, Generator.set_state = _get_state, _set_state
 
 
 # ---- New tensors -----------------------------------------------------------------------------------------------------

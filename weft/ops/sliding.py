@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.derivative import differentiate
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..families.library import array
@@ -89,10 +90,7 @@ def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
     return empty(contiguous_spec(sizes, like.spec.dtype, like.spec.device))
 
 
-@step(
-    lambda ct, out, input, weight, how: spread(ct, weight.conj(), how),
-    lambda ct, out, input, weight, how: correlate(input.conj(), ct, how),
-)
+@step()
 def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Slide `weight` over `input` and add up the products."""
     images, made = input.shape[0], weight.shape[0]
@@ -104,10 +102,7 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     return result
 
 
-@step(
-    lambda ct, out, result, weight, how: convolve(ct, weight.conj(), how),
-    lambda ct, out, result, weight, how: correlate(ct, result.conj(), how),
-)
+@step()
 def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Add the kernel, times each element of `result`, to where its window lies in the input."""
     images, made = result.shape[:2]
@@ -130,10 +125,7 @@ def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     return input
 
 
-@step(
-    lambda ct, out, input, result, how: spread(result.conj(), ct, how),
-    lambda ct, out, input, result, how: convolve(input.conj(), ct, how),
-)
+@step()
 def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     """For each element of the kernel the sum of what it multiplies, times what that adds to."""
     images, channels = input.shape[:2]
@@ -145,6 +137,23 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
         products = flat[part].matmul(_patches(input[part], how).transpose(-1, -2))
         total.add_(products.sum(0))
     return weight
+
+
+differentiate(
+    convolve,
+    lambda ct, out, input, weight, how: spread(ct, weight.conj(), how),
+    lambda ct, out, input, weight, how: correlate(input.conj(), ct, how),
+)
+differentiate(
+    spread,
+    lambda ct, out, result, weight, how: convolve(ct, weight.conj(), how),
+    lambda ct, out, result, weight, how: correlate(ct, result.conj(), how),
+)
+differentiate(
+    correlate,
+    lambda ct, out, input, result, how: spread(result.conj(), ct, how),
+    lambda ct, out, input, result, how: convolve(input.conj(), ct, how),
+)
 
 
 # ---- With a bias, as users call them -----------------------------------------------------------------------------------

@@ -7,10 +7,13 @@ float32 in [0, 1), and `n`, the size of the case.
 
 from dataclasses import dataclass
 
+from bench.training import TRAINING
+
 # Targets are ratios, PyTorch's time (or memory) over weft's.
 NO_SLOWER = 1.0
 NEARLY_AS_FAST = 1 / 1.2
 FASTER = 1.5
+A_TENTH_MORE = 1 / 1.1
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,40 @@ def squares() -> list[Case]:
     ]
 
 
+# A state_dict of a gigabyte: 64 tensors of n floats. It stays in memory, so that loading needs as much again.
+FILES_SETUP = """
+import tempfile
+folder = tempfile.TemporaryDirectory()
+path = folder.name + "/state.pt"
+state = {f"layer{k}": rand(n) for k in range(64)}
+torch.save(state, path)
+"""
+FILES = [
+    ("save", "torch.save(state, path)"),
+    ("load", "torch.load(path)"),
+    ("load, mmap", "torch.load(path, mmap=True)"),
+]
+
+
+def files() -> list[Case]:
+    """Saving and loading: time and peak memory."""
+    return [
+        Case(group, name, FILES_SETUP, stmt, n=2**22, measure=measure, deferrable=False)
+        for group, measure in (("files", "time"), ("files memory", "memory"))
+        for name, stmt in FILES
+    ]
+
+
+def training() -> list[Case]:
+    """Steps of training: time, and the peak memory of the first, which makes the gradients and Adam's moments."""
+    return [
+        Case(group, name, setup, stmt, n=n, target=target, measure=measure)
+        for group, measure in (("train", "time"), ("train memory", "memory"))
+        for name, setup, stmt, n, least in TRAINING
+        for target in (least if measure == "time" else A_TENTH_MORE,)
+    ]
+
+
 def cases() -> list[Case]:
     """All cases, in the order of the table."""
     loop = "s = 0.0\nfor i in range(len(t)): s += t[i]\ns"
@@ -132,6 +169,8 @@ def cases() -> list[Case]:
             for name, torch, numpy in TRANSCENDENTAL
         ),
         *squares(),
+        *files(),
+        *training(),
         Case(
             "loop",
             "s += t[i], float64",

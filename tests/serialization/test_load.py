@@ -221,6 +221,18 @@ def test_a_tensor_outside_of_its_storage():
             weft.load(io.BytesIO(content.replace(old, new)))
 
 
+def test_trust_can_be_withdrawn_from_outside(monkeypatch):
+    import collections
+    import pickle
+
+    file = saved(collections.defaultdict(list))
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(
+        pickle.UnpicklingError, match="GLOBAL collections.defaultdict was not an allowed global"
+    ):
+        weft.load(file, weights_only=False)
+
+
 def test_warnings():
     with pytest.warns(UserWarning, match="pickle_load_args only works"):
         weft.load(saved(1), encoding="latin1")

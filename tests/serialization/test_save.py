@@ -55,8 +55,8 @@ def test_killed_while_saving(tmp_path, kills=12):
         child.send_signal(signal.SIGKILL)
         child.communicate()
         check_whole(path, range(attempt + 2))
-        for left in tmp_path.glob(".*.tmp"):
-            left.unlink()
+    # Nothing remains of what was being written, unless the kill hit the instant between giving it a name and using it.
+    assert len(os.listdir(tmp_path)) <= (2 if hasattr(os, "O_TMPFILE") else 1 + kills)
 
 
 def test_two_processes_save_to_one_path(tmp_path):

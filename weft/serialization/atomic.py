@@ -27,19 +27,22 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
         raise RuntimeError(f"Parent directory {folder} does not exist.")
     mode = os.stat(path).st_mode if os.path.exists(path) else None
     if mode is not None and not stat.S_ISREG(mode):
-        with _open(path, "wb") as file:
+        with _open(path, path, "wb") as file:
             yield file
         return
     temporary = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(8)}.tmp")
-    file = _open(temporary, "xb")
+    nameless = _nameless(folder)
+    file = _open(path, temporary if nameless is None else nameless, "xb" if nameless is None else "wb")
     try:
         with file:
             yield file
-            if mode is not None:
-                os.chmod(temporary, stat.S_IMODE(mode))
             file.flush()
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), stat.S_IMODE(mode))
             # Before the file gets its name, so that a crash of the system cannot leave the name with an empty file.
             os.fsync(file.fileno())
+            if nameless is not None:
+                _link(nameless, temporary)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -47,8 +50,25 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
         raise
 
 
-def _open(path: str, mode: str) -> IO[bytes]:
+def _open(path: str, file: str | int, mode: str) -> IO[bytes]:
     try:
-        return open(path, mode, buffering=BUFFER)
+        return open(file, mode, buffering=BUFFER)
     except OSError as error:
         raise RuntimeError(f"{path}: open file failed with strerror: {error.strerror}") from error
+
+
+def _nameless(folder: str) -> int | None:
+    """A file without a name, of which nothing remains if the process is killed; None where the system has none."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
+    except (OSError, AttributeError):
+        return None
+
+
+def _link(descriptor: int, path: str) -> None:
+    # A folder must be given for the link in /proc to be followed; the path is absolute, so it is not used.
+    folder = os.open("/", os.O_RDONLY)
+    try:
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
+    finally:
+        os.close(folder)

@@ -58,7 +58,7 @@ def _reaches_others(edge: Any, own: set) -> bool:
     while stack:
         edge = stack.pop()
         if type(edge) is Leaf:
-            if edge not in own:
+            if edge not in own and edge.tensor() is not None:  # nobody can ask for the gradient of what is gone
                 return True
             continue
         node = edge.node if type(edge) is Output else edge
@@ -246,8 +246,10 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
 
         pushed = tree_map(tangent_of, output)
         output, aux = tree_map(lambda y: dual.below(y, level) if isinstance(y, Tensor) else y, (output, aux))
+        del values
     finally:
         dual.close_level(level)
+    output, pushed, aux = released((output, pushed, aux), ())
     return (output, pushed, aux) if has_aux else (output, pushed)
 
 

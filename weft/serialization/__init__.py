@@ -3,6 +3,8 @@
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .loading import get_unsafe_globals_in_checkpoint, load
 from .locations import (
+    MAP_LOCATION,
+    FileLike,
     default_restore_location,
     location_tag,
     register_package,
@@ -13,6 +15,7 @@ from .options import (
     MAP_PRIVATE,
     MAP_SHARED,
     LoadEndianness,
+    SourceChangeWarning,
     get_crc32_options,
     get_default_load_endianness,
     get_default_mmap_options,
@@ -25,9 +28,12 @@ from .saving import DEFAULT_PROTOCOL, save
 
 __all__ = [
     "DEFAULT_PROTOCOL",
+    "FileLike",
+    "LoadEndianness",
+    "MAP_LOCATION",
     "MAP_PRIVATE",
     "MAP_SHARED",
-    "LoadEndianness",
+    "SourceChangeWarning",
     "add_safe_globals",
     "clear_safe_globals",
     "default_restore_location",

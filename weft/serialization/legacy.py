@@ -168,7 +168,7 @@ def read_tar(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callab
 
     try:
         archive = tarfile.open(fileobj=file, mode="r:")
-    except (tarfile.TarError, ValueError) as error:
+    except Exception as error:  # of many kinds, all of tarfile's own parsing
         raise RuntimeError(f"the tar archive is damaged: {error}") from None
     with archive as tar:
         objects: dict[int, Any] = {}

@@ -8,7 +8,7 @@ import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from . import names
 from .archive import CRC_IN_ENTRY, Reader
 from .identity import parsed
 from .legacy import is_tar, read_legacy, read_tar
-from .locations import is_meta, restorer
+from .locations import MAP_LOCATION, FileLike, is_meta, restorer
 from .options import MAP_SHARED, is_big_endian, local, options
 from .source import Source, source_of
 from .unpickler import Unpickler, unsafe_globals
@@ -30,8 +30,8 @@ MAPPED_ALIGNMENT = 16  # of records that tensors may lie in without being copied
 
 
 def load(
-    f: str | os.PathLike | IO[bytes],
-    map_location: Any = None,
+    f: FileLike,
+    map_location: MAP_LOCATION = None,
     pickle_module: Any = None,
     *,
     weights_only: bool | None = None,
@@ -79,11 +79,14 @@ def load(
                 "torch.save your checkpoint with this option in order to use mmap."
             )
         read = read_tar if is_tar(file) else read_legacy
+        buffered = (
+            io.BufferedReader(file) if isinstance(file, io.FileIO) else file
+        )  # for the many small reads
         with _advising():
-            return read(file, restorer(map_location), unpickle)
+            return read(buffered, restorer(map_location), unpickle)
 
 
-def get_unsafe_globals_in_checkpoint(f: str | os.PathLike | IO[bytes]) -> list[str]:
+def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
     """The names in a file that `load` would refuse, as "module.name"; nothing of the file is run.
 
     Raises: ValueError if the file is not of `torch.save`'s current format.

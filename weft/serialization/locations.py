@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 from ..core.device import device
 from ..core.storage import Storage
+
+# What PyTorch calls the types of arguments of `load`.
+MAP_LOCATION: TypeAlias = Callable[[Storage, str], Any] | device | str | bytes | dict[str, str] | None
+FileLike: TypeAlias = str | os.PathLike | IO[bytes]
 
 _Tagger = Callable[[Any], str | None]
 _Deserializer = Callable[[Any, str], Any]

@@ -12,6 +12,10 @@ MAP_PRIVATE = getattr(mmap, "MAP_PRIVATE", None)
 MAP_SHARED = getattr(mmap, "MAP_SHARED", None)
 
 
+class SourceChangeWarning(Warning):
+    """PyTorch's warning that the source of a pickled module has changed. weft, which keeps no sources, never gives it."""
+
+
 class LoadEndianness(enum.Enum):
     """The byte order of files that do not say it."""
 

@@ -82,8 +82,9 @@ def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) ->
     result = function(*_check(arguments, tuple, "arguments"))
     if type(result) is not cls:
         result = result.as_subclass(cls)
-    if hasattr(result, "__setstate__"):  # of a subclass; Tensor has none
-        result.__setstate__(state)
+    own: Any = getattr(cls, "__setstate__", None)
+    if own is not getattr(Tensor, "__setstate__", None):
+        own(result, state)
         return result
     return _with_state(result, state)
 

@@ -7,12 +7,13 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from typing import Any
 
 from ..core.storage import Storage
 from .archive import Hole, Writer
 from .atomic import replacing
 from .legacy import write_legacy
+from .locations import FileLike
 from .options import local, options
 from .pickler import Storages, dumps
 
@@ -23,7 +24,7 @@ PROGRESS = 256 << 20  # bytes from which on a progress bar is shown
 
 def save(
     obj: Any,
-    f: str | os.PathLike | IO[bytes],
+    f: FileLike,
     pickle_module: Any = pickle,
     pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,

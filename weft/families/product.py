@@ -102,7 +102,13 @@ class Product:
         left, right = blas_strides(a), blas_strides(b)
         if left is None or right is None:
             return self._after_copies
+        if len(b.shape) == 2 < len(a.shape) and left[-1] == 1 and not _is_even(a.shape[:-1], left[:-1]):
+            return self._as_rows
         return _direct(a, left, b, right, result)
+
+    def _as_rows(self, result: Tensor, a: Tensor, b: Tensor) -> None:
+        """First copy a batch that is not in order, for one call of BLAS instead of one for each of its matrices."""
+        self.plans[_in_order(a.spec), b.spec].run(result, _copied(a, _in_order(a.spec)), b)
 
     def _after_copies(self, result: Tensor, a: Tensor, b: Tensor) -> None:
         """First bring the operands into a dtype and memory order that BLAS takes; round once at the end."""
@@ -174,7 +180,15 @@ def _readable(tensor: Tensor) -> Tensor:
     wanted = spec(own.shape, own.stride, dtype, own.device)
     if not own.is_dense or blas_strides(wanted) is None:
         wanted = contiguous_spec(own.shape, dtype, own.device)
-    return COPY.write(empty(wanted), make(tensor._storage, tensor._start, own))
+    return _copied(tensor, wanted)
+
+
+def _in_order(own: Spec) -> Spec:
+    return contiguous_spec(own.shape, own.dtype, own.device)
+
+
+def _copied(tensor: Tensor, wanted: Spec) -> Tensor:
+    return COPY.write(empty(wanted), make(tensor._storage, tensor._start, tensor.spec))
 
 
 def _integers(result: Tensor, a: Tensor, b: Tensor) -> None:

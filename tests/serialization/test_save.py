@@ -184,6 +184,7 @@ def test_what_is_no_place(tmp_path):
         weft.save(1, 5)
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_pickle_protocols_and_modules():
     for protocol in (2, 3, 4, 5):
         file = io.BytesIO()

@@ -192,7 +192,12 @@ def laughs(levels: int) -> bytes:
 
 
 def test_shared_tuples_whose_hash_takes_for_ever():
-    for attack in (b"}" + laughs(90) + b"Ns", call("builtins.set", b"](" + laughs(90) + b"e")):
+    pair = b"](](" + laughs(90) + b"Nee"
+    for attack in (
+        b"}" + laughs(90) + b"Ns",
+        call("builtins.set", b"](" + laughs(90) + b"e"),
+        call("collections.OrderedDict", pair),
+    ):
         assert "made of more than 1000 objects" in refusal(PROTO + attack + STOP)
     assert loaded(PROTO + laughs(90) + STOP)  # it only must not be hashed, compared or printed
     for attack in (

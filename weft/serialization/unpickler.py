@@ -219,7 +219,7 @@ class Unpickler:
 
     def make_tuple(self, items: list[Any]) -> None:
         made = tuple(items)
-        inner = [self._nesting(each) for each in items if type(each) is tuple]
+        inner = [self._nesting(each) for each in items if isinstance(each, tuple)]
         if inner:
             depth = 1 + max(depth for depth, _ in inner)
             if depth > NESTING:
@@ -262,16 +262,19 @@ class Unpickler:
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
         for key in keys:
-            if type(key) is tuple and self._nesting(key)[1] > KEY:
+            if isinstance(key, tuple) and self._nesting(key)[1] > KEY:
                 raise pickle.UnpicklingError(f"a key of a dict or set is made of more than {KEY} objects")
 
     def _spend(self, *arguments: Any) -> None:
         """Account for what a call makes of its arguments."""
         for each in arguments:
-            if isinstance(each, (tuple, list)):
-                self._check_keys(each)
-                self.budget -= sum(len(part) for part in each if isinstance(part, _SIZED))
             self.budget -= len(each) if isinstance(each, _SIZED) else 0
+            if isinstance(each, (tuple, list)):  # which may become the keys of a set, or of a dict as pairs
+                self._check_keys(each)
+                for part in each:
+                    self.budget -= len(part) if isinstance(part, _SIZED) else 0
+                    if isinstance(part, list):
+                        self._check_keys(part)
         if self.budget < 0:
             raise pickle.UnpicklingError(
                 "the calls of the pickle make more objects than the pickle has bytes"

@@ -98,7 +98,7 @@ for _module in (
     "recurrent",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
-for _module in ("numpy", "dlpack", "pickling"):
+for _module in ("numpy", "dlpack", "pickling", "discovery"):
     importlib.import_module(f".interop.{_module}", __name__)
 
 from . import autograd  # noqa: E402  (its methods of Tensor come last)
@@ -123,6 +123,7 @@ __getattr__ = _module_getattr(
         "fft",
         "func",
         "hub",
+        "io",
         "jit",
         "linalg",
         "masked",

@@ -437,7 +437,7 @@ COMPOSED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES.keys() - COMPOSED)
+@pytest.mark.parametrize("name", sorted(CASES.keys() - COMPOSED))
 def test_nodes_have_the_names_of_pytorchs(name):
     function, *arrays = CASES[name]
     found = []

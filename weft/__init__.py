@@ -87,6 +87,7 @@ for _module in (
     "padding",
     "convolution",
     "pooling",
+    "max_pooling",
     "normalization",
     "loss",
     "ctc",
@@ -98,7 +99,7 @@ for _module in (
     "recurrent",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
-for _module in ("numpy", "dlpack", "pickling", "discovery"):
+for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):
     importlib.import_module(f".interop.{_module}", __name__)
 
 from . import autograd  # noqa: E402  (its methods of Tensor come last)
@@ -127,6 +128,7 @@ __getattr__ = _module_getattr(
         "jit",
         "linalg",
         "masked",
+        "multiprocessing",
         "nn",
         "optim",
         "random",

@@ -1,4 +1,4 @@
-"""Pooling: averages, maxima and norms over windows, adaptive and fractional windows, and the way back."""
+"""Pooling: averages and norms over windows, adaptive and fractional windows, and the way back."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..families.library import array, tensor_of
 from .creation import zeros
 from .padding import constant_pad
 from .random import rand
-from .reduction import AMAX, MAX, lowest
-from .windows import FEW, like_format, wide, window_elements, window_sum, windows
+from .reduction import MAX
+from .windows import like_format, wide, window_sum
 
 # ---- Arguments ---------------------------------------------------------------------------------------------------------
 
@@ -32,7 +32,7 @@ def _per_dim(value: Any, n: int, name: str, argument: str) -> tuple[int, ...]:
     return found * n if len(found) == 1 else found
 
 
-def _check_input(name: str, input: Tensor, n: int, refused: tuple = (bool_,)) -> None:
+def check_input(name: str, input: Tensor, n: int, refused: tuple = (bool_,)) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     sizes = input.spec.shape
@@ -110,11 +110,17 @@ class Geometry:
         return tuple(found)
 
     @property
+    def disjoint(self) -> bool:
+        """Whether no element is in two windows."""
+        spans = (gap * (k - 1) + 1 for k, gap in zip(self.kernel, self.dilation, strict=True))
+        return all(span <= step for span, step in zip(spans, self.stride, strict=True))
+
+    @property
     def looking(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         return self.kernel, self.stride, self.dilation
 
 
-def _padded(input: Tensor, geometry: Geometry, value: Any) -> Tensor:
+def padded(input: Tensor, geometry: Geometry, value: Any) -> Tensor:
     return constant_pad(input, geometry.border, value) if any(geometry.border) else input
 
 
@@ -124,7 +130,7 @@ def _padded(input: Tensor, geometry: Geometry, value: Any) -> Tensor:
 def _average(
     name: str, n: int, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
 ) -> Tensor:
-    _check_input(name, input, n, (bool_, uint8))
+    check_input(name, input, n, (bool_, uint8))
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     geometry = Geometry(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
@@ -132,7 +138,7 @@ def _average(
         raise RuntimeError(f"input image {geometry.sizes} smaller than kernel size {geometry.kernel}")
     dtype = input.spec.dtype
     (source,) = wide(dtype, input)
-    total = window_sum(_padded(source, geometry, 0), *geometry.looking, geometry.counts)
+    total = window_sum(padded(source, geometry, 0), *geometry.looking, geometry.counts)
     divisor = divisor_override or _divisor(geometry, count_include_pad)
     if isinstance(divisor, np.ndarray):
         divisor = tensor_of(divisor, total.spec.dtype).to(total.spec.device)
@@ -205,7 +211,7 @@ def _define_lp(n: int, average: Any) -> None:
     def function(
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
-        _check_input(name, input, n)
+        check_input(name, input, n)
         places = math.prod(_per_dim(kernel_size, n, name, "kernel_size"))
         means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (means * places).pow(1.0 / norm_type)
@@ -221,131 +227,9 @@ for _n, _average_pool in enumerate((avg_pool1d, avg_pool2d, avg_pool3d), 1):
     _define_lp(_n, _average_pool)
 
 
-# ---- Maxima ----------------------------------------------------------------------------------------------------------------
-
-
-def _window_max(
-    name: str, n: int, input, kernel_size, stride, padding, dilation, ceil_mode, with_indices: bool
-) -> Any:
-    """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
-    _check_input(name, input, n)
-    geometry = Geometry(name, input.spec.shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)
-    if not with_indices and not needs_recording((input,)):
-        return like_format(_largest(_padded(input, geometry, lowest(input.spec.dtype)), geometry), input)
-    source = input.detach()
-    view = windows(_padded(source, geometry, lowest(input.spec.dtype)), *geometry.looking)
-    view = view[(..., *(slice(count) for count in geometry.counts), *[slice(None)] * n)]
-    values, places = MAX(view, dims=tuple(range(view.spec.ndim - n, view.spec.ndim)))
-    indices = _flat_positions(places, geometry)
-    if needs_recording((input,)):
-        values = _elements_at(input, indices, n)
-    if not with_indices:
-        return like_format(values, input)
-    return like_format(values, input), like_format(indices, input)
-
-
-def _largest(source: Tensor, geometry: Geometry) -> Tensor:
-    if math.prod(geometry.kernel) > FEW:
-        n = len(geometry.kernel)
-        view = windows(source, *geometry.looking)
-        view = view[(..., *(slice(count) for count in geometry.counts), *[slice(None)] * n)]
-        return AMAX(view, dims=tuple(range(view.spec.ndim - n, view.spec.ndim)))
-    found, *rest = window_elements(source, *geometry.looking, geometry.counts)
-    for element in rest:
-        found = found.maximum(element)
-    return found if rest else found.clone()
-
-
-def _flat_positions(places: Tensor, geometry: Geometry) -> Tensor:
-    """Places in windows [..., *counts] as positions in the flattened input."""
-    n = len(geometry.kernel)
-    flat: Any = 0
-    for dim in range(n):
-        inner = math.prod(geometry.kernel[dim + 1 :])
-        place = places.div(inner, rounding_mode="floor") if inner > 1 else places
-        place = place.remainder(geometry.kernel[dim]) if dim else place
-        size, step, pad, gap = (
-            each[dim] for each in (geometry.sizes, geometry.stride, geometry.padding, geometry.dilation)
-        )
-        shape = [-1] + [1] * (n - 1 - dim)
-        starts = np.arange(geometry.counts[dim]) * step - pad
-        position = place * gap + tensor_of(starts.reshape(shape)).to(places.spec.device)
-        if pad:
-            # Padding is chosen only where nothing is larger: then torch names the window's first element.
-            first = np.where(starts < 0, starts + -(starts // gap) * gap, starts)
-            first = tensor_of(np.minimum(first, size - 1).reshape(shape)).to(places.spec.device)
-            position = first.where(position < 0, position)
-        flat = flat * size + position
-    return flat
-
-
-def _elements_at(input: Tensor, indices: Tensor, n: int) -> Tensor:
+def elements_at(input: Tensor, indices: Tensor, n: int) -> Tensor:
     """The elements at positions in the flattened last n dims."""
     return input.flatten(-n).gather(-1, indices.flatten(-n)).view(indices.spec.shape)
-
-
-def _define_max(n: int) -> None:
-    name = f"max_pool{n}d"
-
-    def function(
-        input: Tensor,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-    def with_indices(
-        input: Tensor,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> tuple[Tensor, Tensor]:
-        return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-    def plain(
-        input: Tensor,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> Tensor:
-        return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
-
-    function.__name__ = function.__qualname__ = plain.__name__ = plain.__qualname__ = name
-    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
-    function.__doc__ = plain.__doc__ = f"""The largest element of each window over the last {n} dims.
-
-    Shapes: [N, C, *sizes] or [C, *sizes]. return_indices: also give where in the flattened {n} dims it lies.
-    """
-    with_indices.__doc__ = f"The values and the indices of `{name}`."
-    public(name=f"nn.functional.{name}")(function)
-    public(name=f"nn.functional.{name}_with_indices")(with_indices)
-    public("function")(plain)
-
-
-for _n in (1, 2, 3):
-    _define_max(_n)
-
-
-@public("function")
-def max_pool1d_with_indices(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """The values and the indices of `max_pool1d`."""
-    return _window_max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 # ---- Adaptive windows --------------------------------------------------------------------------------------------------------
@@ -462,7 +346,7 @@ def _max_of(input: Tensor, positions: Sequence[np.ndarray], counts: Sequence[int
     taken = input.detach().flatten(-n).gather(-1, where.flatten(-n - 1)).view(where.spec.shape)
     values, places = MAX(taken, dims=(taken.spec.ndim - 1,))
     indices = where.gather(-1, places.unsqueeze(-1)).squeeze(-1)
-    return (_elements_at(input, indices, n) if needs_recording((input,)) else values), indices
+    return (elements_at(input, indices, n) if needs_recording((input,)) else values), indices
 
 
 def _define_adaptive_max(n: int) -> None:

@@ -1,0 +1,42 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import assert_same, to_weft
+
+import weft
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.integers(1, 2),
+    st.booleans(),
+)
+def test_gradients_to_second_order(n, kernel, stride, padding, dilation, ceil_mode):
+    """Windows that overlap, leave gaps, are cut off, and are too large for a byte each."""
+    torch.manual_seed(n + 7 * kernel)
+    options = {
+        "stride": stride,
+        "padding": min(padding, kernel // 2),
+        "dilation": dilation,
+        "ceil_mode": ceil_mode,
+    }
+    size = dilation * (kernel - 1) + 2
+    x, direction = torch.randn(2, 3, *[size] * n), torch.randn(2, 3, *[size] * n)
+
+    def gradients(module, x, direction):
+        x.requires_grad_()
+        y = getattr(module.nn.functional, f"max_pool{n}d")(x, kernel, **options)
+        (first,) = module.autograd.grad((y * y * y).sum(), x, create_graph=True)
+        (second,) = module.autograd.grad((first * direction).sum(), x)
+        return first, second
+
+    found = gradients(weft, to_weft(x), to_weft(direction))
+    for mine, wanted in zip(found, gradients(torch, x, direction), strict=True):
+        assert_same(mine.detach().contiguous(), wanted.detach())

@@ -1,0 +1,313 @@
+"""HDF5 files through h5py: nested dicts and lists of tensors, whole or by slices.
+
+A dict is a group, in the order of the dict; a list or tuple is a group with the attribute `sequence`, whose members are
+called 0, 1, ...; a tensor is a dataset. bfloat16 and float8 are floating-point types whose bits HDF5 is told, so other
+programs read them as numbers; complex32 is a pair (r, i) of float16, which is how h5py stores other complex numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from ..core.dtype import (
+    DType,
+    bfloat16,
+    complex32,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    from_numpy_dtype,
+    numpy_dtype,
+)
+from ..core.size import Size
+from ..core.tensor import Tensor
+from ..interop.numpy import shared_array, tensor_on
+from ..ops.views import view_as_complex
+from ..serialization.atomic import replacing
+from .damage import damaged, reading
+from .extras import library
+
+SEQUENCE = "sequence"  # the attribute of a group that is none of a dict
+_SEQUENCES = {b"list": list, b"tuple": tuple}
+
+# Types that HDF5 is told the bits of, by the bias of their exponents, which together with the sizes tells them apart.
+_BIASES = {bfloat16: 127, float8_e4m3fn: 7, float8_e4m3fnuz: 8, float8_e5m2: 15, float8_e5m2fnuz: 16}
+_HALVES = np.dtype([("r", np.float16), ("i", np.float16)])  # complex32
+
+# A filtered dataset may be this much smaller than its content: deflate's limit, far beyond what honest files reach.
+RATIO = 1032
+
+
+def load_hdf5(path: str | os.PathLike, *, lazy: bool = False) -> Any:
+    """The nested dicts and lists of tensors in an HDF5 file; of other programs' files too, if all datasets are numbers.
+
+    With `lazy` there is a `TensorInFile` in the place of every tensor, which reads the slices that it is asked for.
+    Datasets with several names are one tensor. Links, virtual datasets and external storage lead to other places or
+    files and are refused.
+
+    Raises: RuntimeError if the file is damaged, or a dataset is larger than the file's bytes can account for; TypeError
+    for datasets that a tensor cannot hold (strings, records), by name.
+    """
+    h5py = library("h5py", "hdf5")
+    size = os.stat(path).st_size  # h5py's own error for a missing file says less
+    with reading(path):
+        file = h5py.File(path, "r")
+        try:
+            return _Reader(h5py, path, size, lazy).group(file)
+        finally:
+            if not lazy:
+                file.close()
+
+
+def save_hdf5(
+    tree: Mapping[str, Any] | list | tuple,
+    path: str | os.PathLike,
+    *,
+    chunks: bool | tuple[int, ...] | None = None,
+    compression: str | int | None = None,
+) -> None:
+    """Write nested dicts and lists of tensors to an HDF5 file.
+
+    `chunks` (a shape, or True for one that h5py chooses) and `compression` ("gzip", "lzf", "szip", or gzip's level from
+    0 to 9) are those of `h5py.Group.create_dataset`, for every tensor that has dimensions and elements. Tensors that
+    share memory are written one by one.
+
+    Raises: TypeError or ValueError for what is no such tree, naming where it stands; RuntimeError if the file cannot be
+    written.
+
+    >>> import os, tempfile, weft
+    >>> path = os.path.join(tempfile.mkdtemp(), "t.h5")
+    >>> weft.io.save_hdf5({"points": weft.ones(2, 3), "more": [weft.tensor(1)]}, path, chunks=True)
+    >>> weft.io.load_hdf5(path)["more"]
+    [tensor(1)]
+    """
+    h5py = library("h5py", "hdf5")
+    options = {"chunks": chunks, "compression": compression}
+    with (
+        replacing(os.fspath(path)) as output,
+        _readable(output) as file,
+        h5py.File(file, "w", track_order=True) as root,
+    ):
+        _Writer(h5py, options).fill(root, tree)
+
+
+# ---- Types -----------------------------------------------------------------------------------------------------------
+
+
+def _carrier(dtype: DType) -> np.dtype:
+    """The type of the arrays that are read and written: of bits where h5py does not know the type."""
+    if dtype in _BIASES:
+        return np.dtype(f"u{dtype.itemsize}")
+    return _HALVES if dtype is complex32 else numpy_dtype(dtype)
+
+
+def _hdf5_type(h5py: Any, dtype: DType) -> Any:
+    if dtype not in _BIASES:
+        return h5py.h5t.py_create(_carrier(dtype))
+    kind = h5py.h5t.IEEE_F32LE.copy()
+    kind.set_fields(*_fields(dtype))
+    kind.set_size(dtype.itemsize)
+    kind.set_ebias(_BIASES[dtype])
+    return kind
+
+
+def _fields(dtype: DType) -> tuple[int, int, int, int, int]:
+    """Where the bits are: of the sign, first and number of the exponent's, first and number of the mantissa's."""
+    exponent, mantissa = dtype.exponent_bits, dtype.mantissa_bits
+    return exponent + mantissa, mantissa, exponent, 0, mantissa
+
+
+def _dtype_of(h5py: Any, dataset: Any) -> DType:
+    """The dtype of a dataset.
+
+    Raises: TypeError if tensors have none for it.
+    """
+    kind = dataset.id.get_type()
+    if isinstance(kind, h5py.h5t.TypeFloatID):
+        description = kind.get_size(), kind.get_fields(), kind.get_ebias()
+        for dtype, bias in _BIASES.items():
+            if description == (dtype.itemsize, _fields(dtype), bias):
+                return dtype
+    own = dataset.dtype.newbyteorder("=")
+    if own == _HALVES:
+        return complex32
+    try:
+        return from_numpy_dtype(own)
+    except TypeError as error:
+        raise TypeError(f"{dataset.name}: {error}") from None
+
+
+def _readable(file: IO[bytes]) -> IO[bytes]:
+    """A file that is written, opened a second time: HDF5 reads what it wrote. It may have no name yet."""
+    return open(f"/proc/self/fd/{file.fileno()}" if isinstance(file.name, int) else file.name, "r+b")
+
+
+# ---- Writing ---------------------------------------------------------------------------------------------------------
+
+
+class _Writer:
+    def __init__(self, h5py: Any, options: dict[str, Any]):
+        self.h5py, self.options = h5py, options
+
+    def fill(self, group: Any, tree: Any) -> None:
+        if isinstance(tree, Mapping):
+            items = tree
+        elif isinstance(tree, (list, tuple)):
+            group.attrs[SEQUENCE] = np.bytes_("tuple" if isinstance(tree, tuple) else "list")
+            items = {str(index): value for index, value in enumerate(tree)}
+        else:
+            raise TypeError(
+                f"{group.name}: expected a dict or list of tensors, but got {type(tree).__name__}"
+            )
+        for name, value in items.items():
+            if not isinstance(name, str) or name in ("", ".") or "/" in name or "\0" in name:
+                raise ValueError(f"{group.name}: {name!r} cannot be a name in an HDF5 file")
+            if isinstance(value, Tensor):
+                self.add(group, name, value)
+            else:
+                self.fill(group.create_group(name, track_order=True), value)
+
+    def add(self, group: Any, name: str, tensor: Tensor) -> None:
+        kind = _hdf5_type(self.h5py, tensor.dtype)
+        # A scalar has no chunks, and neither has nothing.
+        options = self.options if tensor.dim() and tensor.numel() else {}
+        dataset = group.create_dataset(name, tuple(tensor.shape), self.h5py.Datatype(kind), **options)
+        if tensor.numel():
+            own = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+            everything = self.h5py.h5s.ALL
+            dataset.id.write(everything, everything, shared_array(own).view(_carrier(own.dtype)), kind)
+
+
+# ---- Reading ---------------------------------------------------------------------------------------------------------
+
+
+class TensorInFile:
+    """A tensor that lies in a file, of which slices are read: `tensor[2:, 0]`.
+
+    Indices are integers, slices with positive steps and an Ellipsis. The file is open as long as one of its tensors
+    is there.
+    """
+
+    def __init__(self, h5py: Any, dataset: Any, path: Any):
+        self._h5py, self._dataset = h5py, dataset
+        self._where = f"{path}: {dataset.name}"
+        self.dtype = _dtype_of(h5py, dataset)
+        self.shape = Size(dataset.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        starts, counts, steps, shape = _hyperslab(index, self.shape)
+        values = np.empty(counts, _carrier(self.dtype))
+        if values.size:
+            with reading(self._where):
+                self._read(values, starts, steps)
+        if self.dtype is complex32:
+            return view_as_complex(tensor_on(values.view(np.float16).reshape(*shape, 2)))
+        return tensor_on(values.view(numpy_dtype(self.dtype)).reshape(shape))
+
+    def _read(self, values: np.ndarray, starts: tuple, steps: tuple) -> None:
+        h5s = self._h5py.h5s
+        memory = space = h5s.ALL
+        if self.shape:
+            memory, space = h5s.create_simple(values.shape), self._dataset.id.get_space()
+            space.select_hyperslab(starts, values.shape, steps)
+        self._dataset.id.read(memory, space, values, _hdf5_type(self._h5py, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"TensorInFile({self._where}, shape={tuple(self.shape)}, dtype={self.dtype})"
+
+
+def _hyperslab(index: Any, shape: Size) -> tuple[tuple, tuple, tuple, tuple]:
+    """Starts, counts and steps of what an index takes of each dimension, and the shape of the result."""
+    given = index if isinstance(index, tuple) else (index,)
+    dots = [place for place, each in enumerate(given) if each is Ellipsis]
+    if len(given) - len(dots) > len(shape) or len(dots) > 1:
+        raise IndexError(f"too many indices for a tensor of {len(shape)} dimensions: {index!r}")
+    place = dots[0] if dots else len(given)
+    missing = len(shape) - (len(given) - len(dots))
+    taken = [*given[:place], *[slice(None)] * missing, *given[place + 1 :]]
+    ranges, kept = [], []
+    for each, size in zip(taken, shape):
+        if isinstance(each, slice):
+            if each.step is not None and operator.index(each.step) <= 0:
+                raise ValueError("step must be greater than zero")
+            ranges.append(range(size)[each])
+            kept.append(len(ranges[-1]))
+        else:
+            number = operator.index(each)
+            if not -size <= number < size:
+                raise IndexError(f"index {number} is out of bounds for a dimension of size {size}")
+            ranges.append(range(size)[number % size :][:1])
+    starts, counts, steps = (
+        zip(*((each.start, len(each), each.step) for each in ranges)) if ranges else ((),) * 3
+    )
+    return starts, counts, steps, tuple(kept)
+
+
+class _Reader:
+    def __init__(self, h5py: Any, path: Any, size: int, lazy: bool):
+        self.h5py, self.path, self.size, self.lazy = h5py, path, size, lazy
+        # By address: an object may have many names, and the tree that the names make be endless, or exponentially large.
+        self.found: dict[int, Any] = {}
+
+    def group(self, group: Any) -> Any:
+        names = list(group)
+        for name in names:
+            if not isinstance(group.get(name, getlink=True), self.h5py.HardLink):
+                raise damaged(
+                    self.path,
+                    f"{group.name.rstrip('/')}/{name} is a link to another place, which is not followed",
+                )
+        members = {name: self.member(group[name]) for name in names}
+        sequence = group.attrs.get(SEQUENCE)
+        if isinstance(sequence, bytes) and sequence in _SEQUENCES:
+            return _SEQUENCES[sequence](members[str(index)] for index in range(len(members)))
+        return members
+
+    def member(self, member: Any) -> Any:
+        address = self.h5py.h5o.get_info(member.id).addr
+        if address not in self.found:
+            self.found[address] = None  # until it is read
+            self.found[address] = self.new_member(member)
+        if self.found[address] is None:
+            raise damaged(self.path, f"group {member.name} contains itself")
+        return self.found[address]
+
+    def new_member(self, member: Any) -> Any:
+        if isinstance(member, self.h5py.Group):
+            return self.group(member)
+        if not isinstance(member, self.h5py.Dataset) or member.shape is None:
+            raise TypeError(f"{member.name} has no elements: it is no tensor")
+        self.check(member)
+        tensor = TensorInFile(self.h5py, member, self.path)
+        return tensor if self.lazy else tensor[...]
+
+    def check(self, dataset: Any) -> None:
+        """Refuse a dataset whose elements are elsewhere, or are more than there are bytes for."""
+        if dataset.is_virtual or dataset.external:
+            raise damaged(
+                self.path, f"the elements of {dataset.name} are in other files, which are not opened"
+            )
+        stored = min(dataset.id.get_storage_size(), self.size)
+        limit = stored * (RATIO if dataset.id.get_create_plist().get_nfilters() else 1)
+        itemsize = dataset.id.get_type().get_size()
+        for what, shape in (("chunks", dataset.chunks if stored else None), ("shape", dataset.shape)):
+            if what == "shape" and self.lazy:  # whoever asks for a slice knows how large it is
+                continue
+            if shape and math.prod(shape) * itemsize > limit:
+                raise damaged(
+                    self.path,
+                    f"{dataset.name}: {what} {shape} of {itemsize} bytes each, but {stored} bytes are stored. If the "
+                    "rest was never written, or compresses that well, load slices with lazy=True",
+                )

@@ -1,0 +1,99 @@
+"""Pictures as uint8 tensors [channels, height, width], through Pillow."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from ..core.dtype import uint8
+from ..core.tensor import Tensor
+from ..interop.numpy import tensor_on
+from ..serialization.atomic import replacing
+from .damage import damaged, reading
+from .extras import library
+
+# Formats of plain pixels. Pillow knows more, of which some start other programs (EPS) or open other files.
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
+
+MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}  # by channels
+# Modes whose pixels are no such channels, and what they are converted to.
+_CONVERTED = {
+    "1": "L",
+    "La": "LA",
+    "RGBX": "RGB",
+    "RGBa": "RGBA",
+    "CMYK": "RGB",
+    "YCbCr": "RGB",
+    "PA": "RGBA",
+}
+
+
+def load_image(path: str | os.PathLike, mode: str | None = None) -> Tensor:
+    """The pixels of a picture in a uint8 tensor [C, H, W]: grey, grey and alpha, RGB or RGBA, as in the file.
+
+    `mode` asks for one of "L", "LA", "RGB", "RGBA". Of moving pictures the first is taken, and no picture is turned.
+
+    Raises: RuntimeError if the file is damaged or no PNG, JPEG, WebP, GIF, BMP, TIFF or PPM, or has more pixels than
+    `PIL.Image.MAX_IMAGE_PIXELS`; TypeError if its pixels have more than 8 bits.
+
+    >>> import os, tempfile, weft
+    >>> path = os.path.join(tempfile.mkdtemp(), "t.png")
+    >>> weft.io.save_image(weft.arange(6, dtype=weft.uint8).view(1, 2, 3), path)
+    >>> weft.io.load_image(path)
+    tensor([[[0, 1, 2],
+             [3, 4, 5]]], dtype=torch.uint8)
+    """
+    Image = library("PIL.Image", "images")
+    if mode is not None and mode not in MODES.values():
+        raise ValueError(f"mode is one of {', '.join(MODES.values())}, not {mode!r}")
+    with open(path, "rb") as file, reading(path), Image.open(file, formats=FORMATS) as image:
+        limit = Image.MAX_IMAGE_PIXELS
+        if limit is not None and image.width * image.height > limit:
+            raise damaged(
+                path,
+                f"{image.width} x {image.height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}",
+            )
+        own = _mode_of(image, path)
+        wanted = mode or own
+        values = np.asarray(image if image.mode == wanted else image.convert(wanted))
+    channels = values if values.ndim == 3 else values[:, :, None]
+    return tensor_on(np.array(channels.transpose(2, 0, 1), order="C"))
+
+
+def _mode_of(image: Any, path: Any) -> str:
+    """The mode that has what the picture has."""
+    if image.mode in MODES.values():
+        return image.mode
+    if image.mode == "P":
+        return "RGBA" if "transparency" in image.info else "RGB"
+    if image.mode not in _CONVERTED:
+        raise TypeError(
+            f"{path}: pixels of mode {image.mode} are no channels of 8 bits; open the picture with Pillow instead"
+        )
+    return _CONVERTED[image.mode]
+
+
+def save_image(image: Tensor, path: str | os.PathLike) -> None:
+    """Write a uint8 tensor [C, H, W] or [H, W] as the picture that the file's ending names.
+
+    Raises: TypeError for other dtypes, ValueError for other shapes and unknown endings, OSError for channels that the
+    format has no room for.
+    """
+    Image = library("PIL.Image", "images")
+    if image.dtype is not uint8:
+        raise TypeError(f"pixels are uint8, but the tensor is {image.dtype}")
+    planes = image if image.dim() == 3 else image[None]
+    if planes.dim() != 3 or planes.shape[0] not in MODES or 0 in planes.shape:
+        raise ValueError(
+            f"expected [channels, height, width] with 1 to 4 channels, but got {tuple(image.shape)}"
+        )
+    ending = os.path.splitext(os.fspath(path))[1].lower()
+    kind = Image.registered_extensions().get(ending)
+    if kind not in FORMATS:
+        raise ValueError(f"no picture format that is written here has the ending {ending!r}")
+    values = np.ascontiguousarray(planes.numpy(force=True).transpose(1, 2, 0))
+    picture = Image.fromarray(values[:, :, 0] if planes.shape[0] == 1 else values)
+    with replacing(os.fspath(path)) as file:
+        picture.save(file, kind)

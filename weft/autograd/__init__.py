@@ -9,6 +9,7 @@ from ..compat.missing import module_getattr as _module_getattr
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.op import tape as _tape
 from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
+from . import attributes as _attributes  # noqa: F401 (adds what users see of nodes)
 from . import forward as _forward
 from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
@@ -17,9 +18,10 @@ from .backward import backward, grad
 from .function import Function
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .graph import Node
+from .variable import Variable
 
 # Modules that are loaded when first used.
-__getattr__ = _module_getattr(__name__, ("forward_ad", "functional"))
+__getattr__ = _module_getattr(__name__, ("forward_ad", "functional", "grad_mode"))
 
 _tape.record = _forward.record
 _tape.begin_write = _inplace.begin_write

@@ -7,6 +7,8 @@ import traceback
 import warnings
 from typing import Any
 
+from ..core.op import public
+
 tracing = False  # whether new nodes remember where they were made
 checking = False  # whether cotangents are searched for NaN
 
@@ -75,9 +77,13 @@ class detect_anomaly(set_detect_anomaly):  # noqa: N801
         _set(*outer)  # on from `with` on
 
 
+@public("function")
 def is_anomaly_enabled() -> bool:
+    """Whether anomaly detection is on."""
     return tracing
 
 
+@public("function")
 def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly detection looks for NaN."""
     return checking

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +30,9 @@ def backward(
     tensor(8.)
     """
     if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+        )
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
@@ -78,6 +82,8 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     outputs, inputs = _tuple(outputs), _tuple(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return _batched(
@@ -88,20 +94,34 @@ def grad(
     found = engine.run(roots, wanted=edges, keep_graph=keep, create_graph=create_graph, accumulate=False)
     results = [found.get(engine.key(edge)) for edge in edges]
     if materialize_grads:
-        return tuple(
-            FUNCTIONS["zeros_like"](each) if ct is None else ct
-            for ct, each in zip(results, inputs, strict=True)
-        )
+        return _materialized(results, inputs)
     if not allow_unused and any(ct is None for ct in results):
+        unused = next(k for k, ct in enumerate(results) if ct is None)
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
-            f"is the desired behavior. (input {next(k for k, ct in enumerate(results) if ct is None)})"
+            f"The differentiated Tensor at index {unused} appears to not have been used in the graph. Set "
+            "allow_unused=True if this is the desired behavior."
         )
     return tuple(results)
 
 
+def _materialized(results: Sequence[Any], inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    return tuple(
+        FUNCTIONS["zeros_like"](each.detach()) if ct is None else ct
+        for ct, each in zip(results, inputs, strict=True)
+    )
+
+
 def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) -> tuple:
     """One gradient after the other, and their results stacked."""
+    for position, (each, output) in enumerate(zip(grads, outputs, strict=True)):
+        if each is not None and each.shape[1:] != output.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{position}] has a shape of {each.shape[1:]} and output[{position}] has "
+                f"a shape of {output.shape}. If you only want some tensors in `grad_output` to be considered batched, "
+                "consider using vmap."
+            )
     size = next(each.shape[0] for each in grads if each is not None)
     rows = [
         grad(
@@ -110,13 +130,18 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
             [None if each is None else each[row] for each in grads],
             keep or row + 1 < size,
             create,
-            allow_unused=allow_unused,
-            materialize_grads=materialize,
+            allow_unused=allow_unused or materialize,
         )
         for row in range(size)
     ]
     stack = FUNCTIONS["stack"]
-    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))
+    found = [None if column[0] is None else stack(column) for column in zip(*rows, strict=True)]
+    return _materialized(found, inputs) if materialize else tuple(found)
+
+
+def takes_gradient(edge: Any) -> bool:
+    """Whether a tensor with this in `_autograd` requires grad."""
+    return edge is not None and type(edge) is not Dual
 
 
 def _tuple(value: Any) -> tuple:
@@ -131,6 +156,9 @@ def _gradients(given: Any, tensors: Sequence[Tensor]) -> tuple:
     found = _tuple(given)
     if len(found) == 1 and found[0] is None:
         return (None,) * len(tensors)
+    for each in found:
+        if each is not None and not isinstance(each, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(each).__name__}")
     if len(found) != len(tensors):
         raise RuntimeError(f"got {len(tensors)} tensors and {len(found)} gradients")
     return found
@@ -141,7 +169,7 @@ def _edge_of(tensor: Any, position: int) -> Any:
         return tensor.node if isinstance(tensor.node, Leaf) else tensor.node.output(tensor.output_nr)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"element {position} of tensors must be a Tensor, not {type(tensor).__name__}")
-    if tensor._autograd is None or type(tensor._autograd) is Dual:
+    if not takes_gradient(tensor._autograd):
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return tensor._autograd
 
@@ -149,10 +177,12 @@ def _edge_of(tensor: Any, position: int) -> Any:
 def _roots(tensors: Sequence[Any], gradients: Sequence[Any], create_graph: bool) -> list[tuple[Any, Tensor]]:
     roots = []
     for position, (tensor, gradient) in enumerate(zip(tensors, gradients, strict=True)):
+        if isinstance(tensor, GradientEdge):
+            tensor = _stand_in(tensor)
         if not isinstance(tensor, Tensor):
             raise TypeError(f"element {position} of tensors must be a Tensor, not {type(tensor).__name__}")
         edge = tensor._autograd
-        if edge is None or type(edge) is Dual:
+        if not takes_gradient(edge):
             raise RuntimeError(
                 f"element {position} of tensors does not require grad and does not have a grad_fn"
             )
@@ -162,11 +192,22 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any], create_graph: bool)
     return roots
 
 
+def _stand_in(edge: GradientEdge) -> Tensor:
+    """A tensor without values that has the edge and the metadata of the one the edge was taken of."""
+    if isinstance(edge.node, Leaf):
+        return edge.node.tensor()  # type: ignore[return-value]
+    result = edge.node.result
+    own = result[edge.output_nr] if type(result) is tuple else result
+    found = FUNCTIONS["empty"](own.shape, dtype=own.dtype, device=own.device)
+    found._autograd = edge.node.output(edge.output_nr)
+    return found
+
+
 def _first_cotangent(tensor: Tensor) -> Tensor:
     own = tensor.spec
     if own.numel != 1:
         raise RuntimeError(
-            f"grad can be implicitly created only for scalar outputs; this one has shape {list(own.shape)}: pass its "
+            f"grad can be implicitly created only for scalar outputs\nthis one has shape {list(own.shape)}: pass its "
             "gradient, or reduce it first, with .sum() say"
         )
     if own.dtype.is_complex:
@@ -177,8 +218,6 @@ def _first_cotangent(tensor: Tensor) -> Tensor:
 
 
 def _checked(gradient: Any, tensor: Tensor, position: int) -> Tensor:
-    if not isinstance(gradient, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
     if gradient.spec.shape != tensor.spec.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{position}] has a shape of {gradient.shape} and output[{position}] has a "

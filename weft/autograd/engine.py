@@ -11,12 +11,15 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
+from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from . import anomaly
 from .graph import Leaf, Node, Output
+from .hooks import running
 
 
 def run(
@@ -32,12 +35,13 @@ def run(
     With `wanted`, a list of edges, only what leads to them runs. With `accumulate`, cotangents of leaves are added to
     their `.grad`; those of `wanted` are returned, by the `key` of the edge.
     """
-    outer = mode.enabled, mode.inference
+    outer = mode.enabled, mode.inference, running.now
     mode.enabled, mode.inference = create_graph, False
     try:
-        return _Pass(roots, wanted, keep_graph, create_graph, accumulate).run(roots)
+        running.now = _Pass(roots, wanted, keep_graph, create_graph, accumulate)
+        return running.now.run(roots)
     finally:
-        mode.enabled, mode.inference = outer
+        mode.enabled, mode.inference, running.now = outer
 
 
 def key(edge: Any) -> Any:
@@ -65,7 +69,7 @@ class _Pass:
         self.pending: dict[Node, Any] = {}  # their cotangents; a list of them if there are several results
         self.leaves: dict[Leaf, tuple[Any, bool]] = {}  # what leaves have collected; whether it is ours alone
         # How many edges to a leaf have yet to bring their cotangent; which nodes lead to what is wanted (None: all).
-        self.uses, self.needed = _explore(roots, self.wanted)
+        self.uses, self.needed, self.seen = _explore(roots, self.wanted)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
         for root, seed in roots:
@@ -82,10 +86,12 @@ class _Pass:
             elif type(ct) is list:
                 ct = tuple([each.tensor if type(each) is _Sum else each for each in ct])
             if node.hooks is not None:
-                ct = _before(node, ct)
+                ct = _run_tensor_hooks_of(node, ct)
             edges = node.edges if self.wanted is None else self._useful_edges(node, ct)
             if edges is None:
                 continue
+            if node.hooks is not None and node.hooks.before:
+                ct = _before(node, ct)
             found = self._pull(node, ct, edges)
             if node.hooks is not None and node.hooks.after:
                 found = _after(node, found, ct)
@@ -97,6 +103,15 @@ class _Pass:
         for leaf in list(self.leaves):  # those that some edge brought nothing
             self._finish(leaf, *self.leaves.pop(leaf))
         return self.captured
+
+    def reaches(self, edge: Any) -> bool:
+        """Whether this pass brings a cotangent to where an edge leads."""
+        if type(edge) is Leaf:
+            return edge in self.uses and (self.wanted is None or edge in self.wanted)
+        node = edge.node if type(edge) is Output else edge
+        if self.needed is not None:
+            return node in self.needed or key(edge) in self.wanted  # type: ignore[operator]
+        return node in self.seen
 
     def _pull(self, node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
         if not (anomaly.tracing or anomaly.checking):
@@ -123,7 +138,7 @@ class _Pass:
                 continue
             own = ct.spec
             if own is not wanted and (own.shape != wanted.shape or own.dtype is not wanted.dtype):
-                ct = fitted(ct, wanted, node)
+                ct = fitted(ct, wanted, node, position)
                 if ct._base is not None and not self.create_graph:
                     ct = make(ct._storage, ct._start, ct.spec)  # the sum before it lost its dims is of no use
                 lone = sys.getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
@@ -212,8 +227,8 @@ class _Pass:
             accumulate_grad(leaf, ct, lone, self.create_graph)
 
 
-def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None]:
-    """How many edges lead to each leaf, and, of all nodes, those that lead to what is wanted."""
+def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None, set[Node]]:
+    """How many edges lead to each leaf; of all nodes, those that lead to what is wanted; all nodes."""
     uses: dict[Leaf, int] = {}
     seen: set[Node] = set()
     stack: list[Node] = []
@@ -237,7 +252,7 @@ def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | No
                 seen.add(node)
                 stack.append(node)
     if wanted is None:
-        return uses, None
+        return uses, None, seen
     needed: set[Node] = set()
     for node in sorted(seen, key=lambda each: each.order):
         for edge in node.edges:
@@ -250,18 +265,18 @@ def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | No
         for edge in node.edges:
             if type(edge) is Leaf and edge in wanted:
                 uses[edge] -= 1
-    return uses, needed
+    return uses, needed, seen
 
 
-def fitted(ct: Tensor, wanted: Spec, node: Node) -> Tensor:
+def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
     """A cotangent as one of its input's shape and dtype: summed over what was broadcast, converted."""
     if ct.spec.shape != wanted.shape:
         try:
             ct = ct.sum_to_size(wanted.shape)
         except RuntimeError:
             raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient: got {list(ct.spec.shape)} but expected shape "
-                f"compatible with {list(wanted.shape)}"
+                f"Function {node.name()} returned an invalid gradient at index {position} - got {list(ct.spec.shape)} but "
+                f"expected shape compatible with {list(wanted.shape)}"
             ) from None
     if ct.spec.dtype is not wanted.dtype:
         if ct.spec.dtype.is_complex and not wanted.dtype.is_complex:
@@ -276,8 +291,10 @@ def fitted(ct: Tensor, wanted: Spec, node: Node) -> Tensor:
 def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> None:
     """Add to `.grad` of the leaf's tensor, as PyTorch does: the first gradient is kept as it is if nobody else has it."""
     tensor = leaf.tensor()
-    if tensor is None:
+    if tensor is None or tensor._autograd is None:  # it is gone, or requires no grad any more
         return
+    if leaf.of_node is not None:
+        (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False
     before = tensor.__dict__.get("_grad")
     if before is None:
         tensor._grad = ct if create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]
@@ -288,18 +305,21 @@ def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> N
     if leaf.after:
         for hook in list(leaf.after.values()):
             hook(tensor)
+    if leaf.of_node is not None:
+        for hook in list(leaf.of_node.after.values()):
+            hook((), (ct,))
 
 
 def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
     """The gradient with memory of its own, in the strides of a dense tensor."""
     own = ct.spec
-    if lone and (own is wanted or own.is_dense and (own.stride == wanted.stride or not wanted.is_dense)):
+    if lone and (own.stride == wanted.stride if wanted.is_dense else own.is_contiguous):
         return ct
     if wanted.is_dense and not wanted.conj and not wanted.neg:
         return FUNCTIONS["empty_strided"](
             wanted.shape, wanted.stride, dtype=own.dtype, device=own.device
         ).copy_(ct)
-    return ct.contiguous() if not ct.spec.is_contiguous else ct.clone()
+    return ct.clone(memory_format=contiguous_format)
 
 
 # ---- Hooks ----------------------------------------------------------------------------------------------------------
@@ -311,12 +331,28 @@ def run_tensor_hooks(hooks: dict, ct: Tensor) -> Tensor:
         if answer is not None:
             if not isinstance(answer, Tensor):
                 raise TypeError(f"expected Variable, but hook returned '{type(answer).__name__}'")
+            _check_kept(hook, ct, answer)
             ct = answer
     return ct
 
 
-def _before(node: Node, ct: Any) -> Any:
-    """Hooks on cotangents of results, gradients that are retained, hooks before the node."""
+def _check_kept(hook: Any, before: Tensor, after: Tensor) -> None:
+    """Raises: RuntimeError if a hook has made something of another kind out of a gradient."""
+    old, new = before.spec, after.spec
+    name = getattr(hook, "__name__", repr(hook))
+    if old.dtype is not new.dtype:
+        raise RuntimeError(
+            f"hook '{name}' has changed the type of value (was torch.{LEGACY_NAMES[old.dtype]}Tensor got "
+            f"torch.{LEGACY_NAMES[new.dtype]}Tensor)"
+        )
+    if old.shape != new.shape:
+        raise RuntimeError(
+            f"hook '{name}' has changed the size of value\nfrom {list(old.shape)} to {list(new.shape)}"
+        )
+
+
+def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
+    """Hooks on cotangents of results; gradients that are retained."""
     hooks = node.hooks
     assert hooks is not None
     single = type(node.result) is not tuple
@@ -329,21 +365,45 @@ def _before(node: Node, ct: Any) -> Any:
         if tensor is not None and cts[index] is not None:
             before = tensor.__dict__.get("_grad")
             tensor._grad = cts[index].clone() if before is None else before + cts[index]  # type: ignore[attr-defined]
-    for hook in list(hooks.before.values()):
-        answer = hook(tuple(cts))
-        if answer is not None:
-            cts = [answer] if isinstance(answer, Tensor) else list(answer)
     return cts[0] if single else tuple(cts)
+
+
+def _before(node: Node, ct: Any) -> Any:
+    assert node.hooks is not None
+    if type(ct) is tuple:
+        return _run_prehooks(node.hooks.before, ct)
+    return _run_prehooks(node.hooks.before, (ct,))[0]
+
+
+def _run_prehooks(hooks: dict, cts: tuple) -> tuple:
+    for hook in list(hooks.values()):
+        cts = _replaced(hook, hook(cts), cts)
+    return cts
 
 
 def _after(node: Node, found: Sequence[Any], ct: Any) -> Sequence[Any]:
     assert node.hooks is not None
     given = ct if type(ct) is tuple else (ct,)
     for hook in list(node.hooks.after.values()):
-        answer = hook(tuple(found), given)
-        if answer is not None:
-            found = (answer,) if isinstance(answer, Tensor) else tuple(answer)
+        found = _replaced(hook, hook(tuple(found), given), tuple(found))
     return found
+
+
+def _replaced(hook: Any, answer: Any, cts: tuple) -> tuple:
+    """What a hook of a node makes of cotangents: its answer, if there is one."""
+    if answer is None:
+        return cts
+    name = getattr(hook, "__name__", repr(hook))
+    if not isinstance(answer, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(answer).__name__}'")
+    if len(answer) != len(cts):
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values (got {len(answer)}, but expected {len(cts)})"
+        )
+    for before, after in zip(cts, answer, strict=True):
+        if before is not None and after is not None:
+            _check_kept(hook, before, after)
+    return answer
 
 
 def _check_nan(node: Node, found: Sequence[Any]) -> None:

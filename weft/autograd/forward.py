@@ -71,7 +71,7 @@ def push(
     for position, tangent in enumerate(given):
         ct = cts[position] if tangent is not None else None
         if ct is not None and ct._autograd is not None:
-            pairs.append((engine.fitted(ct, node.specs[position], node), tangent))
+            pairs.append((engine.fitted(ct, node.specs[position], node, position), tangent))
     pairs = [(ct, tangent) for ct, tangent in pairs if ct.requires_grad]
     zero = [None if each is None else FUNCTIONS["zeros_like"](each.detach()) for each in dummies]
     if not pairs:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
+from ..core.derivative import Derivative, Recorded
 from ..core.dtype import FLOAT
 from ..core.grad_mode import mode
 from ..core.op import FUNCTIONS, needs_recording, unrecorded
-from ..core.tensor import Tensor, view_of
-from . import graph
-from .graph import Node, Output, next_order, node_type
-from .inplace import MANY, check_write, rebase
-from .saved import RELEASED, save, unpack
+from ..core.tensor import Tensor, make, view_of
+from . import anomaly, dual, graph
+from .graph import Node, Output, next_order, node_type, original
+from .inplace import CUSTOM, MANY, check_write, rebase
+from .saved import RELEASED, SECOND_TIME, SavedDual, save
 
 
 class FunctionCtx(Node):
     """What `forward` leaves for `backward`: the `ctx` of both, and the node in the graph."""
 
     __slots__ = (
-        "function", "needs_input_grad", "materialize_grads", "_to_save", "_saved_edges", "_forward_saved",
+        "function", "needs_input_grad", "materialize_grads", "_to_save", "_forward_saved", "pushing",
         "_dirty", "_not_differentiable", "__dict__",
     )  # fmt: skip
 
@@ -32,10 +34,15 @@ class FunctionCtx(Node):
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors for `backward`, where they are `ctx.saved_tensors`: inputs, results, or others."""
+        for position, each in enumerate(tensors):
+            if each is not None and not isinstance(each, Tensor):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument {position} is of type {type(each).__name__}"
+                )
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`."""
+        """Keep tensors for `jvp`, where they are `ctx.saved_tensors`, too."""
         self._forward_saved = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
@@ -57,34 +64,40 @@ class FunctionCtx(Node):
         Raises: RuntimeError after backward freed it, or if a tensor was written to since.
         """
         if self.saved is RELEASED:
-            raise RuntimeError(graph.SECOND_TIME)
+            raise RuntimeError(SECOND_TIME)
+        if self.pushing is not None:
+            return self.pushing
         if self.saved is None:
             return tuple(self._to_save)
-        return tuple([None if entry is None else unpack(entry, self, True) for entry in self.saved])
+        return tuple([None if entry is None else original(entry, self) for entry in self.saved])
 
     saved_variables = saved_tensors
 
     # -- the node --------------------------------------------------------------------------------------------------
 
-    def finish(self, tensors: Sequence[Any], results: Sequence[Tensor]) -> None:
-        """Save what was asked for, now that the results are known."""
-        where = {id(result): index for index, result in enumerate(results)}
+    def finish(self, results: Sequence[Any], constants: Container[int] = ()) -> None:
+        """Save what was asked for, now that the results are known; `constants` are the ids of some of them."""
+        where = {id(each): index for index, each in enumerate(results) if id(each) not in constants}
         self.saved = [
             None if each is None else save(each, where.get(id(each), each._autograd))
             for each in self._to_save
         ]
-        self._to_save = ()
+
+    def keep_tangents(self) -> None:
+        """What was saved keeps its tangents, so that the backward pass can itself be differentiated forward."""
+        for position, each in enumerate(self._to_save):
+            found = dual.tangents(each)
+            if found:
+                self.saved[position] = SavedDual(self.saved[position], found)
 
     def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
-        if self.saved is RELEASED:
-            raise RuntimeError(graph.SECOND_TIME)
         cts = list(ct) if type(self.result) is tuple else [ct]
         specs = self.result if type(self.result) is tuple else (self.result,)
         if self.materialize_grads:
             for index, own in enumerate(specs):
-                if cts[index] is None:
+                if cts[index] is None and own is not None:
                     cts[index] = FUNCTIONS["zeros"](own.shape, dtype=own.dtype, device=own.device)
-        found = self.function.backward(self, *cts)
+        found = self.function._backward(self, *cts)
         if not isinstance(found, tuple):
             found = (found,)
         return self._checked(found)
@@ -103,22 +116,38 @@ class FunctionCtx(Node):
             if each is None:
                 continue
             if not isinstance(each, Tensor):
-                raise TypeError(
-                    f"{name}: expected a Tensor or None for gradient {position}, got {type(each).__name__}"
-                )
+                kind = f"{type(each).__module__}.{type(each).__qualname__}".removeprefix("builtins.")
+                raise RuntimeError(f"expected Variable or None (got {kind})\n{name}: gradient {position}")
             if own is None:
                 raise RuntimeError(
-                    f"function {name} returned a gradient different from None at position {position + 1}, but the "
+                    f"function {name} returned a gradient different than None at position {position + 1}, but the "
                     "corresponding forward input was not a Variable"
                 )
         return found
 
 
-class _FunctionMeta(type):
+class BackwardCFunction(FunctionCtx):
+    """The base of the nodes of Functions."""
+
+    __slots__ = ()
+
+
+class FunctionMeta(type):
+    """Finds out, once for each Function, how it is to be called."""
+
     def __init__(cls, name, bases, namespace):
         super().__init__(name, bases, namespace)
-        cls._node_type = node_type(f"{name}Backward", FunctionCtx)
+        cls._node_type = node_type(f"{name}Backward", BackwardCFunction)
         cls._takes_ctx = not _overrides(cls, "setup_context")
+        cls._backward = staticmethod(cls.vjp if _overrides(cls, "vjp") else cls.backward)
+        if _overrides(cls, "vjp") and _overrides(cls, "backward"):
+            cls._backward = staticmethod(_both)
+
+
+def _both(*args: Any) -> Any:
+    raise RuntimeError(
+        "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+    )
 
 
 def _overrides(cls: Any, name: str) -> bool:
@@ -127,7 +156,7 @@ def _overrides(cls: Any, name: str) -> bool:
     )
 
 
-class Function(metaclass=_FunctionMeta):
+class Function(metaclass=FunctionMeta):
     """A function with a derivative of one's own: subclasses state `forward` and `backward`, and call `apply`.
 
     `forward(ctx, *args)` computes; `backward(ctx, *gradients of the results)` returns a gradient (or None) for each
@@ -206,39 +235,40 @@ class Function(metaclass=_FunctionMeta):
     @classmethod
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the function; its step is recorded if an argument requires grad."""
-        if kwargs and cls._takes_ctx:
-            given: Any = args
-        elif kwargs:
+        if kwargs and not cls._takes_ctx:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
-            args, kwargs, given = bound.args, {}, bound.args
-        else:
-            given = args
-        ctx = _context(cls, given)
-        recording = mode.enabled and needs_recording(given)
+            args, kwargs = bound.args, {}
+        ctx = _context(cls, args)
         with unrecorded():
             if cls._takes_ctx:
                 output = cls.forward(ctx, *args, **kwargs)
             else:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
-        if not recording:
-            ctx.finish(given, ())
-            return output
-        return _recorded(ctx, given, output)
+        if not isinstance(output, (Tensor, tuple)):
+            return output  # nothing that could be differentiated
+        if mode.enabled and any(edge is not None for edge in ctx.edges):
+            output = _recorded(ctx, args, output)
+        if dual.levels:
+            _push_forward(ctx, args, output)
+        ctx._to_save = ()
+        return output
 
 
 def _context(cls: Any, args: Sequence[Any]) -> Any:
     ctx: Any = object.__new__(cls._node_type)
     ctx.function, ctx.op, ctx.static = cls, cls, ()
-    ctx.edges = tuple([x._autograd if isinstance(x, Tensor) else None for x in args])
+    ctx.edges = tuple([x._autograd if isinstance(x, Tensor) and x.requires_grad else None for x in args])
     ctx.specs = [x.spec if isinstance(x, Tensor) else None for x in args]
-    ctx.needs_input_grad = tuple([mode.enabled and edge is not None for edge in ctx.edges])
-    ctx.saved, ctx._to_save, ctx._forward_saved = None, (), ()
+    ctx.needs_input_grad = tuple([edge is not None for edge in ctx.edges])
+    ctx.saved, ctx._to_save, ctx._forward_saved, ctx.pushing = None, (), (), None
     ctx._dirty, ctx._not_differentiable = (), ()
     ctx.materialize_grads = True
     ctx.result, ctx.hooks, ctx.extra = None, None, None
     ctx.order = next_order()
+    if anomaly.tracing:
+        anomaly.trace(ctx)
     return ctx
 
 
@@ -249,27 +279,33 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     constants = {id(each) for each in ctx._not_differentiable}
     dirty = {id(each) for each in ctx._dirty}
     inputs = {id(each) for each in args if isinstance(each, Tensor)}
+    if not dirty <= {id(each) for each in results}:
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function."
+        )
     for each in ctx._dirty:
         check_write(each)
+        each._storage.version += 1
     given = {}  # what `forward` returned -> what `apply` returns
     for index, each in enumerate(results):
-        if isinstance(each, Tensor) and id(each) in inputs and id(each) not in dirty:
-            # An input returned as it is becomes a view of it: the input itself must not get a history.
-            results[index] = view_of(each, each._start, each.spec)
-        elif isinstance(each, Tensor) and each._autograd is not None and id(each) not in dirty:
-            results[index] = each.detach()
+        if isinstance(each, Tensor) and id(each) not in dirty:
+            if id(each) in inputs:
+                # An input returned as it is becomes a view of it: the input itself must not get a history.
+                results[index] = view_of(each, each._start, each.spec)
+            elif each._autograd is not None:
+                results[index] = _without_history(each)
         given[id(each)] = results[index]
     tensors = [each for each in results if isinstance(each, Tensor)]
     ctx._to_save = tuple([given.get(id(each), each) for each in ctx._to_save])
-    for original, each in given.items():
-        if original in constants:
-            constants.add(id(each))
-    ctx.finish(args, tensors)
-    ctx.result = tensors[0].spec if len(tensors) == 1 else tuple([each.spec for each in tensors])
-    for index, each in enumerate(tensors):
-        if id(each) in constants or each.spec.dtype.category < FLOAT:
+    constants |= {id(given[each]) for each in constants if each in given}
+    ctx.finish(results, constants)
+    # Positions of results are those that `forward` returned: backward has an argument for each, tensor or not.
+    ctx.result = results[0].spec if single else tuple([getattr(each, "spec", None) for each in results])
+    for index, each in enumerate(results):
+        if not isinstance(each, Tensor) or id(each) in constants or each.spec.dtype.category < FLOAT:
             continue
-        edge = ctx if len(tensors) == 1 else Output(ctx, index)
+        edge = ctx if single else Output(ctx, index)
         if id(each) in dirty:
             rebase(each, edge)
         else:
@@ -279,18 +315,56 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     return results[0] if single else tuple(results)
 
 
-# Why a view of an input that `forward` returned must not be written to.
-CUSTOM = (
-    "is a view and is being modified inplace. This view was created inside a custom Function (or because an input was "
-    "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with "
-    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
-    "output of the custom Function."
-)
+def _without_history(tensor: Tensor) -> Tensor:
+    found = make(tensor._storage, tensor._start, tensor.spec)
+    found._base = tensor._base
+    return found
+
+
+def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
+    """Give the results the tangents that `jvp` finds, for every level at which an input has one."""
+    found = [dual.tangents(x) for x in args]
+    results = [output] if isinstance(output, Tensor) else list(output)
+    for level in sorted(set().union(*found)):
+        given = [each.get(level) for each in found]
+        if ctx.materialize_grads:
+            given = [
+                FUNCTIONS["zeros_like"](x.detach()) if t is None and _is_float(x) else t
+                for x, t in zip(args, given, strict=True)
+            ]
+        saved = ctx._forward_saved or ctx._to_save
+        ctx.pushing = tuple([dual.below(x, level) if isinstance(x, Tensor) else x for x in saved])
+        pushed = ctx.function.jvp(ctx, *given)
+        ctx.pushing = None
+        pushed = pushed if isinstance(pushed, tuple) else (pushed,)
+        if len(pushed) != len(results):
+            raise RuntimeError(
+                f"Function {type(ctx).__name__} returned an incorrect number of jvp values (expected {len(results)}, got "
+                f"{len(pushed)})"
+            )
+        for each, tangent in zip(results, pushed, strict=True):
+            if isinstance(each, Tensor) and tangent is not None:
+                dual.set_tangents(each, {**dual.tangents(each), level: tangent})
+    if ctx.saved:
+        ctx.keep_tangents()
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.spec.dtype.category >= FLOAT
+
+
+class InplaceFunction(Function):
+    """A Function with a flag that says whether it works in place."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
 
 
 def once_differentiable(backward: Any) -> Any:
     """Decorator for `backward`s that are not themselves differentiable: asking for second derivatives raises."""
 
+    @functools.wraps(backward)
     def wrapper(ctx: Any, *cts: Any) -> Any:
         with unrecorded():
             found = backward(ctx, *cts)
@@ -306,12 +380,8 @@ def _twice(result: Tensor, cts: Sequence[Any]) -> Tensor:
     return graph.record(_TWICE, result, [each for each in cts if isinstance(each, Tensor)])
 
 
-class _Twice:
-    """The step of a backward that was declared to be differentiable once."""
-
-    name = "trying to differentiate twice a function that was marked with @once_differentiable"
-    node_name = "DelayedErrorBackward0"
-    derivative = None
+def _refuse(ct, out, *inputs):
+    raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
-_TWICE = _Twice()
+_TWICE = Recorded("once_differentiable", Derivative(joint=_refuse), "DelayedErrorBackward0")

@@ -27,7 +27,7 @@ from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
     save_on_cpu,
     saved_tensors_hooks,
 )
-from .saved import RELEASED, SavedOutputs, save, unpack
+from .saved import RELEASED, SECOND_TIME, Saved, SavedOutputs, save, unpack
 
 # Nodes in the order of their making: a node's inputs come from nodes with smaller numbers.
 _order = itertools.count()
@@ -37,12 +37,13 @@ next_order = _order.__next__
 class Leaf:
     """A tensor that collects its gradient; as a node it is where cotangents are added to `.grad`."""
 
-    __slots__ = ("tensor", "hooks", "after", "__weakref__")
+    __slots__ = ("tensor", "hooks", "after", "of_node", "__weakref__")
 
     def __init__(self, tensor: Tensor):
         self.tensor = weakref.ref(tensor)
         self.hooks: dict | None = None  # of the tensor: on the whole gradient, before it is added
         self.after: dict | None = None  # on the tensor, when it has been added
+        self.of_node: NodeHooks | None = None  # before and after the adding
 
     edges = ()
     next_functions = ()
@@ -53,6 +54,22 @@ class Leaf:
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
+
+    def register_hook(self, hook: Callable) -> Handle:
+        """`hook((), grad_outputs)` runs when the gradient has been added to `.grad`."""
+        return Handle(self._node_hooks().after, hook)
+
+    def register_prehook(self, hook: Callable) -> Handle:
+        """`hook(grad_outputs)` runs before the gradient is added; what it returns replaces grad_outputs."""
+        return Handle(self._node_hooks().before, hook)
+
+    def _node_hooks(self) -> NodeHooks:
+        if self.of_node is None:
+            self.of_node = NodeHooks()
+        return self.of_node
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {id(self):#x}>"
 
 
 Leaf.__name__ = Leaf.__qualname__ = "AccumulateGrad"
@@ -132,28 +149,13 @@ class Node:
         """`hook(grad_outputs)` runs before this node; what it returns replaces them."""
         return Handle(node_hooks(self).before, hook)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            return self._saved(name.removeprefix("_saved_"))
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def _saved(self, name: str) -> Any:
-        if self.saved is RELEASED:
-            raise RuntimeError(SECOND_TIME)
-        names = ["result", "self" if len(self.edges) else "", "other"]
-        if name in names and len(self.saved) > names.index(name):
-            entry = self.saved[names.index(name)]
-            if entry is not None:
-                return unpack(entry, self, True)
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '_saved_{name}'")
-
     # -- what the engine asks ---------------------------------------------------------------------------------------
 
     def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
         """The cotangents of the inputs whose edge is not None, given that of the result (a tuple if there are several)."""
         saved = self.saved
         if saved is RELEASED:
-            raise RuntimeError(SECOND_TIME)
+            saved = self._as_if_saved()
         values = [None if entry is None else unpack(entry, self, recording) for entry in saved]
         rules: Derivative = self.op.derivative
         if rules is None:
@@ -171,6 +173,17 @@ class Node:
                 else:
                     found[position] = rule(ct, *values, *self.static)
         return found
+
+    def _as_if_saved(self) -> list:
+        """What takes the place of what was freed: a step that saved nothing can run again.
+
+        Raises: RuntimeError if something was saved.
+        """
+        if self.op.derivative is not None:
+            wanted = sum(1 << position for position, edge in enumerate(self.edges) if edge is not None)
+            if self.op.derivative.needs(wanted, len(self.edges)) != (False, ()):
+                raise RuntimeError(SECOND_TIME)
+        return [None] * (1 + len(self.edges))
 
     def _call(self, rule: Any, ct: Any, values: Sequence[Any], edges: tuple) -> Any:
         names = keywords(rule)
@@ -197,12 +210,14 @@ class Node:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
-SECOND_TIME = (
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-    "saved tensors after calling backward."
-)
+def original(entry: Any, node: Any) -> Any:
+    """As `unpack`, but a leaf is the user's own tensor."""
+    if type(entry) is Saved and type(entry.edge) is Leaf:
+        tensor = entry.edge.tensor()
+        if tensor is not None and tensor._storage is entry.storage and tensor.spec is entry.spec:
+            unpack(entry, node, True)  # raises if it was overwritten
+            return tensor
+    return unpack(entry, node, True)
 
 
 def endpoint(edge: Any) -> tuple[Any, int]:

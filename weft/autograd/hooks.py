@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..core.tensor import Tensor
 from . import saved
@@ -76,26 +77,38 @@ class _MultiHandle:
         self.remove()
 
 
+class _Running(threading.local):
+    now: Any = None  # the backward pass that runs in this thread
+
+
+running = _Running()
+
+
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> _MultiHandle:
-    """`fn(grads)` runs when the gradients of all tensors are known; with mode "any", `fn(grad)` for the first one."""
+    """`fn(grads)` runs once in each backward pass, when all gradients of the tensors that it computes are known.
+
+    Those that it does not compute are None. With mode "any", `fn(grad)` runs for the first that is known.
+    """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
-    found: dict[int, Any] = {}
+    of_pass: WeakKeyDictionary[Any, list] = WeakKeyDictionary()  # the gradients so far, by backward pass
 
     def hook_of(position: int) -> Callable:
         def hook(grad: Tensor) -> None:
+            now = running.now
             with lock:
-                first = not found
+                found = of_pass.setdefault(now, [None] * len(tensors))
+                first = all(each is None for each in found)
                 found[position] = grad
-                complete = len(found) == len(tensors)
-                grads = [found.get(k) for k in range(len(tensors))]
-                if complete:
-                    found.clear()
+                complete = all(
+                    each is not None or not now.reaches(tensor._autograd)
+                    for each, tensor in zip(found, tensors, strict=True)
+                )
             if mode == "any" and first:
                 fn(grad)
             elif mode == "all" and complete:
-                fn(grads)
+                fn(found)
 
         return hook
 

@@ -32,7 +32,7 @@ from .graph import (
     node_type,
     save_output,
 )
-from .saved import RELEASED
+from .saved import RELEASED, short_name
 
 
 def check_write(target: Tensor) -> None:
@@ -40,18 +40,20 @@ def check_write(target: Tensor) -> None:
     base = target._base
     reason = None if base is None else target.__dict__.get("_unwritable")
     if reason is not None:
-        subject = "A view" if reason is NO_GRAD else f"Output {target.output_nr} of {target.grad_fn.name()}"  # type: ignore[attr-defined]
-        raise RuntimeError(f"{subject} {reason}")
+        if reason in (MANY, CUSTOM):
+            reason = f"Output {target.output_nr} of {short_name(target.grad_fn)} {reason}"  # type: ignore[attr-defined]
+        raise RuntimeError(reason)
     if type(target._autograd) is Leaf:
-        raise RuntimeError(
-            "a leaf Variable that requires grad is being used in an in-place operation. Write under torch.no_grad(), or "
-            "into a clone()"
-        )
+        raise RuntimeError(LEAF.format("a leaf"))
     if base is not None and type(base._autograd) is Leaf:
-        raise RuntimeError(
-            "a view of a leaf Variable that requires grad is being used in an in-place operation. Write under "
-            "torch.no_grad(), or into a clone()"
-        )
+        raise RuntimeError(VIEW_OF_LEAF)
+
+
+LEAF = (
+    "{} Variable that requires grad is being used in an in-place operation.\nWrite under torch.no_grad(), or into a "
+    "clone()"
+)
+VIEW_OF_LEAF = LEAF.format("a view of a leaf")
 
 
 class Overwrite(Node):
@@ -275,9 +277,11 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
     if not mode.enabled:
         # As in PyTorch it requires grad, but is not connected.
         view._autograd = Leaf(view)
-        view._unwritable = NO_GRAD  # type: ignore[attr-defined]
+        view._unwritable = _unrecorded_reason()  # type: ignore[attr-defined]
         return
     reason = MANY if several else input.__dict__.get("_unwritable")
+    if reason is None and input._base is not None and type(input._autograd) is Leaf:
+        reason = VIEW_OF_LEAF
     if reason is not None:
         view._unwritable = reason  # type: ignore[attr-defined]
     if view._autograd is not None:
@@ -285,11 +289,30 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
 
 
 # Why a view must not be written in place where that would be recorded.
-NO_GRAD = "was created in no_grad mode and is being modified inplace with grad mode enabled. Write under torch.no_grad() too, or make the view outside of it."
+UNRECORDED = (
+    "A view was created in {1} mode and is being modified inplace {2}. Given that this use case is "
+    "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
+    "both inside the {0} block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+    "tracked)."
+)
+
+
+def _unrecorded_reason() -> str:
+    if mode.inference:
+        return UNRECORDED.format("inference_mode", "inference", "in normal mode")
+    return UNRECORDED.format("no_grad", "no_grad", "with grad mode enabled")
+
+
 MANY = (
     "is a view and is being modified inplace. This view is the output of a function that returns multiple views. Such "
     "functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
     "out-of-place one."
+)
+CUSTOM = (
+    "is a view and is being modified inplace. This view was created inside a custom Function (or because an input was "
+    "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with "
+    "the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
+    "output of the custom Function."
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,10 +11,17 @@ from ..core.dtype import FLOAT, LEGACY_NAMES
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make
+from . import anomaly
 from .dual import set_tangents
 
 # In place of what was saved, once it is freed.
 RELEASED: Any = ("released",)
+SECOND_TIME = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+    "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+    "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+    "saved tensors after calling backward."
+)
 
 
 class Saved(NamedTuple):
@@ -63,7 +71,17 @@ def save(tensor: Tensor, edge: Any) -> Any:
     if hooked and hooks.stack:
         return _pack(tensor, edge)
     storage = tensor._storage
-    return _tuple(Saved, (storage, tensor._start, tensor.spec, storage.version, edge))
+    version = storage.version
+    if type(version) is not int:
+        raise RuntimeError(_INFERENCE)
+    return _tuple(Saved, (storage, tensor._start, tensor.spec, version, edge))
+
+
+_INFERENCE = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+    "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+    "`torch.no_grad()` instead of `torch.inference_mode()`."
+)
 
 
 def _pack(tensor: Tensor, edge: Any) -> Packed:
@@ -105,15 +123,26 @@ def unpack(entry: Any, node: Any, recording: bool) -> Any:
 def _overwritten(entry: Saved, node: Any) -> str:
     edge = entry.edge
     kind = LEGACY_NAMES[entry.spec.dtype]
+    maker, index = (
+        (node, edge) if type(edge) is int else (getattr(edge, "node", edge), getattr(edge, "index", 0))
+    )
     source = ""
-    if type(edge) is int:
-        source = f", which is output {edge} of {node.name()},"
-    elif edge is not None and hasattr(edge, "name"):
-        source = f", which is output 0 of {edge.name()},"
+    if hasattr(maker, "result"):  # not so of leaves
+        source = f", which is output {index} of {short_name(maker)},"
+    hint = (
+        "the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
+        "was changed in there or anywhere later. Good luck!"
+        if anomaly.tracing
+        else "enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
     return (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[torch.{kind}Tensor {list(entry.spec.shape)}]{source} is at version {entry.storage.version}; expected version "
-        f"{entry.version} instead. It was saved for {node.name()}. Hint: enable anomaly detection to find the operation "
-        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True), or clone() the tensor "
-        "before it is modified."
+        f"{entry.version} instead. Hint: {hint}\nIt was saved for {node.name()}: clone() it before it is modified."
     )
+
+
+def short_name(node: Any) -> str:
+    """`Mul` for the node of a multiplication, as messages have it."""
+    return re.sub(r"Backward\d*$", "", node.name())

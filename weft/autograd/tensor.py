@@ -11,6 +11,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import mode
 from ..core.op import public
 from ..core.tensor import Tensor
+from ..ops.questions import is_inference
 from .backward import backward as _backward
 from .dual import Dual
 from .graph import Handle, Leaf, Node, Output, endpoint, node_hooks
@@ -25,6 +26,8 @@ def _requires_grad(self: Tensor) -> bool:
 def _set_requires_grad(self: Tensor, value: Any) -> None:
     if type(value) is not bool:
         raise RuntimeError("requires_grad must be a bool")
+    if value and self.spec.dtype.category < FLOAT:
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
     requires_grad_(self, value)
 
 
@@ -49,8 +52,12 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             )
     elif requires_grad:
         if self.spec.dtype.category < FLOAT:
-            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if type(edge) is not Leaf:
+            if is_inference(self) and not mode.inference:
+                raise RuntimeError(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
+                )
             self._autograd = Leaf(self)
     elif type(edge) is Leaf:
         self._autograd = None
@@ -77,21 +84,24 @@ def _set_grad(self: Tensor, value: Any) -> None:
         self.__dict__.pop("_grad", None)
         return
     if not isinstance(value, Tensor):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value)}")
+        kind = type(value).__name__
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
     own = self.spec
     if value.spec.dtype is not own.dtype:
         raise RuntimeError(
-            f"assigned grad has data of a different type: the tensor is {own.dtype}, the grad {value.spec.dtype}"
+            f"attempting to assign a gradient of {value.dtype!r} to a tensor of {own.dtype!r}: they must have one dtype"
         )
     if value.spec.device is not own.device:
         raise RuntimeError(
-            f"assigned grad has data located on a different device: {own.device} and {value.spec.device}"
+            f"attempting to assign a gradient with device type '{value.spec.device.type}' to a tensor with device type "
+            f"'{own.device.type}'. Please ensure that the gradient and the tensor are on the same device"
         )
     if value.spec.shape != own.shape:
         raise RuntimeError(
-            f"assigned grad has data of a different size: {list(own.shape)} and {list(value.spec.shape)}"
+            f"attempting to assign a gradient of size '{list(value.spec.shape)}' to a tensor of size '{list(own.shape)}'. "
+            "Please ensure that the gradient and the tensor are the same size"
         )
     self._grad = value  # type: ignore[attr-defined]
 
@@ -129,7 +139,12 @@ def _retains_grad(self: Tensor) -> bool:
 
 
 def _version(self: Tensor) -> int:
-    """How often the memory has been written to."""
+    """How often the memory has been written to.
+
+    Raises: RuntimeError for tensors made in inference mode, where nobody counts.
+    """
+    if is_inference(self):
+        raise RuntimeError("Inference tensors do not track version counter.")
     return self._storage.version
 
 

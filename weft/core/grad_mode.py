@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import threading
+import warnings
+from collections.abc import Generator
+from typing import Any
 
 
 class _Mode(threading.local):
@@ -12,6 +17,22 @@ class _Mode(threading.local):
 
 
 mode = _Mode()
+open_inference: list[None] = []  # has an entry for each inference mode that is open, in any thread
+
+
+class InferenceVersion(int):
+    """The version of memory made in inference mode: writes do not count, and are allowed there only."""
+
+    def __add__(self, one: int) -> InferenceVersion:
+        if not mode.inference:
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+                "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+            )
+        return self
+
+
+INFERENCE_VERSION = InferenceVersion(0)
 
 
 def is_grad_enabled() -> bool:
@@ -25,7 +46,10 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Switch(contextlib.ContextDecorator):
-    """Sets the mode on entry and restores it on exit; may be entered again while entered."""
+    """Sets the mode on entry and restores it on exit; may be entered again while entered.
+
+    Of a generator, every step runs in the mode; between steps it is the caller's.
+    """
 
     def __init__(self, enabled: bool):
         self._enabled = enabled
@@ -36,10 +60,49 @@ class _Switch(contextlib.ContextDecorator):
 
     def __enter__(self) -> None:
         self._outer.append((mode.enabled, mode.inference))
-        mode.enabled = self._enabled
+        mode.enabled = (
+            self._enabled and not mode.inference
+        )  # what is made in inference mode is never recorded
 
     def __exit__(self, *exception) -> None:
         mode.enabled, mode.inference = self._outer.pop()
+
+    def __call__(self, function):
+        if isinstance(function, type):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            function.__init__ = self(function.__init__)  # type: ignore[misc]
+            return function
+        if inspect.isgeneratorfunction(function):
+            return functools.wraps(function)(
+                lambda *args, **kwargs: _steps(self._recreate_cm, function(*args, **kwargs))
+            )
+        return super().__call__(function)
+
+
+def _steps(context: Any, generator: Generator) -> Generator:
+    """The generator, each of whose steps runs in a context of its own."""
+    step: Any = generator.send
+    value: Any = None
+    while True:
+        try:
+            with context():
+                found = step(value)
+        except StopIteration as end:
+            return end.value
+        try:
+            step, value = generator.send, (yield found)
+        except GeneratorExit:
+            with context():
+                generator.close()
+            raise
+        except BaseException as error:
+            step, value = generator.throw, error
 
 
 class no_grad(_Switch):  # noqa: N801 (PyTorch's name)
@@ -79,7 +142,14 @@ class inference_mode(_Switch):  # noqa: N801
 
     def __enter__(self) -> None:
         super().__enter__()
-        mode.inference = self._inference
+        mode.enabled, mode.inference = not self._inference, self._inference
+        if self._inference:
+            open_inference.append(None)
+
+    def __exit__(self, *exception) -> None:
+        super().__exit__()
+        if self._inference:
+            open_inference.pop()
 
 
 class set_grad_enabled(_Switch):  # noqa: N801
@@ -90,4 +160,11 @@ class set_grad_enabled(_Switch):  # noqa: N801
         _Switch.__enter__(self)
 
     def __enter__(self) -> None:
-        mode.enabled = self._enabled
+        mode.enabled = self._enabled and not mode.inference
+
+    def __call__(self, function):
+        self.__exit__()  # as a decorator it changes nothing but the function
+        return super().__call__(function)
+
+    def _recreate_cm(self):
+        return type(self)(self._enabled)

@@ -232,14 +232,14 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
     def complete(*args, out=None, **kwargs):
         if out is None:
             return function(*args, **kwargs)
+        check_unrecorded(name, args)
         if isinstance(out, Tensor):
             if how == "apart":
                 _check_apart(out, (*args, *kwargs.values()), name)
             return write_out(out, function(*args, **kwargs), name, exact)
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-        if needs_recording(out):
-            raise RuntimeError(_OUT_GRAD.format(name))
+        check_unrecorded(name, out)
         if how == "apart":
             for each in out:
                 _check_apart(each, (*args, *kwargs.values()), name)
@@ -286,10 +286,13 @@ def memory_overlaps(a: Tensor, b: Tensor) -> bool:
     return a_first < b_last and b_first < a_last
 
 
-_OUT_GRAD = (
-    "{0}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-    "requires grad."
-)
+def check_unrecorded(name: str, tensors: Sequence[Any]) -> None:
+    """Raises: RuntimeError if one of the tensors of a call with `out=` takes part in autograd."""
+    if needs_recording(tensors):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
 
 
 def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Tensor:
@@ -309,8 +312,7 @@ def _check_target(out: Any, result: Any, name: str, exact: bool) -> None:
         raise RuntimeError(
             f"Expected out tensor to have dtype {result.spec.dtype.name}, but got {out.spec.dtype.name} instead\n{name}"
         )
-    if needs_recording((out,)):
-        raise RuntimeError(_OUT_GRAD.format(name))
+    check_unrecorded(name, (out,))
     check_out(out, result.spec.dtype, result.spec.device, name)
     if out.spec.shape == result.spec.shape:
         check_no_repeats(out.spec, name)

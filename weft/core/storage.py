@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .device import CPU, as_device, device
+from .grad_mode import INFERENCE_VERSION, mode, open_inference
 
 
 class _Foreign(deque):
@@ -58,7 +59,7 @@ class Storage:
         self.device = device
         self.bin = bin
         self.owner = owner
-        self.version = 0
+        self.version = INFERENCE_VERSION if open_inference and mode.inference else 0
         self.exposed = False
 
     def __del__(self):

@@ -137,16 +137,16 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
                     plan = plans[self.spec, other.spec]
                     storage = self._storage
                     address = storage.ptr + self._start
+                    storage.version += 1  # first, because it may raise
                     plan.entry(address, address, other._storage.ptr + other._start, plan.meta, plan.count)
-                    storage.version += 1
                     return self
             elif fast_numbers and (kind is float or kind is int and -(2**63) <= other < 2**64):
                 plan = plans[self.spec, kind]
                 if plan.operand_dtype.kind != "c":
                     storage = self._storage
                     address = storage.ptr + self._start
-                    plan.entry(address, address, other, plan.meta, plan.count)
                     storage.version += 1
+                    plan.entry(address, address, other, plan.meta, plan.count)
                     return self
         if type(other) is not Tensor:
             check_operands(op.name, numbers, self, other)
@@ -165,8 +165,8 @@ def inplace_unary(op: Map) -> Callable:
             plan = plans[(self.spec,)]
             storage = self._storage
             address = storage.ptr + self._start
-            plan.entry(address, address, plan.meta, plan.count)
             storage.version += 1
+            plan.entry(address, address, plan.meta, plan.count)
             return self
         return op.inplace(self)
 

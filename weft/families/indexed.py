@@ -407,8 +407,8 @@ class Put(_Indexed):
             addresses.insert(0, start)
         position = 0 if combine is None else 1
         addresses.insert(position, value._storage.ptr + value._start)
+        storage.version += 1  # first, because it may raise
         launch.entry(start, *addresses, launch.table, launch.meta, launch.count)
-        storage.version += 1
         return target
 
 

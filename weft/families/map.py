@@ -21,6 +21,7 @@ from ..core.op import (
     check_inplace,
     check_no_repeats,
     check_out,
+    check_unrecorded,
     memory_overlaps,
     needs_recording,
     overlap,
@@ -268,8 +269,8 @@ class Map:
     def _run(plan: Plan, target: Tensor, operands: Sequence[Any]) -> Tensor:
         storage = target._storage
         arguments = _arguments(operands, plan.operand_dtype)
+        storage.version += 1  # first, because it may raise
         plan.entry(storage.ptr + target._start, *arguments, plan.meta, plan.count)
-        storage.version += 1
         return target
 
     def inplace(self, target: Tensor, *others: Any) -> Tensor:
@@ -298,6 +299,7 @@ class Map:
     def into(self, out: Tensor, *operands: Any) -> Tensor:
         """The `out=` form: `out` is resized to fit and converted to."""
         values = normalise(self.name, operands)
+        check_unrecorded(self.name, (out, *values))
         specs = list(map(spec_or_type, values))
         tensors = [s for s in specs if type(s) is Spec]
         sizes = broadcast_shapes(self.name, *(s.shape for s in tensors))

@@ -158,8 +158,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         plan = _overwrite_plans[self.spec, src.spec]
         if plan is not None:
             storage = self._storage
+            storage.version += 1  # first, because it may raise
             plan.entry(storage.ptr + self._start, src._storage.ptr + src._start, plan.meta, plan.count)
-            storage.version += 1
             return self
     if isinstance(src, NUMBERS):
         return self.fill_(src)

@@ -110,8 +110,8 @@ def fill_number(target: Tensor, value: Any) -> Tensor:
     if own.numel:
         plan = FILL.write_plans[own, kind]
         storage = target._storage
+        storage.version += 1  # first, because it may raise
         plan.entry(storage.ptr + target._start, *scalar_arguments(value, dtype), plan.meta, plan.count)
-        storage.version += 1
     return target
 
 

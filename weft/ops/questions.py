@@ -50,9 +50,9 @@ def is_nonzero(input: Tensor) -> bool:
 
 @public("function method")
 def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was made in inference mode; weft makes no such tensors."""
+    """Whether the tensor's memory was made in inference mode."""
     check_tensor(input, "is_inference")
-    return False
+    return type(input._storage.version) is not int
 
 
 @public("function method")
@@ -104,8 +104,6 @@ _NEVER = (
 ).split()
 for _name in _NEVER:
     setattr(Tensor, _name, property(lambda self: False))
-# How often the memory has been written to; views of it count together.
-Tensor._version = property(lambda self: self._storage.version)  # type: ignore[attr-defined]
 Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]
 
 

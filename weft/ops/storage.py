@@ -387,6 +387,10 @@ def _set_data(self: Tensor, value: Any) -> None:
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
         )
+    if self.requires_grad and not value.spec.dtype.is_floating_point and not value.spec.dtype.is_complex:
+        raise RuntimeError(
+            "data set to a tensor that requires gradients must be floating point or complex dtype"
+        )
     self._storage, self._start, self.spec = value._storage, value._start, value.spec
 
 

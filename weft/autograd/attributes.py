@@ -1,0 +1,105 @@
+"""`grad_fn._saved_self` and the like: PyTorch's names for what a step keeps for backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .graph import Node, original
+from .saved import RELEASED, SECOND_TIME
+
+# op -> names of its inputs, where they are not "self" and "other".
+INPUTS = {
+    name: names.split()
+    for name, names in {
+        "pow": "self exponent",
+        "mm": "self mat2",
+        "mv": "self vec",
+        "dot": "self tensor",
+        "addmm": "self beta alpha mat1 mat2",
+        "add": "self other alpha",
+        "sub": "self other alpha",
+        "where": "condition self other",
+        "clamp": "self min max",
+        "lerp": "self end weight",
+        "gather": "self index",
+        "masked_fill": "self mask value",
+        "softmax": "self dim",
+        "log_softmax": "self dim",
+        "leaky_relu": "self negative_slope",
+        "mse": "self target",
+        "convolution": "input weight bias",
+        "embedding": "weight indices",
+    }.items()
+}
+# op -> names of its static arguments.
+STATIC = {
+    name: names.split()
+    for name, names in {
+        "sum": "dim keepdim",
+        "mean": "dim keepdim",
+        "transpose": "dim0 dim1",
+        "permute": "dims",
+        "unsqueeze": "dim",
+        "cat": "dim",
+        "stack": "dim",
+        "cumsum": "dim",
+        "gather": "dim",
+        "unbind": "dim",
+        "repeat": "repeats",
+    }.items()
+}
+DEFAULTS = {"alpha": 1}
+SIZES = "_sym_sizes"
+
+
+def _names(node: Node) -> tuple[list[str], list[str]]:
+    """The names of a node's inputs and of its static arguments."""
+    name = node.op.name
+    return INPUTS.get(name, ["self", "other"])[: len(node.specs)], STATIC.get(name, [])[: len(node.static)]
+
+
+def _saved(node: Node, name: str) -> Any:
+    if node.saved is RELEASED:
+        raise RuntimeError(SECOND_TIME)
+    inputs, static = _names(node)
+    if name == "result" and node.saved[0] is not None:
+        return original(node.saved[0], node)
+    if name in inputs:
+        return original(node.saved[1 + inputs.index(name)], node)
+    if name in static:
+        return node.static[static.index(name)]
+    if name in DEFAULTS and name in INPUTS.get(node.op.name, ()):
+        return DEFAULTS[name]
+    if name.endswith(SIZES) and name.removesuffix(SIZES) in inputs:
+        own = node.specs[inputs.index(name.removesuffix(SIZES))]
+        if own is not None:
+            return tuple(own.shape)
+    return _MISSING
+
+
+_MISSING = object()
+
+
+def _getattr(self: Node, name: str) -> Any:
+    if name.startswith("_saved_"):
+        found = _saved(self, name.removeprefix("_saved_"))
+        if found is not _MISSING:
+            return found
+    raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+def _dir(self: Node) -> list[str]:
+    names = [*object.__dir__(self)]
+    if self.saved is not RELEASED:
+        inputs, static = _names(self)
+        candidates = ["result", *inputs, *[name + SIZES for name in inputs], *static]
+        names += [
+            f"_saved_{name}"
+            for name in candidates
+            if not any(_saved(self, name) is each for each in (None, _MISSING))
+        ]
+    return names
+
+
+Node.__getattr__ = _getattr  # type: ignore[attr-defined]
+Node.__dir__ = _dir  # type: ignore[method-assign,assignment]

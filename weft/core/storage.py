@@ -116,8 +116,20 @@ class Storage:
         return False
 
     def is_shared(self) -> bool:
-        """Whether other processes see this memory."""
-        return False
+        """Whether other processes may see this memory."""
+        if isinstance(self.owner, np.memmap):
+            return self.owner.mode == "r+"
+        return getattr(self.owner, "shared", False)
+
+    def share_memory_(self) -> Storage:
+        """Move to memory that other processes can see; every tensor on the storage follows."""
+        from .shared import SharedMemory  # with what only programs of several processes need
+
+        if not isinstance(self.owner, SharedMemory) and self.device.backend.has_memory:
+            memory = SharedMemory(self.nbytes_)
+            self._move(foreign(memory.address, self.nbytes_, memory))
+            self.exposed = True
+        return self
 
     @property
     def filename(self) -> str | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from ..core.op import public
+from ..core.op import FUNCTIONS, public
 from ..core.tensor import Tensor
+from .when_imported import when_imported
+
+# ---- The array API standard ------------------------------------------------------------------------------------------
 
 
 @public("method")
@@ -32,3 +37,56 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Modu
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The tensor on a device, as the array API standard spells `to`."""
     return self.to(device)
+
+
+# ---- einops ----------------------------------------------------------------------------------------------------------
+
+
+def _join_einops(backends: ModuleType) -> None:
+    """einops looks through the subclasses of its backends for one whose `framework_name` is an imported module."""
+
+    class WeftBackend(backends.TorchBackend):
+        framework_name = "weft"
+
+        def __init__(self) -> None:
+            # In place of theirs, which imports torch.
+            import weft
+
+            self.torch = weft
+
+    # Classes are held weakly by their bases.
+    backends.WeftBackend = WeftBackend  # type: ignore[attr-defined]
+
+
+# ---- opt_einsum ------------------------------------------------------------------------------------------------------
+
+
+def _join_opt_einsum(dispatch: ModuleType) -> None:
+    """opt_einsum looks for functions by the module of a tensor's class, which is torch's: both must be served."""
+    theirs = sys.modules["opt_einsum.backends.torch"]
+
+    def einsum(equation: str, *operands: Any, **options: Any) -> Any:
+        if not _all_ours(operands):
+            return theirs.einsum(equation, *operands, **options)
+        letters = theirs.convert_to_valid_einsum_chars(equation)  # it also has labels beyond a-zA-Z
+        return FUNCTIONS["einsum"](letters, *operands)
+
+    def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+        return FUNCTIONS["tensordot"](x, y, axes) if _all_ours((x, y)) else theirs.tensordot(x, y, axes)
+
+    def evaluate_constants(constants: Any, expression: Any) -> Any:
+        if not _all_ours(constants):
+            return theirs.evaluate_constants(constants, expression)
+        return expression(*constants, backend="torch", evaluate_constants=True)
+
+    dispatch._cached_funcs["einsum", "torch"] = einsum  # type: ignore[attr-defined]
+    dispatch._cached_funcs["tensordot", "torch"] = tensordot  # type: ignore[attr-defined]
+    dispatch.EVAL_CONSTS_BACKENDS["torch"] = evaluate_constants  # type: ignore[attr-defined]
+
+
+def _all_ours(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, Tensor) for value in values)
+
+
+when_imported("einops._backends", _join_einops)
+when_imported("opt_einsum.backends.dispatch", _join_opt_einsum)

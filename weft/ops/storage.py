@@ -123,6 +123,10 @@ class TypedStorage:
     def is_shared(self) -> bool:
         return self._untyped_storage.is_shared()
 
+    def share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
     def is_pinned(self, device: Any = "cuda") -> bool:
         return False
 
@@ -323,6 +327,18 @@ def storage_type(self: Tensor) -> Any:
 def is_shared(self: Tensor) -> bool:
     """Whether other processes see this memory."""
     return self._storage.is_shared()
+
+
+@public("method")
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the storage to memory that other processes can see: what one writes, all read.
+
+    >>> import weft as torch
+    >>> torch.ones(2).share_memory_().is_shared()
+    True
+    """
+    self._storage.share_memory_()
+    return self
 
 
 @public("method")

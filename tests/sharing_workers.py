@@ -1,0 +1,52 @@
+"""What the processes of tests/multiprocessing do: functions that a new interpreter finds by name."""
+
+import os
+import sys
+import time
+
+import weft
+
+
+def fill(tensor, value):
+    tensor.fill_(value)
+
+
+def answer(queue, results):
+    """Send twice what comes; what came stays this process's own business."""
+    for tensor in iter(queue.get, None):
+        tensor += 1
+        results.put(tensor * 2)
+
+
+def send_and_end(queue, value):
+    queue.put(weft.full((1000,), value))
+
+
+def facts(value):
+    tensor, row = value
+    return (
+        tensor.is_shared(),
+        tensor.untyped_storage() is row.untyped_storage(),
+        tensor.requires_grad,
+        type(tensor).__name__,
+    )
+
+
+def double(tensor):
+    return tensor * 2
+
+
+def add_one(index, tensor):
+    tensor[index] += 1
+
+
+def fail(index):
+    if index == 1:
+        raise ValueError("no luck")
+    time.sleep(30)
+
+
+def leave(index, code):
+    if code < 0:
+        os.kill(os.getpid(), -code)
+    sys.exit(code)

@@ -1,0 +1,102 @@
+"""Tensors on their way to other processes: they are put into shared memory, and only its descriptor is sent.
+
+This holds for whatever pickles with multiprocessing: its queues, pipes, pools and arguments of spawned processes, and
+`concurrent.futures`. A storage that arrives twice is one storage.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import ModuleType
+from typing import Any
+from weakref import WeakValueDictionary
+
+from ..core.shared import SharedMemory
+from ..core.storage import Storage, foreign
+from ..core.tensor import Tensor
+from .when_imported import when_imported
+
+# How long a process that ends waits for others to take what it has sent: its descriptors are gone with it.
+PATIENCE = 5.0  # seconds
+
+# which file -> the storage on it
+_known: WeakValueDictionary[tuple[int, int], Storage] = WeakValueDictionary()
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+def reduce_storage(storage: Storage) -> tuple:
+    """How multiprocessing pickles a storage: moved to shared memory, it is sent by its descriptor."""
+    if not storage.nbytes_ or not storage.device.backend.has_memory:
+        return storage.__reduce__()
+    from multiprocessing.reduction import DupFd
+
+    storage.share_memory_()
+    fd = storage.owner.fd
+    _known[_identity(fd)] = storage
+    return _received, (DupFd(fd), storage.nbytes_)
+
+
+def _received(sent: Any, nbytes: int) -> Storage:
+    fd = sent.detach()
+    identity = _identity(fd)
+    storage = _known.get(identity)
+    if storage is not None:
+        os.close(fd)
+        return storage
+    memory = SharedMemory(nbytes, fd)
+    storage = _known[identity] = foreign(memory.address, nbytes, memory)
+    return storage
+
+
+def reduce_tensor(tensor: Tensor) -> Any:
+    """How multiprocessing pickles a tensor: as pickle does, its storage shared.
+
+    Raises: RuntimeError for results of recorded operations: the record cannot be sent.
+    """
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise RuntimeError(
+            "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
+            "serializing (e.g., putting it on the queue)."
+        )
+    return tensor.__reduce_ex__(4)
+
+
+def _join_multiprocessing(reduction: ModuleType) -> None:
+    from multiprocessing import util
+
+    reduction.ForkingPickler.register(Storage, reduce_storage)
+    reduction.ForkingPickler.register(Tensor, reduce_tensor)
+    _wait_at_exit()
+    util.register_after_fork(_wait_at_exit, lambda _: _wait_at_exit())
+
+
+def _wait_at_exit() -> None:
+    from multiprocessing import util
+
+    # After queues have told their threads to end (10), before the socket for descriptors is closed (0).
+    util.Finalize(None, _wait_until_taken, exitpriority=5)
+
+
+def _wait_until_taken() -> None:
+    from multiprocessing import parent_process
+    from multiprocessing.resource_sharer import _resource_sharer  # type: ignore[attr-defined]
+
+    if parent_process() is None:  # its children have ended
+        return
+    deadline = time.monotonic() + PATIENCE
+    while (_resource_sharer._cache or _queues_are_sending()) and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def _queues_are_sending() -> bool:
+    return any(thread.name == "QueueFeederThread" for thread in threading.enumerate())
+
+
+when_imported("multiprocessing.reduction", _join_multiprocessing)

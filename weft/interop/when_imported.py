@@ -1,0 +1,46 @@
+"""What to do once another library is imported: weft neither imports it by itself nor must be imported first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+_waiting: dict[str, Callable[[ModuleType], None]] = {}
+
+
+def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
+    """Call `action(module)` once the module `name` is imported: now, if it is, or right after its import."""
+    module = sys.modules.get(name)
+    if module is not None:
+        action(module)
+        return
+    _waiting[name] = action
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+class _Finder:
+    """Finds what the ordinary finder finds; loading a module that is waited for also does what waits for it."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name not in _waiting:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            action = _waiting.pop(name, None)
+            if action is not None:
+                action(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+_finder = _Finder()

@@ -1,0 +1,36 @@
+"""`torch.multiprocessing`: Python's multiprocessing, through which tensors go in shared memory.
+
+The tensors that are sent stay where they are, in memory that both processes see from then on. The process that sends
+must live until the other has received: one that ends waits a few seconds for that.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing import *  # noqa: F403
+
+from ..interop import sharing
+from .spawning import (
+    ProcessContext,
+    ProcessException,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
+from .strategies import get_all_sharing_strategies, get_sharing_strategy, set_sharing_strategy
+
+__all__ = [  # noqa: PLE0604
+    *multiprocessing.__all__,
+    "ProcessContext",
+    "ProcessException",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "SpawnContext",
+    "get_all_sharing_strategies",
+    "get_sharing_strategy",
+    "set_sharing_strategy",
+    "spawn",
+    "start_processes",
+]

@@ -334,6 +334,10 @@ class TreeSpec:
     def child(self, index: int) -> TreeSpec:
         return self.children_specs[index]
 
+    def _keys(self) -> list:
+        """The keys of a mapping."""
+        return self.context[1] if self.type is defaultdict else self.context
+
     def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
         """What `tree` has where this structure has leaves: leaves or whole trees.
 
@@ -370,7 +374,7 @@ class TreeSpec:
         return children
 
     def _in_own_order(self, mapping: Any) -> list[PyTree]:
-        keys = self.context[1] if self.type is defaultdict else self.context
+        keys = self._keys()
         missing, extra = set(keys) - set(mapping), set(mapping) - set(keys)
         if missing or extra:
             parts = ["Node keys mismatch"]
@@ -645,10 +649,16 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf 
         return [tree] * treespec.num_leaves
     kind = _kind_of(tree)
     children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-    if kind is not treespec.type or context != treespec.context or len(children) != treespec.num_children:
+    specs = treespec.children_specs
+    if kind in _MAPPINGS and treespec.type in _MAPPINGS:  # of any kind, in any order
+        by_key = dict(zip(treespec._keys(), specs))
+        if by_key.keys() != tree.keys():
+            return None
+        specs = [by_key[key] for key in tree]
+    elif kind is not treespec.type or context != treespec.context or len(children) != treespec.num_children:
         return None
     leaves: list = []
-    for child, spec in zip(children, treespec.children_specs):
+    for child, spec in zip(children, specs):
         part = _broadcast_to_and_flatten(child, spec, is_leaf)
         if part is None:
             return None

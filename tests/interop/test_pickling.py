@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+import sharing_workers
 
 import weft
 
@@ -73,3 +74,69 @@ def test_pickles_need_no_torch(run):
         "import pickle, sys, weft; print(pickle.loads(pickle.dumps(weft.ones(2))), 'torch' in sys.modules)"
     )
     assert run("-c", program).stdout == "tensor([1., 1.]) False\n"
+
+
+class TestGradients:
+    """As PyTorch has it: deepcopy takes the gradient of a tensor along, of a Parameter it does not; pickle never does."""
+
+    @pytest.fixture(params=["tensor", "Parameter"])
+    def leaf(self, request):
+        leaf = (
+            weft.nn.Parameter(weft.ones(2))
+            if request.param == "Parameter"
+            else weft.ones(2, requires_grad=True)
+        )
+        (leaf * 2).sum().backward()
+        return leaf
+
+    def test_deepcopy(self, leaf):
+        copied = copy.deepcopy(leaf)
+        assert type(copied) is type(leaf) and copied.requires_grad and copied.is_leaf
+        if type(leaf) is weft.Tensor:
+            copied.grad.zero_()
+            assert leaf.grad.tolist() == [2, 2]
+        else:
+            assert copied.grad is None
+
+    @pytest.mark.parametrize("duplicate", [pickled, copy.copy])
+    def test_pickle_and_copy(self, duplicate, leaf):
+        leaf.note = 1
+        copied = duplicate(leaf)
+        assert (
+            copied.grad is None and copied.requires_grad and copied.note == 1 and type(copied) is type(leaf)
+        )
+
+    def test_results(self, leaf):
+        with pytest.raises(RuntimeError, match="graph leaves"):
+            copy.deepcopy(leaf * 2)
+        assert pickled(leaf * 2).is_leaf and pickled(leaf * 2).requires_grad
+
+    def test_tied_parameters_stay_tied(self):
+        layer = weft.nn.Linear(2, 2)
+        both = weft.nn.ModuleList([layer, layer])
+        for copied in (copy.deepcopy(both), pickled(both)):
+            assert copied[0].weight is copied[1].weight and copied[0].weight is not layer.weight
+
+
+class TestOtherPicklers:
+    def test_cloudpickle(self):
+        cloudpickle = pytest.importorskip("cloudpickle")
+        tensor = weft.arange(3.0, requires_grad=True)
+        function = pickle.loads(cloudpickle.dumps(lambda x: (x * tensor).sum()))
+        assert function(weft.ones(3)).item() == 3
+
+    def test_joblib_files(self, tmp_path):
+        joblib = pytest.importorskip("joblib")
+        whole = weft.arange(6.0)
+        joblib.dump({"whole": whole, "part": whole[2:], "layer": weft.nn.Linear(2, 2)}, tmp_path / "x.joblib")
+        loaded = joblib.load(tmp_path / "x.joblib")
+        loaded["part"][0] = 9
+        assert loaded["whole"].tolist() == [0, 1, 9, 3, 4, 5]
+        assert joblib.hash(weft.ones(3)) == joblib.hash(weft.ones(3)) != joblib.hash(weft.zeros(3))
+
+    @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+    def test_joblib_parallel(self, backend):
+        joblib = pytest.importorskip("joblib")
+        calls = [joblib.delayed(sharing_workers.double)(weft.full((2,), n)) for n in range(3)]
+        results = joblib.Parallel(n_jobs=2, backend=backend)(calls)
+        assert [result.tolist() for result in results] == [[0, 0], [2, 2], [4, 4]]

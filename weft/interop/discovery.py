@@ -42,7 +42,7 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 # ---- einops ----------------------------------------------------------------------------------------------------------
 
 
-def _join_einops(backends: ModuleType) -> None:
+def _join_einops(backends: Any) -> None:
     """einops looks through the subclasses of its backends for one whose `framework_name` is an imported module."""
 
     class WeftBackend(backends.TorchBackend):
@@ -55,13 +55,13 @@ def _join_einops(backends: ModuleType) -> None:
             self.torch = weft
 
     # Classes are held weakly by their bases.
-    backends.WeftBackend = WeftBackend  # type: ignore[attr-defined]
+    backends.WeftBackend = WeftBackend
 
 
 # ---- opt_einsum ------------------------------------------------------------------------------------------------------
 
 
-def _join_opt_einsum(dispatch: ModuleType) -> None:
+def _join_opt_einsum(dispatch: Any) -> None:
     """opt_einsum looks for functions by the module of a tensor's class, which is torch's: both must be served."""
     theirs = sys.modules["opt_einsum.backends.torch"]
 
@@ -79,9 +79,9 @@ def _join_opt_einsum(dispatch: ModuleType) -> None:
             return theirs.evaluate_constants(constants, expression)
         return expression(*constants, backend="torch", evaluate_constants=True)
 
-    dispatch._cached_funcs["einsum", "torch"] = einsum  # type: ignore[attr-defined]
-    dispatch._cached_funcs["tensordot", "torch"] = tensordot  # type: ignore[attr-defined]
-    dispatch.EVAL_CONSTS_BACKENDS["torch"] = evaluate_constants  # type: ignore[attr-defined]
+    dispatch._cached_funcs["einsum", "torch"] = einsum
+    dispatch._cached_funcs["tensordot", "torch"] = tensordot
+    dispatch.EVAL_CONSTS_BACKENDS["torch"] = evaluate_constants
 
 
 def _all_ours(values: Iterable[Any]) -> bool:

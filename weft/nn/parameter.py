@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..interop.pickling import attributes
 from ..ops.creation import empty
 
 
@@ -53,7 +54,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     def __reduce_ex__(self, protocol: Any) -> tuple:
         # Only a subclass is named: `torch.nn.Parameter` may be another library's where a pickle is read.
         cls = None if type(self) is Parameter else type(self)
-        return _parameter, (cls, self.detach().as_subclass(Tensor), self.requires_grad, self.__dict__)
+        return _parameter, (cls, self.detach().as_subclass(Tensor), self.requires_grad, attributes(self))
 
 
 def _parameter(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Parameter:

@@ -88,5 +88,15 @@ def _all_ours(values: Iterable[Any]) -> bool:
     return all(isinstance(value, Tensor) for value in values)
 
 
+# ---- Matplotlib ------------------------------------------------------------------------------------------------------
+
+
+def _join_matplotlib(cbook: Any) -> None:
+    """Matplotlib takes a sequence of sequences for separate data sets, unless it knows that it is an array."""
+    is_torch_array = cbook._is_torch_array
+    cbook._is_torch_array = lambda x: isinstance(x, Tensor) or is_torch_array(x)
+
+
 when_imported("einops._backends", _join_einops)
 when_imported("opt_einsum.backends.dispatch", _join_opt_einsum)
+when_imported("matplotlib.cbook", _join_matplotlib)

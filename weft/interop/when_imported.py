@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -12,14 +13,26 @@ _waiting: dict[str, Callable[[ModuleType], None]] = {}
 
 
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
-    """Call `action(module)` once the module `name` is imported: now, if it is, or right after its import."""
+    """Call `action(module)` once the module `name` is imported: now, if it is, or right after its import.
+
+    Warns if the action does not find what it needs: another version of that library goes its way without us.
+    """
     module = sys.modules.get(name)
     if module is not None:
-        action(module)
+        _call(action, module)
         return
     _waiting[name] = action
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+
+
+def _call(action: Callable[[ModuleType], None], module: ModuleType) -> None:
+    try:
+        action(module)
+    except (AttributeError, ImportError) as error:
+        warnings.warn(
+            f"weft does not know this version of {module.__name__}: {error}", RuntimeWarning, stacklevel=3
+        )
 
 
 class _Finder:
@@ -37,7 +50,7 @@ class _Finder:
             execute(module)
             action = _waiting.pop(name, None)
             if action is not None:
-                action(module)
+                _call(action, module)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES
-from ..core.grad_mode import mode
+from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS
 from ..core.spec import Spec
@@ -20,6 +20,9 @@ from ..core.tensor import Tensor, make
 from . import anomaly
 from .graph import Leaf, Node, Output
 from .hooks import running
+
+# A cotangent of so many bytes is worth overwriting.
+LARGE = 1 << 16
 
 
 def run(
@@ -35,13 +38,13 @@ def run(
     With `wanted`, a list of edges, only what leads to them runs. With `accumulate`, cotangents of leaves are added to
     their `.grad`; those of `wanted` are returned, by the `key` of the edge.
     """
-    outer = mode.enabled, mode.inference, running.now
-    mode.enabled, mode.inference = create_graph, False
+    outer = mode.enabled, mode.inference, mode.reverse, running.now
+    mode.enabled, mode.inference, mode.reverse = create_graph or bool(open_levels), False, create_graph
     try:
         running.now = _Pass(roots, wanted, keep_graph, create_graph, accumulate)
         return running.now.run(roots)
     finally:
-        mode.enabled, mode.inference, running.now = outer
+        mode.enabled, mode.inference, mode.reverse, running.now = outer
 
 
 def key(edge: Any) -> Any:
@@ -80,6 +83,7 @@ class _Pass:
         queue, pending = self.queue, self.pending
         while queue:
             node = heapq.heappop(queue)[1]
+            spare = self._is_spare(node)
             ct: Any = pending.pop(node)
             if type(ct) is _Sum:
                 ct = ct.tensor
@@ -92,7 +96,9 @@ class _Pass:
                 continue
             if node.hooks is not None and node.hooks.before:
                 ct = _before(node, ct)
-            found = self._pull(node, ct, edges)
+            found = node.pull_over(ct, edges) if spare else None
+            if found is None:
+                found = self._pull(node, ct, edges)
             if node.hooks is not None and node.hooks.after:
                 found = _after(node, found, ct)
             if not self.keep_graph:
@@ -112,6 +118,28 @@ class _Pass:
         if self.needed is not None:
             return node in self.needed or key(edge) in self.wanted  # type: ignore[operator]
         return node in self.seen
+
+    def _is_spare(self, node: Node) -> bool:
+        """Whether a node's cotangent is large and nobody else's, so that what becomes of it may take its memory."""
+        own = node.result
+        if (
+            type(own) is tuple
+            or own.nbytes < LARGE
+            or self.create_graph
+            or self.wanted is not None
+            or open_levels
+        ):
+            return False
+        if node.hooks is not None or anomaly.tracing or anomaly.checking:
+            return False
+        if type(self.pending[node]) is _Sum:
+            return True
+        # Whether nobody but `pending` holds the tensor, and nobody but the tensor its memory.
+        return (
+            sys.getrefcount(self.pending[node]) == 2
+            and sys.getrefcount(self.pending[node]._storage) == 2
+            and not self.pending[node]._storage.exposed
+        )
 
     def _pull(self, node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
         if not (anomaly.tracing or anomaly.checking):

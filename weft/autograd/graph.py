@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from ..core.derivative import Derivative, keywords, nondifferentiable
 from ..core.dtype import FLOAT
+from ..core.grad_mode import open_levels
 from ..core.op import NO_RULE
 from ..core.tensor import Tensor
 from . import anomaly
@@ -167,11 +168,27 @@ class Node:
             if edges[position] is not None and rule is not None:
                 if rule.__code__.co_kwonlyargcount:
                     found[position] = self._call(rule, ct, values, edges)
-                elif not recording:
+                elif not recording and not open_levels:  # kernels know nothing of tangents
                     fast = rules.fused.get(position) or rules.unrecorded(position)
                     found[position] = fast(ct, *values, *self.static)
                 else:
                     found[position] = rule(ct, *values, *self.static)
+        return found
+
+    def pull_over(self, ct: Tensor, edges: tuple) -> Sequence[Any] | None:
+        """As `pull`, but the cotangent that is found takes the memory of `ct`; None if it is not made by one kernel."""
+        wanted = [position for position, edge in enumerate(edges) if edge is not None]
+        rules = self.op.derivative
+        if type(self).pull is not Node.pull or len(wanted) != 1 or self.saved is RELEASED:
+            return None
+        if rules is None or rules.joint or rules.rules[wanted[0]] is None:
+            return None
+        over = getattr(rules.unrecorded(wanted[0]), "over", None)
+        if over is None:
+            return None
+        values = [None if entry is None else unpack(entry, self, False) for entry in self.saved]
+        found: list = [None] * len(edges)
+        found[wanted[0]] = over(ct, *values, *self.static)
         return found
 
     def _as_if_saved(self) -> list:

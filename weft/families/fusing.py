@@ -7,7 +7,7 @@ is recorded, for a derivative of higher order, the rule runs on tensors as it st
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.derivative import loaded, mentioned
@@ -16,7 +16,7 @@ from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..engine.convert import convert
 from ..engine.expr import load
-from .map import Map, keep
+from .map import Map, keep, keyed
 
 # Methods of tensors that symbols have under the same name, one operand each.
 _FUNCTIONS = (
@@ -157,19 +157,32 @@ def fused(name: str, rule: Callable) -> Callable:
         return rule
     kernel = Map(f"{name}_backward", keep, lambda *values: element(*values).expr)
 
-    def apply(*values: Any) -> Any:
+    def operands_of(values: Sequence[Any]) -> list | None:
+        """What the kernel is called with; None for what it does not compute."""
         dtype = values[0].spec.dtype
         operands = []
         for position in positions:
             value = values[position]
             if isinstance(value, Tensor):
                 if value.spec.dtype is not dtype:
-                    return rule(*values)
+                    return None
             elif type(value) is not float and type(value) is not int:
-                return rule(*values)
+                return None
             operands.append(value)
-        return rule(*values) if dtype.is_complex else kernel(*operands)
+        return None if dtype.is_complex else operands
 
+    def apply(*values: Any) -> Any:
+        operands = operands_of(values)
+        return rule(*values) if operands is None else kernel(*operands)
+
+    def over(*values: Any) -> Any:
+        """`apply` into the memory of the first operand, if that is what the result looks like."""
+        operands = operands_of(values)
+        if operands is None or kernel.plans[keyed(kernel.name, operands)[1]].spec is not values[0].spec:
+            return apply(*values)
+        return kernel.write(values[0], *operands)
+
+    apply.over = over  # type: ignore[attr-defined]
     return apply
 
 

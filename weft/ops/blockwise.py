@@ -22,7 +22,7 @@ from .ranges import arange
 from .reduction import softmax
 
 # So many weights at a time: they stay in the cache.
-BLOCK_ELEMENTS = 1 << 19
+BLOCK_ELEMENTS = 1 << 18
 
 _SCORE_COTANGENT = Map(
     "attention_backward", keep, lambda ct, weight, shared, scale: weight * (ct - shared) * scale
@@ -52,7 +52,7 @@ def _scores(query: Tensor, key: Tensor, mask: Any, causal: bool, scale: float, b
     scores = (_part(query, samples, rows) * scale).matmul(_part(key, samples, seen).transpose(-2, -1))
     if causal:
         last = arange(rows.start, rows.stop, device=query.device).unsqueeze(-1)
-        scores = scores.masked_fill(arange(seen.stop, device=query.device) > last, -math.inf)
+        scores.masked_fill_(arange(seen.stop, device=query.device) > last, -math.inf)
     elif mask is not None:
         own = mask.expand(*query.shape[:-1], key.shape[-2])[samples].narrow(
             -2, rows.start, rows.stop - rows.start

@@ -84,8 +84,9 @@ def routed(windows: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
             ROUTED.write(target, windows, places, k)
         else:
             ADDED.write(target, target, windows, places, k)
-    for dim, size in enumerate(geometry.sizes):
-        result = result.narrow(dim - n, border[-2 * dim - 2], size)
+    if any(border):
+        for dim, size in enumerate(geometry.sizes):
+            result = result.narrow(dim - n, border[-2 * dim - 2], size)
     return result
 
 

@@ -11,6 +11,7 @@ from ..core.op import tape as _tape
 from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
 from . import attributes as _attributes  # noqa: F401 (adds what users see of nodes)
 from . import forward as _forward
+from . import forward_inplace as _forward_inplace
 from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
@@ -24,8 +25,9 @@ from .variable import Variable
 __getattr__ = _module_getattr(__name__, ("forward_ad", "functional", "grad_mode"))
 
 _tape.record = _forward.record
-_tape.begin_write = _inplace.begin_write
-_tape.finish_write = _inplace.finish_write
+_tape.begin_write = _forward_inplace.begin_write
+_tape.finish_write = _forward_inplace.finish_write
 _tape.check_write = _inplace.check_write
-_tape.adopt = _inplace.adopt
+_tape.adopt = _forward_inplace.adopt
+_tape.become = _forward_inplace.become
 _tape.recorded_view = _inplace.recorded_view

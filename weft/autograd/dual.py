@@ -7,8 +7,10 @@ has tangents but requires no grad has the `DUAL` mark in `_autograd`, so that op
 from __future__ import annotations
 
 import itertools
+import weakref
 from typing import Any
 
+from ..core.grad_mode import mode, open_levels
 from ..core.tensor import Tensor, make, view_of
 
 
@@ -19,18 +21,36 @@ class Dual:
 
 
 DUAL = Dual()
-levels: list[int] = []  # those that are open, outermost first
+levels = open_levels  # those that are open, outermost first
 _numbers = itertools.count(1)
+_marked: dict[int, list[weakref.ref[Tensor]]] = {}  # the tensors that have a tangent of a level
+
+
+_outer: dict[int, tuple[bool, bool]] = {}
 
 
 def open_level() -> int:
     level = next(_numbers)
     levels.append(level)
+    _outer[level] = mode.enabled, mode.reverse
+    mode.enabled, mode.reverse = not mode.inference, mode.enabled and mode.reverse
     return level
 
 
 def close_level(level: int) -> None:
+    """Close a level: its tangents are gone."""
     levels.remove(level)
+    mode.enabled, mode.reverse = _outer.pop(level)
+    for reference in _marked.pop(level, ()):
+        tensor = reference()
+        found = None if tensor is None else tensor.__dict__.get("_tangents")
+        if (
+            found is not None
+            and found.pop(level, None) is not None
+            and not found
+            and tensor._autograd is DUAL
+        ):
+            tensor._autograd = None
 
 
 def tangents(tensor: Any) -> dict[int, Tensor]:
@@ -43,7 +63,11 @@ def tangents(tensor: Any) -> dict[int, Tensor]:
 
 def set_tangents(tensor: Tensor, found: dict[int, Tensor]) -> Tensor:
     if found:
+        before = tensor.__dict__.get("_tangents", ())
         tensor._tangents = found  # type: ignore[attr-defined]
+        for level in found:
+            if level not in before:
+                _marked.setdefault(level, []).append(weakref.ref(tensor))
         if tensor._autograd is None:
             tensor._autograd = DUAL
     return tensor

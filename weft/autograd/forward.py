@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
+from ..core.grad_mode import enable_grad, mode
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor, make
 from . import dual, engine, graph
@@ -27,7 +28,7 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     found = [tangents(x) for x in inputs]
     levels = sorted(set().union(*found))
     bare = [_without_mark(x) if isinstance(x, Tensor) and x._autograd is DUAL else x for x in inputs]
-    if any(isinstance(x, Tensor) and x._autograd is not None for x in bare):
+    if mode.reverse and any(isinstance(x, Tensor) and x._autograd is not None for x in bare):
         result = graph.record(op, result, bare, static)
     if not levels or op.derivative is nondifferentiable:
         return result
@@ -41,7 +42,7 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
                 set_tangents(each, {**tangents(each), level: tangent})
     node = _node_of(results)
     if node is not None:
-        _keep_tangents(node, results, inputs)
+        keep_tangents(node, results, inputs)
     return result
 
 
@@ -49,6 +50,20 @@ def push(
     op: Any, outs: list, single: bool, inputs: Sequence[Any], static: tuple, given: Sequence[Any], level: int
 ) -> list:
     """The tangents of the results, given those of the inputs (None for zero)."""
+    if mode.reverse:
+        return _push(op, outs, single, inputs, static, given, level)
+    with enable_grad():
+        found = _push(op, outs, single, inputs, static, given, level)
+    return [t if t is None else _unrecorded(t) for t in found]
+
+
+def _unrecorded(tensor: Tensor) -> Tensor:
+    return set_tangents(make(tensor._storage, tensor._start, tensor.spec), tangents(tensor))
+
+
+def _push(
+    op: Any, outs: list, single: bool, inputs: Sequence[Any], static: tuple, given: Sequence[Any], level: int
+) -> list:
     values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
     differentiable = [k for k, out in enumerate(outs) if out.spec.dtype.category >= FLOAT]
     dummies: list = [None] * len(outs)
@@ -101,7 +116,7 @@ def _node_of(results: Sequence[Tensor]) -> Any:
     return None
 
 
-def _keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) -> None:
+def keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) -> None:
     """Saved values keep their tangents, so that the backward pass can itself be differentiated forward."""
     values = [results[0] if len(results) == 1 else None, *inputs]
     for position, value in enumerate(values):

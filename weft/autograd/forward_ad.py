@@ -43,7 +43,9 @@ def exit_dual_level(*, level: int | None = None) -> None:
     global _current_level
     if level is None:
         level = _current_level
-    if level != _current_level or not _opened:
+    if not _opened:
+        raise RuntimeError("Dual level must be a positive number.")
+    if level != _current_level:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
@@ -52,9 +54,9 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor` that has a tangent of the same shape and dtype.
+    """A view of `tensor` that has a tangent of the same shape.
 
-    Raises: RuntimeError outside of `dual_level`, or if shapes or dtypes differ; ValueError for integers.
+    Raises: RuntimeError outside of `dual_level`, or if shapes differ; ValueError for integers.
     """
     if not _opened:
         raise RuntimeError(
@@ -66,11 +68,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype!r}")
     if tensor.spec.shape != tangent.spec.shape:
         raise RuntimeError(
-            f"Expected tangent and primal to have the same shape, got {list(tangent.shape)} and {list(tensor.shape)}"
-        )
-    if tensor.spec.dtype is not tangent.spec.dtype:
-        raise RuntimeError(
-            f"Expected tangent of dtype {tensor.dtype!r}, as the primal, but got {tangent.dtype!r}"
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size "
+            f"{list(tangent.shape)}."
         )
     return dual.with_tangent(tensor, _opened[-1], tangent)
 

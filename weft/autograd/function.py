@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.derivative import Derivative, Recorded
 from ..core.dtype import FLOAT
-from ..core.grad_mode import mode
+from ..core.grad_mode import is_grad_enabled
 from ..core.op import FUNCTIONS, needs_recording, unrecorded
 from ..core.tensor import Tensor, make, view_of
 from . import anomaly, dual, graph
@@ -248,7 +248,7 @@ class Function(metaclass=FunctionMeta):
                 cls.setup_context(ctx, args, output)
         if not isinstance(output, (Tensor, tuple)):
             return output  # nothing that could be differentiated
-        if mode.enabled and any(edge is not None for edge in ctx.edges):
+        if is_grad_enabled() and any(edge is not None for edge in ctx.edges):
             output = _recorded(ctx, args, output)
         if dual.levels:
             _push_forward(ctx, args, output)
@@ -368,7 +368,7 @@ def once_differentiable(backward: Any) -> Any:
     def wrapper(ctx: Any, *cts: Any) -> Any:
         with unrecorded():
             found = backward(ctx, *cts)
-        if not mode.enabled or not needs_recording(cts):
+        if not needs_recording(cts):
             return found
         found = found if isinstance(found, tuple) else (found,)
         return tuple(each if each is None else _twice(each.detach(), cts) for each in found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..core import op
@@ -20,6 +20,7 @@ from ..core.spec import Spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..families.view import View
 from ..ops.views import AS_STRIDED
+from .dual import Dual
 from .graph import (
     SECOND_TIME,
     Leaf,
@@ -37,6 +38,8 @@ from .saved import RELEASED, short_name
 
 def check_write(target: Tensor) -> None:
     """Raises: RuntimeError for leaves that require grad, and views of them: writing would change what they are."""
+    if not mode.reverse:
+        return
     base = target._base
     reason = None if base is None else target.__dict__.get("_unwritable")
     if reason is not None:
@@ -73,11 +76,11 @@ def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
         return None
     if target.spec.dtype.category < 2:
         return None
-    rules, kept, needs_out = step.derivative, inputs, False
+    rules, read, needs_out = step.derivative, inputs, False
     if rules is not None:
         need = rules.needs(_wanted(inputs), len(inputs))
-        kept, needs_out = _kept(inputs, need.inputs, target), need.out
-    node = new_node(step, kept, static, None)
+        read, needs_out = kept(inputs, need.inputs, target), need.out
+    node = new_node(step, read, static, None)
     if needs_out:
         node.saved[0] = _LATER
     if not any(x is target for x in inputs) and target._autograd is not None:
@@ -92,7 +95,7 @@ def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
 _LATER = object()
 
 
-def _kept(inputs: Sequence[Any], needed: tuple[int, ...], target: Tensor) -> Sequence[Any]:
+def kept(inputs: Sequence[Any], needed: Iterable[int], target: Tensor) -> Sequence[Any]:
     """The inputs, with copies of old values that the rules need and the write destroys."""
     storage = target._storage
     for position in needed:
@@ -196,7 +199,7 @@ class CopySlices(Node):
         if self.saved is RELEASED:
             raise RuntimeError(SECOND_TIME)
         inner, own = self.inner, self.own
-        whole = _like(self.result, ct)
+        whole = like(self.result, ct)
         part = REGION(whole, self.view, self.start)
         others = [k for k in range(len(inner.edges)) if k not in own]
         asked = list(inner.edges)
@@ -222,7 +225,7 @@ class CopySlices(Node):
 CopySlices.__module__ = "torch"
 
 
-def _like(base: Spec, ct: Tensor | None = None) -> Tensor:
+def like(base: Spec, ct: Tensor | None = None) -> Tensor:
     """The cotangent, or zeros, with the strides of the base, so that views are where those of the base are."""
     own, dense = _memory[base,]
     if ct is not None and dense:
@@ -246,7 +249,7 @@ def _region(own: Spec, view: Spec, start: int) -> tuple[Spec, int]:
 
 
 def _region_back(ct, out, a, view, start, *, specs):
-    whole = _like(specs[0])
+    whole = like(specs[0])
     repeated = [dim for dim, step in enumerate(view.stride) if step == 0]
     if repeated:
         ct = ct.sum(repeated, keepdim=True)
@@ -274,7 +277,9 @@ def _register(base: Tensor, view: Tensor) -> None:
 def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
     """A view of a tensor that takes part in autograd was made, or one of several: it must hear of writes."""
     assert view._base is not None
-    if not mode.enabled:
+    if not (mode.enabled and mode.reverse):
+        if type(input._autograd) is Dual:
+            return
         # As in PyTorch it requires grad, but is not connected.
         view._autograd = Leaf(view)
         view._unwritable = _unrecorded_reason()  # type: ignore[attr-defined]
@@ -323,6 +328,12 @@ def _shared(base: Tensor, known: int) -> bool:
 
 def _refresh(base: Tensor, search: bool) -> None:
     """Give all views of `base` the node that makes them from the base as it is now."""
+    for view in views_of(base, search):
+        view._autograd = _as_strided_node(base, view)
+
+
+def views_of(base: Tensor, search: bool) -> list[Tensor]:
+    """The views of a base that are registered; with `search`, the others too."""
     views = [each() for each in base.__dict__.get("_views", ())]
     if search:
         # Views made while the base took no part in autograd were not registered, to keep them cheap.
@@ -331,9 +342,7 @@ def _refresh(base: Tensor, search: bool) -> None:
             if isinstance(each, Tensor) and each._base is base and id(each) not in known:
                 views.append(each)
                 _register(base, each)
-    for view in views:
-        if view is not None and view._base is base:
-            view._autograd = _as_strided_node(base, view)
+    return [view for view in views if view is not None and view._base is base]
 
 
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import FLOAT
-from ..core.grad_mode import mode
+from ..core.grad_mode import is_grad_enabled, mode
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..ops.questions import is_inference
@@ -242,4 +242,4 @@ def detach_(input: Tensor) -> Tensor:
 
 def is_recording(tensors: Sequence[Any]) -> bool:
     """Whether grad mode is on and one of them requires grad."""
-    return mode.enabled and any(isinstance(each, Tensor) and _requires_grad(each) for each in tensors)
+    return is_grad_enabled() and any(isinstance(each, Tensor) and _requires_grad(each) for each in tensors)

@@ -14,9 +14,11 @@ from typing import Any
 class _Mode(threading.local):
     enabled = True
     inference = False
+    reverse = True  # False under no_grad while forward mode is on: then steps are taken note of for that only
 
 
 mode = _Mode()
+open_levels: list[int] = []  # of forward mode, outermost first
 open_inference: list[None] = []  # has an entry for each inference mode that is open, in any thread
 
 
@@ -35,9 +37,15 @@ class InferenceVersion(int):
 INFERENCE_VERSION = InferenceVersion(0)
 
 
+def _set(enabled: bool) -> None:
+    """Record from now on, or no longer; what is made in inference mode is never recorded."""
+    mode.enabled = (enabled or bool(open_levels)) and not mode.inference
+    mode.reverse = enabled
+
+
 def is_grad_enabled() -> bool:
     """Whether operations on tensors that require grad are recorded now."""
-    return mode.enabled
+    return mode.enabled and mode.reverse
 
 
 def is_inference_mode_enabled() -> bool:
@@ -53,19 +61,17 @@ class _Switch(contextlib.ContextDecorator):
 
     def __init__(self, enabled: bool):
         self._enabled = enabled
-        self._outer: list[tuple[bool, bool]] = []
+        self._outer: list[tuple[bool, bool, bool]] = []
 
     def _recreate_cm(self):
         return type(self)() if type(self) in (no_grad, enable_grad) else self
 
     def __enter__(self) -> None:
-        self._outer.append((mode.enabled, mode.inference))
-        mode.enabled = (
-            self._enabled and not mode.inference
-        )  # what is made in inference mode is never recorded
+        self._outer.append((mode.enabled, mode.inference, mode.reverse))
+        _set(self._enabled)
 
     def __exit__(self, *exception) -> None:
-        mode.enabled, mode.inference = self._outer.pop()
+        mode.enabled, mode.inference, mode.reverse = self._outer.pop()
 
     def __call__(self, function):
         if isinstance(function, type):
@@ -160,7 +166,7 @@ class set_grad_enabled(_Switch):  # noqa: N801
         _Switch.__enter__(self)
 
     def __enter__(self) -> None:
-        mode.enabled = self._enabled and not mode.inference
+        _set(self._enabled)
 
     def __call__(self, function):
         self.__exit__()  # as a decorator it changes nothing but the function

@@ -64,6 +64,7 @@ class Tape:
     recorded_view: Callable  # (view, input, several=False)
     check_write: Callable  # (target)
     adopt: Callable  # (target, result)
+    become: Callable  # (target, result)
 
 
 tape = Tape()

@@ -369,7 +369,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 def _become(self: Tensor, view: Tensor) -> Tensor:
     """Give `self` the memory and metadata of another tensor."""
     self._storage, self._start, self.spec = view._storage, view._start, view.spec
-    self._autograd = view._autograd
+    tape.become(self, view)
     return self
 
 
@@ -378,7 +378,7 @@ def _in_place(name: str, view: Any) -> None:
         before = self.detach()
         if needs_recording((self,)):
             tape.check_write(self)
-            before._autograd = self._autograd
+            tape.become(before, self)
         return _become(self, view(before, *args, **kwargs))
 
     method.__doc__ = f"`{view.__name__}`, changing the metadata of this tensor."

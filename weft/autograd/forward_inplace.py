@@ -1,0 +1,124 @@
+"""Writes in forward mode: the tensor written to gets new tangents, and so do its base and the views of that."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..core.derivative import nondifferentiable
+from ..core.dtype import FLOAT
+from ..core.grad_mode import mode
+from ..core.op import FUNCTIONS
+from ..core.tensor import Tensor
+from . import dual, inplace
+from .dual import DUAL, below, set_tangents, tangents
+from .forward import keep_tangents, push
+
+
+class _Write(NamedTuple):
+    """A write that is about to happen, while levels are open."""
+
+    node: Any  # if it is recorded for backward, too
+    op: Any
+    inputs: Sequence[Any]  # as they were before it
+    static: tuple
+    tangents: list[dict[int, Tensor]]  # of the inputs
+    levels: list[int]
+
+
+def begin_write(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Any:
+    """As `inplace.begin_write`."""
+    if not dual.levels:
+        return inplace.begin_write(op, target, inputs, static)
+    found = [tangents(x) for x in inputs]
+    levels = sorted(set(tangents(target)).union(*found))
+    with _unmarked((target, *inputs)):
+        node = None
+        if mode.reverse and any(isinstance(x, Tensor) and x._autograd is not None for x in (target, *inputs)):
+            node = inplace.begin_write(op, target, inputs, static)
+        inplace.check_write(target)
+        if not levels or target.spec.dtype.category < FLOAT:
+            return node
+        before = inplace.kept(inputs, range(len(inputs)), target)
+    for old, x, own in zip(before, inputs, found, strict=True):
+        if old is not x:
+            set_tangents(old, own)
+    return _Write(node, op, before, static, found, levels)
+
+
+def finish_write(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
+    """As `inplace.finish_write`."""
+    if type(write) is not _Write:
+        inplace.finish_write(write, target, inputs)
+        return
+    if write.node is not None:
+        with _unmarked((target, *inputs)):
+            inplace.finish_write(write.node, target, inputs)
+    for level in write.levels:  # outermost first: inner ones see their values with the tangents of outer ones
+        if write.op.derivative is nondifferentiable:
+            tangent = FUNCTIONS["zeros_like"](target.detach())
+        else:
+            given = [each.get(level) for each in write.tangents]
+            (tangent,) = push(
+                write.op, [below(target, level)], True, write.inputs, write.static, given, level
+            )
+        _set_tangent(target, level, tangent)
+    if write.node is not None:
+        keep_tangents(write.node, [target], write.inputs)
+
+
+def adopt(target: Tensor, result: Tensor) -> None:
+    """As `inplace.adopt`."""
+    found = tangents(result)
+    if not found and not tangents(target):
+        inplace.adopt(target, result)
+        return
+    if target._base is not None or result.spec.dtype is not target.spec.dtype:
+        FUNCTIONS["copy_"](target, result)
+        return
+    with _unmarked((target, result)):
+        inplace.adopt(target, result)
+    for level in {**tangents(target), **found}:
+        tangent = found.get(level)
+        if tangent is None:
+            tangent = FUNCTIONS["zeros_like"](target.detach())
+        _set_tangent(target, level, tangent)
+
+
+def become(target: Tensor, result: Tensor) -> None:
+    """Let the target take the place of a result in autograd."""
+    target._autograd = result._autograd
+    set_tangents(target, tangents(result))
+
+
+def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
+    """Give the target a new tangent, its base the part of it that the target shows, and all other views theirs."""
+    base = target._base
+    if base is None:
+        base, whole = target, tangent
+    else:
+        before = tangents(base).get(level)
+        whole = inplace.like(base.spec, before)
+        inplace.REGION(whole, target.spec, target._start - base._start).copy_(tangent)
+    set_tangents(base, {**tangents(base), level: whole})
+    views = inplace.views_of(base, True)
+    if views and base is target:
+        whole = inplace.like(base.spec, whole)
+    for view in views:
+        start = view._start - base._start
+        set_tangents(view, {**tangents(view), level: inplace.REGION(whole, view.spec, start)})
+
+
+@contextlib.contextmanager
+def _unmarked(tensors: Sequence[Any]) -> Iterator[None]:
+    """Within this context, tensors that only forward mode follows take no part in autograd."""
+    marked = [x for x in tensors if isinstance(x, Tensor) and x._autograd is DUAL]
+    for x in marked:
+        x._autograd = None
+    try:
+        yield
+    finally:
+        for x in marked:
+            if x._autograd is None:
+                x._autograd = DUAL

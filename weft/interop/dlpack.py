@@ -6,6 +6,7 @@ Source: the structures of DLPack 1.1 (dmlc.github.io/dlpack), the protocol of th
 from __future__ import annotations
 
 import ctypes
+import enum
 from ctypes import POINTER, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -16,10 +17,30 @@ from ..core.op import public
 from ..core.spec import contiguous_stride, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
+from .numpy import shared_array
 
-CPU_TYPE = 1  # kDLCPU
 VERSION = (1, 1)
-READ_ONLY, COPIED = 1, 2  # bits of `flags`
+
+
+class DLDeviceType(enum.IntEnum):
+    """Where memory is, in DLPack's numbers; weft's is on the CPU."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
+    kDLTrn = 18
 
 
 class _Device(Structure):
@@ -78,7 +99,6 @@ _DTYPES = {key: dtype for dtype, key in _KEYS.items()}
 _NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 _USED = {False: b"used_dltensor", True: b"used_dltensor_versioned"}
 
-_destructor_type = ctypes.PYFUNCTYPE(None, c_void_p)
 _deleter_type = ctypes.CFUNCTYPE(None, c_void_p)
 
 
@@ -86,53 +106,33 @@ def _interface(name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-_new_capsule = _interface("PyCapsule_New", ctypes.py_object, c_void_p, ctypes.c_char_p, c_void_p)
 _is_valid = _interface("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 _pointer = _interface("PyCapsule_GetPointer", c_void_p, ctypes.py_object, ctypes.c_char_p)
 _set_name = _interface("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
-# For a capsule that is being destroyed: it must not be counted as an object again.
-_is_valid_address = _interface("PyCapsule_IsValid", ctypes.c_int, c_void_p, ctypes.c_char_p)
-_pointer_address = _interface("PyCapsule_GetPointer", c_void_p, c_void_p, ctypes.c_char_p)
 
 # ---- Ours to others -------------------------------------------------------------------------------------------------------
 
-# address of a structure -> all that must live until its deleter is called
-_lent: dict[int, tuple] = {}
+# Of dtypes that NumPy lacks, it describes the bits.
+_BITS = {1: dt.uint8, 2: dt.uint16, 4: dt.uint32}
 
 
-@_deleter_type
-def _give_back(address: int) -> None:
-    _lent.pop(address, None)
+def _export(tensor: Tensor, versioned: bool, copy: bool | None) -> Any:
+    """NumPy makes the capsule: what frees it must be machine code, since an exception may be under way just then."""
+    dtype = tensor.spec.dtype
+    foreign_to_numpy = dtype in _SPECIAL_CODES or dtype is dt.complex32
+    values = shared_array(tensor.view(_BITS[dtype.itemsize]) if foreign_to_numpy else tensor)
+    capsule = values.__dlpack__(max_version=VERSION if versioned else None, copy=copy)
+    if foreign_to_numpy:
+        described = _managed(capsule).tensor.dtype
+        described.code, described.bits = _KEYS[dtype]
+    return capsule
 
 
-@_destructor_type
-def _destroy(capsule: int) -> None:
-    """A capsule dies: if nobody took what it points to, that is given back."""
-    for name in _NAMES.values():
-        if _is_valid_address(capsule, name):
-            _lent.pop(_pointer_address(capsule, name), None)
-
-
-def _export(tensor: Tensor, versioned: bool, copied: bool) -> Any:
-    own = tensor.spec
-    managed: Any = _ManagedVersioned() if versioned else _Managed()
-    sizes = (c_int64 * max(len(own.shape), 1))(*own.shape)
-    strides = (c_int64 * max(len(own.shape), 1))(*own.stride)
-    described = managed.tensor
-    described.data = tensor._storage.ptr + tensor._start if own.numel else None
-    described.device.type, described.device.id = CPU_TYPE, 0
-    described.ndim = len(own.shape)
-    described.dtype.code, described.dtype.bits = _KEYS[own.dtype]
-    described.dtype.lanes = 1
-    described.shape, described.strides = sizes, strides
-    managed.deleter = ctypes.cast(_give_back, c_void_p)
-    if versioned:
-        managed.major, managed.minor = VERSION
-        managed.flags = COPIED if copied else 0
-    tensor._storage.exposed = True
-    address = ctypes.addressof(managed)
-    _lent[address] = (managed, sizes, strides, tensor._storage)
-    return _new_capsule(address, _NAMES[versioned], ctypes.cast(_destroy, c_void_p))
+def _managed(capsule: Any) -> Any:
+    """What a capsule that nobody has taken yet points to."""
+    versioned = bool(_is_valid(capsule, _NAMES[True]))
+    kind: Any = _ManagedVersioned if versioned else _Managed
+    return kind.from_address(_pointer(capsule, _NAMES[versioned]))
 
 
 @public("method")
@@ -161,16 +161,15 @@ def __dlpack__(
         raise AssertionError("stream should be None on cpu.")
     if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
         raise BufferError(f"Can't export a tensor on {own.device} to DLPack device {dl_device}")
-    tensor = self.clone() if copy else self
-    return _export(tensor, max_version is not None and max_version[0] >= 1, bool(copy))
+    return _export(self, max_version is not None and max_version[0] >= 1, copy)
 
 
 @public("method")
-def __dlpack_device__(self: Tensor) -> tuple[int, int]:
+def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
     """The DLPack device: (kDLCPU, 0)."""
     if self.spec.device is not CPU:
         raise ValueError(f"Unknown device type {self.spec.device.type} for Dlpack")
-    return CPU_TYPE, 0
+    return DLDeviceType.kDLCPU, 0
 
 
 @public("function")
@@ -209,7 +208,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     copied = False
     if hasattr(ext_tensor, "__dlpack__"):
         kind = int(ext_tensor.__dlpack_device__()[0])
-        if kind != CPU_TYPE:
+        if kind != DLDeviceType.kDLCPU:
             raise NotImplementedError(
                 f"from_dlpack: arrays on DLPack device {kind}: weft takes those on the CPU"
             )
@@ -234,14 +233,12 @@ def _requested(array: Any, copy: bool | None) -> tuple[Any, bool]:
 def _import(capsule: Any) -> Tensor:
     is_capsule = type(capsule).__name__ == "PyCapsule"
     versioned = is_capsule and bool(_is_valid(capsule, _NAMES[True]))
-    name = _NAMES[versioned]
-    if not is_capsule or not _is_valid(capsule, name):
+    if not is_capsule or not _is_valid(capsule, _NAMES[versioned]):
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
             "have already constructed a tensor from it once."
         )
-    kind: Any = _ManagedVersioned if versioned else _Managed
-    managed = kind.from_address(_pointer(capsule, name))
+    managed = _managed(capsule)
     described = managed.tensor
     dtype = _imported_dtype(described.dtype)
     shape = tuple(described.shape[: described.ndim])

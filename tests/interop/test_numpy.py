@@ -1,5 +1,6 @@
 """NumPy's arrays and other buffers as tensors, tensors as arrays, and NumPy's functions of tensors."""
 
+import re
 import sys
 
 import numpy as np
@@ -95,6 +96,49 @@ def test_read_only_arrays_warn():
     array.flags.writeable = False
     with pytest.warns(UserWarning, match="not writable"):
         weft.from_numpy(array)
+
+
+def test_copies_on_request_only():
+    tensor = weft.zeros(2)
+    assert tensor.__array__(copy=True).base is None
+    assert np.shares_memory(np.array(tensor, copy=False), tensor.numpy())
+    assert not np.shares_memory(np.array(tensor, np.float64), tensor.numpy())
+    with pytest.raises(ValueError, match="float32 to float64 needs a copy"):
+        np.array(tensor, np.float64, copy=False)
+
+
+@pytest.mark.parametrize("read", [weft.Tensor.numpy, np.asarray, np.array, np.sin], ids=lambda f: f.__name__)
+def test_tensors_that_require_grad_are_refused(read):
+    message = "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+    with pytest.raises(RuntimeError, match=f"^{re.escape(message)}$"):
+        read(weft.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize(
+    "convert", [weft.from_numpy, weft.as_tensor, weft.asarray, weft.tensor, weft.from_dlpack]
+)
+def test_negative_strides_are_refused(convert):
+    with pytest.raises(ValueError, match="negative"):
+        convert(np.arange(3.0)[::-1])
+
+
+def test_objects_with_an_array_interface():
+    class Other:
+        def __init__(self):
+            self.values = np.arange(3.0)
+            self.__array_interface__ = self.values.__array_interface__
+
+    other = Other()
+    tensor = weft.asarray(other)
+    other.values[0] = 5
+    assert tensor.tolist() == [5, 1, 2] and weft.tensor(other).tolist() == [5, 1, 2]
+
+
+@pytest.mark.parametrize("view", [np.broadcast_to, np.lib.stride_tricks.as_strided], ids=lambda f: f.__name__)
+def test_arrays_whose_elements_share_memory(view):
+    array = np.arange(3.0)
+    tensor = weft.as_tensor(view(array, (2, 3)) if view is np.broadcast_to else view(array, (2, 2), (8, 8)))
+    assert tensor.stride() == ((0, 1) if view is np.broadcast_to else (1, 1)) and tensor[1, 0] in (0, 1)
 
 
 def test_asarray_does_not_copy():

@@ -4,6 +4,7 @@ import copy
 import gc
 import os
 import pickle
+import resource
 import signal
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import resource_sharer
@@ -158,11 +159,29 @@ def test_results_of_recorded_operations_are_refused():
         sending.send(weft.ones(2, requires_grad=True) * 2)
 
 
-def test_sharing_strategies():
-    mp.set_sharing_strategy("file_descriptor")
-    assert mp.get_sharing_strategy() in mp.get_all_sharing_strategies()
-    with pytest.raises(AssertionError, match="invalid sharing strategy 'pigeon'"):
-        mp.set_sharing_strategy("pigeon")
+class TestStrategies:
+    @pytest.fixture(autouse=True)
+    def limit(self):
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        yield
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        mp.set_sharing_strategy("file_descriptor")
+
+    def test_names(self):
+        assert mp.get_sharing_strategy() == "file_descriptor"
+        for name in mp.get_all_sharing_strategies():
+            mp.set_sharing_strategy(name)
+            assert mp.get_sharing_strategy() == name
+        with pytest.raises(AssertionError, match="invalid sharing strategy 'pigeon'"):
+            mp.set_sharing_strategy("pigeon")
+
+    def test_many_storages(self):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, most))
+        with pytest.raises(OSError, match="Too many open files"):
+            [weft.ones(1).share_memory_() for _ in range(200)]
+        mp.set_sharing_strategy("file_system")
+        assert len([weft.ones(1).share_memory_() for _ in range(200)]) == 200
 
 
 PROGRAM = """

@@ -1,8 +1,9 @@
-"""How memory is handed to other processes. There is one way: by its file descriptor."""
+"""How memory is handed to other processes: always by its file descriptor, never by a name that could be left behind."""
 
 from __future__ import annotations
 
-_STRATEGIES = {"file_descriptor"}
+_STRATEGIES = {"file_descriptor", "file_system"}
+_current = "file_descriptor"
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -12,17 +13,23 @@ def get_all_sharing_strategies() -> set[str]:
 
 def get_sharing_strategy() -> str:
     """The strategy in use."""
-    return "file_descriptor"
+    return _current
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
     """Choose how memory is handed to other processes.
 
-    Raises: AssertionError for an unknown strategy, NotImplementedError for PyTorch's "file_system".
+    PyTorch's "file_system" names files, for programs that would run out of descriptors: two for each shared storage.
+    Here it raises the number of descriptors that the process may have as far as the system allows.
+
+    Raises: AssertionError for an unknown strategy.
     """
-    if new_strategy == "file_system":
-        raise NotImplementedError(
-            'the sharing strategy "file_system"; where "file_descriptor" runs out of descriptors, raise `ulimit -n`'
-        )
+    global _current
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
+    _current = new_strategy
+    if new_strategy == "file_system":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -387,6 +387,11 @@ def _shared(obj: Any, dtype: DType | None) -> Tensor | None:
         return from_dlpack(obj)
     if has_buffer(obj):
         return frombuffer(obj, dtype=dtype or get_default_dtype())
+    if hasattr(
+        obj, "__array_interface__"
+    ):  # of an image, whose bytes are made for the occasion, it is read-only
+        values = np.asarray(obj)
+        return from_numpy(values) if values.flags.writeable else None
     return None
 
 

@@ -9,18 +9,20 @@ from typing import Any
 from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType, compute_type
 from ..core.limits import finfo
-from ..core.op import FUNCTIONS, needs_recording, public, unrecorded
+from ..core.op import PlanCache, needs_recording, public, unrecorded
+from ..core.spec import Spec
 from ..core.tensor import Tensor
+from ..engine.scalar import rsqrt
 from ..families.map import Map, keep
+from ..families.program import Operand, Planner, Program
 from ..families.reduce import Reduce
 from ..families.reduce import Types as ReduceTypes
 from ..families.step import step
 from .creation import empty
 from .padding import constant_pad
 from .pooling import avg_pool2d, avg_pool3d
+from .reduction import MEAN
 from .windows import like_format, wide
-
-var_mean = FUNCTIONS["var_mean"]
 
 
 def _affine(x, mean, inverse, weight, bias):
@@ -37,6 +39,28 @@ def normalized(x: Tensor, mean: Tensor, inverse: Tensor, weight: Any, bias: Any)
 
 
 # ---- By statistics of the input itself, as one step ------------------------------------------------------------------
+
+_SPREAD = Reduce(
+    "norm_spread",
+    lambda dtype, wanted: ReduceTypes(dtype, (dtype, dtype)),
+    lambda dtype: (0,),
+    lambda x, mean: ((x - mean) * (x - mean),),
+    lambda a, b: (a[0] + b[0],),
+    lambda sums, count, eps: (rsqrt(sums[0] / count + eps), sums[0] / count),
+    cascade=True,
+)
+
+
+def _describe_normalize(planner: Planner, dims: tuple[int, ...]) -> list[Operand]:
+    x, weight, bias = planner.inputs
+    count = float(math.prod(x.spec.shape[dim] for dim in dims))
+    (mean,) = planner.reduce(MEAN, x, dims=dims, numbers=(count,))
+    inverse, var = planner.reduce(_SPREAD, x, mean, dims=dims, numbers=(count, *planner.numbers))
+    result = planner.map(AFFINE, x, mean, inverse, weight or 1.0, bias or 0.0)
+    return [result, mean, inverse, var]
+
+
+_NORMALIZE = Program(_describe_normalize)
 
 # In one pass: the sums of g = ct * weight and of g * z, where z is the normalised input; z without weight.
 _SUMS = Reduce(
@@ -101,9 +125,8 @@ def normalize_by_own(
 
     `weight` and `bias` broadcast to `x`. Dims are not negative; they stay, with size 1, in the statistics.
     """
-    var, mean = var_mean(x, dims, correction=0, keepdim=True)
-    inverse = (var + eps).rsqrt()
-    return normalized(x, mean, inverse, weight, bias), mean, inverse, var
+    result, mean, inverse, var = _NORMALIZE((x, weight, bias), (dims,), (float(eps),))
+    return result, mean, inverse, var
 
 
 normalize_by_own.node_name = lambda inputs, static: (
@@ -111,23 +134,31 @@ normalize_by_own.node_name = lambda inputs, static: (
 )
 
 
-def _check_float(name: str, input: Tensor) -> None:
+def _spec(name: str, input: Any) -> Spec:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    if input.spec.dtype.kind != "f":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+    return input.spec
 
 
-def _check_dtypes(name: str, input: Tensor, *parameters: Tensor | None) -> DType:
+def _specs(*parameters: Tensor | None) -> list[Spec | None]:
+    return [None if each is None else each.spec for each in parameters]
+
+
+def _check_float(name: str, own: Spec) -> None:
+    if own.dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[own.dtype]}'")
+
+
+def _check_dtypes(name: str, own: Spec, *parameters: Spec | None) -> DType:
     """The dtype of statistics: that of the parameters, which may be wider than a narrow input."""
-    found = {each.spec.dtype for each in parameters if each is not None}
-    allowed = {input.spec.dtype, compute_type(input.spec.dtype)}
+    found = {each.dtype for each in parameters if each is not None}
+    allowed = {own.dtype, compute_type(own.dtype)}
     if len(found) > 1 or not found <= allowed:
         raise RuntimeError(
-            f"mixed dtype (CPU): all inputs must share same datatype. ({name}: input {input.spec.dtype}, parameters "
+            f"mixed dtype (CPU): all inputs must share same datatype. ({name}: input {own.dtype}, parameters "
             f"{', '.join(sorted(map(str, found)))})"
         )
-    return found.pop() if found else input.spec.dtype
+    return found.pop() if found else own.dtype
 
 
 # ---- Batch ----------------------------------------------------------------------------------------------------------------
@@ -137,38 +168,62 @@ def _batch_norm(
     name: str, input, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The result, and the mean and inverse deviation that it was normalised with in training, else empty."""
-    _check_float(name, input)
-    shape = input.spec.shape
-    channels = shape[1] if len(shape) > 1 else 0
-    named = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
-    for which, each in named.items():
-        if each is None and which.startswith("running") and not training:
-            raise RuntimeError(f"{which} must be defined in evaluation mode")
-        if each is not None and each.spec.numel != channels:
-            raise RuntimeError(f"{which} should contain {channels} elements not {each.spec.numel}")
-    kept = _check_dtypes(name, input, *named.values())
-    nothing = empty(0, dtype=kept, device=input.spec.device)
-    if input.spec.numel == 0:
-        return input.clone(), nothing, nothing.clone()
-    x, weight, bias, mean, var = wide(input.spec.dtype, input, weight, bias, running_mean, running_var)
-    across = [channels, *[1] * (len(shape) - 2)]
+    kept = _BATCHES[name, _spec(name, input), training, *_specs(running_mean, running_var, weight, bias)]
+    own = input.spec
+    if own.numel == 0:
+        return input.clone(), *_nothing(own, kept)
+    channels, across = own.shape[1], (own.shape[1], *[1] * (len(own.shape) - 2))
+    x = input
+    if own.dtype is not kept or kept is not compute_type(kept):
+        x, weight, bias, *running = wide(own.dtype, input, weight, bias, running_mean, running_var)
+    else:
+        running = [running_mean, running_var]
     scale, shift = (None if each is None else each.view(across) for each in (weight, bias))
     if not training:
-        result = normalized(x, mean.view(across), (var + eps).rsqrt().view(across), scale, shift)
-        return like_format(result.to(input.spec.dtype), input), nothing, nothing.clone()
-    dims = tuple(dim for dim in range(len(shape)) if dim != 1)
+        mean, var = (each.view(across) for each in running)
+        result = normalized(x, mean, (var + eps).rsqrt(), scale, shift)
+        return like_format(result.to(own.dtype), input), *_nothing(own, kept)
+    dims = (0, *range(2, len(own.shape)))
     result, mean, inverse, var = normalize_by_own(x, scale, shift, dims, eps)
     mean, inverse = mean.view(channels), inverse.view(channels)
     with unrecorded():
-        count = input.spec.numel // max(channels, 1)
-        _update(running_mean, mean, momentum)
-        _update(running_var, var.view(channels) * (count / (count - 1) if count > 1 else math.nan), momentum)
-    return like_format(result.to(input.spec.dtype), input), mean.to(kept), inverse.to(kept)
+        count = own.numel // channels
+        _update(running_mean, mean, momentum, 1.0)
+        _update(running_var, var.view(channels), momentum, count / (count - 1) if count > 1 else math.nan)
+    return like_format(result.to(own.dtype), input), mean.to(kept), inverse.to(kept)
 
 
-def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
+def _check_batch(name: str, own: Spec, training: bool, *parameters: Spec | None) -> DType:
+    """The dtype of statistics."""
+    _check_float(name, own)
+    channels = own.shape[1] if len(own.shape) > 1 else 0
+    words = ("running_mean", "running_var", "weight", "bias")
+    for which, each in zip(words, parameters, strict=True):
+        if each is None and which.startswith("running") and not training:
+            raise RuntimeError(f"{which} must be defined in evaluation mode")
+        if each is not None and each.numel != channels:
+            raise RuntimeError(f"{which} should contain {channels} elements not {each.numel}")
+    return _check_dtypes(name, own, *parameters)
+
+
+_BATCHES = PlanCache(_check_batch)
+
+
+def _nothing(own: Spec, kept: DType) -> tuple[Tensor, Tensor]:
+    """In place of statistics."""
+    return empty(0, dtype=kept, device=own.device), empty(0, dtype=kept, device=own.device)
+
+
+_RUNNING = Map(
+    "running",
+    keep,
+    lambda running, value, momentum, factor: value * factor * momentum + running * (1 - momentum),
+)
+
+
+def _update(running: Tensor | None, value: Tensor, momentum: float, factor: float) -> None:
     if running is not None:
-        running.copy_(value * momentum + running.detach() * (1 - momentum))
+        _RUNNING.write(running, running, value, momentum, factor)
 
 
 def _check_more_than_one(sizes: Sequence[int]) -> None:
@@ -298,7 +353,7 @@ functional_instance_norm.__name__ = "instance_norm"
 
 
 def _normalized_dims(
-    input: Tensor, normalized_shape: Any, name: str, **parameters: Tensor | None
+    own: Spec, normalized_shape: Any, name: str, **parameters: Spec | None
 ) -> tuple[int, ...]:
     if not isinstance(normalized_shape, (tuple, list)):
         raise TypeError(
@@ -311,17 +366,27 @@ def _normalized_dims(
             "normalized_shape = []"
         )
     for which, each in parameters.items():
-        if each is not None and each.spec.shape != wanted:
+        if each is not None and each.shape != wanted:
             raise RuntimeError(
-                f"Expected {which} to be of same shape as normalized_shape, but got {which} of shape {list(each.spec.shape)} "
+                f"Expected {which} to be of same shape as normalized_shape, but got {which} of shape {list(each.shape)} "
                 f"and normalized_shape = {list(wanted)}"
             )
-    if tuple(input.spec.shape[-len(wanted) :]) != wanted:
+    if tuple(own.shape[-len(wanted) :]) != wanted:
         raise RuntimeError(
             f"Given normalized_shape={list(wanted)}, expected input with shape [*, {', '.join(map(str, wanted))}], but got "
-            f"input of size{list(input.spec.shape)}"
+            f"input of size{list(own.shape)}"
         )
-    return tuple(range(-len(wanted), 0))
+    return tuple(range(len(own.shape) - len(wanted), len(own.shape)))
+
+
+def _check_layer(own: Spec, normalized_shape: Any, weight: Spec | None, bias: Spec | None) -> tuple:
+    """The dims that are normalised over, and the dtype of statistics."""
+    dims = _normalized_dims(own, normalized_shape, "layer_norm", weight=weight, bias=bias)
+    _check_float("LayerNormKernelImpl", own)
+    return dims, _check_dtypes("layer_norm", own, weight, bias)
+
+
+_LAYERS = PlanCache(_check_layer)
 
 
 @public("function")
@@ -329,13 +394,15 @@ def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`layer_norm`, and the means and the inverse deviations that it was normalised with."""
-    dims = _normalized_dims(input, normalized_shape, "layer_norm", weight=weight, bias=bias)
-    _check_float("LayerNormKernelImpl", input)
-    kept = _check_dtypes("layer_norm", input, weight, bias)
-    x, weight, bias = wide(input.spec.dtype, input.contiguous(), weight, bias)
-    dims = tuple(dim + input.spec.ndim for dim in dims)
+    own = _spec("layer_norm", input)
+    sizes = tuple(normalized_shape) if isinstance(normalized_shape, list) else normalized_shape
+    dims, kept = _LAYERS[own, sizes, *_specs(weight, bias)]
+    x = input if own.is_contiguous else input.contiguous()
+    if own.dtype is kept is compute_type(kept):
+        return normalize_by_own(x, weight, bias, dims, eps)[:3]
+    x, weight, bias = wide(own.dtype, x, weight, bias)
     result, mean, inverse, _ = normalize_by_own(x, weight, bias, dims, eps)
-    return result.to(input.spec.dtype), mean.to(kept), inverse.to(kept)
+    return result.to(own.dtype), mean.to(kept), inverse.to(kept)
 
 
 @public("function", "nn.functional.layer_norm")
@@ -359,7 +426,9 @@ def rms_norm(
 
     eps: the epsilon of the dtype that is computed in, unless given.
     """
-    dims = _normalized_dims(input, normalized_shape, "rms_norm", weight=weight)
+    dims = _normalized_dims(
+        _spec("rms_norm", input), normalized_shape, "rms_norm", weight=None if weight is None else weight.spec
+    )
     if input.spec.dtype.category < 2:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     x, weight = wide(input.spec.dtype, input.contiguous(), weight)
@@ -389,8 +458,8 @@ def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[T
                 f"Expected {which} to be a vector of size equal to the number of channels in input, but got {which} of "
                 f"shape {list(each.spec.shape)} and input of shape {list(shape)}"
             )
-    _check_float("GroupNormKernelImpl", input)
-    kept = _check_dtypes("group_norm", input, weight, bias)
+    _check_float("GroupNormKernelImpl", input.spec)
+    kept = _check_dtypes("group_norm", input.spec, *_specs(weight, bias))
     x, weight, bias = wide(input.spec.dtype, input, weight, bias)
     each_group = channels // groups
     rows = x.contiguous().view(samples, groups, each_group, math.prod(shape[2:]))

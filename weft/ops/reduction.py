@@ -29,8 +29,9 @@ from ..engine.expr import Expr, cast, isnan, select
 from ..engine.monoid import index
 from ..engine.scalar import exp, log, sqrt
 from ..families.elements import as_type
-from ..families.map import Map, to_float
+from ..families.map import COPY, Map, to_float
 from ..families.map import Types as MapTypes
+from ..families.program import Operand, Planner, Program
 from ..families.reduce import Reduce, Types, dims_of, single_dim
 from ..families.step import step
 from .creation import ones_like
@@ -608,17 +609,28 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     return found if keepdim else found.squeeze(dims)
 
 
-def _softmax_parts(input: Tensor, dim: int, dtype: DType | None, name: str) -> tuple[Tensor, Tensor, Tensor]:
-    """The floating input, its maximum along `dim` (kept), and the sum of exp(input - maximum)."""
-    check_tensor(input, name)
+def _describe_softmax(planner: Planner, op: Map, dim: int) -> list[Operand]:
+    (x,) = planner.inputs
+    dims = single_dim(dim, len(x.spec.shape), op.name)
+    if not x.spec.numel:
+        return [planner.map(COPY, x)]
+    (center,) = planner.reduce(AMAX, x, dims=dims)
+    (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
+    return [planner.map(op, x, center, planner.map(LOG, total) if op is LOG_SOFTMAX else total)]
+
+
+_SOFTMAX = Program(_describe_softmax)
+
+
+def _normalised(op: Map, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    check_tensor(input, op.name)
     if input.spec.dtype.category < 2 and dtype is None:
         raise NotImplementedError(
-            f"\"{name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'"
+            f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'"
         )
-    input = _as_float(input, dtype)
-    dims = single_dim(dim, len(input.spec.shape), name)
-    center = AMAX.direct(input, dims, keepdim=True)
-    return input, center, SUM_EXP(input, center, dims=dims, keepdim=True)
+    if dtype is not None:
+        input = input.to(dtype)
+    return _SOFTMAX((input,), (op, dim))[0]
 
 
 @public("function method", "special.softmax")
@@ -642,8 +654,7 @@ def _row_sums(op: Reduce, dim: int, *inputs: Tensor) -> Tensor:
 
 @step(_softmax_rule)
 def _softmax(input: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    parts = _softmax_parts(input, dim, dtype, "softmax")
-    return SOFTMAX(*parts) if parts[0].spec.numel else parts[0].clone()
+    return _normalised(SOFTMAX, input, dim, dtype)
 
 
 @public("function method", "special.log_softmax")
@@ -658,7 +669,4 @@ def _log_softmax_rule(ct, out, input, dim, dtype):
 
 @step(_log_softmax_rule)
 def _log_softmax(input: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    values, center, total = _softmax_parts(input, dim, dtype, "log_softmax")
-    if not values.spec.numel:
-        return values.clone()
-    return LOG_SOFTMAX(values, center, LOG(total))
+    return _normalised(LOG_SOFTMAX, input, dim, dtype)

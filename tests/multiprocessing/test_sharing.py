@@ -187,6 +187,7 @@ class TestStrategies:
 PROGRAM = """
 import sys
 import weft as torch, weft.multiprocessing as mp
+mp.sharing.PATIENCE = 0.3
 def work(queue, results):
     for tensor in iter(queue.get, None):
         results.put(tensor + 1)

@@ -9,10 +9,14 @@ from typing import Any
 
 from ..core.dtype import LEGACY_NAMES, int32, int64, uint8
 from ..core.iteration import broadcast_shapes
-from ..core.op import FUNCTIONS, needs_recording, public
+from ..core.op import FUNCTIONS, PlanCache, needs_recording, public
+from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..families.library import array
+from ..engine import scalar as s
+from ..engine.expr import lift
+from ..families.indexed import Access, Take
 from ..families.map import Map, keep
+from ..families.reduce import Reduce, Types
 from ..families.step import step
 from .activation import logsigmoid
 from .creation import full_like
@@ -359,8 +363,8 @@ def _class_dim(input: Tensor) -> int:
     return 1 if input.spec.ndim > 1 else 0
 
 
-def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
-    own, wanted = input.spec.shape, target.spec.shape
+def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
+    own, wanted = input.shape, target.shape
     if not own:
         raise ValueError("Expected 1 or more dimensions (got 0)")
     if len(own) > 1 and (not wanted or own[0] != wanted[0]):
@@ -371,65 +375,88 @@ def _check_classes(input: Tensor, target: Tensor, weight: Tensor | None) -> None
     expected = (own[0], *own[2:]) if len(own) > 1 else wanted
     if wanted != expected:
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(wanted)}")
-    if target.spec.dtype not in (int64, uint8):
-        raise RuntimeError(
-            f"expected target dtype to be Long or Byte, but got {LEGACY_NAMES[target.spec.dtype]}"
-        )
-    if target.spec.dtype is uint8 and len(own) > 2:
+    if target.dtype not in (int64, uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {LEGACY_NAMES[target.dtype]}")
+    if target.dtype is uint8 and len(own) > 2:
         raise RuntimeError("expected scalar type Long but found Byte (targets of more than one dimension)")
-    classes = own[_class_dim(input)]
+    classes = own[1 if len(own) > 1 else 0]
     if weight is not None:
-        if weight.spec.shape != (classes,):
+        if weight.shape != (classes,):
             raise RuntimeError(
                 f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
-                f"shape: {list(weight.spec.shape)}"
+                f"shape: {list(weight.shape)}"
             )
-        if weight.spec.dtype is not input.spec.dtype:
+        if weight.dtype is not input.dtype:
             raise RuntimeError(
-                f"expected scalar type {LEGACY_NAMES[input.spec.dtype]} but found {LEGACY_NAMES[weight.spec.dtype]}"
+                f"expected scalar type {LEGACY_NAMES[input.dtype]} but found {LEGACY_NAMES[weight.dtype]}"
             )
 
 
-def _check_bounds(target: Tensor, classes: int, ignore_index: int) -> None:
-    if not target.spec.numel or not target.spec.device.backend.has_memory:
-        return
-    low, high = (each.item() for each in target.aminmax())
-    if low >= 0 and high < classes:
-        return
-    values = array(target)
-    wrong = values[((values < 0) | (values >= classes)) & (values != ignore_index)]
-    if wrong.size:
-        raise IndexError(f"Target {wrong[0]} is out of bounds. (there are {classes} classes)")
+_CHECKED = PlanCache(_check_classes)
+
+
+def _scores(own: Spec, dim: int, target: Spec) -> Access:
+    """Of each sample the score of its class."""
+    rest = own.stride[:dim] + own.stride[dim + 1 :]
+    return Access(target.shape, rest, (target.stride,), (dim,), (own.shape[dim],), (own.stride[dim],))
+
+
+def _no_such_class(index: int, dim: int, classes: int) -> IndexError:
+    return IndexError(f"Target {index} is out of bounds. (there are {classes} classes)")
+
+
+_AT_CLASS = Take("nll_loss", _scores, error=_no_such_class)
+# fmt: off
+_CLASS    = Map("nll_class",  keep, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
+_KEPT     = Map("nll_kept",   keep, lambda like, target, ignored: s.where(s.eq(target, ignored), lift(0, like), 1), deciding=1)
+_UNLESS   = Map("nll_score",  keep, lambda score, target, ignored: s.where(s.eq(target, ignored), 0, score), deciding=1)
+_SHARE    = Map("nll_share",  keep, lambda weight, total: s.where(s.eq(weight, 0), 0, weight / total))
+# fmt: on
+
+
+def _total_loss(name: str, finish: Callable) -> Reduce:
+    """The sums of weighted scores and of weights."""
+    return Reduce(
+        name,
+        lambda dtype, wanted: Types(dtype, (dtype, dtype)),
+        lambda dtype: (0, 0),
+        lambda score, weight: (-score * weight, weight),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        finish,
+        cascade=True,
+    )
+
+
+_TOTALS = {
+    "sum": _total_loss("nll_sum", lambda sums: sums),
+    "mean": _total_loss("nll_mean", lambda sums: (sums[0] / sums[1], sums[1])),
+}
 
 
 def _negative_log_likelihood(
     input: Tensor, target: Tensor, weight, ignore_index: int, reduction: str
 ) -> Tensor:
-    _check_classes(input, target, weight)
-    dim = _class_dim(input)
-    _check_bounds(target, input.spec.shape[dim], ignore_index)
-    loss, _ = _nll(input, target.to(int64), weight, ignore_index, reduction)
-    return loss
+    _CHECKED[input.spec, target.spec, None if weight is None else weight.spec]
+    if target.spec.dtype is not int64:
+        target = target.to(int64)
+    return _nll(input, target, weight, ignore_index, reduction)[0]
 
 
-def _weights_of(target: Tensor, weight: Tensor | None, ignore_index: int, like: Any) -> tuple[Tensor, Tensor]:
-    """(the class of each target, 0 where it is ignored; its weight, 0 where it is ignored)."""
-    kept = target != ignore_index
-    chosen = target * kept
-    if weight is None:
-        return chosen, kept.to(like)
-    return chosen, weight.index_select(0, chosen.flatten()).view(chosen.spec.shape) * kept
+def _weights_of(classes: Tensor, like: Tensor, target: Tensor, weight: Tensor | None, ignored: int) -> Tensor:
+    """The weight of the class of each target, 0 where it is ignored."""
+    kept = _KEPT(like.detach(), target, ignored)
+    return (
+        kept if weight is None else weight.index_select(0, classes.flatten()).view(classes.spec.shape) * kept
+    )
 
 
 def _nll_rule(cts, outs, input, target, weight, ignore_index, reduction, *, specs):
     ct, (_, total) = cts[0], outs
-    dim = 1 if len(specs[0].shape) > 1 else 0
-    chosen, weights = _weights_of(target, weight, ignore_index, specs[0].dtype)
+    classes = _CLASS(target, ignore_index)
+    weights = _weights_of(classes, total, target, weight, ignore_index)
     if reduction == "mean":
-        ct = ct / total
-    each = -ct * weights
-    zeros = each.new_zeros(specs[0].shape)
-    return (zeros.scatter(dim, chosen.unsqueeze(dim), each.unsqueeze(dim)) if zeros.numel() else zeros,)
+        weights = _SHARE(weights, total.detach())
+    return (_AT_CLASS.adjoint(-ct * weights, (classes,), 1 if len(specs[0].shape) > 1 else 0, specs[0]),)
 
 
 @step(joint=_nll_rule, results=(1,))
@@ -437,16 +464,13 @@ def _nll(
     input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
 ) -> tuple[Tensor, Tensor]:
     """The loss, and the sum of the weights of all targets."""
-    dim = _class_dim(input)
-    chosen, weights = _weights_of(target, weight, ignore_index, input.spec.dtype)
-    loss = input.gather(dim, chosen.unsqueeze(dim)).squeeze(dim) if input.spec.numel else input.sum(dim)
-    # Scores of -inf that are ignored do not count.
-    loss = -loss * weights if weight is not None else (-loss).masked_fill(target == ignore_index, 0)
-    loss = loss if weight is None else loss.masked_fill(target == ignore_index, 0)
-    total = weights.sum()
+    classes = _CLASS(target, ignore_index)
+    scores = _AT_CLASS(input, (classes,), _class_dim(input))
+    scores = _UNLESS(scores, target, ignore_index)  # scores of -inf that are ignored do not count
+    weights = _weights_of(classes, scores, target, weight, ignore_index)
     if reduction == "none":
-        return loss, total
-    return loss.sum() / total if reduction == "mean" else loss.sum(), total
+        return -scores * weights, weights.sum()
+    return _TOTALS[reduction](scores, weights, dims=tuple(range(len(scores.spec.shape))))
 
 
 _nll.node_name = "NllLossBackward0"
@@ -696,10 +720,10 @@ def multi_margin_loss(
     if target.spec.dtype is not int64:
         raise RuntimeError(f"expected scalar type Long but found {LEGACY_NAMES[target.spec.dtype]}")
     _check_margin_float("multi_margin_loss_cpu_kernel", input)
-    try:
-        _check_bounds(target, classes, 0)
-    except IndexError:
-        raise RuntimeError(f"target out of range (there are {classes} classes)") from None
+    if target.spec.numel and target.spec.device.backend.has_memory:
+        low, high = (each.item() for each in target.aminmax())
+        if low < 0 or high >= classes:
+            raise RuntimeError(f"target out of range (there are {classes} classes)")
     index = target.reshape(-1, 1) if len(own) == 2 else target.reshape(1)
     lacking = (margin - input.gather(-1, index) + input).clamp_min(0)
     lacking = lacking if p == 1 else lacking * lacking

@@ -113,6 +113,15 @@ globals().update(
     {value.name: value for value in vars(_layouts).values() if isinstance(value, (layout, memory_format))}
 )
 
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """`weft.func.vmap`."""
+    from .func import vmap as complete  # loaded when first used
+
+    return complete(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+
+
 # Submodules that are loaded when first used.
 __getattr__ = _module_getattr(
     __name__,

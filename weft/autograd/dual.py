@@ -43,13 +43,11 @@ def close_level(level: int) -> None:
     mode.enabled, mode.reverse = _outer.pop(level)
     for reference in _marked.pop(level, ()):
         tensor = reference()
-        found = None if tensor is None else tensor.__dict__.get("_tangents")
-        if (
-            found is not None
-            and found.pop(level, None) is not None
-            and not found
-            and tensor._autograd is DUAL
-        ):
+        if tensor is None:
+            continue
+        found = tensor.__dict__.get("_tangents", {})
+        found.pop(level, None)
+        if not found and tensor._autograd is DUAL:
             tensor._autograd = None
 
 

@@ -18,7 +18,7 @@ from ..core.tensor import Tensor, make
 from . import dual, engine, graph
 from .dual import DUAL, below, set_tangents, tangents
 from .graph import Leaf
-from .saved import SavedDual
+from .saved import Packed, Saved, SavedDual, SavedOutputs
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
@@ -118,8 +118,16 @@ def _node_of(results: Sequence[Tensor]) -> Any:
 
 def keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) -> None:
     """Saved values keep their tangents, so that the backward pass can itself be differentiated forward."""
-    values = [results[0] if len(results) == 1 else None, *inputs]
-    for position, value in enumerate(values):
-        found = tangents(value)
-        if found and position < len(node.saved) and isinstance(node.saved[position], tuple):
-            node.saved[position] = SavedDual(node.saved[position], found)
+    saved = node.saved
+    if type(saved[0]) is SavedOutputs:
+        saved[0] = SavedOutputs(map(_with_tangents, saved[0], results))
+    else:
+        saved[0] = _with_tangents(saved[0], results[0])
+    for position, value in enumerate(inputs, 1):
+        if position < len(saved):
+            saved[position] = _with_tangents(saved[position], value)
+
+
+def _with_tangents(entry: Any, value: Any) -> Any:
+    found = tangents(value)
+    return SavedDual(entry, found) if found and isinstance(entry, (Saved, Packed)) else entry

@@ -25,10 +25,10 @@ def vjp(
     (tensor([1., 1.]), tensor([1., 1.]))
     """
     with enable_grad():
-        values = _inputs(inputs, create_graph)
+        values = _inputs("vjp", inputs, create_graph)
         outputs = _called("vjp", func, values)
-        cts = _vectors("vjp", v, outputs, "outputs")
-        _check_strict("vjp", outputs, strict)
+        cts = _vectors("vjp", v, outputs, "user-provided function returns")
+        _check_strict(outputs, strict)
         found = _grad("vjp", outputs, values, cts, create_graph, strict)
     return _form(outputs, create_graph, _is_single(outputs)), _form(
         found, create_graph, isinstance(inputs, Tensor)
@@ -45,10 +45,10 @@ def jvp(
     (tensor([1., 1.]), tensor([1., 2.]))
     """
     with enable_grad():
-        values = _inputs(inputs, create_graph)
-        tangents = _vectors("jvp", v, values, "inputs")
+        values = _inputs("jvp", inputs, create_graph)
+        tangents = _vectors("jvp", v, values, "input to the user-provided function is")
         outputs = _called("jvp", func, values)
-        _check_strict("jvp", outputs, strict)
+        _check_strict(outputs, strict)
         found = _push("jvp", outputs, values, tangents, create_graph, strict)
     single = _is_single(outputs)
     return _form(outputs, create_graph, single), _form(found, create_graph, single)
@@ -74,10 +74,19 @@ def jacobian(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
             'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+        )
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please "
+            "either set `strict=False` or `vectorize=False`."
+        )
     with enable_grad():
-        values = _inputs(inputs, create_graph)
+        values = _inputs("jacobian", inputs, create_graph)
         outputs = _called("jacobian", func, values)
-        _check_strict("jacobian", outputs, strict)
+        _check_strict(outputs, strict)
         rows = [_jacobian_rows(y, values, create_graph, strict) for y in outputs]
     single = isinstance(inputs, Tensor)
     by_output = [_form(each, create_graph, single) for each in rows]
@@ -114,12 +123,13 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    single = isinstance(inputs, Tensor)
+    single = isinstance(_tensors("inputs given to hessian", inputs) and inputs, Tensor)
 
     def first(*values: Tensor) -> Any:
         (output,) = _called("hessian", func, values)
         _check_scalar("hessian", output)
         found = _grad("hessian", (output,), values, None, True, strict)
+        _check_twice(found, strict)
         return found[0] if single else found
 
     return jacobian(first, inputs, create_graph=create_graph, strict=strict)
@@ -135,11 +145,12 @@ def vhp(
     (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
-        values = _inputs(inputs, create_graph)
-        vectors = _vectors("vhp", v, values, "inputs")
+        values = _inputs("vhp", inputs, create_graph)
+        vectors = _vectors("vhp", v, values, "input to the user-provided function is")
         outputs = _called("vhp", func, values)
         _check_scalar("vhp", outputs[0])
         first = _grad("vhp", outputs, values, None, True, strict)
+        _check_twice(first, strict)
         found = _grad("vhp", first, values, vectors, create_graph, strict)
     return _form(outputs, create_graph, True), _form(found, create_graph, isinstance(inputs, Tensor))
 
@@ -154,11 +165,12 @@ def hvp(
     (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
-        values = _inputs(inputs, create_graph)
-        vectors = _vectors("hvp", v, values, "inputs")
+        values = _inputs("hvp", inputs, create_graph)
+        vectors = _vectors("hvp", v, values, "input to the user-provided function is")
         outputs = _called("hvp", func, values)
         _check_scalar("hvp", outputs[0])
         first = _grad("hvp", outputs, values, None, True, strict)
+        _check_twice(first, strict)
         found = _push("hvp", first, values, vectors, create_graph, strict)
     return _form(outputs, create_graph, True), _form(found, create_graph, isinstance(inputs, Tensor))
 
@@ -166,28 +178,38 @@ def hvp(
 # ---- What they share -----------------------------------------------------------------------------------------------
 
 
-def _inputs(inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
+def _inputs(name: str, inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
     """Stand-ins for the inputs: views that belong to their graph, or, without `create_graph`, new leaves."""
-    given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    return tuple(
+        x.view_as(x) if create_graph and x.requires_grad else x.detach().view_as(x).requires_grad_()
+        for x in _tensors(f"inputs given to {name}", inputs)
+    )
+
+
+def _tensors(what: str, given: Any) -> tuple[Tensor, ...]:
+    """A tensor, or a tuple of them, as a tuple.
+
+    Raises: TypeError for anything else.
+    """
+    if isinstance(given, Tensor):
+        return (given,)
+    subject = what.split(" given to")[0]
+    if not isinstance(given, tuple):
+        raise TypeError(
+            f"The {what} must be either a Tensor or a tuple of Tensors but the given {subject} has type {type(given)}."
+        )
     for position, x in enumerate(given):
         if not isinstance(x, Tensor):
             raise TypeError(
-                f"The inputs given to the function must be Tensors but the value at index {position} is a {type(x)}"
+                f"The {what} must be either a Tensor or a tuple of Tensors but the value at index {position} has type "
+                f"{type(x)}."
             )
-    return tuple(
-        x.view_as(x) if create_graph and x.requires_grad else x.detach().view_as(x).requires_grad_()
-        for x in given
-    )
+    return given
 
 
 def _called(name: str, func: Callable, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
     found = func(*values)
-    outputs = (found,) if isinstance(found, Tensor) else tuple(found)
-    for y in outputs:
-        if not isinstance(y, Tensor):
-            raise TypeError(
-                f"The outputs of the user-provided function given to {name} must be Tensors, got {type(y)}"
-            )
+    outputs = _tensors(f"outputs of the user-provided function given to {name}", found)
     return _Several(outputs) if not isinstance(found, Tensor) else outputs
 
 
@@ -204,33 +226,48 @@ def _vectors(name: str, v: Any, like: Sequence[Tensor], what: str) -> tuple[Tens
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             raise RuntimeError(
-                f"The vector v can only be None if the user-provided function's {what} are a single Tensor with a single "
-                f"element ({name})"
+                f"The vector v can only be None if the {what} a single Tensor with a single element."
             )
         return tuple(FUNCTIONS["ones_like"](each.detach()) for each in like)
-    given = (v,) if isinstance(v, Tensor) else tuple(v)
+    given = _tensors(f"v given to {name}", v)
     if len(given) != len(like):
+        if len(like) == 1:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}.")
     for position, (each, wanted) in enumerate(zip(given, like, strict=True)):
         if each.shape != wanted.shape:
             raise RuntimeError(
-                f"Entry {position} in v has invalid size: should be {wanted.shape} but got {each.shape}."
+                f"{f'Entry {position} in v' if len(like) > 1 else 'v'} has invalid size: should be {wanted.shape} but got "
+                f"{each.shape}."
             )
     return given
 
 
-def _check_strict(name: str, outputs: Sequence[Tensor], strict: bool) -> None:
-    if strict and not all(y.requires_grad for y in outputs):
-        raise RuntimeError(
-            f"Output of the user-provided function given to {name} is independent of the inputs. This is not allowed in "
-            "strict mode."
-        )
+def _check_strict(outputs: Sequence[Tensor], strict: bool) -> None:
+    for position, y in enumerate(outputs):
+        if strict and not y.requires_grad:
+            raise RuntimeError(
+                f"Output {position} of the user-provided function does not require gradients. The outputs must be computed "
+                "in a differentiable manner from the input when running in strict mode."
+            )
+
+
+def _check_twice(first: Sequence[Tensor], strict: bool) -> None:
+    for position, x in enumerate(first):
+        if strict and not x.requires_grad:
+            raise RuntimeError(
+                "While computing the hessian, found that the jacobian of the user-provided function with respect to input "
+                f"{position} is independent of the input. This is not allowed in strict mode. You should ensure that your "
+                "function is twice differentiable and that the jacobian depends on the inputs (this would be violated by a "
+                "linear function for example)."
+            )
 
 
 def _check_scalar(name: str, output: Tensor) -> None:
     if output.numel() != 1:
         raise RuntimeError(
-            f"The Tensor returned by the function given to {name} should contain a single element, got {list(output.shape)}"
+            f"The Tensor returned by the function given to {name} should contain a single element\nit has shape "
+            f"{list(output.shape)}"
         )
 
 
@@ -257,8 +294,8 @@ def _grad(
     if strict and any(each is None for each in found):
         position = next(k for k, each in enumerate(found) if each is None)
         raise RuntimeError(
-            f"The output of the user-provided function given to {name} is independent of input {position}. This is not "
-            "allowed in strict mode."
+            f"Output 0 of the user-provided function is independent of input {position}. This is not allowed in strict "
+            "mode."
         )
     return tuple(
         FUNCTIONS["zeros_like"](x.detach()) if g is None else g for g, x in zip(found, values, strict=True)

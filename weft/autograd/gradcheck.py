@@ -59,6 +59,7 @@ def gradcheck(
         checked = [k for k, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
         outputs = _outputs(func, given)
         if not outputs:
+            _check_constant(func, given, checked, eps)
             return True
         _check_deterministic(func, given, checked, nondet_tol)
         compare = _compare_fast if fast_mode else _compare_all
@@ -156,7 +157,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
     wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
     if not wanted:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
     for position, x in enumerate(inputs):
         if isinstance(x, Tensor) and x.requires_grad:
@@ -326,6 +327,18 @@ def _same(how: str, analytic, numeric, index: int, which: int, atol: float, rtol
             f"Jacobian {how}mismatch for output {index} with respect to input {which},\n"
             f"numerical:{numeric}\nanalytical:{analytic}\n"
         )
+
+
+def _check_constant(func: Callable, inputs: Sequence[Any], checked: Sequence[int], eps: float) -> None:
+    """Raises: GradcheckError if results change with inputs, though they do not require grad."""
+    for which in checked:
+        for unit in _units(inputs[which]):
+            found = [_tuple(func(*_moved(inputs, which, unit * step))) for step in (eps, -eps)]
+            for above, below in zip(*found, strict=True):
+                if isinstance(above, Tensor) and not np.array_equal(
+                    _reals(above), _reals(below), equal_nan=True
+                ):
+                    raise GradcheckError("Numerical gradient for function expected to be zero")
 
 
 def _check_deterministic(

@@ -17,7 +17,7 @@ class saved_tensors_hooks:  # noqa: N801 (PyTorch's name)
 
     >>> import weft as torch
     >>> x = torch.ones(2, requires_grad=True)
-    >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().copy(), torch.from_numpy):
+    >>> with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().numpy(), torch.from_numpy):
     ...     y = x * x
     >>> y.backward(torch.ones(2))
     >>> x.grad

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.dtype import FLOAT, LEGACY_NAMES
+from ..core.op import unrecorded
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make
@@ -86,12 +87,22 @@ _INFERENCE = (
 
 def _pack(tensor: Tensor, edge: Any) -> Packed:
     pack, hook = hooks.stack[-1]
-    bare = make(tensor._storage, tensor._start, tensor.spec)
+    # A result of the node itself must not keep that alive.
+    given = make(tensor._storage, tensor._start, tensor.spec) if type(edge) is int else tensor
+    version = tensor._storage.version
     outer, hooks.stack = hooks.stack, []  # what the hook itself computes is not packed
     try:
-        return Packed(pack(bare), hook, edge)
+        with unrecorded():
+            packed = pack(given)
     finally:
         hooks.stack = outer
+    if tensor._storage.version != version:
+        raise RuntimeError(
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+            "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
+            "to perform in-place operations on the input to a pack hook."
+        )
+    return Packed(packed, hook, edge)
 
 
 def unpack(entry: Any, node: Any, recording: bool) -> Any:
@@ -106,7 +117,7 @@ def unpack(entry: Any, node: Any, recording: bool) -> Any:
         tensor, edge = entry.hook(entry.value), entry.edge
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor)}"
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
             )
         tensor = make(tensor._storage, tensor._start, tensor.spec)
     elif kind is SavedDual:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.generator import default_generator
 from ..core.op import FUNCTIONS
-from ..core.tensor import Tensor, wrap_dim
+from ..core.tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -24,7 +24,7 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable:
-    """A function that maps `func` over a dimension of its arguments.
+    """A function that maps `func` over a dimension of its positional arguments.
 
     in_dims: the dimension of each argument, an int or None for all, or a pytree of them. out_dims: where the new dimension
     goes in the results. randomness: "error" forbids random numbers, "different" draws new ones for each sample, "same"
@@ -45,22 +45,20 @@ def vmap(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        call = f"vmap({getattr(func, '__name__', repr(func))}, in_dims={in_dims}, ...)(<inputs>)"
         leaves, structure = tree_flatten(args)
-        dims = _in_dims(in_dims, args, len(leaves))
-        named, named_structure = tree_flatten(kwargs)
-        leaves, dims = leaves + named, dims + [0 if isinstance(x, Tensor) else None for x in named]
+        dims = _in_dims(call, in_dims, args, structure)
+        dims = _wrapped(call, leaves, dims)
         size = _batch_size(leaves, dims)
-        count = len(leaves) - len(named)
         columns: list[list] = []
+        result: Any = None
         out_structure: Any = None
         state = default_generator.get_state()
-        for index in range(size):
-            sample = [x if d is None else x.select(d, index) for x, d in zip(leaves, dims, strict=True)]
+        for index in range(max(size, 1)):
+            sample = [x if d is None else _sample(x, d, index) for x, d in zip(leaves, dims, strict=True)]
             if randomness == "same":
                 default_generator.set_state(state)
-            result = func(
-                *tree_unflatten(sample[:count], structure), **tree_unflatten(sample[count:], named_structure)
-            )
+            result = func(*tree_unflatten(sample, structure), **kwargs)
             found, out_structure = tree_flatten(result)
             columns.append(found)
         if randomness == "error" and not FUNCTIONS["equal"](state, default_generator.get_state()):
@@ -68,89 +66,114 @@ def vmap(
                 "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
                 "'different' randomness flags on vmap or perform the randomness operation out of vmap"
             )
-        placed = _out_dims(out_dims, result, len(found))
+        placed = _out_dims(func, out_dims, result, out_structure)
         return tree_unflatten(
-            [_stacked(each, d) for each, d in zip(zip(*columns, strict=True), placed, strict=True)],
+            [
+                _stacked(func, each, d, size)
+                for each, d in zip(zip(*columns, strict=True), placed, strict=True)
+            ],
             out_structure,
         )
 
     return wrapper
 
 
-def _in_dims(in_dims: Any, args: tuple, count: int) -> list:
-    if not isinstance(in_dims, (int, tuple, list)) and in_dims is not None:
+def _sample(x: Tensor, dim: int, index: int) -> Tensor:
+    """One sample; of an empty batch one of zeros, which tells what the results look like."""
+    if x.shape[dim]:
+        return x.select(dim, index)
+    return x.new_zeros([size for k, size in enumerate(x.shape) if k != dim])
+
+
+def _in_dims(call: str, in_dims: Any, args: tuple, structure: Any) -> list:
+    """A dimension for each leaf of the arguments."""
+    if not isinstance(in_dims, (int, tuple, list)):
         raise ValueError(
-            f"vmap(func, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially nested) tuple "
-            f"matching the structure of inputs, got: {type(in_dims)}."
+            f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: "
+            f"{type(in_dims)}."
         )
     if not args:
-        raise ValueError("vmap(func)(<no inputs>): got no inputs. Maybe you forgot to add inputs?")
-    if isinstance(in_dims, (tuple, list)) and len(in_dims) != len(args):
         raise ValueError(
-            f"vmap(func, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the structure of inputs: "
-            f"{len(in_dims)} dims for {len(args)} inputs"
+            f"{call}: got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
+            "inputs. The latter is unsupported."
         )
-    given = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
-    found: list = []
-    for dim, arg in zip(given, args, strict=True):
-        leaves, _ = tree_flatten(arg)
-        found += _spread(dim, arg, len(leaves))
-    return [
-        d if d is None else wrap_dim(d, x.dim()) for d, x in zip(found, tree_flatten(args)[0], strict=True)
-    ]
+    try:
+        return _spread(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args)
+    except _Mismatch:
+        raise ValueError(
+            f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{tree_flatten(in_dims)[1]} but inputs has structure {structure}."
+        ) from None
 
 
-def _spread(dim: Any, tree: Any, count: int) -> list:
-    """A dimension for each tensor of a pytree."""
+class _Mismatch(Exception):
+    """Dims do not have the structure of what they are for."""
+
+
+def _spread(dim: Any, tree: Any) -> list:
+    """A dimension for each leaf of a pytree; those of a pytree that begins like it go to all leaves below."""
     if dim is None or isinstance(dim, int):
-        return [dim] * count
-    pairs = dim.items() if isinstance(dim, dict) else enumerate(dim)
+        return [dim] * len(tree_flatten(tree)[0])
+    if isinstance(dim, dict) and isinstance(tree, dict) and dim.keys() == tree.keys():
+        return [each for key in tree for each in _spread(dim[key], tree[key])]
+    if not isinstance(dim, (tuple, list)) or not isinstance(tree, (tuple, list)) or len(dim) != len(tree):
+        raise _Mismatch
+    return [each for part, branch in zip(dim, tree, strict=True) for each in _spread(part, branch)]
+
+
+def _wrapped(call: str, leaves: Sequence[Any], dims: Sequence[Any]) -> list:
+    """The dimensions counted from the front."""
     found: list = []
-    for key, each in pairs:
-        found += _spread(each, tree[key], len(tree_flatten(tree[key])[0]))
+    for x, d in zip(leaves, dims, strict=True):
+        if d is not None and not isinstance(x, Tensor):
+            raise ValueError(
+                f"{call}: Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor "
+                "arguments, please use None as the respective in_dim"
+            )
+        if d is not None and not -x.dim() <= d < x.dim():
+            raise ValueError(
+                f"{call}: Got in_dim={d} for some input, but that input is a Tensor of dimensionality {x.dim()} so "
+                f"expected in_dim to satisfy -{x.dim()} <= in_dim < {x.dim()}."
+            )
+        found.append(d if d is None else d % x.dim())
     return found
 
 
 def _batch_size(leaves: Sequence[Any], dims: Sequence[Any]) -> int:
-    sizes = set()
-    for x, d in zip(leaves, dims, strict=True):
-        if d is not None:
-            if not isinstance(x, Tensor):
-                raise ValueError(
-                    f"vmap(func)(<inputs>): Got in_dim={d} for an input but the input is of type {type(x)}. We cannot vmap "
-                    "over non-Tensor arguments, please use None as the respective in_dim"
-                )
-            if not x.dim():
-                raise ValueError(
-                    f"vmap(func)(<inputs>): Got in_dim={d} for some input, but that input is a Tensor of dimensionality 0 "
-                    "so expected in_dim to satisfy -0 <= in_dim < 0."
-                )
-            sizes.add(x.shape[d])
+    sizes = [x.shape[d] for x, d in zip(leaves, dims, strict=True) if d is not None]
     if not sizes:
         raise ValueError("vmap: at least one input must be mapped over: all in_dims are None")
-    if len(sizes) > 1:
+    if len(set(sizes)) > 1:
         raise ValueError(
-            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sorted(sizes)} for the "
-            "mapped dimension"
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "
+            "dimension"
         )
-    (size,) = sizes
-    if not size:
-        raise NotImplementedError(
-            "vmap over a dimension of size 0: the function never runs, so its result is unknown"
-        )
-    return size
+    return sizes[0]
 
 
-def _out_dims(out_dims: Any, result: Any, count: int) -> list:
-    if isinstance(out_dims, int) or out_dims is None:
-        return [out_dims] * count
-    return _spread(out_dims, result if isinstance(result, (tuple, list, dict)) else (result,), count)
+def _out_dims(func: Callable, out_dims: Any, result: Any, structure: Any) -> list:
+    """A dimension for each leaf of the result."""
+    try:
+        if isinstance(result, Tensor) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:
+            out_dims = out_dims[0]
+        return _spread(out_dims, result)
+    except _Mismatch:
+        raise ValueError(
+            f"vmap({getattr(func, '__name__', repr(func))}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
+            f"with the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure "
+            f"{structure}."
+        ) from None
 
 
-def _stacked(samples: Sequence[Any], dim: int | None) -> Any:
-    for each in samples:
-        if not isinstance(each, Tensor):
-            raise ValueError(f"vmap(func, ...): `func` must only return Tensors, got type {type(each)}")
+def _stacked(func: Callable, samples: Sequence[Any], dim: int | None, size: int) -> Any:
     if dim is None:
         return samples[0]
-    return FUNCTIONS["stack"](tuple(samples), dim)
+    for each in samples:
+        if not isinstance(each, Tensor):
+            name = getattr(func, "__name__", repr(func))
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(each)}. Did you mean to set out_dims= "
+                "to None for output?"
+            )
+    stacked = FUNCTIONS["stack"](tuple(samples), dim)
+    return stacked if size else stacked.narrow(dim, 0, 0)

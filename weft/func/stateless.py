@@ -24,7 +24,7 @@ def functional_call(
 
     Raises: ValueError for a name in two dicts; RuntimeError, if `strict`, for names that are missing or unknown.
     """
-    from ..nn.utils.stateless import functional_call as call  # nn is loaded when first used
+    from ..nn.utils.stateless import _functional_call as call  # nn is loaded when first used
 
     if isinstance(parameter_and_buffer_dicts, Sequence):
         found: dict[str, Tensor] = {}
@@ -38,6 +38,15 @@ def functional_call(
     else:
         found = parameter_and_buffer_dicts
     return call(module, found, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let the batch norms of a module keep no running statistics, which `vmap` could not update; returns the module."""
+    for module in root.modules():
+        if hasattr(module, "track_running_stats") and "BatchNorm" in type(module).__name__:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:

@@ -29,14 +29,18 @@ def stand_in(tensor: Tensor) -> Tensor:
 
 
 def stand_ins(tree: Any) -> tuple[Any, list[Tensor]]:
-    """A pytree whose tensors of floats are stand-ins, and the list of these."""
+    """A pytree of stand-ins, and the list of them.
+
+    Raises: ValueError for leaves that are no tensors, RuntimeError for tensors of integers.
+    """
     leaves, structure = tree_flatten(tree)
-    replaced = [
-        stand_in(x) if isinstance(x, Tensor) and x.spec.dtype.category >= FLOAT else x for x in leaves
-    ]
-    return tree_unflatten(replaced, structure), [
-        new for new, old in zip(replaced, leaves, strict=True) if new is not old
-    ]
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+        if x.spec.dtype.category < FLOAT:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    replaced = [stand_in(x) for x in leaves]
+    return tree_unflatten(replaced, structure), replaced
 
 
 def released(tree: Any, stood_in: Sequence[Tensor]) -> Any:
@@ -58,7 +62,9 @@ def _reaches_others(edge: Any, own: set) -> bool:
     while stack:
         edge = stack.pop()
         if type(edge) is Leaf:
-            if edge not in own and edge.tensor() is not None:  # nobody can ask for the gradient of what is gone
+            if (
+                edge not in own and edge.tensor() is not None
+            ):  # nobody can ask for the gradient of what is gone
                 return True
             continue
         node = edge.node if type(edge) is Output else edge
@@ -103,7 +109,7 @@ def chosen(args: tuple, argnums: Any) -> tuple[int, ...]:
             raise RuntimeError(f"Got argnum={k}, but only {len(args)} positional inputs")
     found = tuple(k % len(args) for k in given)
     if len(set(found)) != len(found):
-        raise RuntimeError(f"Got duplicate argnums: {argnums}")
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
     return found
 
 
@@ -149,11 +155,11 @@ def _like(tree: Any, inputs: Sequence[Tensor], found: Sequence[Any]) -> Any:
 def _check_scalar(output: Any) -> None:
     if not isinstance(output, Tensor):
         raise RuntimeError(
-            f"grad_and_value(f)(*args): Expected f(*args) to return a tensor, got {type(output)}"
+            f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
         )
     if output.dim():
         raise RuntimeError(
-            "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
+            "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
             f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
         )
 
@@ -175,6 +181,12 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
     return wrapper
 
 
+def _check_tensors(who: str, outputs: Sequence[Any]) -> None:
+    for y in outputs:
+        if not isinstance(y, Tensor):
+            raise RuntimeError(f"{who} to return only tensors, got unsupported type {type(y)}")
+
+
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(output, vjp_fn), and aux: `vjp_fn(*cotangents)` returns a tuple of the cotangents of `primals`.
 
@@ -187,14 +199,21 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         values, inputs = stand_ins(list(primals))
         output, aux = split_aux("vjp", func(*values), has_aux)
     outputs, structure = tree_flatten(output)
+    _check_tensors("vjp(f, *primals): expected f(*primals)", outputs)
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         cts, given = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
         if len(cts) != len(outputs):
             raise RuntimeError(
-                f"Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function: "
-                f"{len(outputs)} tensors, got {len(cts)}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                f"cotangents: {given}, primal output: {structure}"
             )
+        for position, (ct, y) in enumerate(zip(cts, outputs, strict=True)):
+            if ct.shape != y.shape:
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{position}] has a shape of {ct.shape} and output[{position}] has a "
+                    f"shape of {y.shape}."
+                )
         with enable_grad():
             found = pullback(outputs, inputs, cts)
         result = released(_like(values, inputs, found), inputs)
@@ -211,35 +230,39 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
     (tensor(0.), tensor(2.))
     """
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+    if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"jvp(f, primals, tangents): Expected primals and tangents to be tuples, got {type(primals)} and {type(tangents)}"
+            "jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
     leaves, structure = tree_flatten(primals)
     given, given_structure = tree_flatten(tangents)
     if len(leaves) != len(given):
         raise RuntimeError(
-            f"jvp(f, primals, tangents): Expected primals and tangents to have the same python structure, got "
-            f"{len(leaves)} and {len(given)} tensors"
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if "
+            "primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
+            f"{structure} and tangents with structure {given_structure}"
         )
     for primal, tangent in zip(leaves, given, strict=True):
         if primal.shape != tangent.shape:
             raise RuntimeError(
-                f"jvp(f, primals, tangents): Expected primal and tangent to have the same shape, got "
-                f"{list(primal.shape)} and {list(tangent.shape)}"
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                f"supported. Tensor is of size {list(primal.shape)} while the given forward gradient is of size "
+                f"{list(tangent.shape)}."
             )
     level = dual.open_level()
     try:
         with enable_grad():
             values = [dual.with_tangent(x, level, t) for x, t in zip(leaves, given, strict=True)]
             output, aux = split_aux("jvp", func(*tree_unflatten(values, structure)), has_aux)
+            _check_tensors("jvp(f, primals, tangents): expected f(*primals)", tree_flatten(output)[0])
 
         def tangent_of(y: Tensor) -> Tensor:
             found = dual.tangents(y).get(level)
             if found is None:
                 if strict:
                     raise RuntimeError(
-                        "jvp(f, primals, tangents, strict=True): the output is independent of the inputs"
+                        "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                        "not allowed with strict=True."
                     )
                 return FUNCTIONS["zeros_like"](y.detach())
             return found

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..autograd.backward import backward as _backward
 from ..autograd.function import Function
-from ..autograd.hooks import saved_tensors_hooks
+from ..autograd.hooks import running, saved_tensors_hooks
 from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
@@ -38,7 +38,7 @@ def checkpoint(
     """`function(*args, **kwargs)`, of which only the arguments are kept for backward; it runs again there.
 
     use_reentrant: True runs a backward pass within the backward pass; False, the better choice, fills in what each step
-    saved. preserve_rng_state: the second run draws the same random numbers. determinism_check: "default" compares shapes
+    saved. early_stop: then leave the function when nothing more is needed. preserve_rng_state: the second run draws the same random numbers. determinism_check: "default" compares shapes
     and dtypes of what both runs saved, "none" does not.
 
     Raises: ValueError for keyword arguments in the reentrant form; CheckpointError if both runs differ.
@@ -58,23 +58,64 @@ def checkpoint(
             stacklevel=2,
         )
         use_reentrant = True
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
+        )
     if use_reentrant:
         if kwargs:
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        check_backward_validity(args)
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     first, second = context_fn()
-    run = _Recomputation(lambda: function(*args, **kwargs), second, preserve_rng_state, determinism_check)
+    stop = early_stop if _early_stop is None else _early_stop
+    run = _Recomputation(
+        lambda: function(*args, **kwargs), second, preserve_rng_state, determinism_check, stop
+    )
     with first, saved_tensors_hooks(run.pack, run.unpack):
         return function(*args, **kwargs)
+
+
+_early_stop: bool | None = None  # what `set_checkpoint_early_stop` says
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Whether checkpointed functions called in this context are left, the second time, when nothing more is needed."""
+    global _early_stop
+    outer, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = outer
+
+
+def check_backward_validity(inputs: Sequence[Any]) -> None:
+    """Warn if none of the inputs requires grad."""
+    if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """The tensors as new leaves that require grad if they did; other things as they are."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+        )
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+class _Enough(Exception):
+    """All that is needed has been computed again."""
 
 
 class _Recomputation:
     """What one checkpointed call saved: facts at first, tensors again when the first of them is needed."""
 
-    def __init__(self, call: Callable, context: Any, keep_random: bool, check: str):
-        self._call, self._context, self._check = call, context, check
+    def __init__(self, call: Callable, context: Any, keep_random: bool, check: str, early_stop: bool):
+        self._call, self._context, self._check, self._early_stop = call, context, check, early_stop
         self._random = default_generator.get_state() if keep_random else None
         self._facts: list[tuple] = []  # shape and dtype of each tensor saved
         self._tensors: dict[int, Tensor] = {}
@@ -93,9 +134,12 @@ class _Recomputation:
 
         def keep(tensor: Tensor) -> int:
             found.append(tensor)
+            if self._early_stop and len(found) == len(self._facts):
+                raise _Enough
             return len(found) - 1
 
         with (
+            contextlib.suppress(_Enough),
             _random_state(self._random),
             enable_grad(),
             self._context,
@@ -145,6 +189,12 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *cts: Any) -> tuple:
+        if running.now.wanted is not None:
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
+                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "passing the `inputs` argument."
+            )
         args = list(ctx.rest)
         for k, saved in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[k] = saved.detach().requires_grad_(ctx.needs_input_grad[k + 2])

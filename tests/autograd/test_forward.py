@@ -1,0 +1,422 @@
+"""Forward mode: dual tensors, writes in place, and agreement with reverse mode."""
+
+import pytest
+import torch
+from alike import same
+
+import weft
+
+PROGRAMS = []
+
+
+def program(function):
+    PROGRAMS.append(function)
+    return function
+
+
+def v(lib):
+    return lib.tensor([0.5, 1.0, 1.5])
+
+
+def push(lib, function, x):
+    """The value and the tangent of a function at x, in the direction of one half."""
+    with lib.autograd.forward_ad.dual_level():
+        dual = lib.autograd.forward_ad.make_dual(x, lib.ones_like(x) * 0.5)
+        return lib.autograd.forward_ad.unpack_dual(function(dual))
+
+
+@program
+def a_number_added(lib):
+    return push(lib, lambda d: (d * 1).add_(2.0), v(lib))
+
+
+@program
+def exp(lib):
+    return push(lib, lambda d: (d * 1).exp_(), v(lib))
+
+
+@program
+def a_dual_tensor_itself(lib):
+    return push(lib, lambda d: d.add_(2.0), v(lib))
+
+
+@program
+def a_constant_multiplied_by_a_dual(lib):
+    return push(lib, lambda d: lib.ones(3).mul_(d), v(lib))
+
+
+@program
+def a_dual_copied(lib):
+    return push(lib, lambda d: lib.ones(3).copy_(d), v(lib))
+
+
+@program
+def part_of_a_constant_set(lib):
+
+    def f(d):
+        x = lib.zeros(3)
+        x[1:] = d[:2]
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def an_element_set_to_a_number(lib):
+
+    def f(d):
+        x = d * 1
+        x[0] = 7.0
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def a_view_written_to(lib):
+
+    def f(d):
+        x = d * 1
+        y = x[1:]
+        y.mul_(3)
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def the_base_of_a_view_written_to(lib):
+
+    def f(d):
+        x = d * 1
+        y = x[1:]
+        x.mul_(3)
+        return y
+
+    return push(lib, f, v(lib))
+
+
+@program
+def zeroed(lib):
+
+    def f(d):
+        x = d * 1
+        x.zero_()
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def filled(lib):
+
+    def f(d):
+        x = d * 1
+        x.fill_(2.0)
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def index_add(lib):
+
+    def f(d):
+        x = lib.zeros(4)
+        x.index_add_(0, lib.tensor([0, 1, 1]), d)
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def written_twice(lib):
+
+    def f(d):
+        x = lib.zeros(2, 3)
+        x[1] = d * 2
+        x[1, 2] *= d[0]
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def a_chain_of_writes(lib):
+
+    def f(d):
+        x = d * 1
+        x.clamp_(0.6, 1.2)
+        x.sigmoid_()
+        x.pow_(2)
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def masked_fill(lib):
+
+    def f(d):
+        x = d * 1
+        x.masked_fill_(lib.tensor([True, False, False]), 3.0)
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def metadata_changed(lib):
+
+    def f(d):
+        x = d * 1
+        x.t_().unsqueeze_(0)
+        return x
+
+    return push(lib, f, v(lib))
+
+
+@program
+def an_activation(lib):
+    return push(lib, lambda d: lib.nn.functional.relu(d * 2 - 1, inplace=True), v(lib))
+
+
+@program
+def make_dual_outside_of_a_level(lib):
+    fA = lib.autograd.forward_ad
+    return fA.make_dual(lib.ones(2), lib.ones(2))
+
+
+@program
+def nested_levels(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        with fA.dual_level():
+            pass
+
+
+@program
+def a_tangent_of_another_shape(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        fA.make_dual(lib.ones(2), lib.ones(3))
+
+
+@program
+def a_tangent_of_another_dtype(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        fA.make_dual(lib.ones(2), lib.ones(2, dtype=lib.float64))
+
+
+@program
+def an_integer_primal(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        fA.make_dual(lib.ones(2, dtype=lib.int64), lib.ones(2))
+
+
+@program
+def unpacked_outside(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        d = fA.make_dual(lib.ones(2), lib.ones(2))
+    return fA.unpack_dual(d)
+
+
+@program
+def unpacked_without_tangent(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        return fA.unpack_dual(lib.ones(2))
+
+
+@program
+def levels_by_hand(lib):
+    fA = lib.autograd.forward_ad
+    fA.enter_dual_level()
+    d = fA.make_dual(lib.ones(2), lib.ones(2))
+    r = fA.unpack_dual(d * 3).tangent
+    fA.exit_dual_level()
+    return r
+
+
+@program
+def a_level_that_is_not_open(lib):
+    lib.autograd.forward_ad.exit_dual_level()
+
+
+@program
+def under_no_grad(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level(), lib.no_grad():
+        return fA.unpack_dual(fA.make_dual(lib.ones(2), lib.ones(2)) * 3)
+
+
+@program
+def a_primal_that_requires_grad(lib):
+    fA = lib.autograd.forward_ad
+    x = lib.ones(2, requires_grad=True)
+    with fA.dual_level():
+        d = fA.make_dual(x, lib.ones(2))
+        y = d**3
+        a = fA.unpack_dual(y)
+        return (
+            str(a.tangent.requires_grad),
+            lib.autograd.grad(a.tangent.sum(), x),
+            lib.autograd.grad(a.primal.sum(), x),
+        )
+
+
+@program
+def backward_within_a_level(lib):
+    fA = lib.autograd.forward_ad
+    x = lib.ones(2, requires_grad=True)
+    with fA.dual_level():
+        d = fA.make_dual(x, lib.ones(2))
+        y = (d**3).sum()
+        (g,) = lib.autograd.grad(y, d, create_graph=True)
+        return fA.unpack_dual(g).tangent
+
+
+@program
+def a_tangent_that_requires_grad(lib):
+    fA = lib.autograd.forward_ad
+    t = lib.ones(2, requires_grad=True)
+    with fA.dual_level():
+        d = fA.make_dual(lib.ones(2), t)
+        a = fA.unpack_dual(d**3)
+        return (a.tangent.requires_grad, lib.autograd.grad(a.tangent.sum(), t))
+
+
+@program
+def what_a_dual_says_of_itself(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        d = fA.make_dual(lib.ones(2), lib.ones(2))
+        a = d.detach()
+        return (fA.unpack_dual(a), d.requires_grad, d.is_leaf, (d * 2).is_leaf, (d * 2).requires_grad)
+
+
+@program
+def printed(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        d = fA.make_dual(lib.ones(2), lib.ones(2))
+        return (d * 2, d)
+
+
+@program
+def conversions_and_extrema(lib):
+    fA = lib.autograd.forward_ad
+    with fA.dual_level():
+        d = fA.make_dual(lib.ones(2), lib.ones(2))
+        return (
+            fA.unpack_dual(d.to(lib.float64)).tangent,
+            fA.unpack_dual(d.argmax()),
+            fA.unpack_dual(d > 0).tangent,
+            fA.unpack_dual(d.max(0).values).tangent,
+            fA.unpack_dual(d.numpy() if 0 else d.clone()).tangent,
+        )
+
+
+@program
+def sorted_values(lib):
+    return lib.func.jvp(
+        lambda x: x.sort().values, (lib.tensor([3.0, 1.0, 2.0]),), (lib.tensor([1.0, 2.0, 3.0]),)
+    )
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_in_pytorch(program):
+    same(program)
+
+
+# ---- Forward mode against reverse mode -----------------------------------------------------------------------------
+
+M = weft.tensor([[1.5, 0.3, 0.2], [0.1, 2.0, 0.4], [0.3, 0.2, 1.1]], dtype=weft.float64)
+FUNCTIONS = {
+    "pointwise": lambda x: (x.exp() * x.sin() + x.log1p() / (x + 2)).tanh(),
+    "powers": lambda x: x**3 + x**-0.5 + 2.0**x + x**x,
+    "broadcast": lambda x: x[:, None] * x[None, :] - x.sum(),
+    "reductions": lambda x: weft.stack(
+        [x.sum(), x.mean(), x.prod(), x.var(), x.std(), x.norm(), x.logsumexp(0)]
+    ),
+    "extrema": lambda x: weft.stack([x.max(), x.min(0).values, x.amax(), x.median(), x.sort().values[1]]),
+    "scans": lambda x: x.cumsum(0) * x.cumprod(0) + x.logcumsumexp(0) + x.cummax(0).values,
+    "views": lambda x: (
+        x.reshape(3, 1).expand(3, 2).t().flip(0)[:, 1:].unsqueeze(0).squeeze() + x.unfold(0, 2, 1)[:, 0]
+    ),
+    "rearranged": lambda x: weft.cat([weft.stack([x, x * 2]).flatten(), x.repeat(2), x.roll(1)]),
+    "indexed": lambda x: (
+        x[weft.tensor([2, 0, 0])] * x.gather(0, weft.tensor([1, 1, 2])) + x.take(weft.tensor([0, 1, 2]))
+    ),
+    "scattered": lambda x: (
+        weft.zeros_like(x).scatter_add(0, weft.tensor([0, 0, 2]), x * x).index_fill(0, weft.tensor([1]), 3)
+    ),
+    "masked": lambda x: weft.where(x > 0.6, x * x, -x).masked_fill(x > 1.2, 0.0),
+    "products": lambda x: (
+        M @ x + x @ M + (M * x).mm(M).sum(0) + weft.einsum("ij,j->i", M, x) + weft.outer(x, x)[0]
+    ),
+    "solutions": lambda x: weft.linalg.solve(M + x.diag(), x) + weft.linalg.inv(M + x.diag()) @ x,
+    "factors": lambda x: (
+        weft.linalg.cholesky(M @ M.t() + x.diag()).sum(0) + weft.linalg.eigvalsh(M + M.t() + x.diag())
+    ),
+    "determinants": lambda x: weft.stack(
+        [weft.linalg.det(M * x), weft.linalg.slogdet(M * x).logabsdet, (M * x).trace()]
+    ),
+    "normalized": lambda x: x.softmax(0) + x.log_softmax(0) + weft.nn.functional.layer_norm(x * x, (3,)),
+    "activations": lambda x: (
+        weft.nn.functional.gelu(x) + weft.nn.functional.silu(x) + weft.nn.functional.softplus(x)
+    ),
+    "losses": lambda x: weft.stack(
+        [weft.nn.functional.mse_loss(x, x * x), weft.nn.functional.huber_loss(x * 3, x.sin())]
+    ),
+    "convolved": lambda x: weft.nn.functional.conv1d(x.view(1, 1, 3), x[:2].view(1, 1, 2)).flatten(),
+    "pooled": lambda x: (
+        weft.nn.functional.avg_pool1d(x.view(1, 1, 3), 2).flatten()
+        * weft.nn.functional.max_pool1d(x.view(1, 1, 3), 2).flatten()
+    ),
+    "padded": lambda x: weft.nn.functional.pad(x.view(1, 1, 3), (2, 1), "reflect").flatten() ** 2,
+    "spectral": lambda x: weft.fft.rfft(x).abs() + weft.fft.ifft(x * x).real[:2],
+    "complex": lambda x: (
+        weft.view_as_real(weft.complex(x, x * 2) ** 2).flatten() + weft.polar(x, x).abs().repeat(2)
+    ),
+    "special": lambda x: weft.lgamma(x) + weft.erf(x) + weft.special.i0(x) + weft.digamma(x),
+    "attention": lambda x: weft.nn.functional.scaled_dot_product_attention(*[(M * x)[None]] * 3).flatten(),
+    "in place": lambda x: (x * 1).mul_(x).add_(1).clamp_(max=2.1).sqrt_(),
+    "writes": lambda x: (
+        weft.zeros(2, 3, dtype=weft.float64).index_put_((weft.tensor([0, 1]),), x).flatten() ** 2
+    ),
+}
+POINT = [0.3, 0.7, 1.1]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_forward_mode_agrees_with_reverse_mode(name):
+    x = weft.tensor(POINT, dtype=weft.float64)
+    by_row = weft.func.jacrev(FUNCTIONS[name])(x)
+    by_column = weft.func.jacfwd(FUNCTIONS[name])(x)
+    assert by_row.abs().max() > 0
+    torch.testing.assert_close(torch.tensor(by_column.tolist()), torch.tensor(by_row.tolist()))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_forward_over_reverse_agrees_with_reverse_over_reverse(name):
+    def total(x):
+        return (FUNCTIONS[name](x) * x.sum()).sum()
+
+    x = weft.tensor(POINT, dtype=weft.float64)
+    wanted = weft.func.jacrev(weft.func.jacrev(total))(x)
+    found = weft.func.jacfwd(weft.func.jacrev(total))(x)
+    torch.testing.assert_close(torch.tensor(found.tolist()), torch.tensor(wanted.tolist()))
+    torch.testing.assert_close(torch.tensor(wanted.t().tolist()), torch.tensor(wanted.tolist()))
+
+
+def test_a_closed_level_leaves_nothing_behind():
+    x = weft.ones(2)
+    with weft.autograd.forward_ad.dual_level():
+        y = weft.autograd.forward_ad.make_dual(x, x) * 2
+    assert y._autograd is None
+    z = y * weft.ones(2, requires_grad=True)
+    z.sum().backward()

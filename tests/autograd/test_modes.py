@@ -1,0 +1,518 @@
+"""Modes: recording, inference, anomaly detection; and who takes part in autograd, program by program in both libraries."""
+
+import pytest
+from alike import same
+
+PROGRAMS = []
+
+
+def program(function):
+    PROGRAMS.append(function)
+    return function
+
+
+def leaf(lib, size=3):
+    return lib.tensor([1.0 + k for k in range(size)], requires_grad=True)
+
+
+@program
+def modes_as_decorators(lib):
+
+    @lib.no_grad()
+    def f():
+        return lib.is_grad_enabled()
+
+    @lib.no_grad
+    def g():
+        return lib.is_grad_enabled()
+
+    @lib.inference_mode()
+    def h():
+        return (lib.is_grad_enabled(), lib.is_inference_mode_enabled())
+
+    @lib.enable_grad()
+    def k():
+        return lib.is_grad_enabled()
+
+    @lib.set_grad_enabled(False)
+    def s():
+        return lib.is_grad_enabled()
+
+    a = lib.is_grad_enabled()
+    with lib.no_grad():
+        kk = k()
+    return (f(), g(), h(), kk, s(), a)
+
+
+@program
+def no_grad_around_a_generator(lib):
+
+    @lib.no_grad()
+    def gen():
+        for _ in range(3):
+            yield lib.is_grad_enabled()
+
+    r = []
+    for v in gen():
+        r.append((v, lib.is_grad_enabled()))
+    return r
+
+
+@program
+def a_generator_that_is_sent_to(lib):
+
+    @lib.no_grad()
+    def gen():
+        got = yield 1
+        r = [got, lib.is_grad_enabled()]
+        try:
+            yield 2
+        except ValueError:
+            r.append(lib.is_grad_enabled())
+        try:
+            yield 3
+        finally:
+            r.append(lib.is_grad_enabled())
+            log.extend(r)
+
+    log = []
+    g = gen()
+    a = next(g)
+    b = g.send("s")
+    c = g.throw(ValueError)
+    g.close()
+    return (a, b, c, log, lib.is_grad_enabled())
+
+
+@program
+def a_generator_that_returns(lib):
+
+    @lib.no_grad()
+    def gen():
+        yield 1
+        return 7
+
+    def outer():
+        r = yield from gen()
+        log.append(r)
+
+    log = []
+    return (list(outer()), log)
+
+
+@program
+def set_grad_enabled_as_function_and_context(lib):
+    lib.set_grad_enabled(False)
+    a = lib.is_grad_enabled()
+    with lib.set_grad_enabled(True):
+        b = lib.is_grad_enabled()
+    c = lib.is_grad_enabled()
+    lib.set_grad_enabled(True)
+    return (a, b, c)
+
+
+@program
+def a_decorated_class(lib):
+
+    @lib.no_grad()
+    class A:
+        def __init__(self):
+            self.g = lib.is_grad_enabled()
+
+    return A().g
+
+
+@program
+def inference_mode_off(lib):
+    with lib.inference_mode(False):
+        return (lib.is_inference_mode_enabled(), lib.is_grad_enabled())
+
+
+@program
+def inference_mode_off_within_no_grad(lib):
+    with lib.no_grad():
+        with lib.inference_mode(False):
+            return (lib.is_inference_mode_enabled(), lib.is_grad_enabled())
+
+
+@program
+def a_recursive_decorated_function(lib):
+
+    @lib.no_grad()
+    def f(n):
+        return lib.is_grad_enabled() if n == 0 else (f(n - 1), lib.is_grad_enabled())
+
+    return (f(2), lib.is_grad_enabled())
+
+
+@program
+def multithreading_is_accepted(lib):
+    with lib.autograd.grad_mode.set_multithreading_enabled(False):
+        pass
+    return lib.autograd.grad_mode.no_grad is lib.no_grad
+
+
+@program
+def who_is_an_inference_tensor(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    return (
+        x.is_inference(),
+        lib.is_inference(x),
+        lib.ones(3).is_inference(),
+        (x + 1).is_inference(),
+        x[0].is_inference(),
+        x.view(3).is_inference(),
+        x.clone().is_inference(),
+        x.detach().is_inference(),
+    )
+
+
+@program
+def inference_tensors_are_not_saved(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    w = leaf(lib)
+    return x * w
+
+
+@program
+def inference_tensors_that_need_not_be_saved(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    w = leaf(lib)
+    return x + w
+
+
+@program
+def inference_tensors_are_not_written_outside(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    x.add_(1)
+    return x
+
+
+@program
+def inference_tensors_never_require_grad(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    x.requires_grad_()
+
+
+@program
+def inference_tensors_have_no_version(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    return x._version
+
+
+@program
+def a_normal_tensor_in_inference_mode(lib):
+    x = lib.ones(3)
+    with lib.inference_mode():
+        x.add_(1)
+        v = x[0]
+        return (x.is_inference(), v.is_inference(), x)
+
+
+@program
+def results_in_inference_mode(lib):
+    w = leaf(lib)
+    with lib.inference_mode():
+        y = w * 2
+        return (y.requires_grad, y.is_inference(), y.grad_fn, w.requires_grad)
+
+
+@program
+def writes_in_inference_mode(lib):
+    w = leaf(lib)
+    y = w * 2
+    with lib.inference_mode():
+        y.add_(1)
+    (y * y).sum().backward()
+    return w.grad
+
+
+@program
+def inference_tensors_compute(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    return (x * 2).sum()
+
+
+@program
+def inference_tensors_are_written_inside(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+        x.add_(1)
+        x[0] = 2
+        return x
+
+
+@program
+def results_under_no_grad_are_normal(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    w = leaf(lib)
+    with lib.no_grad():
+        return (x * w).is_inference()
+
+
+@program
+def inference_tensors_are_not_indexed_into_outside(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    x[0] = 3
+    return x
+
+
+@program
+def inference_tensors_are_copied_from(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    y = lib.zeros(3)
+    y.copy_(x)
+    return (y, y.is_inference())
+
+
+@program
+def inference_tensors_are_not_written_under_no_grad(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    with lib.no_grad():
+        x.add_(1)
+        return x
+
+
+@program
+def requires_grad_in_inference_mode(lib):
+    with lib.inference_mode():
+        x = lib.ones(3, requires_grad=True)
+        return (x.requires_grad, x.is_inference())
+
+
+@program
+def a_view_made_in_inference_mode(lib):
+    w = leaf(lib)
+    with lib.inference_mode():
+        v = w[:2]
+    return (v.is_inference(), v.requires_grad)
+
+
+@program
+def a_view_made_in_inference_mode_written_outside(lib):
+    w = leaf(lib)
+    with lib.inference_mode():
+        v = w[:2]
+    v.add_(1)
+    return v
+
+
+@program
+def inference_tensors_are_not_saved_by_writes(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    w = leaf(lib) * 1
+    w.mul_(x)
+    return w
+
+
+@program
+def inference_tensors_are_not_saved_by_functions(lib):
+    with lib.inference_mode():
+        x = lib.ones(3)
+    w = leaf(lib)
+    class_ = type(
+        "F",
+        (lib.autograd.Function,),
+        {
+            "forward": staticmethod(lambda ctx, a, b: (ctx.save_for_backward(a, b), a * b)[1]),
+            "backward": staticmethod(lambda ctx, g: (g, g)),
+        },
+    )
+    return class_.apply(x, w)
+
+
+@program
+def anomaly_finds_nan(lib):
+    x = lib.tensor([-1.0], requires_grad=True)
+    with lib.autograd.detect_anomaly():
+        y = x.sqrt().sum()
+        y.backward()
+
+
+@program
+def anomaly_without_traceback(lib):
+    x = lib.tensor([-1.0], requires_grad=True)
+    y = x.sqrt().sum()
+    with lib.autograd.set_detect_anomaly(True):
+        y.backward()
+
+
+@program
+def anomaly_modes(lib):
+    with lib.autograd.set_detect_anomaly(True):
+        a = (lib.is_anomaly_enabled(), lib.is_anomaly_check_nan_enabled())
+    with lib.autograd.detect_anomaly(check_nan=False):
+        b = (lib.is_anomaly_enabled(), lib.is_anomaly_check_nan_enabled())
+    return (a, b, lib.is_anomaly_enabled())
+
+
+@program
+def anomaly_mode_as_function(lib):
+    lib.autograd.set_detect_anomaly(True)
+    a = lib.is_anomaly_enabled()
+    lib.autograd.set_detect_anomaly(False)
+    return (a, lib.is_anomaly_enabled())
+
+
+@program
+def anomaly_and_an_overwritten_value(lib):
+    with lib.autograd.set_detect_anomaly(True):
+        x = leaf(lib)
+        y = x.exp()
+        z = y * 2
+        y.add_(1)
+        z = y.exp()
+        y.mul_(2)
+        z.sum().backward()
+
+
+@program
+def a_view_made_under_no_grad(lib):
+    x = leaf(lib)
+    with lib.no_grad():
+        v = x[:2]
+    v.add_(1)
+
+
+@program
+def one_of_several_views(lib):
+    x = leaf(lib) * 1
+    a, b, c = x.unbind()
+    a.add_(1)
+
+
+@program
+def one_of_several_chunks(lib):
+    x = leaf(lib) * 1
+    a = x.chunk(3)[0]
+    a.add_(1)
+
+
+@program
+def a_leaf_written_to(lib):
+    x = leaf(lib)
+    x.add_(1)
+
+
+@program
+def part_of_a_leaf_written_to(lib):
+    x = leaf(lib)
+    x[0] = 1
+
+
+@program
+def a_view_of_a_leaf_written_to(lib):
+    x = leaf(lib)
+    x[:1].mul_(2)
+
+
+@program
+def out_with_an_input_that_requires_grad(lib):
+    x = leaf(lib)
+    lib.add(x, 1, out=lib.empty(3))
+
+
+@program
+def out_that_requires_grad(lib):
+    x = leaf(lib)
+    lib.add(lib.ones(3), 1, out=x)
+
+
+@program
+def numpy_of_a_leaf(lib):
+    return leaf(lib).numpy()
+
+
+@program
+def numpy_of_a_result(lib):
+    return (leaf(lib) * 2).numpy()
+
+
+@program
+def values_of_a_leaf(lib):
+    return (leaf(lib).tolist(), lib.tensor(leaf(lib)))
+
+
+@program
+def variable(lib):
+    return lib.autograd.Variable(lib.ones(2), requires_grad=True)
+
+
+@program
+def who_inherits_requires_grad(lib):
+    x = leaf(lib)
+    return (
+        lib.as_tensor(x) is x,
+        lib.tensor(x.detach()).requires_grad,
+        x.new_tensor([1.0]).requires_grad,
+        lib.zeros_like(x).requires_grad,
+        lib.zeros_like(x, requires_grad=True).requires_grad,
+    )
+
+
+@program
+def resize_of_a_leaf(lib):
+    x = leaf(lib)
+    x.resize_(2)
+
+
+@program
+def set_of_a_leaf(lib):
+    x = leaf(lib)
+    x.set_(lib.ones(2))
+
+
+@program
+def conversions(lib):
+    x = leaf(lib)
+    return (x.to(lib.float64), x.double().sum(), x.to(lib.int64), x.bool(), x.half())
+
+
+@program
+def integers_of_a_leaf(lib):
+    x = leaf(lib)
+    y = x.int()
+    return (y.requires_grad, y.grad_fn)
+
+
+@program
+def extrema(lib):
+    x = leaf(lib)
+    return (x.max(), x.argmax(), x > 0, x.max(0))
+
+
+@program
+def detach(lib):
+    x = leaf(lib)
+    return (
+        x.detach(),
+        x.detach().requires_grad,
+        x.detach().is_leaf,
+        lib.detach(x).data_ptr() == x.data_ptr(),
+    )
+
+
+@program
+def a_leaf_that_requires_grad_no_more(lib):
+    x = leaf(lib)
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward()
+    return x.grad
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_in_pytorch(program):
+    same(program)

@@ -43,6 +43,9 @@ def _blocks(query: Tensor, key: Tensor, causal: bool) -> Iterator[tuple[slice, s
 
 
 def _part(x: Tensor, samples: slice, rows: slice) -> Tensor:
+    shape = x.spec.shape
+    if samples.stop - samples.start >= shape[0] and rows.stop - rows.start >= shape[-2]:
+        return x
     return x[samples].narrow(-2, rows.start, max(min(rows.stop, x.shape[-2]) - rows.start, 0))
 
 
@@ -72,23 +75,37 @@ def _weights(query: Tensor, key: Tensor, mask: Any, causal: bool, scale: float, 
 def _rule(ct, out, query, key, value, mask, causal, scale, *, wanted):
     if needs_recording((ct, query, key, value)):
         return _whole_rule(ct, query, key, value, mask, causal, scale)
-    found = [zeros_like(each) for each in (query, key, value)]
     shared = (ct * out).sum(-1, keepdim=True)
-    for block in _blocks(query, key, causal):
-        samples, rows, seen = block
-        weights = _weights(query, key, mask, causal, scale, block)
-        own = _part(ct, samples, rows)
-        if wanted[2]:
-            _part(found[2], samples, seen).add_(weights.transpose(-2, -1).matmul(own))
-        if wanted[0] or wanted[1]:
-            pulled = own.matmul(_part(value, samples, seen).transpose(-2, -1))
-            pulled = _SCORE_COTANGENT(pulled, weights, _part(shared, samples, rows), scale)
-            if wanted[0]:
-                _part(found[0], samples, rows).copy_(pulled.matmul(_part(key, samples, seen)))
-            if wanted[1]:
-                _part(found[1], samples, seen).add_(
-                    pulled.transpose(-2, -1).matmul(_part(query, samples, rows))
-                )
+    blocks = list(_blocks(query, key, causal))
+    given = ct, shared, query, key, value, mask, causal, scale
+    if len(blocks) == 1 and blocks[0][2].stop == key.shape[-2]:
+        return _block_rule(*given, blocks[0], wanted)
+    found = [zeros_like(each) for each in (query, key, value)]
+    for samples, rows, seen in blocks:
+        own = _block_rule(*given, (samples, rows, seen), wanted)
+        if own[0] is not None:
+            _part(found[0], samples, rows).copy_(own[0])
+        for total, each in zip(found[1:], own[1:], strict=True):
+            if each is not None:
+                _part(total, samples, seen).add_(each)
+    return found
+
+
+def _block_rule(ct, shared, query, key, value, mask, causal, scale, block, wanted):
+    """What the queries of a block contribute to the cotangents of (query, key, value)."""
+    samples, rows, seen = block
+    found: list = [None, None, None]
+    weights = _weights(query, key, mask, causal, scale, block)
+    own = _part(ct, samples, rows)
+    if wanted[2]:
+        found[2] = weights.transpose(-2, -1).matmul(own)
+    if wanted[0] or wanted[1]:
+        pulled = own.matmul(_part(value, samples, seen).transpose(-2, -1))
+        pulled = _SCORE_COTANGENT(pulled, weights, _part(shared, samples, rows), scale)
+        if wanted[0]:
+            found[0] = pulled.matmul(_part(key, samples, seen))
+        if wanted[1]:
+            found[1] = pulled.transpose(-2, -1).matmul(_part(query, samples, rows))
     return found
 
 
@@ -110,12 +127,18 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tensor:
     """softmax(query @ key^T * scale + mask) @ value; a query that sees nothing gets zeros."""
+    blocks = list(_blocks(query, key, causal))
+    if len(blocks) == 1:
+        return _attended(query, key, value, mask, causal, scale, blocks[0])
     result = empty(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
-    for block in _blocks(query, key, causal):
-        samples, rows, seen = block
-        weights = _weights(query, key, mask, causal, scale, block)
-        _part(result, samples, rows).copy_(weights.matmul(_part(value, samples, seen)))
+    for block in blocks:
+        _part(result, *block[:2]).copy_(_attended(query, key, value, mask, causal, scale, block))
     return result
+
+
+def _attended(query, key, value, mask, causal, scale, block) -> Tensor:
+    samples, _, seen = block
+    return _weights(query, key, mask, causal, scale, block).matmul(_part(value, samples, seen))
 
 
 attend.node_name = "ScaledDotProductFlashAttentionForCpuBackward0"

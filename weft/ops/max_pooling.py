@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from ..core.dtype import uint8
-from ..core.op import needs_recording, public
-from ..core.tensor import Tensor
+from ..core.op import PlanCache, needs_recording, public
+from ..core.spec import Spec
+from ..core.tensor import Tensor, make
 from ..engine import scalar as s
 from ..engine.expr import const
 from ..families.library import tensor_of
@@ -57,9 +58,22 @@ ADDED = Map(
 )
 
 
+_GEOMETRIES = PlanCache(Geometry)
+
+
+def _views(own: Spec, geometry: Geometry) -> list[tuple[int, Spec]]:
+    nowhere: Any = None  # views need no memory
+    found = window_elements(make(nowhere, 0, own), *geometry.looking, geometry.counts)
+    return [(each._start, each.spec) for each in found]
+
+
+_VIEWS = PlanCache(_views)
+
+
 def _elements(source: Tensor, geometry: Geometry) -> list[Tensor]:
     """For each place in a window the view [..., *counts] of the elements that all windows have there."""
-    return window_elements(source, *geometry.looking, geometry.counts)
+    storage, start = source._storage, source._start
+    return [make(storage, start + offset, own) for offset, own in _VIEWS[source.spec, geometry]]
 
 
 def _taken_rule(ct, out, input, places, geometry):
@@ -109,7 +123,10 @@ def _window_max(
 ) -> Any:
     """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
     check_input(name, input, n)
-    geometry = Geometry(name, input.spec.shape[-n:], kernel_size, stride, padding, dilation, ceil_mode)
+    options = [
+        tuple(o) if type(o) is list else o for o in (kernel_size, stride, padding, dilation, ceil_mode)
+    ]
+    geometry = _GEOMETRIES[name, input.spec.shape[-n:], *options]
     least = lowest(input.spec.dtype)
     if math.prod(geometry.kernel) <= FEW:
         if not with_indices and not needs_recording((input,)):

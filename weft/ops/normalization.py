@@ -223,7 +223,7 @@ _RUNNING = Map(
 
 def _update(running: Tensor | None, value: Tensor, momentum: float, factor: float) -> None:
     if running is not None:
-        _RUNNING.write(running, running, value, momentum, factor)
+        _RUNNING.inplace(running, value, momentum, factor)
 
 
 def _check_more_than_one(sizes: Sequence[int]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from math import e, inf, nan, pi
 
 from .compat.missing import module_getattr as _module_getattr
+from .compiler import compile  # noqa: A004 (PyTorch's name)
 from .core import dtype as _dtypes
 from .core import layout as _layouts
 from .core.device import device, get_default_device, set_default_device
@@ -29,7 +31,22 @@ from .core.size import Size
 from .core.tensor import Tensor
 from .devices import synchronize
 from .engine.workers import get_num_threads, set_num_threads
+from .switches import (
+    are_deterministic_algorithms_enabled,
+    get_deterministic_debug_mode,
+    get_float32_matmul_precision,
+    get_num_interop_threads,
+    is_deterministic_algorithms_warn_only_enabled,
+    is_warn_always_enabled,
+    set_deterministic_debug_mode,
+    set_float32_matmul_precision,
+    set_flush_denormal,
+    set_num_interop_threads,
+    set_warn_always,
+    use_deterministic_algorithms,
+)
 
+newaxis = None
 __version__ = "2.13.0+weft"  # what scripts compare with; the distribution's own version is in its metadata
 
 # Every module that defines operations. Importing one is what makes its names public.
@@ -103,6 +120,14 @@ for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):
     importlib.import_module(f".interop.{_module}", __name__)
 
 from . import autograd  # noqa: E402  (its methods of Tensor come last)
+from .amp.autocast_mode import (  # noqa: E402
+    autocast,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    get_autocast_gpu_dtype,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+)
 from .serialization import load, save  # noqa: E402
 
 globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})
@@ -126,10 +151,15 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 __getattr__ = _module_getattr(
     __name__,
     (
+        "_dynamo",
         "accelerator",
+        "amp",
+        "backends",
         "compat",
+        "compiler",
         "cpu",
         "cuda",
+        "distributed",
         "fft",
         "func",
         "hub",
@@ -138,6 +168,7 @@ __getattr__ = _module_getattr(
         "linalg",
         "masked",
         "multiprocessing",
+        "mps",
         "nn",
         "optim",
         "random",
@@ -146,5 +177,7 @@ __getattr__ = _module_getattr(
         "special",
         "storage",
         "utils",
+        "version",
+        "xpu",
     ),
 )

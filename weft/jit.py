@@ -1,10 +1,58 @@
-"""`torch.jit`, which weft does not have: programs run as they are."""
+"""`torch.jit`, which weft does not have: programs run as they are. What only marks functions for it does nothing."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from .compat.missing import module_getattr
+from .compat.missing import missing_function, module_getattr
+
+__all__ = [
+    "Final",
+    "export",
+    "ignore",
+    "is_scripting",
+    "is_tracing",
+    "load",
+    "save",
+    "script",
+    "trace",
+    "unused",
+]
+
+script = missing_function("torch.jit.script", "run the function or module as it is")
+trace = missing_function("torch.jit.trace", "run the function or module as it is")
+save = missing_function("torch.jit.save", "save the state_dict with torch.save")
+
+
+class ScriptModule:
+    """What `script` and `trace` would give; there are none, so that nothing is an instance of it."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError("torch.jit.ScriptModule: weft does not have it: use torch.nn.Module")
+
+
+def is_scripting() -> bool:
+    """Whether TorchScript runs this: never."""
+    return False
+
+
+is_tracing = is_scripting
+
+
+def export(fn: Callable) -> Callable:
+    """`fn` as it is."""
+    return fn
+
+
+def unused(fn: Callable) -> Callable:
+    """`fn` as it is."""
+    return fn
+
+
+def ignore(drop: Any = False, **kwargs: Any) -> Any:
+    """The decorated function as it is; `@ignore` and `@ignore()` are the same."""
+    return drop if callable(drop) else lambda fn: fn
 
 
 def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
+from .autocast import cast_arguments
 from .dtype import LEGACY_NAMES, int64, when_default_changes
 from .grad_mode import mode
 from .spec import Spec, contiguous_spec
@@ -136,7 +137,7 @@ def public(forms: str = "function", *aliases: str, name: str | None = None, out:
 
     def decorate(function: Callable) -> Callable:
         own = name or function.__name__
-        complete = _with_keywords(function, own, out)
+        complete = cast_arguments(_with_keywords(function, own, out), own, *aliases)
         for each in (own, *aliases):
             if "function" in wanted:
                 FUNCTIONS[each] = complete

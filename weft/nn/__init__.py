@@ -6,12 +6,14 @@ from .containers import ModuleDict, ModuleList, Sequential
 from .module import Module
 from .modules import *  # noqa: F403
 from .modules import __all__ as _layers
+from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from .parameter_containers import ParameterDict, ParameterList
 
 __all__ = [
     *_layers,
     "Buffer",
+    "DataParallel",
     "Module",
     "ModuleDict",
     "ModuleList",
@@ -27,4 +29,4 @@ __all__ = [
     "utils",
 ]
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, ("attention",))

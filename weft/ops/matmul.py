@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.autocast import open_contexts
 from ..core.dtype import (
     INTEGER,
     LEGACY_NAMES,
@@ -667,11 +668,13 @@ def _linalg_cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
 
 
 def __matmul__(self: Tensor, other: Any) -> Tensor:
+    if open_contexts and isinstance(other, Tensor):
+        return matmul(self, other)
     return MATMUL(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
 def __rmatmul__(self: Tensor, other: Any) -> Tensor:
-    return MATMUL(other, self) if isinstance(other, Tensor) else NotImplemented
+    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
 
 
 for _function in (__matmul__, __rmatmul__):

@@ -1,0 +1,53 @@
+import math
+
+import pytest
+import torch
+
+import weft
+
+
+def train(t, factors, **options):
+    """What a scaler and a parameter become over steps whose losses are the parameter times `factors`."""
+    param = t.ones(2, requires_grad=True)
+    optimizer = t.optim.SGD([param], lr=0.5)
+    scaler = t.amp.GradScaler("cpu", init_scale=8.0, **options)
+    seen = []
+    for factor in factors:
+        optimizer.zero_grad()
+        scaler.scale((param * factor).sum()).backward()
+        scaler.unscale_(optimizer)
+        seen.append(param.grad.tolist())
+        scaler.step(optimizer)
+        scaler.update()
+        seen.append((param.tolist(), scaler.get_scale(), scaler.state_dict()))
+    return seen
+
+
+@pytest.mark.parametrize("options", [{}, {"growth_interval": 2}, {"enabled": False}])
+def test_the_scale_follows_overflows(options):
+    factors = [1.0, 2.0, math.inf, 0.5, 0.25, 1.0] if options != {"enabled": False} else [1.0, 2.0]
+    assert train(weft, factors, **options) == train(torch, factors, **options)
+
+
+def test_the_order_of_calls_is_checked():
+    for t in (torch, weft):
+        param = t.ones(2, requires_grad=True)
+        optimizer, scaler = t.optim.SGD([param], lr=0.5), t.amp.GradScaler("cpu")
+        with pytest.raises(AssertionError):
+            scaler.scale(param.sum()), scaler.update()
+        scaler.scale(param.sum()).backward()
+        scaler.unscale_(optimizer)
+        with pytest.raises(RuntimeError, match="already been called on this optimizer"):
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        with pytest.raises(RuntimeError, match=r"step\(\) has already been called"):
+            scaler.step(optimizer)
+
+
+def test_state_is_loaded():
+    source = weft.amp.GradScaler("cpu", init_scale=4.0, growth_interval=7)
+    target = weft.amp.GradScaler("cpu")
+    target.load_state_dict(source.state_dict())
+    assert target.state_dict() == source.state_dict()
+    with pytest.raises(RuntimeError, match="empty"):
+        target.load_state_dict({})

@@ -1,0 +1,44 @@
+import pytest
+import torch
+
+import weft
+import weft.nn as nn
+
+
+def test_functions_stay_what_they_are():
+    def double(a):
+        return a * 2
+
+    assert weft.compile(double) is double
+    assert weft.compile(mode="max-autotune")(double) is double
+    assert weft.compiler.disable(double) is double
+    assert weft.compiler.disable()(double) is double
+    with pytest.raises(RuntimeError, match="Either mode or options"):
+        weft.compile(double, mode="default", options={})
+
+
+def test_modules_are_wrapped():
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    compiled = weft.compile(model, fullgraph=True)
+    theirs = torch.compile(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5)))
+    assert repr(compiled) == repr(theirs)
+    assert list(compiled.state_dict()) == list(theirs.state_dict())
+    assert isinstance(compiled, nn.Module) and compiled._orig_mod is model
+    compiled.eval()
+    assert not model.training and not compiled.training
+    assert compiled(weft.ones(1, 2)).tolist() == model(weft.ones(1, 2)).tolist()
+    compiled.note = "kept by the model"
+    assert model.note == "kept by the model" and len(compiled) == 2
+    del compiled.note
+    assert not hasattr(model, "note")
+    with pytest.raises(AttributeError, match="absent"):
+        compiled.absent()
+
+
+def test_wrapped_modules_train():
+    compiled = weft.compile(nn.Linear(3, 1))
+    optimizer = weft.optim.SGD(compiled.parameters(), lr=0.1)
+    before = compiled.weight.detach().clone()
+    compiled(weft.ones(1, 3)).sum().backward()
+    optimizer.step()
+    assert not before.equal(compiled.weight)

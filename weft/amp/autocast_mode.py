@@ -1,0 +1,152 @@
+"""The context within which functions choose their own dtype, and the questions about it."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ..core.autocast import converted, open_contexts, state
+from ..core.device import device
+from ..core.dtype import DType, bfloat16, float16
+
+_OTHER_DEVICES = ("cuda", "mps", "xpu", "hpu", "xla", "mtia")
+
+
+class autocast:  # noqa: N801 (PyTorch's name)
+    """Inside, products (matmul, linear, conv, attention) compute in `dtype`, losses and decompositions in float32.
+
+    A context, or a decorator of a function. dtype: bfloat16 (the default) or float16.
+    Raises: RuntimeError for an unknown device type. For a device that is not there it warns and does nothing.
+
+    >>> import weft as torch
+    >>> a = torch.ones(2, 2)
+    >>> with torch.autocast("cpu"):
+    ...     (a @ a).dtype, (a + a).dtype
+    (torch.bfloat16, torch.float32)
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: DType | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if not is_autocast_available(device(device_type).type):
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        self.device = device_type
+        self.fast_dtype = dtype or get_autocast_dtype(device_type)
+        self._enabled = bool(enabled)
+        self._outer: list[tuple[bool, DType]] = []
+        if not enabled:
+            return
+        if device_type != "cpu":
+            warnings.warn(
+                f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling",
+                UserWarning,
+                stacklevel=2,
+            )
+            self._enabled = False
+        elif self.fast_dtype not in (bfloat16, float16):
+            warnings.warn(
+                f"In CPU autocast, but the target dtype {self.fast_dtype} is not supported. Disabling autocast.\n"
+                "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
+                UserWarning,
+                stacklevel=2,
+            )
+            self._enabled = False
+
+    def __enter__(self) -> autocast:
+        self._outer.append((state.enabled, state.dtype))
+        if self.device == "cpu":
+            state.enabled, state.dtype = self._enabled, self.fast_dtype
+        open_contexts.append(None)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        open_contexts.pop()
+        state.enabled, state.dtype = self._outer.pop()
+
+    def __call__(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def decorated(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return decorated
+
+
+def custom_fwd(
+    fwd: Callable | None = None, *, device_type: str, cast_inputs: DType | None = None
+) -> Callable:
+    """Decorator of a `Function.forward`: within autocast for that device, it runs with inputs of dtype `cast_inputs`.
+
+    Then autocast is off inside; without `cast_inputs` it is on as around the call, and on again in `custom_bwd`.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        around = is_autocast_enabled(device_type)
+        args[0]._dtype = get_autocast_dtype(device_type)
+        args[0]._fwd_used_autocast = around and cast_inputs is None
+        if cast_inputs is None or not around:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(*converted(args, cast_inputs), **converted(kwargs, cast_inputs))
+
+    return decorated
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
+    """Decorator of a `Function.backward`: it runs with autocast as in the forward of `custom_fwd`."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        with autocast(device_type, enabled=args[0]._fwd_used_autocast, dtype=args[0]._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorated
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether `autocast` knows that type of device."""
+    return device_type == "cpu" or device_type in _OTHER_DEVICES
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether autocast is on now, for that type of device.
+
+    >>> import weft as torch
+    >>> with torch.autocast("cpu"):
+    ...     torch.is_autocast_enabled("cpu")
+    True
+    """
+    return device_type == "cpu" and state.enabled
+
+
+def get_autocast_dtype(device_type: str) -> DType:
+    """The dtype that products compute in within autocast, unless it is given another one."""
+    return state.dtype if device_type == "cpu" else float16 if device_type == "cuda" else bfloat16
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """`is_autocast_enabled("cpu")`, by its old name."""
+    return state.enabled
+
+
+def get_autocast_cpu_dtype() -> DType:
+    """`get_autocast_dtype("cpu")`, by its old name."""
+    return state.dtype
+
+
+def get_autocast_gpu_dtype() -> DType:
+    """`get_autocast_dtype("cuda")`, by its old name."""
+    return float16

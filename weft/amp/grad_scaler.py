@@ -1,0 +1,175 @@
+"""The scaling of losses, so that gradients in float16 do not vanish."""
+
+from __future__ import annotations
+
+import warnings
+from collections import abc
+from typing import Any
+
+from ..core.dtype import float16, float32
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from ..ops.creation import full
+
+_READY, _UNSCALED, _STEPPED = "READY", "UNSCALED", "STEPPED"
+
+
+class GradScaler:
+    """Multiplies losses by a factor that grows until gradients overflow, and skips the steps in which they do.
+
+    `scale(loss).backward(); step(optimizer); update()`; before clipping, `unscale_(optimizer)`.
+    With enabled=False all of it passes through.
+
+    >>> import weft as torch
+    >>> scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    >>> scaler.scale(torch.tensor(2.0)), scaler.get_scale()
+    (tensor(16.), 8.0)
+    """
+
+    def __init__(
+        self,
+        device: str = "cuda",
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ):
+        self._device = str(device)
+        if enabled and self._device != "cpu":
+            warnings.warn(
+                f"torch.{self._device}.amp.GradScaler is enabled, but {self._device.upper()} is not available.  Disabling.",
+                UserWarning,
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = enabled
+        if enabled and growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if enabled and backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._scale = init_scale
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval, self._growth_tracker = growth_interval, 0
+        self._optimizers: dict[int, dict[str, Any]] = {}  # id -> stage, and whether gradients overflowed
+
+    def scale(self, outputs: Any) -> Any:
+        """`outputs`, a tensor or an iterable of them, times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            return outputs * full((), self._scale, dtype=float32)
+        if isinstance(outputs, abc.Iterable):
+            scaled = map(self.scale, outputs)
+            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def _of(self, optimizer: Any) -> dict[str, Any]:
+        return self._optimizers.setdefault(id(optimizer), {"stage": _READY, "overflow": False})
+
+    @no_grad()
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of the optimizer's parameters by the scale, and note whether one is not finite.
+
+        Raises: RuntimeError if called twice since `update`, or after `step`; ValueError for gradients in float16.
+        """
+        if not self._enabled:
+            return
+        own = self._of(optimizer)
+        if own["stage"] == _UNSCALED:
+            raise RuntimeError(
+                "unscale_() has already been called on this optimizer since the last update()."
+            )
+        if own["stage"] == _STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        own["overflow"], own["gradients"] = False, 0
+        for group in optimizer.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                if param.grad.dtype is float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                own["overflow"] |= not param.grad.isfinite().all().item()
+                own["gradients"] += 1
+                param.grad.mul_(1.0 / self._scale)
+        own["stage"] = _UNSCALED
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """`optimizer.step(*args, **kwargs)` with unscaled gradients, unless one of them overflowed: then None."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        own = self._of(optimizer)
+        if own["stage"] == _STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if own["stage"] == _READY:
+            self.unscale_(optimizer)
+        if not own["gradients"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        own["stage"] = _STEPPED
+        return None if own["overflow"] else optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """Shrink the scale if gradients overflowed since the last time, else let it grow after so many steps."""
+        if not self._enabled:
+            return
+        checked = [own["overflow"] for own in self._optimizers.values() if own["stage"] != _READY]
+        if new_scale is not None:
+            self._scale = float(new_scale)
+        elif not checked:
+            raise AssertionError("No inf checks were recorded prior to update.")
+        elif any(checked):
+            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
+        else:
+            self._growth_tracker += 1
+            if self._growth_tracker == self._growth_interval:
+                self._scale, self._growth_tracker = self._scale * self._growth_factor, 0
+        self._optimizers.clear()
+
+    def is_enabled(self) -> bool:
+        return self._enabled
+
+    def get_scale(self) -> float:
+        return self._scale if self._enabled else 1.0
+
+    def get_growth_factor(self) -> float:
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        self._growth_interval = new_interval
+
+    def state_dict(self) -> dict[str, Any]:
+        """The scale, how it changes, and the steps since it last did; empty if not enabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Raises: RuntimeError if `state_dict` is empty, that of a scaler that was not enabled."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        for name in self.state_dict():
+            setattr(self, name if name.startswith("_") else f"_{name}", state_dict[name])

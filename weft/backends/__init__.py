@@ -1,0 +1,109 @@
+"""weft.backends: PyTorch's switches for libraries. Scripts may set them; where weft has no such library they do nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from ..compat.missing import module_getattr
+
+
+class Switches(ModuleType):
+    """A backend: some switches with their values, and questions with their answers."""
+
+    def __init__(self, name: str, doc: str, answers: dict[str, Any], **switches: Any):
+        full_name = f"{__name__}.{name}"
+        super().__init__(full_name, doc)
+        self.__dict__.update(switches)
+        for question, answer in answers.items():
+            self.__dict__[question] = _answer(question, answer)
+        self.__getattr__ = module_getattr(full_name)  # type: ignore[method-assign]
+        sys.modules[full_name] = self
+
+    def flags(self, **switches: Any) -> contextlib.AbstractContextManager[None]:
+        """A context with these switches set."""
+        return self._set_for_now(switches)
+
+    @contextlib.contextmanager
+    def _set_for_now(self, switches: dict[str, Any]) -> Iterator[None]:
+        outer = {name: getattr(self, name) for name in switches}
+        self.__dict__.update(switches)
+        try:
+            yield
+        finally:
+            self.__dict__.update(outer)
+
+
+def _answer(question: str, answer: Any) -> Any:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return answer
+
+    function.__name__ = function.__qualname__ = question
+    function.__doc__ = f"Always {answer!r} here."
+    return function
+
+
+def get_cpu_capability() -> str:
+    """The instructions that kernels use: "AVX512", "AVX2", "NEON" or, with neither, "DEFAULT"."""
+    from ..engine.host import cpu as processor  # loads LLVM
+
+    features = processor()[1].split(",")
+    for feature, name in (("+avx512f", "AVX512"), ("+avx2", "AVX2"), ("+neon", "NEON")):
+        if feature in features:
+            return name
+    return "DEFAULT"
+
+
+_ABSENT = {"is_available": False}
+
+cudnn = Switches(
+    "cudnn",
+    "cuDNN, which weft does not use.",
+    {**_ABSENT, "version": None, "is_acceptable": False},
+    enabled=True,
+    benchmark=False,
+    benchmark_limit=None,
+    deterministic=False,
+    allow_tf32=True,
+    fp32_precision="none",
+)
+cuda = Switches(
+    "cuda",
+    "CUDA's libraries, which weft does not use.",
+    {
+        "is_built": False,
+        **{f"enable_{kind}_sdp": None for kind in ("flash", "mem_efficient", "math", "cudnn")},
+        **{f"{kind}_sdp_enabled": True for kind in ("flash", "mem_efficient", "math", "cudnn")},
+    },
+    matmul=Switches(
+        "cuda.matmul",
+        "Products on CUDA.",
+        {},
+        allow_tf32=False,
+        allow_fp16_reduced_precision_reduction=True,
+        allow_bf16_reduced_precision_reduction=True,
+        allow_fp16_accumulation=False,
+        fp32_precision="none",
+    ),
+)
+mps = Switches("mps", "Apple's GPUs, which weft does not use.", {**_ABSENT, "is_built": False})
+mkl = Switches("mkl", "Intel's BLAS: weft has NumPy's.", _ABSENT)
+mkldnn = Switches(
+    "mkldnn",
+    "oneDNN, which weft does not use.",
+    _ABSENT,
+    enabled=True,
+    deterministic=False,
+    allow_tf32=True,
+    fp32_precision="none",
+)
+openmp = Switches("openmp", "OpenMP: weft has threads of its own.", _ABSENT)
+opt_einsum = Switches(
+    "opt_einsum", "The order of contractions.", {"is_available": True}, enabled=True, strategy="auto"
+)
+cpu = Switches("cpu", "The processor.", {}, get_cpu_capability=get_cpu_capability)
+
+__getattr__ = module_getattr(__name__)

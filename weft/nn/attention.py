@@ -1,0 +1,35 @@
+"""`torch.nn.attention`: which kernels attention may use. weft has one, so that the choice has no effect."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Iterator, Sequence
+
+from ..compat.missing import module_getattr
+
+
+class SDPBackend(enum.Enum):
+    """PyTorch's kernels for `scaled_dot_product_attention`."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
+    """A context for attention; weft's kernel serves whatever is asked for.
+
+    Raises: AssertionError if `backends` is neither an `SDPBackend` nor a list of them.
+    """
+    listed = [backends] if isinstance(backends, SDPBackend) else backends
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(each, SDPBackend) for each in listed):
+        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+    yield
+
+
+__getattr__ = module_getattr(__name__)

@@ -85,9 +85,10 @@ def _push(
     pairs = []
     for position, tangent in enumerate(given):
         ct = cts[position] if tangent is not None else None
-        if ct is not None and ct._autograd is not None:
+        if ct is not None and ct.requires_grad:
             pairs.append((engine.fitted(ct, node.specs[position], node, position), tangent))
-    pairs = [(ct, tangent) for ct, tangent in pairs if ct.requires_grad]
+        elif ct is not None and bool((ct != 0).any()):  # its rule is not made of recorded steps
+            raise NotImplementedError(f"forward mode through {op.name}")
     zero = [None if each is None else FUNCTIONS["zeros_like"](each.detach()) for each in dummies]
     if not pairs:
         return zero

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.layout import contiguous_format
-from ..core.op import public
+from ..core.op import public, tape
 from ..core.tensor import Tensor
 from . import splitting, views
 from .copying import clone, detach
@@ -18,7 +18,7 @@ def copied(result: Any) -> Any:
     if not isinstance(result, Tensor):
         return tuple([copied(piece) for piece in result])
     copy = clone(detach(result), memory_format=contiguous_format)
-    copy._autograd = result._autograd
+    tape.become(copy, result)
     return copy
 
 

@@ -174,6 +174,7 @@ BAD = {
     "no brace": (b' {"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', 8),
     "no JSON": (b'{"a":', 0),
     "no UTF-8": (b'{"\xff":1}', 0),
+    "UTF-16": (json.dumps({"a": GOOD}).encode("utf-16-le"), 8),
     "deep": (b'{"a":' + b"[" * 100_000, 0),
     "a name twice": (
         b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'

@@ -124,7 +124,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         kind = type(ndarray)
-        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        in_python = kind.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE: C knows such a class without its module
+        named_alone = in_python or kind.__module__ == "builtins"
+        name = kind.__name__ if named_alone else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"expected np.ndarray (got {name})")
     if not ndarray.flags.writeable:
         _warn_read_only("NumPy array")

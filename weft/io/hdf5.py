@@ -7,6 +7,7 @@ programs read them as numbers; complex32 is a pair (r, i) of float16, which is h
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import os
@@ -56,14 +57,16 @@ def load_hdf5(path: str | os.PathLike, *, lazy: bool = False) -> Any:
     for datasets that a tensor cannot hold (strings, records), by name.
     """
     h5py = library("h5py", "hdf5")
-    size = os.stat(path).st_size  # h5py's own error for a missing file says less
-    with reading(path):
-        file = h5py.File(path, "r")
-        try:
-            return _Reader(h5py, path, size, lazy).group(file)
-        finally:
-            if not lazy:
-                file.close()
+    # HDF5 is handed an open file: it may fail to close one that is damaged, and then take the next one for the same.
+    file = open(path, "rb")
+    with reading(path), contextlib.ExitStack() as stack:
+        stack.callback(file.close)
+        root = stack.enter_context(h5py.File(file, "r"))
+        opened = _Open() if lazy else None
+        tree = _Reader(h5py, path, os.fstat(file.fileno()).st_size, opened).group(root)
+        if opened is not None:
+            opened.stack = stack.pop_all()
+        return tree
 
 
 def save_hdf5(
@@ -188,6 +191,16 @@ class _Writer:
 # ---- Reading ---------------------------------------------------------------------------------------------------------
 
 
+class _Open:
+    """What closes a file once nothing in it is in use any more."""
+
+    stack: contextlib.ExitStack | None = None
+
+    def __del__(self):
+        if self.stack is not None:
+            self.stack.close()
+
+
 class TensorInFile:
     """A tensor that lies in a file, of which slices are read: `tensor[2:, 0]`.
 
@@ -195,8 +208,8 @@ class TensorInFile:
     is there.
     """
 
-    def __init__(self, h5py: Any, dataset: Any, path: Any):
-        self._h5py, self._dataset = h5py, dataset
+    def __init__(self, h5py: Any, dataset: Any, path: Any, opened: _Open | None):
+        self._h5py, self._dataset, self._opened = h5py, dataset, opened
         self._where = f"{path}: {dataset.name}"
         self.dtype = _dtype_of(h5py, dataset)
         self.shape = Size(dataset.shape)
@@ -256,8 +269,9 @@ def _hyperslab(index: Any, shape: Size) -> tuple[tuple, tuple, tuple, tuple]:
 
 
 class _Reader:
-    def __init__(self, h5py: Any, path: Any, size: int, lazy: bool):
-        self.h5py, self.path, self.size, self.lazy = h5py, path, size, lazy
+    def __init__(self, h5py: Any, path: Any, size: int, opened: _Open | None):
+        self.h5py, self.path, self.size = h5py, path, size
+        self.opened = opened  # if tensors are to be read lazily
         # By address: an object may have many names, and the tree that the names make be endless, or exponentially large.
         self.found: dict[int, Any] = {}
 
@@ -290,8 +304,8 @@ class _Reader:
         if not isinstance(member, self.h5py.Dataset) or member.shape is None:
             raise TypeError(f"{member.name} has no elements: it is no tensor")
         self.check(member)
-        tensor = TensorInFile(self.h5py, member, self.path)
-        return tensor if self.lazy else tensor[...]
+        tensor = TensorInFile(self.h5py, member, self.path, self.opened)
+        return tensor[...] if self.opened is None else tensor
 
     def check(self, dataset: Any) -> None:
         """Refuse a dataset whose elements are elsewhere, or are more than there are bytes for."""
@@ -303,7 +317,7 @@ class _Reader:
         limit = stored * (RATIO if dataset.id.get_create_plist().get_nfilters() else 1)
         itemsize = dataset.id.get_type().get_size()
         for what, shape in (("chunks", dataset.chunks if stored else None), ("shape", dataset.shape)):
-            if what == "shape" and self.lazy:  # whoever asks for a slice knows how large it is
+            if what == "shape" and self.opened is not None:  # whoever asks for a slice knows how large it is
                 continue
             if shape and math.prod(shape) * itemsize > limit:
                 raise damaged(

@@ -17,6 +17,11 @@ from .extras import library
 # Formats of plain pixels. Pillow knows more, of which some start other programs (EPS) or open other files.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
+# Pixels that one byte of a file can stand for at most, in the formats that have such a limit: in PNG 8 of one bit each,
+# times deflate's 1032. A picture with more is cut short; it is refused before there is memory for its pixels.
+PIXELS_PER_BYTE = 8 * 1032
+_LIMITED = {"PNG", "JPEG", "GIF", "PPM"}
+
 MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}  # by channels
 # Modes whose pixels are no such channels, and what they are converted to.
 _CONVERTED = {
@@ -49,17 +54,22 @@ def load_image(path: str | os.PathLike, mode: str | None = None) -> Tensor:
     if mode is not None and mode not in MODES.values():
         raise ValueError(f"mode is one of {', '.join(MODES.values())}, not {mode!r}")
     with open(path, "rb") as file, reading(path), Image.open(file, formats=FORMATS) as image:
-        limit = Image.MAX_IMAGE_PIXELS
-        if limit is not None and image.width * image.height > limit:
-            raise damaged(
-                path,
-                f"{image.width} x {image.height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}",
-            )
+        _check_size(Image, image, path, os.fstat(file.fileno()).st_size)
         own = _mode_of(image, path)
         wanted = mode or own
         values = np.asarray(image if image.mode == wanted else image.convert(wanted))
     channels = values if values.ndim == 3 else values[:, :, None]
     return tensor_on(np.array(channels.transpose(2, 0, 1), order="C"))
+
+
+def _check_size(Image: Any, image: Any, path: Any, size: int) -> None:
+    pixels, limit = image.width * image.height, Image.MAX_IMAGE_PIXELS
+    if limit is not None and pixels > limit:
+        raise damaged(
+            path, f"{image.width} x {image.height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+        )
+    if image.format in _LIMITED and pixels > size * PIXELS_PER_BYTE:
+        raise damaged(path, f"{size} bytes cannot hold {image.width} x {image.height} pixels")
 
 
 def _mode_of(image: Any, path: Any) -> str:

@@ -365,7 +365,7 @@ def _parsed(header: bytes, available: int, where: Any) -> tuple[dict[str, str] |
     try:
         if header[:1] != b"{":
             raise ValueError("it does not begin with {")
-        content = json.loads(header, object_pairs_hook=_without_repetition)
+        content = json.loads(header.decode(), object_pairs_hook=_without_repetition)
         metadata = content.pop(_METADATA, None)
         if metadata is not None and not all(isinstance(text, str) for text in dict(metadata).values()):
             raise ValueError("the metadata are not texts")

@@ -1,0 +1,6 @@
+"""Damaged files, some hundred of each format; `python -m tests.io.fuzz` reads as many as it is told."""
+
+
+def test_mutants_of_good_files(run):
+    done = run("-m", "tests.io.fuzz", "--mutants", 1000, "--seed", 7)
+    assert done.returncode == 0 and done.stdout.count("1000 mutants") == 6, done.stderr

@@ -8,6 +8,7 @@ programs read them as numbers; complex32 is a pair (r, i) of float16, which is h
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import operator
 import os
@@ -82,8 +83,8 @@ def save_hdf5(
     0 to 9) are those of `h5py.Group.create_dataset`, for every tensor that has dimensions and elements. Tensors that
     share memory are written one by one.
 
-    Raises: TypeError or ValueError for what is no such tree, naming where it stands; RuntimeError if the file cannot be
-    written.
+    Raises: TypeError or ValueError for what is no such tree, naming where it stands; RuntimeError if there is no folder
+    to write to.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.h5")
@@ -93,12 +94,9 @@ def save_hdf5(
     """
     h5py = library("h5py", "hdf5")
     options = {"chunks": chunks, "compression": compression}
-    with (
-        replacing(os.fspath(path)) as output,
-        _readable(output) as file,
-        h5py.File(file, "w", track_order=True) as root,
-    ):
-        _Writer(h5py, options).fill(root, tree)
+    with replacing(os.fspath(path)) as output, _Patient(output) as file:
+        with h5py.File(file, "w", track_order=True) as root:
+            _Writer(h5py, options).fill(root, tree)
 
 
 # ---- Types -----------------------------------------------------------------------------------------------------------
@@ -147,9 +145,37 @@ def _dtype_of(h5py: Any, dataset: Any) -> DType:
         raise TypeError(f"{dataset.name}: {error}") from None
 
 
-def _readable(file: IO[bytes]) -> IO[bytes]:
-    """A file that is written, opened a second time: HDF5 reads what it wrote. It may have no name yet."""
-    return open(f"/proc/self/fd/{file.fileno()}" if isinstance(file.name, int) else file.name, "r+b")
+class _Patient(io.FileIO):
+    """A file being written, which keeps an error (a full disk, Ctrl-C) to itself until HDF5 is done.
+
+    HDF5 crashes if a compressed chunk cannot be written.
+    """
+
+    def __init__(self, file: IO[bytes]):
+        # HDF5 also reads what it wrote, so the file is opened a second time. It may have no name yet.
+        super().__init__(f"/proc/self/fd/{file.fileno()}" if isinstance(file.name, int) else file.name, "r+")
+        self.error: BaseException | None = None
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
+        if self.error is not None:
+            raise self.error
+
+    def write(self, content: Any) -> int:
+        left = memoryview(content)
+        while len(left) and self.error is None:
+            try:
+                left = left[super().write(left) :]
+            except BaseException as error:
+                self.error = error
+        return len(content)
+
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except BaseException as error:
+            self.error = self.error or error
+            return size or 0
 
 
 # ---- Writing ---------------------------------------------------------------------------------------------------------

@@ -202,7 +202,7 @@ def save_file(
     """Write named tensors, and texts that say something of them. The file is replaced when the new one is complete.
 
     Raises: ValueError for tensors that are not contiguous, on no device with memory, or of complex32 or complex128;
-    RuntimeError for tensors that overlap in memory (see `save_model`), or if the file cannot be written.
+    RuntimeError for tensors that overlap in memory (see `save_model`), or if there is no folder to write to.
     """
     pieces = _pieces(tensors, metadata)
     with replacing(os.fspath(filename)) as file:

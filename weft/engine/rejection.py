@@ -6,7 +6,7 @@ The draws and the order of the tests are those of ATen/native/Distributions.h an
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from ..core.dtype import DType, bool_, float32, float64, uint64
@@ -82,6 +82,10 @@ class _Sampler(NamedTuple):
                 "}\n",
             ]
         )
+
+
+# One uniform in [0, 1): what is written in LLVM's language calls it.
+first_uniform = _Sampler("uniform", lambda a, b: (), lambda u: _Attempt(const(True, bool_), u), 1)
 
 
 # Poisson. Large rates: transformed rejection, Hörmann 1993, PTRS. Small ones: count factors until the product is small.
@@ -162,8 +166,11 @@ done:
 """
 
 
-def _compiled(samplers: tuple[_Sampler, ...], dispatch: str, name: str) -> Callable:
-    declarations: set[str] = set()
+def compiled_samplers(
+    samplers: tuple[_Sampler, ...], dispatch: str, name: str, library: Collection[str] = ()
+) -> Callable:
+    """(state, out, a, b, 0, n): what `dispatch` defines as @one(state, a, b), with these samplers at its disposal."""
+    declarations = set(library)
     functions = [sampler.ir(declarations) for sampler in samplers]
     ir = "\n".join([DRAW, *functions, dispatch, _EACH, *sorted(declarations), ""])
     return compile_loop(ir, 4, "", name)
@@ -171,7 +178,7 @@ def _compiled(samplers: tuple[_Sampler, ...], dispatch: str, name: str) -> Calla
 
 @functools.cache
 def _poisson() -> Callable:
-    return _compiled(_POISSON, _ONE_POISSON, "poisson")
+    return compiled_samplers(_POISSON, _ONE_POISSON, "poisson")
 
 
 def poisson(generator: Generator, out: int, rates: int, n: int) -> None:
@@ -282,7 +289,7 @@ sampled:
 def _binomial(dtype: DType) -> Callable:
     btrs = _Sampler("btrs", functools.partial(_btrs_constants, dtype), _btrs, 2)
     waiting = _Sampler("waiting", lambda count, p: (count, libm("log1p", -p)), _waiting, 1, (0.0, 0.0))
-    return _compiled((btrs, waiting), _ONE_BINOMIAL.replace("{mean}", _MEAN[dtype]), "binomial")
+    return compiled_samplers((btrs, waiting), _ONE_BINOMIAL.replace("{mean}", _MEAN[dtype]), "binomial")
 
 
 def binomial(generator: Generator, out: int, counts: int, probabilities: int, n: int, dtype: DType) -> None:

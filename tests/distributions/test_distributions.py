@@ -1,0 +1,237 @@
+import copy
+import math
+import pickle
+
+import pytest
+import torch
+import torch.distributions
+
+import weft
+import weft.distributions
+
+
+def both(function):
+    """`function(torch)` and `function(weft)`."""
+    return function(torch), function(weft)
+
+
+MAKERS = {
+    "normal": lambda t: t.distributions.Normal(t.tensor([0.0, 1.0]), t.tensor([1.0, 2.0])),
+    "laplace": lambda t: t.distributions.Laplace(t.tensor([0.0, 1.0]), 2.0),
+    "uniform": lambda t: t.distributions.Uniform(t.tensor([0.0]), t.tensor([2.0])),
+    "exponential": lambda t: t.distributions.Exponential(t.tensor([0.5, 2.0])),
+    "gamma": lambda t: t.distributions.Gamma(t.tensor([0.3, 1.5, 20.0]), t.tensor([1.0, 2.0, 0.5])),
+    "beta": lambda t: t.distributions.Beta(t.tensor([0.5, 3.0]), t.tensor([2.0, 2.0])),
+    "dirichlet": lambda t: t.distributions.Dirichlet(t.tensor([[0.5, 1.0, 2.0], [3.0, 3.0, 3.0]])),
+    "bernoulli": lambda t: t.distributions.Bernoulli(t.tensor([0.3, 0.6])),
+    "bernoulli of logits": lambda t: t.distributions.Bernoulli(logits=t.tensor([0.3, -2.0])),
+    "categorical": lambda t: t.distributions.Categorical(t.tensor([0.1, 0.2, 0.7])),
+    "categorical of logits": lambda t: t.distributions.Categorical(
+        logits=t.tensor([[0.1, 0.2, 0.7], [0.0, 0.0, 1.0]])
+    ),
+    "poisson": lambda t: t.distributions.Poisson(t.tensor([0.5, 3.0, 40.0])),
+    "multivariate normal": lambda t: t.distributions.MultivariateNormal(
+        t.zeros(2), t.tensor([[2.0, 0.5], [0.5, 1.0]])
+    ),
+    "its precision": lambda t: t.distributions.MultivariateNormal(
+        t.ones(3, 2), precision_matrix=t.tensor([[2.0, 0.5], [0.5, 1.0]])
+    ),
+    "its factor": lambda t: t.distributions.MultivariateNormal(
+        t.ones(2), scale_tril=t.tensor([[2.0, 0.0], [0.5, 1.0]])
+    ),
+    "independent": lambda t: t.distributions.Independent(
+        t.distributions.Normal(t.zeros(2, 3), t.ones(2, 3)), 1
+    ),
+}
+QUESTIONS = {
+    "batch_shape": lambda d, x: tuple(d.batch_shape),
+    "event_shape": lambda d, x: tuple(d.event_shape),
+    "mean": lambda d, x: d.mean,
+    "mode": lambda d, x: d.mode,
+    "variance": lambda d, x: d.variance,
+    "stddev": lambda d, x: d.stddev,
+    "log_prob": lambda d, x: d.log_prob(x),
+    "entropy": lambda d, x: d.entropy(),
+    "perplexity": lambda d, x: d.perplexity(),
+    "cdf": lambda d, x: d.cdf(x),
+    "icdf": lambda d, x: d.icdf(d.cdf(x)),
+    "enumerate_support": lambda d, x: d.enumerate_support(),
+    "support": lambda d, x: repr(d.support),
+    "constraints": lambda d, x: repr(d.arg_constraints),
+    "in support": lambda d, x: d.support.check(x),
+    "expanded": lambda d, x: tuple(d.expand((4, *d.batch_shape)).sample().shape),
+    "log_prob of expanded": lambda d, x: d.expand((2, *d.batch_shape)).log_prob(x),
+    "has_rsample": lambda d, x: d.has_rsample,
+    "repr": lambda d, x: repr(d),
+}
+
+
+def answer(question, distribution, value):
+    try:
+        found = question(distribution, value)
+    except NotImplementedError:
+        return "NotImplementedError"
+    return found
+
+
+def same(found, expected):
+    if not isinstance(expected, torch.Tensor):
+        assert found == expected
+        return
+    assert str(found.dtype) == str(expected.dtype)
+    torch.testing.assert_close(
+        torch.tensor(found.tolist()), torch.tensor(expected.tolist()), rtol=1e-5, atol=1e-5, equal_nan=True
+    )
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_samples_are_those_of_pytorch(name):
+    for seed, shape in ((0, ()), (1, (3,)), (2, (2, 20))):
+        torch.manual_seed(seed), weft.manual_seed(seed)
+        expected, found = both(lambda t, shape=shape: MAKERS[name](t).sample(shape))
+        same(found, expected)
+        assert weft.rand(1).item() == torch.rand(1).item()
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("name", MAKERS)
+def test_answers_are_those_of_pytorch(name, question):
+    theirs, ours = both(MAKERS[name])
+    value = theirs.sample((2,))
+    ours.sample()  # which makes probabilities of logits, and repr shows what there is
+    expected = answer(QUESTIONS[question], theirs, value)
+    found = answer(
+        QUESTIONS[question], ours, weft.tensor(value.tolist(), dtype=getattr(weft, str(value.dtype)[6:]))
+    )
+    same(found, expected)
+
+
+@pytest.mark.parametrize(
+    "name, parameters",
+    [
+        ("Normal", ([0.5], [2.0])),
+        ("Laplace", ([0.5], [2.0])),
+        ("Uniform", ([0.5], [2.0])),
+        ("Exponential", ([0.5],)),
+        ("Gamma", ([0.5, 3.0], [2.0, 1.0])),
+        ("Beta", ([0.5, 3.0], [2.0, 1.0])),
+        ("Dirichlet", ([0.5, 1.0, 4.0],)),
+        ("MultivariateNormal", ([0.5, 1.0], [[2.0, 0.5], [0.5, 1.0]])),
+    ],
+)
+def test_samples_move_with_the_parameters(name, parameters):
+    def gradients(t):
+        t.manual_seed(0)
+        given = [t.tensor(each, dtype=t.float64, requires_grad=True) for each in parameters]
+        samples = getattr(t.distributions, name)(*given).rsample((5,))
+        (samples * t.arange(samples.numel(), dtype=t.float64).reshape(samples.shape)).sum().backward()
+        return [each.grad.tolist() for each in given]
+
+    # PyTorch approximates some of these derivatives to three digits; weft's are exact to eight.
+    torch.testing.assert_close(gradients(weft), gradients(torch), rtol=3e-3, atol=1e-6)
+
+
+def test_samples_of_a_gamma_distribution_move_as_its_quantiles_do():
+    shape = weft.tensor([0.05, 0.7, 3.0, 80.0], dtype=weft.float64, requires_grad=True)
+    from scipy import special
+
+    for u in (1e-3, 0.2, 0.5, 0.9, 1 - 1e-6):
+        x = special.gammaincinv(shape.tolist(), u)
+        h = 1e-4
+        up, down = (special.gammaincinv([a * (1 + s * h) for a in shape.tolist()], u) for s in (1, -1))
+        expected = (up - down) / (2 * h) / shape.tolist()
+        found = weft._standard_gamma_grad(shape.detach(), weft.from_numpy(x))
+        torch.testing.assert_close(
+            torch.tensor(found.tolist()), torch.tensor(expected.tolist()), rtol=2e-4, atol=0
+        )
+
+
+def test_scores_reach_the_logits():
+    def gradient(t):
+        t.manual_seed(0)
+        logits = t.tensor([[0.1, 0.5, -1.0], [2.0, 0.0, 0.0]], requires_grad=True)
+        policy = t.distributions.Categorical(logits=logits)
+        action = policy.sample()
+        (policy.log_prob(action).sum() + policy.entropy().sum()).backward()
+        assert policy.probs.requires_grad
+        return logits.grad.tolist()
+
+    torch.testing.assert_close(gradient(weft), gradient(torch))
+
+
+KLS = [
+    *(("normal", "normal"), ("laplace", "laplace"), ("uniform", "uniform"), ("exponential", "exponential")),
+    *(("gamma", "gamma"), ("beta", "beta"), ("dirichlet", "dirichlet"), ("poisson", "poisson")),
+    *(("bernoulli", "bernoulli of logits"), ("categorical", "categorical of logits")),
+    *(("multivariate normal", "its precision"), ("its factor", "multivariate normal")),
+    ("independent", "independent"),
+]
+
+
+@pytest.mark.parametrize("p, q", KLS)
+def test_divergences_are_those_of_pytorch(p, q):
+    expected, found = both(lambda t: t.distributions.kl_divergence(MAKERS[p](t), MAKERS[q](t)))
+    same(found, expected)
+
+
+def test_divergences_of_what_does_not_match():
+    expected, found = both(
+        lambda t: t.distributions.kl_divergence(
+            t.distributions.Uniform(0.0, 2.0), t.distributions.Uniform(t.tensor([0.0, 1.0]), 3.0)
+        )
+    )
+    same(found, expected)
+    assert found[1] == math.inf
+    for t in (torch, weft):
+        with pytest.raises(NotImplementedError):
+            t.distributions.kl_divergence(MAKERS["normal"](t), MAKERS["poisson"](t))
+
+
+def test_divergences_can_be_registered():
+    from weft.distributions import Normal, register_kl
+
+    class Mine(Normal):
+        pass
+
+    register_kl(Mine, Mine)(lambda p, q: "mine")
+    assert weft.distributions.kl_divergence(Mine(0.0, 1.0), Mine(0.0, 1.0)) == "mine"
+    with pytest.raises(TypeError, match="type_p"):
+        register_kl(int, Mine)
+
+
+WRONG = {
+    "scale": lambda t: t.distributions.Normal(0.0, -1.0),
+    "probs": lambda t: t.distributions.Categorical(t.tensor([-1.0, 2.0])),
+    "bounds": lambda t: t.distributions.Uniform(1.0, 0.0),
+    "both": lambda t: t.distributions.Bernoulli(probs=t.tensor(0.5), logits=t.tensor(0.0)),
+    "neither": lambda t: t.distributions.Categorical(),
+    "no tensor": lambda t: t.distributions.Normal("0", 1.0),
+    "not positive definite": lambda t: t.distributions.MultivariateNormal(t.zeros(2), -t.eye(2)),
+    "no matrix": lambda t: t.distributions.MultivariateNormal(t.zeros(2)),
+    "nan": lambda t: t.distributions.Normal(0.0, 1.0).log_prob(t.tensor(math.nan)),
+    "outside": lambda t: t.distributions.Categorical(t.ones(3)).log_prob(t.tensor(3)),
+    "shape": lambda t: t.distributions.Normal(t.zeros(2), 1.0).log_prob(t.zeros(3)),
+    "event shape": lambda t: t.distributions.Dirichlet(t.ones(3)).log_prob(t.ones(2) / 2),
+    "too many dims": lambda t: t.distributions.Independent(t.distributions.Normal(0.0, 1.0), 1),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_refused_as_in_pytorch(name):
+    with pytest.raises(ValueError) as theirs:
+        WRONG[name](torch)
+    with pytest.raises(ValueError) as ours:
+        WRONG[name](weft)
+    assert str(ours.value).splitlines()[0] == str(theirs.value).splitlines()[0]
+
+
+def test_validation_can_be_left_out():
+    assert weft.distributions.Normal(0.0, -1.0, validate_args=False).scale.item() == -1.0
+
+
+def test_distributions_are_copied_and_pickled():
+    for name, make in MAKERS.items():
+        distribution = make(weft)
+        for twin in (copy.deepcopy(distribution), pickle.loads(pickle.dumps(distribution))):
+            assert twin.batch_shape == distribution.batch_shape, name
+            assert twin.mean.equal(distribution.mean) or name.startswith("categorical")

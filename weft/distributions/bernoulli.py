@@ -1,0 +1,62 @@
+"""The Bernoulli distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Shape, broadcast_parameters
+from .logits import FromProbsOrLogits
+
+
+class Bernoulli(FromProbsOrLogits):
+    """1 with probability `probs`, else 0; or with log-odds `logits`.
+
+    >>> import weft as torch
+    >>> torch.distributions.Bernoulli(logits=torch.tensor(0.0)).probs
+    tensor(0.5000)
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        (value,) = broadcast_parameters(self._take(probs, logits))
+        setattr(self, self._given, value)
+        super().__init__(value.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        mode = (self.probs >= 0.5).to(self.probs)
+        mode[self.probs == 0.5] = weft.nan
+        return mode
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with no_grad():
+            return weft.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        logits, value = weft.broadcast_tensors(self.logits, value)
+        return -weft.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Tensor:
+        return weft.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = weft.arange(2, dtype=self._param.dtype, device=self._param.device)
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values

@@ -1,0 +1,62 @@
+"""The Dirichlet distribution."""
+
+from __future__ import annotations
+
+import weft
+
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Distribution, Shape
+
+
+class Dirichlet(Distribution):
+    """Probabilities: vectors [..., k] of numbers >= 0 with sum 1, around concentration / sum of concentration."""
+
+    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None):
+        if concentration.dim() < 1:
+            raise ValueError("`concentration` parameter must be at least one-dimensional.")
+        self.concentration = concentration
+        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.concentration.sum(-1, True)
+
+    @property
+    def mode(self) -> Tensor:
+        excess = (self.concentration - 1).clamp(min=0.0)
+        mode = excess / excess.sum(-1, True)
+        corner = (self.concentration < 1).all(dim=-1)
+        if corner.any():
+            at_corner = weft.nn.functional.one_hot(mode[corner].argmax(dim=-1), excess.shape[-1])
+            mode[corner] = at_corner.to(mode.dtype)
+        return mode
+
+    @property
+    def variance(self) -> Tensor:
+        total = self.concentration.sum(-1, True)
+        return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return weft._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return (
+            weft.xlogy(self.concentration - 1.0, value).sum(-1)
+            + self.concentration.sum(-1).lgamma()
+            - self.concentration.lgamma().sum(-1)
+        )
+
+    def entropy(self) -> Tensor:
+        k, total = self.concentration.size(-1), self.concentration.sum(-1)
+        return (
+            self.concentration.lgamma().sum(-1)
+            - total.lgamma()
+            - (k - total) * total.digamma()
+            - ((self.concentration - 1.0) * self.concentration.digamma()).sum(-1)
+        )

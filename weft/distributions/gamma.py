@@ -1,0 +1,63 @@
+"""The gamma distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Distribution, Shape, broadcast_parameters
+
+
+class Gamma(Distribution):
+    """Positive numbers of shape `concentration` and mean concentration / rate.
+
+    >>> import weft as torch
+    >>> torch.distributions.Gamma(3.0, 2.0).mean
+    tensor(1.5000)
+    """
+
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
+        self.concentration, self.rate = broadcast_parameters(concentration, rate)
+        super().__init__(self.concentration.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.concentration / self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.concentration - 1) / self.rate).clamp(min=0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.concentration / self.rate.pow(2)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        value = weft._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        value.detach().clamp_(min=weft.finfo(value.dtype).tiny)  # so that its logarithm is finite
+        return value
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return (
+            weft.xlogy(self.concentration, self.rate)
+            + weft.xlogy(self.concentration - 1, value)
+            - self.rate * value
+            - self.concentration.lgamma()
+        )
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return weft.special.gammainc(self.concentration, self.rate * value)
+
+    def entropy(self) -> Tensor:
+        shape = self.concentration
+        return shape - self.rate.log() + shape.lgamma() + (1.0 - shape) * shape.digamma()

@@ -1,0 +1,89 @@
+"""A batch of distributions taken as one of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Distribution, Shape
+
+
+class Independent(Distribution):
+    """`base_distribution`, whose last `reinterpreted_batch_ndims` batch dims belong to the event instead."""
+
+    arg_constraints: dict[str, constraints.Constraint] = {}
+
+    def __init__(
+        self,
+        base_distribution: Distribution,
+        reinterpreted_batch_ndims: int,
+        validate_args: bool | None = None,
+    ):
+        n_batch = len(base_distribution.batch_shape)
+        if reinterpreted_batch_ndims > n_batch:
+            raise ValueError(
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), "
+                f"actual {reinterpreted_batch_ndims} vs {n_batch}"
+            )
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        n_event = reinterpreted_batch_ndims + len(base_distribution.event_shape)
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
+        super().__init__(
+            shape[: len(shape) - n_event], shape[len(shape) - n_event :], validate_args=validate_args
+        )
+
+    @property
+    def has_rsample(self) -> bool:  # type: ignore[override]
+        return self.base_dist.has_rsample
+
+    @property
+    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
+
+    @constraints.dependent_property
+    def support(self) -> constraints.Constraint:
+        found = self.base_dist.support
+        n = self.reinterpreted_batch_ndims
+        return constraints.independent(found, n) if n else found
+
+    @property
+    def mean(self) -> Tensor:
+        return self.base_dist.mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.base_dist.mode
+
+    @property
+    def variance(self) -> Tensor:
+        return self.base_dist.variance
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        n_own = len(self.event_shape) - len(self.base_dist.event_shape)
+        base = self.base_dist.expand((*batch_shape, *self.event_shape[:n_own]))
+        return type(self)(base, self.reinterpreted_batch_ndims, validate_args=self._validate_args)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        return self._summed(self.base_dist.log_prob(value))
+
+    def entropy(self) -> Tensor:
+        return self._summed(self.base_dist.entropy())
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand=expand)
+
+    def _summed(self, of_each: Tensor) -> Tensor:
+        n = self.reinterpreted_batch_ndims
+        return of_each.sum(tuple(range(-n, 0))) if n else of_each
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"

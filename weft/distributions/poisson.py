@@ -1,0 +1,44 @@
+"""The Poisson distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Distribution, Shape, broadcast_parameters
+
+
+class Poisson(Distribution):
+    """How often it happens what happens `rate` times on average."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None):
+        (self.rate,) = broadcast_parameters(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with no_grad():
+            return weft.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        rate, value = weft.broadcast_tensors(self.rate, value)
+        return value.xlogy(rate) - rate - (value + 1).lgamma()

@@ -1,5 +1,7 @@
 """Forward mode: dual tensors, writes in place, and agreement with reverse mode."""
 
+import random
+
 import pytest
 import torch
 from alike import same
@@ -420,3 +422,45 @@ def test_a_closed_level_leaves_nothing_behind():
     assert y._autograd is None
     z = y * weft.ones(2, requires_grad=True)
     z.sum().backward()
+
+
+# ---- Random programs -------------------------------------------------------------------------------------------------
+
+STEPS = (
+    lambda x, y: x.mul_(y),
+    lambda x, y: x.add_(y, alpha=0.5),
+    lambda x, y: x[1:].mul_(y[1:]),
+    lambda x, y: x.view(-1)[::2].sin_(),
+    lambda x, y: x.copy_(y * x),
+    lambda x, y: x.__setitem__(0, y[0] * 2),
+    lambda x, y: x[-1].zero_(),
+    lambda x, y: x.exp_().clamp_(max=3.0),
+    lambda x, y: x.t().add_(x.detach().t()),
+    lambda x, y: y[:1].copy_(x[:1]),
+)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_writes_agree_with_reverse_mode(seed):
+    def function(start):
+        rng = random.Random(seed)
+        values = [start * 1, start.sin(), weft.ones(3, 2, dtype=start.dtype)]
+        values.append(values[0][...])  # a view of the first
+        for _ in range(6):
+            x, y = rng.choice(values), rng.choice(values)
+            rng.choice(STEPS)(x, y.clone() if y.data_ptr() == x.data_ptr() else y)
+            values.append(rng.choice(values) * rng.choice(values))
+        return sum(value.sum() for value in values)
+
+    def kept(start):  # what reverse mode saves outlives the writes
+        with weft.autograd.graph.saved_tensors_hooks(lambda saved: saved.clone(), lambda saved: saved):
+            return function(start)
+
+    x = weft.tensor([[0.3, 0.7], [1.1, 0.2], [0.5, 0.9]], dtype=weft.float64)
+    wanted = weft.func.jacrev(kept)(x)
+    torch.testing.assert_close(
+        torch.tensor(weft.func.jacfwd(function)(x).tolist()), torch.tensor(wanted.tolist())
+    )
+    second = torch.tensor(weft.func.jacrev(weft.func.jacrev(kept))(x).tolist())
+    for way in (weft.func.jacfwd(weft.func.jacrev(kept)), weft.func.jacfwd(weft.func.jacfwd(function))):
+        torch.testing.assert_close(torch.tensor(way(x).tolist()), second)

@@ -1,7 +1,13 @@
 """Modes: recording, inference, anomaly detection; and who takes part in autograd, program by program in both libraries."""
 
+import threading
+from pathlib import Path
+
 import pytest
+import torch
 from alike import same
+
+import weft
 
 PROGRAMS = []
 
@@ -516,3 +522,28 @@ def a_leaf_that_requires_grad_no_more(lib):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+def test_warnings_point_to_the_line_of_the_user(lib):
+    linear = lib.nn.Linear(2, 2)
+    linear.register_full_backward_hook(lambda *arguments: None)
+    with pytest.warns(UserWarning, match="Full backward hook is firing") as found:
+        linear(lib.ones(1, 2)).sum().backward()
+    assert [Path(each.filename).name for each in found] == ["test_modes.py"]
+
+
+def test_nothing_is_recorded_in_inference_mode():
+    with weft.inference_mode(), weft.enable_grad():
+        assert not weft.is_grad_enabled()
+        assert not (leaf(weft) * 2).requires_grad
+
+
+def test_inference_mode_of_one_thread_is_no_matter_of_others():
+    found = []
+    with weft.inference_mode():
+        worker = threading.Thread(target=lambda: found.append(weft.ones(2).is_inference()))
+        worker.start()
+        worker.join()
+        found.append(weft.ones(2).is_inference())
+    assert found == [False, True]

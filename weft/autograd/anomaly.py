@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from ..core.op import public
+from ..core.warn import user_level
 
 tracing = False  # whether new nodes remember where they were made
 checking = False  # whether cotangents are searched for NaN
@@ -28,7 +29,7 @@ def report(node: Any) -> None:
         )
     else:
         text = f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{''.join(stack)}"
-    warnings.warn(text, UserWarning, stacklevel=3)
+    warnings.warn(text, UserWarning, stacklevel=user_level())
 
 
 class set_detect_anomaly(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)

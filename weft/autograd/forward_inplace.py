@@ -101,8 +101,10 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
         before = tangents(base).get(level)
         whole = inplace.like(base.spec, before)
         inplace.REGION(whole, target.spec, target._start - base._start).copy_(tangent)
+    # Views made while the base took no part in autograd were not registered.
+    unknown = base._autograd is None and inplace.shared(base, 1 if base is target else 2)
     set_tangents(base, {**tangents(base), level: whole})
-    views = inplace.views_of(base, True)
+    views = inplace.views_of(base, unknown)
     if views and base is target:
         whole = inplace.like(base.spec, whole)
     for view in views:

@@ -133,7 +133,7 @@ def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
 def _set_edge(base: Tensor, edge: Any, known: int) -> None:
     """Make a tensor that is no view, and all its views, the result of a step; `known` tensors share its memory."""
     before = base._autograd
-    aliased = before is None and _shared(base, known)
+    aliased = before is None and shared(base, known)
     base._autograd = edge
     if isinstance(before, (Node, Output)):  # whoever asked for the gradient of the tensor means the latest
         old, index = endpoint(before)
@@ -321,7 +321,7 @@ CUSTOM = (
 )
 
 
-def _shared(base: Tensor, known: int) -> bool:
+def shared(base: Tensor, known: int) -> bool:
     """Whether more than `known` tensors look at the memory of a base that has not been part of autograd so far."""
     return sys.getrefcount(base._storage) > known + 1  # the call holds a reference too
 

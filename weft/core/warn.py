@@ -1,8 +1,9 @@
-"""Warnings that a program sees once."""
+"""Warnings that a program sees once, and where they point to."""
 
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 
 
@@ -11,3 +12,11 @@ def warn_once(message: str, stacklevel: int = 2) -> None:
     """Warn the first time; `stacklevel` counts from whoever calls this, as in `warnings.warn`."""
     # functools.cache is written in C and adds no frame.
     warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+
+
+def user_level() -> int:
+    """The `stacklevel` with which a warning of the function that calls this points to the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("weft."):
+        level, frame = level + 1, frame.f_back
+    return level

@@ -9,6 +9,7 @@ from typing import Any
 from ..autograd.function import Function
 from ..core.grad_mode import is_grad_enabled
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 
 
 class BackwardHookFunction(Function):
@@ -82,7 +83,7 @@ class Passage:
                 "Full backward hook is firing when gradients are computed with respect to module outputs since no "
                 "inputs require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
                 "#torch.nn.Module.register_full_backward_hook for more details.",
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         for hook in self.hooks:
             result = hook(self.module, (None,) * self.n_inputs, grad_outputs)

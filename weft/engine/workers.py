@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import blas
 from .host import builtin, compile_ir
 
 
@@ -287,31 +288,7 @@ def set_num_threads(count: int) -> None:
     if not 1 <= count < 2**31:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {count}")
     _threads = count
-    _set_blas_threads(count)
-
-
-def _set_blas_threads(count: int) -> None:
-    """Tell the OpenBLAS inside NumPy; another BLAS keeps its own setting."""
-    for setter in _blas_setters():
-        setter(count)
-
-
-def _blas_setters():
-    import numpy
-
-    folder = os.path.join(os.path.dirname(os.path.dirname(numpy.__file__)), "numpy.libs")
-    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    for name in names:
-        if "openblas" in name:
-            library = ctypes.CDLL(os.path.join(folder, name))
-            for symbol in (
-                "scipy_openblas_set_num_threads64_",
-                "openblas_set_num_threads64_",
-                "openblas_set_num_threads",
-            ):
-                if hasattr(library, symbol):
-                    yield getattr(library, symbol)
-                    break
+    blas.set_threads(count)
 
 
 # Held while the workers have a job; a Python thread that does not get it works alone.

@@ -16,14 +16,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..core.derivative import differentiate
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
-from ..families.library import array
 from ..families.product import BLAS_DTYPES
 from ..families.step import step
+from .matmul import MATMUL
 from .padding import constant_pad
 from .windows import window_elements, windows
 
@@ -81,7 +79,7 @@ def _rows(weight: Tensor, groups: int) -> Tensor:
 def _multiply_into(target: Tensor, a: Tensor, b: Tensor) -> None:
     own = target.spec
     if own.dtype in BLAS_DTYPES and own.is_contiguous and own.device.backend.has_memory:
-        np.matmul(array(a), array(b), out=array(target))
+        MATMUL.plans[a.spec, b.spec].run(target, a, b)
     else:
         target.copy_(a.matmul(b))
 

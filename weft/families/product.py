@@ -30,7 +30,7 @@ from .library import BASE, MEMORY, array
 from .map import COPY, common_device
 
 # NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
-_QUIET = contextvars.Context()
+_QUIET: Any = contextvars.Context()
 _QUIET.run(np.seterr, all="ignore")
 
 BLAS_DTYPES = (float32, float64, complex64, complex128)

@@ -61,6 +61,7 @@ class _Writer:
             "declare i64 @llvm.ctlz.i64(i64, i1)",
             "declare i64 @llvm.smax.i64(i64, i64)",
             "declare i64 @llvm.smin.i64(i64, i64)",
+            MEMSET,
         }
         self.lanes = vector_lanes(self.monoid)
         self.width = kernel.block or STREAMS * self.lanes  # states side by side
@@ -76,7 +77,7 @@ class _Writer:
             parts.append(nest_ir("reduced_panel", "run_panel", len(self.inputs), "internal"))
         elif STRIDED not in self.kernel.classes:
             parts.append(self._chunks())
-        parts += [self._row(), MEMSET]
+        parts.append(self._row())
         return "\n".join([*sorted(self.declarations), *parts]) + "\n"
 
     # -- States ----------------------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class _Writer:
         # Operands of the nest over the reduced dims: the input addresses; its parameters: the state.
         header = 8 * len(self.inputs)
         room = header + HEADER + 64 + self._state_bytes * states
-        operands = body.variable(f"[{room} x i8]", "zeroinitializer")
+        operands = body.zeros(room)
         for k in self.inputs:
             body.do(f"store ptr %p{k}, ptr {body.at(operands, 8 * k)}")
         state = body.at(operands, header)
@@ -319,7 +320,7 @@ class _Writer:
         """
         blocks = body.let(f"load i64, ptr {body.at('%state', 24)}")
         above = LEVELS - 1 if self.monoid.cascade else 1
-        room = body.variable(f"[{above * PANEL * self._state_bytes} x i8]", "zeroinitializer")
+        room = body.zeros(above * PANEL * self._state_bytes)
 
         def levels(block: str) -> list[list[str]]:
             """Level 0 in registers, the others in memory."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from .llvm import Block
+from .loops import MEMSET
 
 
 class Body(Block):
@@ -24,6 +25,17 @@ class Body(Block):
         name = f"%c{len(self.variables)}"
         self.variables.append(f"{name} = alloca {kind}, align 64")
         self.set(name, kind, initial)
+        return name
+
+    def zeros(self, nbytes: int) -> str:
+        """The address of new memory, set to zero.
+
+        By a call: LLVM takes a store of an array apart, byte by byte, and then seconds to deal with the bytes.
+        """
+        name = f"%c{len(self.variables)}"
+        self.variables.append(f"{name} = alloca [{nbytes} x i8], align 64")
+        self.declarations.add(MEMSET)
+        self.do(f"call void @llvm.memset.p0.i64(ptr align 64 {name}, i8 0, i64 {nbytes}, i1 false)")
         return name
 
     def get(self, variable: str, kind: str) -> str:

@@ -54,7 +54,7 @@ def _dirichlet_rule(ct, out, concentration, generator):
 @step(_dirichlet_rule)
 def _dirichlet(concentration: Tensor, generator: Generator) -> Tensor:
     check_implemented(concentration, FLOATS, "dirichlet")
-    values = _samples(concentration, generator, float64)
+    values = np.maximum(_samples(concentration, generator, float64), finfo(float64).tiny)
     limits = finfo(concentration.dtype)
     points = np.clip(values / values.sum(-1, keepdims=True), limits.tiny, 1 - limits.eps / 2)
     return tensor_of(points, concentration.dtype)

@@ -140,7 +140,6 @@ globals().update(
 )
 
 
-
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """`weft.func.vmap`."""
     from .func import vmap as complete  # loaded when first used

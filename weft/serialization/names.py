@@ -133,6 +133,7 @@ _ELSEWHERE = {
     "nn.parameter_containers": "nn.modules.container",
     "nn.module": "nn.modules.module",
     "nn.modules.attention": "nn.modules.activation",
+    "nn.parallel": "nn.parallel.data_parallel",
     "optim.adafactor": "optim",
     "optim.muon": "optim",
     **{

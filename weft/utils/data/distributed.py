@@ -75,8 +75,8 @@ class DistributedSampler(Sampler[int]):
 
 
 def _process_group() -> Any:
-    try:
-        from ... import distributed
-    except ImportError:
-        raise RuntimeError("Requires distributed package to be available") from None
+    from ... import distributed
+
+    if not distributed.is_available():
+        raise RuntimeError("Requires distributed package to be available")
     return distributed

@@ -177,6 +177,7 @@ __getattr__ = _module_getattr(
         "signal",
         "special",
         "storage",
+        "testing",
         "utils",
         "version",
         "xpu",

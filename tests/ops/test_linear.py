@@ -43,3 +43,11 @@ def test_bilinear(shapes):
     check("nn.functional.bilinear", *tensors) if len(shapes) == 4 else check(
         "nn.functional.bilinear", *tensors
     )
+
+
+def test_dtypes_that_differ_are_named():
+    for t in (torch, weft):
+        with pytest.raises(
+            RuntimeError, match="mat1 and mat2 must have the same dtype, but got Double and Float"
+        ):
+            t.nn.functional.linear(t.ones(2, 4, dtype=t.float64), t.ones(3, 4), t.ones(3))

@@ -28,6 +28,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     if bias.spec.dtype is not weight.spec.dtype:
         check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
+    if input.spec.dtype is not weight.spec.dtype:
+        check_same(input, "mat1 and mat2 must have the same dtype, but got {0} and {1}", weight)
     return _linear_with_bias(bias, input, weight)
 
 

@@ -1,0 +1,59 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.testing
+
+import weft
+import weft.testing
+
+NAN = math.nan
+CASES = {
+    "close": lambda t: (t.ones(2), t.ones(2) + 1e-7),
+    "not close": lambda t: (t.tensor([1.0, 2.0]), t.tensor([1.0, 3.0])),
+    "a matrix": lambda t: (t.tensor([[1.0, 2.0]]), t.tensor([[1.0, 3.0]]), {"rtol": 0, "atol": 0.5}),
+    "integers": lambda t: (t.tensor([1, 2]), t.tensor([1, 3])),
+    "bools": lambda t: (t.tensor([True]), t.tensor([False])),
+    "complex": lambda t: (t.tensor([1.0 + 1j]), t.tensor([1.0 + 2j])),
+    "half": lambda t: (t.zeros(2, dtype=t.float16), t.ones(2, dtype=t.float16)),
+    "0-dim": lambda t: (t.tensor(1.0), t.tensor(2.0)),
+    "infinities": lambda t: (t.tensor([math.inf, 1.0]), t.tensor([math.inf, 2.0])),
+    "nan": lambda t: (t.tensor([NAN]), t.tensor([NAN])),
+    "equal nan": lambda t: (t.tensor([NAN]), t.tensor([NAN]), {"equal_nan": True}),
+    "shapes": lambda t: (t.ones(2), t.ones(3)),
+    "dtypes": lambda t: (t.ones(2), t.ones(2, dtype=t.float64)),
+    "unchecked dtypes": lambda t: (t.ones(2), t.ones(2, dtype=t.float64), {"check_dtype": False}),
+    "strides": lambda t: (t.ones(2, 2).t()[:, :1], t.ones(2, 1), {"check_stride": True}),
+    "devices": lambda t: (t.ones(2, device="meta"), t.ones(2)),
+    "numbers": lambda t: (1.0, 2.0),
+    "close numbers": lambda t: (1.0, 1.0 + 1e-8),
+    "integer numbers": lambda t: (1, 2),
+    "nan numbers": lambda t: (NAN, NAN, {"equal_nan": True}),
+    "arrays": lambda t: (np.ones(2), np.zeros(2)),
+    "nothing": lambda t: (None, None),
+    "lists": lambda t: ([t.ones(1), t.ones(1)], [t.ones(1), t.zeros(1)]),
+    "nested": lambda t: ({"a": [1, 2]}, {"a": [1, 3]}),
+    "lengths": lambda t: ([1], [1, 2]),
+    "keys": lambda t: ({"a": 1}, {"b": 1}),
+    "a message": lambda t: (1, 2, {"msg": "unlike"}),
+    "a longer message": lambda t: (1, 2, {"msg": lambda usual: "see: " + usual}),
+    "one tolerance": lambda t: (1.0, 1.0, {"rtol": 1.0}),
+    "a tensor and a number": lambda t: (t.ones(1), 1.0),
+    "strings": lambda t: ("a", "a"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_verdicts_and_messages_are_those_of_pytorch(name):
+    verdicts = []
+    for t in (torch, weft):
+        actual, expected, *options = CASES[name](t)
+        try:
+            t.testing.assert_close(actual, expected, **(options[0] if options else {}))
+            verdicts.append("close")
+        except (AssertionError, TypeError, ValueError) as error:
+            verdicts.append(
+                (type(error), str(error).replace("weft.", "torch.").replace("torch.core.tensor", "torch"))
+            )
+    assert verdicts[0] == verdicts[1]

@@ -5,6 +5,8 @@ import torch
 from matrices import random
 from oracle import check
 
+import weft
+
 SHAPES = [
     ((2, 3), (4, 3), (4,)),
     ((5, 2, 3), (4, 3), (4,)),

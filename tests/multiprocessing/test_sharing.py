@@ -187,8 +187,8 @@ class TestStrategies:
 PROGRAM = """
 import sys
 import weft as torch, weft.multiprocessing as mp
-mp.sharing.PATIENCE = 0.3
 def work(queue, results):
+    mp.sharing.PATIENCE = 0.3  # here only: the parent has to wait until its last tensor is taken
     for tensor in iter(queue.get, None):
         results.put(tensor + 1)
 if __name__ == "__main__":

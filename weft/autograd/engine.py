@@ -18,7 +18,7 @@ from ..core.op import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from . import anomaly
-from .graph import Leaf, Node, Output
+from .graph import Leaf, Node, Output, endpoint
 from .hooks import running
 
 # A cotangent of so many bytes is worth overwriting.
@@ -114,10 +114,9 @@ class _Pass:
         """Whether this pass brings a cotangent to where an edge leads."""
         if type(edge) is Leaf:
             return edge in self.uses and (self.wanted is None or edge in self.wanted)
-        node = edge.node if type(edge) is Output else edge
-        if self.needed is not None:
-            return node in self.needed or key(edge) in self.wanted  # type: ignore[operator]
-        return node in self.seen
+        if self.wanted is not None and self.needed is not None:
+            return _leads_to(edge, self.wanted, self.needed)
+        return endpoint(edge)[0] in self.seen
 
     def _is_spare(self, node: Node) -> bool:
         """Whether a node's cotangent is large and nobody else's, so that what becomes of it may take its memory."""
@@ -234,12 +233,7 @@ class _Pass:
             self.captured[node] = ct
         if node not in self.needed:
             return None
-        return tuple([edge if self._leads_on(edge) else None for edge in node.edges])
-
-    def _leads_on(self, edge: Any) -> bool:
-        if edge is None:
-            return False
-        return key(edge) in self.wanted or (edge.node if type(edge) is Output else edge) in self.needed  # type: ignore[operator]
+        return tuple([edge if _leads_to(edge, self.wanted, self.needed) else None for edge in node.edges])
 
     def _finish(self, leaf: Leaf, ct: Any, lone: bool) -> None:
         """A leaf has all of its gradient."""
@@ -259,41 +253,28 @@ def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | No
     """How many edges lead to each leaf; of all nodes, those that lead to what is wanted; all nodes."""
     uses: dict[Leaf, int] = {}
     seen: set[Node] = set()
-    stack: list[Node] = []
-    for edge, _ in roots:
+    edges = [edge for edge, _ in roots]
+    while edges:
+        edge = edges.pop()
         if type(edge) is Leaf:
             uses[edge] = uses.get(edge, 0) + 1
-        else:
-            node = edge.node if type(edge) is Output else edge
-            if node not in seen:
-                seen.add(node)
-                stack.append(node)
-    while stack:
-        for edge in stack.pop().edges:
-            if edge is None:
-                continue
-            if type(edge) is Leaf:
-                uses[edge] = uses.get(edge, 0) + 1
-                continue
-            node = edge.node if type(edge) is Output else edge
-            if node not in seen:
-                seen.add(node)
-                stack.append(node)
+            continue
+        node = edge.node if type(edge) is Output else edge  # `endpoint`, without its call
+        if node not in seen:
+            seen.add(node)
+            edges += [each for each in node.edges if each is not None]
     if wanted is None:
         return uses, None, seen
     needed: set[Node] = set()
     for node in sorted(seen, key=lambda each: each.order):
-        for edge in node.edges:
-            if edge is not None:
-                if key(edge) in wanted or (edge.node if type(edge) is Output else edge) in needed:
-                    needed.add(node)
-                elif type(edge) is Leaf:
-                    uses[edge] -= 1
-    for node in seen - needed:
-        for edge in node.edges:
-            if type(edge) is Leaf and edge in wanted:
-                uses[edge] -= 1
+        if any(_leads_to(edge, wanted, needed) for edge in node.edges):
+            needed.add(node)
     return uses, needed, seen
+
+
+def _leads_to(edge: Any, wanted: set, needed: set[Node]) -> bool:
+    """Whether an edge ends in what is wanted, or in a node that leads there."""
+    return edge is not None and (key(edge) in wanted or endpoint(edge)[0] in needed)
 
 
 def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:

@@ -185,12 +185,13 @@ class TestStrategies:
 
 
 PROGRAM = """
-import sys
+import sys, time
 import weft as torch, weft.multiprocessing as mp
 def work(queue, results):
     mp.sharing.PATIENCE = 0.3  # here only: the parent has to wait until its last tensor is taken
     for tensor in iter(queue.get, None):
         results.put(tensor + 1)
+        time.sleep(0.1)  # the parent is at its end before the last is taken
 if __name__ == "__main__":
     context = mp.get_context(sys.argv[1])
     queue, results = context.Queue(), context.Queue()

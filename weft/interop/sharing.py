@@ -85,14 +85,16 @@ def _wait_at_exit() -> None:
 
 
 def _wait_until_taken() -> None:
-    from multiprocessing import parent_process
+    from multiprocessing import active_children, parent_process
     from multiprocessing.resource_sharer import _resource_sharer  # type: ignore[attr-defined]
 
-    if parent_process() is None:  # its children have ended
-        return
-    deadline = time.monotonic() + PATIENCE
-    while (_resource_sharer._cache or _queues_are_sending()) and time.monotonic() < deadline:
+    # The first process has nobody to take its tensors but its children; Python waits for those in any case.
+    deadline = time.monotonic() + (PATIENCE if parent_process() is not None else 0)
+    while _resource_sharer._cache or _queues_are_sending():
+        if time.monotonic() >= deadline and all(child.daemon for child in active_children()):
+            return
         time.sleep(0.005)
+    _resource_sharer.stop(PATIENCE)  # the last may have been asked for and still be on its way
 
 
 def _queues_are_sending() -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core.derivative import differentiate
-from ..core.dtype import LEGACY_NAMES, int32, int64
-from ..core.op import public
-from ..core.tensor import Tensor
-from ..families.library import array, library, tensor_of, wide_array
-from .loss import REDUCTIONS, check_reduction
+from ...core.derivative import differentiate
+from ...core.dtype import LEGACY_NAMES, int32, int64
+from ...core.op import public
+from ...core.tensor import Tensor
+from ...families.library import array, library, tensor_of, wide_array
+from .arguments import REDUCTIONS, check_reduction
 
 
 @public("function", "nn.functional.ctc_loss")

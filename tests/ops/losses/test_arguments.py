@@ -1,0 +1,22 @@
+import pytest
+from loss_inputs import REDUCTIONS, numbers
+from oracle import check
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+F = "nn.functional."
+
+
+@pytest.mark.parametrize("reduction", [*REDUCTIONS, "other"])
+@pytest.mark.parametrize(
+    "name",
+    ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "poisson_nll_loss", "kl_div",
+     "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"],
+)  # fmt: skip
+def test_elementwise_losses(name, reduction):
+    check(F + name, numbers(3, 4), numbers(3, 4, seed=1), reduction=reduction)
+
+
+@pytest.mark.parametrize("size_average", [None, True, False])
+@pytest.mark.parametrize("reduce", [None, True, False])
+def test_older_names_of_reductions(size_average, reduce):
+    check(F + "mse_loss", numbers(3), numbers(3, seed=1), size_average=size_average, reduce=reduce)

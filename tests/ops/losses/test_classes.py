@@ -1,0 +1,59 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loss_inputs import REDUCTIONS, numbers
+from oracle import check
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+F = "nn.functional."
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from([(5,), (3, 5), (2, 5, 3), (2, 5, 2, 2)]),
+    st.sampled_from(REDUCTIONS),
+    st.booleans(),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from([-100, 1]),
+    st.sampled_from(["classes", "probabilities", "bytes", "beyond"]),
+    st.integers(0, 9),
+)
+def test_cross_entropy(shape, reduction, weighted, label_smoothing, ignore_index, kind, seed):
+    target_shape = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    target = torch.randint(
+        0, 6 if kind == "beyond" else 5, target_shape, generator=torch.Generator().manual_seed(seed)
+    )
+    if kind == "probabilities":
+        target = numbers(*shape, seed=seed).softmax(0)
+    elif kind == "bytes":
+        target = target.byte()
+    weight = numbers(5, seed=7).abs() if weighted else None
+    options = {"ignore_index": ignore_index, "reduction": reduction}
+    check(F + "cross_entropy", numbers(*shape), target, weight, **options, label_smoothing=label_smoothing)
+    if kind != "probabilities":
+        check(F + "nll_loss", numbers(*shape), target, weight, **options)
+
+
+def test_targets_that_do_not_fit_are_errors():
+    scores = numbers(3, 5)
+    for target in (torch.zeros(2).long(), torch.zeros(3), torch.zeros(3, 1).long(), torch.zeros(3).int()):
+        check(F + "cross_entropy", scores, target)
+        check(F + "nll_loss", scores, target)
+    check(F + "nll_loss", scores, torch.tensor([0, -1, 2]))
+    check(F + "cross_entropy", scores, torch.zeros(3).long(), numbers(4))
+    check(F + "cross_entropy", scores, torch.full((3,), -100))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_linear_cross_entropy(reduction):
+    target = torch.tensor([0, 3])
+    check(F + "linear_cross_entropy", numbers(2, 3), numbers(4, 3, seed=1), target, reduction=reduction)
+    check(
+        F + "linear_cross_entropy",
+        numbers(2, 3),
+        numbers(4, 5, 3),
+        torch.zeros(2, 5).long(),
+        linear_bias=numbers(4, 5),
+    )
+    check(F + "linear_cross_entropy", numbers(2, 3), numbers(4, 2), target)

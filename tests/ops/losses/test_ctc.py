@@ -1,0 +1,32 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loss_inputs import REDUCTIONS, numbers
+from oracle import check
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+F = "nn.functional."
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 3),
+    st.integers(1, 6),
+    st.integers(0, 4),
+    st.sampled_from(REDUCTIONS),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_ctc(batch, steps, most, reduction, zero_infinity, flat, seed):
+    generator = torch.Generator().manual_seed(seed)
+    log_probs = numbers(steps, batch, 4, seed=seed).log_softmax(2)
+    targets = torch.randint(1, 4, (batch, max(most, 1)), generator=generator)
+    lengths = torch.randint(0, most + 1, (batch,), generator=generator)
+    inputs = torch.randint(1, steps + 1, (batch,), generator=generator)
+    if flat:
+        targets = torch.cat([row[:n] for row, n in zip(targets, lengths, strict=True)])
+    options = {"reduction": reduction, "zero_infinity": zero_infinity}
+    check(F + "ctc_loss", log_probs, targets, inputs, lengths, **options)
+    check(F + "ctc_loss", log_probs, targets, inputs + steps, lengths, **options)

@@ -1,0 +1,26 @@
+import pytest
+from loss_inputs import REDUCTIONS, numbers
+from oracle import check
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+F = "nn.functional."
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_binary_cross_entropy(reduction):
+    p, q = numbers(3, 4).sigmoid(), numbers(3, 4, seed=1).sigmoid()
+    check(F + "binary_cross_entropy", p, q, weight=numbers(4).abs(), reduction=reduction)
+    check(F + "binary_cross_entropy", (p > 0.5).double(), q, reduction=reduction)
+    check(
+        F + "binary_cross_entropy_with_logits", p, q, numbers(4), pos_weight=numbers(4), reduction=reduction
+    )
+    for wrong in ((p - 1, q), (p, q + 1), (p, q[:2]), (p, q.float())):
+        check(F + "binary_cross_entropy", *wrong)
+
+
+@pytest.mark.parametrize("log_target", [True, False])
+@pytest.mark.parametrize("reduction", [*REDUCTIONS, "batchmean"])
+def test_kl_div(log_target, reduction):
+    target = numbers(3, 4, seed=1).log_softmax(1)
+    target = target if log_target else target.exp() * (target > -2)
+    check(F + "kl_div", numbers(3, 4), target, log_target=log_target, reduction=reduction)

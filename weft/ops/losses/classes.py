@@ -1,0 +1,290 @@
+"""Losses of scores for classes, where one class is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.dtype import LEGACY_NAMES, int64, uint8
+from ...core.op import PlanCache, public
+from ...core.spec import Spec
+from ...core.tensor import Tensor
+from ...engine import scalar as s
+from ...engine.expr import lift
+from ...families.indexed import Access, Take
+from ...families.map import Map, keep
+from ...families.reduce import Reduce, Types
+from ...families.step import step
+from ..reduction import log_softmax
+from .arguments import check_reduction, reduced, reduction_of
+
+
+def _class_dim(input: Tensor) -> int:
+    return 1 if input.spec.ndim > 1 else 0
+
+
+def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
+    own, wanted = input.shape, target.shape
+    if not own:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(own) > 1 and (not wanted or own[0] != wanted[0]):
+        found = wanted[0] if wanted else "none"
+        raise ValueError(f"Expected input batch_size ({own[0]}) to match target batch_size ({found}).")
+    if len(own) == 1 and len(wanted) > 1 or len(own) == 2 and len(wanted) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    expected = (own[0], *own[2:]) if len(own) > 1 else wanted
+    if wanted != expected:
+        raise RuntimeError(f"Expected target size {list(expected)}, got {list(wanted)}")
+    if target.dtype not in (int64, uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {LEGACY_NAMES[target.dtype]}")
+    if target.dtype is uint8 and len(own) > 2:
+        raise RuntimeError("expected scalar type Long but found Byte (targets of more than one dimension)")
+    classes = own[1 if len(own) > 1 else 0]
+    if weight is not None:
+        if weight.shape != (classes,):
+            raise RuntimeError(
+                f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+                f"shape: {list(weight.shape)}"
+            )
+        if weight.dtype is not input.dtype:
+            raise RuntimeError(
+                f"expected scalar type {LEGACY_NAMES[input.dtype]} but found {LEGACY_NAMES[weight.dtype]}"
+            )
+
+
+_CHECKED = PlanCache(_check_classes)
+
+
+def _scores(own: Spec, dim: int, target: Spec) -> Access:
+    """Of each sample the score of its class."""
+    rest = own.stride[:dim] + own.stride[dim + 1 :]
+    return Access(target.shape, rest, (target.stride,), (dim,), (own.shape[dim],), (own.stride[dim],))
+
+
+def _no_such_class(index: int, dim: int, classes: int) -> IndexError:
+    return IndexError(f"Target {index} is out of bounds. (there are {classes} classes)")
+
+
+_AT_CLASS = Take("nll_loss", _scores, error=_no_such_class)
+# fmt: off
+_CLASS    = Map("nll_class",  keep, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
+_KEPT     = Map("nll_kept",   keep, lambda like, target, ignored: s.where(s.eq(target, ignored), lift(0, like), 1), deciding=1)
+_UNLESS   = Map("nll_score",  keep, lambda score, target, ignored: s.where(s.eq(target, ignored), 0, score), deciding=1)
+_SHARE    = Map("nll_share",  keep, lambda weight, total: s.where(s.eq(weight, 0), 0, weight / total))
+# fmt: on
+
+
+def _total_loss(name: str, finish: Callable) -> Reduce:
+    """The sums of weighted scores and of weights."""
+    return Reduce(
+        name,
+        lambda dtype, wanted: Types(dtype, (dtype, dtype)),
+        lambda dtype: (0, 0),
+        lambda score, weight: (-score * weight, weight),
+        lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        finish,
+        cascade=True,
+    )
+
+
+_TOTALS = {
+    "sum": _total_loss("nll_sum", lambda sums: sums),
+    "mean": _total_loss("nll_mean", lambda sums: (sums[0] / sums[1], sums[1])),
+}
+
+
+def _negative_log_likelihood(
+    input: Tensor, target: Tensor, weight, ignore_index: int, reduction: str
+) -> Tensor:
+    _CHECKED[input.spec, target.spec, None if weight is None else weight.spec]
+    if target.spec.dtype is not int64:
+        target = target.to(int64)
+    return _nll(input, target, weight, ignore_index, reduction)[0]
+
+
+def _weights_of(classes: Tensor, like: Tensor, target: Tensor, weight: Tensor | None, ignored: int) -> Tensor:
+    """The weight of the class of each target, 0 where it is ignored."""
+    kept = _KEPT(like.detach(), target, ignored)
+    return (
+        kept if weight is None else weight.index_select(0, classes.flatten()).view(classes.spec.shape) * kept
+    )
+
+
+def _nll_rule(cts, outs, input, target, weight, ignore_index, reduction, *, specs):
+    ct, (_, total) = cts[0], outs
+    classes = _CLASS(target, ignore_index)
+    weights = _weights_of(classes, total, target, weight, ignore_index)
+    if reduction == "mean":
+        weights = _SHARE(weights, total.detach())
+    return (_AT_CLASS.adjoint(-ct * weights, (classes,), 1 if len(specs[0].shape) > 1 else 0, specs[0]),)
+
+
+@step(joint=_nll_rule, results=(1,))
+def _nll(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
+) -> tuple[Tensor, Tensor]:
+    """The loss, and the sum of the weights of all targets."""
+    classes = _CLASS(target, ignore_index)
+    scores = _AT_CLASS(input, (classes,), _class_dim(input))
+    scores = _UNLESS(scores, target, ignore_index)  # scores of -inf that are ignored do not count
+    weights = _weights_of(classes, scores, target, weight, ignore_index)
+    if reduction == "none":
+        return -scores * weights, weights.sum()
+    return _TOTALS[reduction](scores, weights, dims=tuple(range(len(scores.spec.shape))))
+
+
+_nll.node_name = "NllLossBackward0"
+
+
+@public(name="nn.functional.nll_loss")
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Minus the log probability, in `input`, of the class in `target`; "mean" divides by the sum of weights.
+
+    Shapes: input [N, C, ...] with target [N, ...], or [C] with []. Raises: IndexError for classes that do not exist.
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_reduction(reduction)
+    return _negative_log_likelihood(input, target, weight, ignore_index, reduction)
+
+
+@public(name="nn.functional.cross_entropy")
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Minus the log of the softmax of `input` at the class in `target`, or averaged over its class probabilities.
+
+    Shapes: input [N, C, ...] with target [N, ...] of classes or like input of probabilities; or [C] with [] or [C].
+    label_smoothing: which part of a target is spread evenly over all classes.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))
+    tensor(1.3863)
+    """
+    reduction = reduction_of(reduction, size_average, reduce)
+    check_reduction(reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if not input.spec.shape:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    dim = _class_dim(input)
+    if input.spec.shape == target.spec.shape:
+        if target.spec.dtype.kind != "f":
+            raise RuntimeError(
+                f"Expected floating point type for target with class probabilities, got {LEGACY_NAMES[target.spec.dtype]}"
+            )
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return _cross_entropy_of_probabilities(
+            log_softmax(input, dim), target, weight, reduction, label_smoothing, dim
+        )
+    scores = log_softmax(input, dim)
+    loss = _negative_log_likelihood(scores, target, weight, ignore_index, reduction)
+    if label_smoothing == 0:
+        return loss
+    even = _even_loss(scores, target, weight, ignore_index, reduction, dim)
+    return loss * (1 - label_smoothing) + even * (label_smoothing / input.spec.shape[dim])
+
+
+def _cross_entropy_of_probabilities(
+    scores, target, weight, reduction: str, label_smoothing: float, dim: int
+) -> Tensor:
+    classes = scores.spec.shape[dim]
+    if weight is not None and weight.spec.shape != (classes,):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight "
+            f"tensor of shape: {list(weight.spec.shape)}"
+        )
+    if label_smoothing > 0:
+        target = target * (1 - label_smoothing) + label_smoothing / classes
+    terms = scores * target if weight is None else scores * target * _along(weight, scores, dim)
+    if reduction == "none":
+        return -terms.sum(dim)
+    total = -terms.sum()
+    return total / (scores.spec.numel / max(classes, 1)) if reduction == "mean" else total
+
+
+def _along(weight: Tensor, input: Tensor, dim: int) -> Tensor:
+    return weight.view(-1, *[1] * (input.spec.ndim - dim - 1))
+
+
+def _even_loss(scores: Tensor, target: Tensor, weight, ignore_index: int, reduction: str, dim: int) -> Tensor:
+    """The loss against all classes alike."""
+    loss = -(scores if weight is None else scores * _along(weight, scores, dim)).sum(dim)
+    ignored: Any = target == ignore_index
+    loss = loss.masked_fill(ignored, 0)
+    if reduction != "mean":
+        return reduced(loss, reduction)
+    if weight is None:
+        return loss.sum() / (~ignored).sum()
+    weights = weight.index_select(0, target.to(int64).masked_fill(ignored, 0).flatten()).view(
+        target.spec.shape
+    )
+    return loss.sum() / weights.masked_fill(ignored, 0).sum()
+
+
+@public(name="nn.functional.linear_cross_entropy")
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """`cross_entropy` of a linear map of `input`.
+
+    Shapes: input [N, features] or [features], linear_weight [C, *sizes, features], linear_bias [C, *sizes], target
+    [N, *sizes] of classes or [N, C, *sizes] of probabilities. options: how PyTorch divides the work to save memory; the
+    result does not depend on it, and weft computes it in one piece.
+    """
+    if not 1 <= input.spec.ndim <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.spec.ndim}")
+    if linear_weight.spec.ndim < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.spec.ndim}"
+        )
+    features = input.spec.shape[-1]
+    *made, expected = linear_weight.spec.shape
+    if features != expected:
+        raise RuntimeError(
+            f"expected equal input and linear_weight last dimensions (in_features), got {features} and {expected}, respectively"
+        )
+    if linear_bias is not None and list(linear_bias.spec.shape) != made:
+        raise RuntimeError(f"expected linear_bias shape {tuple(made)}, got {tuple(linear_bias.spec.shape)}")
+    if len(made) > 1 and input.spec.ndim == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.spec.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.spec.shape)}"
+        )
+    if ignore_index is not None and target.spec.shape == (*input.spec.shape[:-1], *made):
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    scores = input.matmul(linear_weight.reshape(-1, features).t())
+    if linear_bias is not None:
+        scores = scores + linear_bias.reshape(-1)
+    return cross_entropy(
+        scores.view(*input.spec.shape[:-1], *made),
+        target,
+        weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )

@@ -207,14 +207,14 @@ def test_a_shared_view_sees_writes():
 
 
 def test_long_loops_do_not_fill_the_plan_cache():
-    from weft.ops import indexing
+    from weft.ops import basic_indexing
 
     t = weft.zeros(10000)
-    before = len(indexing._views) + len(indexing._selects)
+    before = len(basic_indexing.VIEW_PLANS) + len(basic_indexing.SELECT_PLANS)
     for i in range(10000):
         t[i]
         t[i : i + 3]
-    assert len(indexing._views) + len(indexing._selects) < before + 10
+    assert len(basic_indexing.VIEW_PLANS) + len(basic_indexing.SELECT_PLANS) < before + 10
 
 
 def test_large_tensors_use_all_threads_and_agree():

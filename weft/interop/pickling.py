@@ -9,7 +9,7 @@ from ..core.op import public
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, empty, make
-from ..ops.views import check_bounds
+from ..ops.slicing import check_bounds
 
 
 @public("method")

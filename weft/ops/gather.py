@@ -15,7 +15,7 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
 from ..families.indexed import Access, Take
 from ..families.step import step
-from .indexing import at, vector
+from .advanced_indexing import at, vector
 from .masking import where
 
 
@@ -246,7 +246,7 @@ def embedding(
 
 
 def _renormalise(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    from .scatter import index_copy_
+    from .indexed_slices import index_copy_
 
     numbers = input.reshape(-1).unique().long()
     rows = index_select(weight.detach(), 0, numbers)

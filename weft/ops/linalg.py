@@ -35,13 +35,13 @@ from ..families.lapack import (
 from ..families.library import array, tensor_of
 from ..families.reduce import Reduce, Types, single_dim
 from ..families.step import step
+from .broadcasting import broadcast_tensors
 from .copying import clone
 from .eigen import eigh, eigvalsh, linalg_svd, svdvals
 from .equations import linalg_solve, solve_adjoint
 from .joining import cat
 from .masking import where
 from .matmul import matmul, mm
-from .views import broadcast_tensors
 
 FUNCTIONS["linalg.LinAlgError"] = LinAlgError
 

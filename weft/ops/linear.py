@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.step import step
+from .complex_views import conj
 from .matmul import MATMUL, MM, added, check_same, check_tensors, matmul, outer, rows_of
-from .views import T, conj
+from .views import T
 
 
 @public("function", name="nn.functional.linear")

@@ -34,8 +34,9 @@ from ..core.tensor import Tensor, wrap_dim
 from ..families.product import Product
 from ..families.step import Step, step
 from .arithmetic import mul
+from .complex_views import conj
 from .joining import stack
-from .views import T, conj
+from .views import T
 
 # How messages about matrices name dtypes: PyTorch prints the C++ types here.
 _CPP_NAMES = {

@@ -18,9 +18,9 @@ from ..families.program import Operand, Planner, Program
 from ..families.reduce import Reduce
 from ..families.reduce import Types as ReduceTypes
 from ..families.step import step
+from .average_pooling import avg_pool2d, avg_pool3d
 from .creation import empty
 from .padding import constant_pad
-from .pooling import avg_pool2d, avg_pool3d
 from .reduction import MEAN
 from .windows import like_format, wide
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from ..core.op import public
 from ..core.tensor import Tensor
+from .complex_views import view_as_real
 from .creation import ones, zeros
 from .padding import constant_pad, pad
 from .ranges import arange
 from .sorting import check_tensor
 from .spectral import signal, spectrum
-from .views import view_as_real
 
 
 def _centred(window: Tensor | None, win_length: int, n_fft: int, like: Tensor) -> Tensor | None:

@@ -16,8 +16,10 @@ from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make
 from ..core.warn import warn_once
+from .reshaping import squeeze, unsqueeze
+from .slicing import as_strided
+from .transposing import swapaxes, swapdims, t, transpose
 from .values import tensor as new_tensor
-from .views import as_strided, squeeze, swapaxes, swapdims, t, transpose, unsqueeze
 
 
 def _warn_deprecated() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.layout import contiguous_format
 from ..core.op import public, tape
 from ..core.tensor import Tensor
-from . import splitting, views
+from . import broadcasting, complex_views, reshaping, slicing, splitting, transposing, views
 from .copying import clone, detach
 
 
@@ -32,7 +32,7 @@ def _copy_of(name: str, view: Callable, forms: str = "function") -> None:
 
 
 def _view(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
-    return views.view(input, size, dtype=dtype) if dtype is None else views.view(input, dtype=dtype)
+    return reshaping.view(input, size, dtype=dtype) if dtype is None else reshaping.view(input, dtype=dtype)
 
 
 def _slice(
@@ -44,29 +44,29 @@ def _slice(
 def _narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     if dim >= input.spec.ndim:  # here PyTorch raises another type than in `narrow`
         raise RuntimeError(f"narrow_copy(): there is no dimension {dim} in shape {list(input.spec.shape)}")
-    return views.narrow(input, dim, start, length)
+    return slicing.narrow(input, dim, start, length)
 
 
 for _name, _function in {
     "view": _view,
-    "expand": views.expand,
-    "permute": views.permute,
-    "transpose": views.transpose,
-    "t": views.t,
-    "squeeze": views.squeeze,
-    "unsqueeze": views.unsqueeze,
-    "as_strided": views.as_strided,
-    "diagonal": views.diagonal,
-    "select": views.select,
+    "expand": broadcasting.expand,
+    "permute": transposing.permute,
+    "transpose": transposing.transpose,
+    "t": transposing.t,
+    "squeeze": reshaping.squeeze,
+    "unsqueeze": reshaping.unsqueeze,
+    "as_strided": slicing.as_strided,
+    "diagonal": slicing.diagonal,
+    "select": slicing.select,
     "slice": _slice,
-    "unfold": views.unfold,
+    "unfold": slicing.unfold,
     "unbind": splitting.unbind,
     "split": splitting.split,
     "split_with_sizes": splitting.split_with_sizes,
     "alias": views.ALIAS,
     "detach": detach,
-    "view_as_real": views.view_as_real,
-    "view_as_complex": views.view_as_complex,
+    "view_as_real": complex_views.view_as_real,
+    "view_as_complex": complex_views.view_as_complex,
 }.items():
     _copy_of(_name, _function)
 _copy_of("narrow", _narrow, "function method")

@@ -15,8 +15,8 @@ from ..core.dtype import LEGACY_NAMES, float32, float64, int64, uint8
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
+from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .joining import stack
-from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .ranges import linspace
 from .windows import like_format, wide
 

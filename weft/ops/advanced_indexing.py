@@ -1,0 +1,249 @@
+"""Advanced indexing: tensors, lists and masks as indices. What they choose is copied."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from array import array as buffer
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from ..core.device import CPU
+from ..core.dtype import bool_, int32, int64, uint8
+from ..core.iteration import broadcast_shapes, broadcast_stride
+from ..core.size import shape
+from ..core.spec import Spec, contiguous_spec
+from ..core.storage import foreign
+from ..core.tensor import Tensor, empty, make
+from ..families.indexed import Access, Put, Take, vector_spec
+from ..families.map import FILL
+from .basic_indexing import out_of_range, select_plan, view_of_items
+from .masking import columns_of
+from .values import from_data
+
+_SIMPLE = frozenset((int, slice, Tensor, type(None), EllipsisType, bool))
+
+
+def as_tuple(index: Any) -> tuple:
+    """The items of an index; a short list that holds more than numbers is taken for a tuple, as in old NumPy."""
+    if type(index) is tuple:
+        return index
+    if type(index) in _SIMPLE:
+        return (index,)
+    if isinstance(index, tuple):
+        return tuple(index)
+    if isinstance(index, Sequence) and len(index) < 32 and any(map(_is_item, index)):
+        warnings.warn(
+            "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in a future "
+            "version; use x[tuple(seq)] instead of x[seq], or x[torch.tensor(seq)] for an index tensor",
+            UserWarning,
+            stacklevel=3,
+        )
+        return tuple(index)
+    return (index,)
+
+
+def _is_item(value: Any) -> bool:
+    if type(value) is int:
+        return False
+    return value is None or isinstance(value, (Tensor, slice, EllipsisType, Sequence))
+
+
+def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], bool]:
+    """The view that the numbers and slices give, and the index tensor of each of its dims that has one.
+
+    The bool: whether there is but one index and it is a mask of the shape of the view; then it is not turned into
+    positions.
+    """
+    items = [_item(item) for item in index]
+    sizes = self.spec.shape
+    named = sum(_dims_of(item) for item in items)
+    if named > len(sizes):
+        if not sizes and any(isinstance(item, slice) for item in items):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        if not sizes and len(index) == 1 and type(index[0]) is int:
+            select_plan(self.spec)
+        raise IndexError(f"too many indices for tensor of dimension {len(sizes)}")
+    view_items: list[Any] = []
+    chosen: dict[int, Tensor] = {}
+    dim = new_dim = 0
+    for item in items:
+        if item is None or item is True or item is False:
+            view_items.append(None)
+            if item is not None:
+                chosen[new_dim] = _from_bool(item, self)
+            new_dim += 1
+        elif item is ...:
+            rest = len(sizes) - named
+            view_items.append(...)
+            named += rest  # a second ... stands for nothing
+            dim += rest
+            new_dim += rest
+        elif isinstance(item, slice):
+            start, stop, step = item.indices(sizes[dim])
+            if step < 1:
+                raise ValueError("step must be greater than zero")
+            view_items.append((start, max((stop - start + step - 1) // step, 0), step))
+            dim += 1
+            new_dim += 1
+        elif type(item) is int:
+            size = sizes[dim]
+            if not -size <= item < size:
+                raise out_of_range(item, dim, size)
+            view_items.append(item % size)
+            dim += 1
+        elif not item.spec.shape:  # a 0-dim bool tensor
+            view_items.append(None)
+            chosen[new_dim] = _from_bool(bool(item), self)
+            new_dim += 1
+        else:
+            chosen[new_dim] = item
+            count = _dims_of(item)
+            view_items += [(0, size, 1) for size in sizes[dim : dim + count]]
+            dim += count
+            new_dim += count
+    only_tensors = chosen and all(
+        item is ... or isinstance(item, Tensor) and item.spec.shape for item in items
+    )
+    view = self if only_tensors else view_of_items(self, view_items, bool(chosen))
+    mask = chosen.get(0)
+    if (
+        len(chosen) == 1
+        and mask is not None
+        and mask.spec.dtype is bool_
+        and mask.spec.shape == view.spec.shape
+    ):
+        return view, chosen, True
+    return view, as_positions(view, chosen), False
+
+
+def _dims_of(item: Any) -> int:
+    """How many dims of the tensor an item takes."""
+    if isinstance(item, Tensor):
+        return len(item.spec.shape) if item.spec.dtype is bool_ else 1
+    return 0 if item is None or item is ... or item is True or item is False else 1
+
+
+def _item(item: Any) -> Any:
+    """An item as int, bool, slice, None, ... or a Tensor of int64, int32 or bool.
+
+    Raises: IndexError for anything else.
+    """
+    if type(item) in _SIMPLE:
+        return _index_tensor(item) if type(item) is Tensor else item
+    if type(item) is list and item and all(type(each) is int for each in item):
+        return vector(item)
+    if isinstance(item, np.bool_):
+        return bool(item)
+    if isinstance(item, np.ndarray) or isinstance(item, Sequence):
+        item = from_data(item, int64 if len(item) == 0 else None, None)
+    if isinstance(item, Tensor):
+        return _index_tensor(item)
+    if hasattr(item, "__index__"):
+        return operator.index(item)
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+        f"(got {type(item).__name__})"
+    )
+
+
+def vector(values: Sequence[int]) -> Tensor:
+    """As `torch.tensor(values)`, for ints, which indices mostly are."""
+    try:
+        held = buffer("q", values)
+    except OverflowError:
+        raise RuntimeError("Overflow when unpacking long long") from None
+    return make(
+        foreign(held.buffer_info()[0], 8 * len(values), held, False),
+        0,
+        vector_spec(len(values), int64, CPU),
+    )
+
+
+def _index_tensor(item: Tensor) -> Any:
+    if not item.spec.shape and item.spec.dtype.category == 1 and item.spec.dtype is not uint8:
+        return int(item)
+    return checked_index(item)
+
+
+def checked_index(item: Tensor) -> Tensor:
+    """A tensor of int64, int32 or bool; uint8 counts as bool, with a warning.
+
+    Raises: IndexError for other dtypes.
+    """
+    dtype = item.spec.dtype
+    if dtype is uint8:
+        if item.spec.shape:
+            warnings.warn(
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                UserWarning,
+                stacklevel=6,
+            )
+        return item.to(bool_)
+    if dtype is not int64 and dtype is not int32 and dtype is not bool_:
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return item
+
+
+def _from_bool(value: bool, like: Tensor) -> Tensor:
+    """The positions that a single bool chooses in a dim of size 1."""
+    result = empty(contiguous_spec((int(value),), int64, like.spec.device))
+    return FILL.write(result, 0) if value else result
+
+
+def as_positions(view: Tensor, chosen: dict[int, Tensor]) -> dict[int, Tensor]:
+    """The index tensors with each mask replaced by the positions of what it chooses, dim by dim."""
+    result = {}
+    for dim, index in chosen.items():
+        if index.spec.dtype is not bool_:
+            result[dim] = index
+            continue
+        for k, size in enumerate(index.spec.shape):
+            if dim + k >= len(view.spec.shape):
+                raise IndexError(f"too many indices for tensor of dimension {len(view.spec.shape)}")
+            if size != view.spec.shape[dim + k]:
+                raise IndexError(
+                    f"The shape of the mask {list(index.spec.shape)} at index {k} does not match the shape of the "
+                    f"indexed tensor {list(view.spec.shape)} at index {dim + k}"
+                )
+        for k, column in enumerate(columns_of(index)):
+            result[dim + k] = column
+    return result
+
+
+def at(own: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
+    """Index tensors for some dims. Their common shape stands in the place of the dims, or in front if they are apart.
+
+    Raises: IndexError if they have no common shape.
+    """
+    try:
+        common = broadcast_shapes("", *(index.shape for index in indices))
+    except RuntimeError:
+        shapes = ", ".join(str(list(index.shape)) for index in indices)
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
+        ) from None
+    adjacent = dims == tuple(range(dims[0], dims[0] + len(dims)))
+    first = dims[0] if adjacent else 0
+    rest = [dim for dim in range(len(own.shape)) if dim not in dims]
+    before, after = rest[:first], rest[first:]
+
+    def assemble(values: Sequence[int], middle: Sequence[int]) -> tuple[int, ...]:
+        return (*(values[dim] for dim in before), *middle, *(values[dim] for dim in after))
+
+    none = (0,) * len(own.shape)
+    return Access(
+        shape(assemble(own.shape, common)),
+        assemble(own.stride, (0,) * len(common)),
+        tuple(assemble(none, broadcast_stride(index, common)) for index in indices),
+        dims,
+        tuple(own.shape[dim] for dim in dims),
+        tuple(own.stride[dim] for dim in dims),
+    )
+
+
+INDEX = Take("index", at, wrap=True, in_memory_order=True)
+PUT = Put("index_put_", at, wrap=True, once=False)

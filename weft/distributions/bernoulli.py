@@ -57,6 +57,4 @@ class Bernoulli(FromProbsOrLogits):
         return weft.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = weft.arange(2, dtype=self._param.dtype, device=self._param.device)
-        values = values.view((-1,) + (1,) * len(self._batch_shape))
-        return values.expand((-1, *self._batch_shape)) if expand else values
+        return self._values(weft.arange(2, dtype=self._param.dtype, device=self._param.device), expand)

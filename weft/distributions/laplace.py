@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import weft
 
 from ..core.tensor import Tensor
-from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Shape
+from .location_scale import LocationScale
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """Numbers with mean `loc` whose distance from it is exponential with mean `scale`."""
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_parameters(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

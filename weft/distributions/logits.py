@@ -54,6 +54,11 @@ class FromProbsOrLogits(Distribution):
         probs = clamped(self.probs)
         return weft.log(probs) - weft.log1p(-probs)
 
+    def _values(self, values: Tensor, expand: bool) -> Tensor:
+        """What `enumerate_support` gives for a support of these values."""
+        values = values.view((-1,) + (1,) * len(self._batch_shape))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
     @property
     def param_shape(self) -> Any:
         return self._param.size()

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import weft
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters, standard_normal
+from .distribution import Shape, standard_normal
+from .location_scale import LocationScale
 
 
-class Normal(Distribution):
+class Normal(LocationScale):
     """Normal numbers with mean `loc` and standard deviation `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
     tensor(-0.9189)
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_parameters(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def stddev(self) -> Tensor:

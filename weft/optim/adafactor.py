@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ..core.grad_mode import no_grad
 from ..core.limits import finfo
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
-from .optimizer import Optimizer, ParamsT, check, check_lr, evaluate, scalar_tensor
+from .optimizer import ParamsT, check, check_lr, scalar_tensor
+from .per_parameter import PerParameter
 
 
-class Adafactor(Optimizer):
+class Adafactor(PerParameter):
     """Steps divided by the root of a running mean square, which for matrices is the product of a column and a row.
 
     Steps are as large as `lr` (later 1 / sqrt(step)) of the parameter's own root mean square, at least eps[1] of it;
@@ -54,16 +53,6 @@ class Adafactor(Optimizer):
             "maximize": maximize,
         }
         super().__init__(params, defaults)
-
-    @no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have gradients; `closure` computes the loss anew. Returns the loss."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            for param in group["params"]:
-                if param.grad is not None:
-                    self._update(param, group)
-        return loss
 
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
         if param.is_complex():

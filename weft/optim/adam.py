@@ -6,17 +6,15 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..families.update import Update
-from .arithmetic import addcdiv, addcmul, directed, lerp, maximum, sqrt
-from .elementwise import Elementwise, count
-from .optimizer import ParamsT, check, check_betas, check_fused, check_lr
+from .arithmetic import addcdiv, addcmul, decayed, lerp, maximum, sqrt
+from .elementwise import Elementwise, count, decay_kind
+from .optimizer import ParamsT, check_adam_options, check_fused
 
 
 def _rule(options, grad, param, mean, square, *rest):
     maximize, decay, amsgrad = options
     *largest, weight_decay, kept, weight1, beta2, weight2, step_size, correction, eps = rest
-    if decay == "decoupled":
-        param = param * kept
-    grad = directed(grad, param, maximize, weight_decay if decay == "coupled" else None)
+    grad, param = decayed(grad, param, maximize, decay, weight_decay, kept)
     mean = lerp(mean, grad, weight1)
     square = addcmul(square * beta2, grad, grad, weight2)
     if amsgrad:
@@ -70,10 +68,7 @@ class Adam(Elementwise):
     ):
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        check_lr(lr)
-        check(eps, "Invalid epsilon value: {}")
-        check_betas(betas)
-        check(weight_decay, "Invalid weight_decay value: {}")
+        check_adam_options(lr, betas, eps, weight_decay)
         _check_tensor_betas(betas, foreach and not capturable)
         defaults = {
             "lr": lr,
@@ -96,7 +91,6 @@ class Adam(Elementwise):
 
     def _next(self, group, state, param):
         step, (beta1, beta2), lr, decay = count(state), group["betas"], group["lr"], group["weight_decay"]
-        kind = decay != 0 and ("decoupled" if group["decoupled_weight_decay"] else "coupled")
         numbers = (
             decay,
             1 - lr * decay,
@@ -107,7 +101,7 @@ class Adam(Elementwise):
             (1 - beta2**step) ** 0.5,
             group["eps"],
         )
-        return (group["maximize"], kind, group["amsgrad"]), numbers
+        return (group["maximize"], decay_kind(group), group["amsgrad"]), numbers
 
 
 def _check_tensor_betas(betas: Any, foreach: Any) -> None:

@@ -6,7 +6,7 @@ from ..core.tensor import Tensor
 from ..families.update import Update
 from .arithmetic import absolute, addcdiv, directed, lerp, maximum
 from .elementwise import Elementwise, count
-from .optimizer import ParamsT, check, check_betas, check_lr
+from .optimizer import ParamsT, check_adam_options
 
 
 def _rule(options, grad, param, mean, largest, weight_decay, weight1, beta2, eps, step_size):
@@ -40,10 +40,7 @@ class Adamax(Elementwise):
         differentiable: bool = False,
         capturable: bool = False,
     ):
-        check_lr(lr)
-        check(eps, "Invalid epsilon value: {}")
-        check_betas(betas)
-        check(weight_decay, "Invalid weight_decay value: {}")
+        check_adam_options(lr, betas, eps, weight_decay)
         defaults = {
             "lr": lr,
             "betas": betas,

@@ -43,3 +43,12 @@ def directed(grad: Any, param: Any, maximize: bool, weight_decay: Any) -> Any:
     """The gradient to descend along: turned round to maximize, the weight decay's added (unless that is None)."""
     grad = -grad if maximize else grad
     return grad if weight_decay is None else add_scaled(grad, param, weight_decay)
+
+
+def decayed(
+    grad: Any, param: Any, maximize: bool, decay: str, weight_decay: Any, kept: Any
+) -> tuple[Any, Any]:
+    """The gradient to descend along, and the parameter, of which `decay` "decoupled" leaves `kept` times as much."""
+    if decay == "decoupled":
+        param = param * kept
+    return directed(grad, param, maximize, weight_decay if decay == "coupled" else None), param

@@ -70,6 +70,13 @@ def count(state: dict[str, Any]) -> float:
     return state["step"].add_(1).item()
 
 
+def decay_kind(group: dict[str, Any]) -> str:
+    """How weight decay acts: "coupled" (a part of the gradient), "decoupled" (on the parameter itself) or "none"."""
+    if group["weight_decay"] == 0:
+        return "none"
+    return "decoupled" if group["decoupled_weight_decay"] else "coupled"
+
+
 def _as_real(value: Tensor) -> Tensor:
     """A complex tensor as pairs of real numbers, which are treated alike."""
     return view_as_real(value.resolve_conj())

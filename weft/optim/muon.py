@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
-from ..core.grad_mode import no_grad
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.creation import zeros_like
-from .optimizer import Optimizer, ParamsT, check, check_lr, evaluate
+from .optimizer import ParamsT, check, check_lr
+from .per_parameter import PerParameter
 
 addmm = FUNCTIONS["addmm"]
 
 
-class Muon(Optimizer):
+class Muon(PerParameter):
     """Momentum whose matrix is made orthogonal, nearly, before it is added; for the matrices of hidden layers.
 
     `ns_coefficients` and `ns_steps` are of the Newton-Schulz iteration that does so in bfloat16. `adjust_lr_fn` is
@@ -60,16 +59,6 @@ class Muon(Optimizer):
                         f"Muon only supports 2D parameters whereas we found a parameter with size: {param.size()}"
                     )
 
-    @no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have gradients; `closure` computes the loss anew. Returns the loss."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            for param in group["params"]:
-                if param.grad is not None:
-                    self._update(param, group)
-        return loss
-
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
         if param.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
@@ -98,9 +87,8 @@ def _orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps:
     tall = x.shape[0] > x.shape[1]
     if tall:
         x = x.T
-    x.div_(
-        x.norm().clamp(min=eps)
-    )  # a bfloat16 matrix itself: PyTorch scales its momentum without nesterov, too
+    # In place, also if it is the momentum itself, of bfloat16 without nesterov: PyTorch scales that, too.
+    x.div_(x.norm().clamp(min=eps))
     for _ in range(steps):
         gram = x @ x.T
         x = addmm(x, addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)

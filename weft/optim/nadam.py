@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from ..families.update import Update
-from .arithmetic import addcdiv, addcmul, directed, lerp, sqrt
-from .elementwise import Elementwise, count
-from .optimizer import ParamsT, check, check_betas, check_lr, scalar_tensor
+from .arithmetic import addcdiv, addcmul, decayed, lerp, sqrt
+from .elementwise import Elementwise, count, decay_kind
+from .optimizer import ParamsT, check, check_adam_options, scalar_tensor
 
 
 def _rule(options, grad, param, mean, square, *numbers):
     maximize, decay = options
     weight_decay, kept, weight1, beta2, weight2, correction, eps, of_grad, of_mean = numbers
-    if decay == "decoupled":
-        param = param * kept
-    grad = directed(grad, param, maximize, weight_decay if decay == "coupled" else None)
+    grad, param = decayed(grad, param, maximize, decay, weight_decay, kept)
     mean = lerp(mean, grad, weight1)
     square = addcmul(square * beta2, grad, grad, weight2)
     root = sqrt(square / correction) + eps
@@ -53,10 +51,7 @@ class NAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        check_lr(lr)
-        check(eps, "Invalid epsilon value: {}")
-        check_betas(betas)
-        check(weight_decay, "Invalid weight_decay value: {}")
+        check_adam_options(lr, betas, eps, weight_decay)
         check(momentum_decay, "Invalid momentum_decay value: {}")
         defaults = {
             "lr": lr,
@@ -99,5 +94,4 @@ class NAdam(Elementwise):
             -lr * (1.0 - momentum) / (1.0 - product),
             (-lr * later) / (1.0 - product * later),
         )
-        kind = decay != 0 and ("decoupled" if group["decoupled_weight_decay"] else "coupled")
-        return (group["maximize"], kind), numbers
+        return (group["maximize"], decay_kind(group)), numbers

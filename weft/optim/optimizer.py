@@ -399,6 +399,14 @@ def check_betas(betas: Any) -> None:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
+def check_adam_options(lr: Any, betas: Any, eps: float, weight_decay: float) -> None:
+    """Raises: ValueError for options of Adam and its relatives outside their range."""
+    check_lr(lr)
+    check(eps, "Invalid epsilon value: {}")
+    check_betas(betas)
+    check(weight_decay, "Invalid weight_decay value: {}")
+
+
 def check_fused(defaults: dict[str, Any]) -> None:
     """Raises: RuntimeError for options that exclude each other."""
     if defaults["fused"]:

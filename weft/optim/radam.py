@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from ..families.update import Update
-from .arithmetic import add_scaled, addcmul, directed, lerp, reciprocal, sqrt
-from .elementwise import Elementwise, count
-from .optimizer import ParamsT, check, check_betas, check_lr
+from .arithmetic import add_scaled, addcmul, decayed, lerp, reciprocal, sqrt
+from .elementwise import Elementwise, count, decay_kind
+from .optimizer import ParamsT, check_adam_options
 
 
 def _rule(options, grad, param, mean, square, *numbers):
     maximize, decay, rectified = options
     weight_decay, kept, weight1, beta2, weight2, correction1, lr, eps, correction2, rectifier = numbers
-    if decay == "decoupled":
-        param = param * kept
-    grad = directed(grad, param, maximize, weight_decay if decay == "coupled" else None)
+    grad, param = decayed(grad, param, maximize, decay, weight_decay, kept)
     mean = lerp(mean, grad, weight1)
     square = addcmul(square * beta2, grad, grad, weight2)
     step = mean / correction1 * lr
@@ -53,10 +51,7 @@ class RAdam(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ):
-        check_lr(lr)
-        check(eps, "Invalid epsilon value: {}")
-        check_betas(betas)
-        check(weight_decay, "Invalid weight_decay value: {}")
+        check_adam_options(lr, betas, eps, weight_decay)
         defaults = {
             "lr": lr,
             "betas": betas,
@@ -96,5 +91,4 @@ class RAdam(Elementwise):
             correction2**0.5,
             rectifier,
         )
-        kind = decay != 0 and ("decoupled" if group["decoupled_weight_decay"] else "coupled")
-        return (group["maximize"], kind, length > 5.0), numbers
+        return (group["maximize"], decay_kind(group), length > 5.0), numbers

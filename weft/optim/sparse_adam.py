@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ..core.grad_mode import no_grad
 from ..core.layout import strided
 from ..core.tensor import Tensor
-from .optimizer import Optimizer, ParamsT, check_betas, check_lr, evaluate
+from .optimizer import ParamsT, check_betas, check_lr
+from .per_parameter import PerParameter
 
 
-class SparseAdam(Optimizer):
+class SparseAdam(PerParameter):
     """Adam that updates only the elements that a sparse gradient names.
 
     Sparse tensors are not there yet: a step with any gradient raises.
-    Raises: ValueError for options outside their range and for complex parameters.
+    Raises: ValueError for options outside their range and for complex parameters; `step` RuntimeError for dense
+    gradients, NotImplementedError for sparse ones.
     """
 
     def __init__(
@@ -44,17 +44,7 @@ class SparseAdam(Optimizer):
                 f"Complex params at indices {found}: SparseAdam does not support complex parameters"
             )
 
-    @no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Raises: RuntimeError for dense gradients, NotImplementedError for sparse ones."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            for param in group["params"]:
-                if param.grad is None:
-                    continue
-                if param.grad.layout is strided:
-                    raise RuntimeError(
-                        "SparseAdam does not support dense gradients, please consider Adam instead"
-                    )
-                raise NotImplementedError("SparseAdam: sparse gradients are not available yet")
-        return loss
+    def _update(self, param: Tensor, group: dict[str, Any]) -> None:
+        if param.grad.layout is strided:
+            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        raise NotImplementedError("SparseAdam: sparse gradients are not available yet")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_optimizer, per_group, set_momentum, set_value, warn_unless_within_step
+from .base import (
+    LRScheduler,
+    check_optimizer,
+    per_group,
+    saved_callable,
+    set_momentum,
+    set_value,
+    warn_unless_within_step,
+)
 
 
 def _check_momentum(optimizer: Optimizer) -> bool:
@@ -107,10 +114,7 @@ class CyclicLR(LRScheduler):
         """As the base's; of `scale_fn`, only the attributes of an object are saved."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
-        saved = (
-            None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
-        )
-        return {**state, "_scale_fn_custom": saved}
+        return {**state, "_scale_fn_custom": None if function is None else saved_callable(function)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """As the base's; `scale_fn` stays, an object gets its attributes."""

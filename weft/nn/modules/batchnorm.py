@@ -6,12 +6,12 @@ from typing import Any
 
 from ...core.dtype import DType, int64
 from ...core.tensor import Tensor
-from ...ops.creation import empty, ones, zeros
+from ...ops.creation import ones, zeros
 from ...ops.values import tensor
 from .. import functional as F
-from .. import init
 from ..module import Module
-from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from ..parameter import UninitializedBuffer, UninitializedParameter
+from .affine import AffineNorm
 from .lazy import LazyModuleMixin
 
 # fmt: off
@@ -22,14 +22,12 @@ __all__ = [
 # fmt: on
 
 
-class _NormBase(Module):
+class _NormBase(AffineNorm):
     """Parameters and running statistics of a norm over batch and instance."""
 
     _version = 2
     _dims: tuple[int, ...]  # how many dims an input may have
 
-    weight: Tensor | None
-    bias: Tensor | None
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -53,10 +51,7 @@ class _NormBase(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         factory = {"device": device, "dtype": dtype}
-        self.register_parameter("weight", Parameter(empty(num_features, **factory)) if affine else None)
-        self.register_parameter(
-            "bias", Parameter(empty(num_features, **factory)) if affine and bias else None
-        )
+        self._make_affine(num_features, affine, affine and bias, device, dtype)
         tracked = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, **factory) if tracked else None)
         self.register_buffer("running_var", ones(num_features, **factory) if tracked else None)
@@ -73,10 +68,7 @@ class _NormBase(Module):
 
     def reset_parameters(self) -> None:
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in self._dims:

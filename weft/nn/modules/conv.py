@@ -62,10 +62,8 @@ class _ConvNd(Module):
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._padding_of_pad()
         self.weight = Parameter(empty(self._weight_shape(), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        values = Parameter(empty(out_channels, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
         self.reset_parameters()
 
     @staticmethod

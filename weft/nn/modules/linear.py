@@ -59,10 +59,8 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        values = Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -113,10 +111,8 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         self.weight = Parameter(empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        values = Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -13,17 +13,13 @@ from .. import functional as F
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
+from .affine import AffineNorm
 from .utils import shown
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-class LocalResponseNorm(Module):
-    """Divides each element by (k + alpha * the mean square of `size` neighbouring channels) ** beta.
-
-    Shapes: [N, C, ...]. Source: Krizhevsky, Sutskever, Hinton 2012.
-    """
-
+class _ChannelNorm(Module):
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size = size
@@ -31,22 +27,25 @@ class LocalResponseNorm(Module):
         self.beta = beta
         self.k = k
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
     def extra_repr(self) -> str:
         return f"{self.size}, {shown(self, 'alpha', 'beta', 'k')}"
 
 
-class CrossMapLRN2d(Module):
+class LocalResponseNorm(_ChannelNorm):
+    """Divides each element by (k + alpha * the mean square of `size` neighbouring channels) ** beta.
+
+    Shapes: [N, C, ...]. Source: Krizhevsky, Sutskever, Hinton 2012.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+
+class CrossMapLRN2d(_ChannelNorm):
     """An older `LocalResponseNorm`, for [N, C, H, W] only."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+        super().__init__(size, alpha, beta, k)
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
@@ -59,11 +58,8 @@ class CrossMapLRN2d(Module):
         total = total + squares[:, :1] * late
         return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
 
-    def extra_repr(self) -> str:
-        return f"{self.size}, {shown(self, 'alpha', 'beta', 'k')}"
 
-
-class LayerNorm(Module):
+class LayerNorm(AffineNorm):
     """Gives the last dims, of sizes `normalized_shape`, mean 0 and variance 1; then scales and shifts each element.
 
     Shapes: [..., *normalized_shape] -> the same. Source: Ba, Kiros, Hinton 2016, "Layer normalization".
@@ -72,9 +68,6 @@ class LayerNorm(Module):
     >>> torch.nn.LayerNorm(3)(torch.tensor([[1.0, 2.0, 3.0]]))  # doctest: +ELLIPSIS
     tensor([[-1.2247,  0.0000,  1.2247]]...)
     """
-
-    weight: Tensor | None
-    bias: Tensor | None
 
     def __init__(
         self,
@@ -89,16 +82,10 @@ class LayerNorm(Module):
         self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            values = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, values)
+        self._make_affine(
+            self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype
+        )
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -111,14 +98,11 @@ def _sizes(sizes: int | Sequence[int]) -> tuple[int, ...]:
     return (sizes,) if isinstance(sizes, int) else tuple(sizes)
 
 
-class GroupNorm(Module):
+class GroupNorm(AffineNorm):
     """Gives each of `num_groups` groups of channels mean 0 and variance 1; then scales and shifts each channel.
 
     Shapes: [N, num_channels, ...] -> the same. Source: Wu and He 2018, "Group normalization".
     """
-
-    weight: Tensor | None
-    bias: Tensor | None
 
     def __init__(
         self,
@@ -138,16 +122,8 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            values = Parameter(empty(num_channels, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, values)
+        self._make_affine(num_channels, affine, affine and bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -52,16 +52,13 @@ def _get_clones(module: Module, n: int) -> ModuleList:
 # ---- Layers --------------------------------------------------------------------------------------------------------
 
 
-class TransformerEncoderLayer(Module):
-    """Self-attention, then a feed-forward network, each added to its input and normalized (first, if norm_first).
+class _TransformerLayer(Module):
+    """Attention blocks, then a feed-forward network, each added to its input and normalized (first, if norm_first).
 
-    Shapes: [S, N, d_model] -> the same; [N, S, d_model] if batch_first; N may be absent.
-
-    >>> import weft as torch
-    >>> layer = torch.nn.TransformerEncoderLayer(d_model=16, nhead=2, dim_feedforward=32)
-    >>> layer(torch.rand(10, 4, 16)).shape
-    torch.Size([10, 4, 16])
+    A subclass names its attention blocks; block number i has `norm{i}` and `dropout{i}`.
     """
+
+    _attentions: tuple[str, ...]
 
     def __init__(
         self,
@@ -79,18 +76,61 @@ class TransformerEncoderLayer(Module):
     ) -> None:
         factory = {"device": device, "dtype": dtype}
         super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **factory
-        )
+        for name in self._attentions:
+            attention = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **factory)
+            self.add_module(name, attention)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **factory)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **factory)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
+        blocks = range(1, len(self._attentions) + 2)
+        for i in blocks:
+            self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory))
+        for i in blocks:
+            self.add_module(f"dropout{i}", Dropout(dropout))
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        return self.dropout1(_attended(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
+
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+def _attended(
+    attention: Module,
+    x: Tensor,
+    memory: Tensor,
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    is_causal: bool,
+) -> Tensor:
+    found, _ = attention(
+        x,
+        memory,
+        memory,
+        attn_mask=attn_mask,
+        key_padding_mask=key_padding_mask,
+        need_weights=False,
+        is_causal=is_causal,
+    )
+    return found
+
+
+class TransformerEncoderLayer(_TransformerLayer):
+    """Self-attention, then a feed-forward network, each added to its input and normalized (first, if norm_first).
+
+    Shapes: [S, N, d_model] -> the same; [N, S, d_model] if batch_first; N may be absent.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.TransformerEncoderLayer(d_model=16, nhead=2, dim_feedforward=32)
+    >>> layer(torch.rand(10, 4, 16)).shape
+    torch.Size([10, 4, 16])
+    """
+
+    _attentions = ("self_attn",)
 
     def forward(
         self,
@@ -106,63 +146,22 @@ class TransformerEncoderLayer(Module):
         x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal=is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        found, _ = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            need_weights=False,
-            is_causal=is_causal,
-        )
-        return self.dropout1(found)
-
     def _ff_block(self, x: Tensor) -> Tensor:
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return self.dropout2(self._feed_forward(x))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_TransformerLayer):
     """Self-attention, attention to `memory`, then a feed-forward network, each added to its input and normalized.
 
     Shapes: tgt [T, N, d_model], memory [S, N, d_model] -> [T, N, d_model]; N first if batch_first; N may be absent.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.TransformerDecoderLayer(d_model=16, nhead=2, dim_feedforward=32)
+    >>> layer(torch.rand(7, 4, 16), memory=torch.rand(10, 4, 16)).shape
+    torch.Size([7, 4, 16])
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: DType | None = None,
-    ) -> None:
-        factory = {"device": device, "dtype": dtype}
-        super().__init__()
-        self.self_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **factory
-        )
-        self.multihead_attn = MultiheadAttention(
-            d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **factory
-        )
-        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **factory)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **factory)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **factory)
-        self.dropout1 = Dropout(dropout)
-        self.dropout2 = Dropout(dropout)
-        self.dropout3 = Dropout(dropout)
-        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,
@@ -186,20 +185,6 @@ class TransformerDecoderLayer(Module):
         x = self.norm2(x + self._mha_block(x, memory, *other))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(
-        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
-    ) -> Tensor:
-        found, _ = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )
-        return self.dropout1(found)
-
     def _mha_block(
         self,
         x: Tensor,
@@ -208,19 +193,10 @@ class TransformerDecoderLayer(Module):
         key_padding_mask: Tensor | None,
         is_causal: bool = False,
     ) -> Tensor:
-        found, _ = self.multihead_attn(
-            x,
-            mem,
-            mem,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )
-        return self.dropout2(found)
+        return self.dropout2(_attended(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal))
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        return self.dropout3(self._feed_forward(x))
 
 
 # ---- Stacks --------------------------------------------------------------------------------------------------------

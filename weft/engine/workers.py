@@ -334,6 +334,17 @@ def run(function: int, operands: int, meta: int, count: int, grain: int = 1) -> 
     native.finish(function, operands, meta, 0, edges[1], *slots)
 
 
+def share(function: int, operands: int, meta: int, count: int, wanted: bool) -> None:
+    """Run `function(operands, meta, 0..count)`, split over the threads if that is wanted and they are free."""
+    if wanted and busy.acquire(blocking=False):
+        try:
+            run(function, operands, meta, count)
+        finally:
+            busy.release()
+    else:
+        _native().finish(function, operands, meta, 0, count)
+
+
 def _after_fork() -> None:
     global busy
     _workers.clear()  # threads do not survive a fork

@@ -13,19 +13,17 @@ from ..core.derivative import as_derivative
 from ..core.dtype import (
     INTEGER,
     LEGACY_NAMES,
+    DType,
     bool_,
-    complex64,
-    complex128,
     compute_type,
-    float32,
-    float64,
     numpy_dtype,
 )
 from ..core.iteration import broadcast_shapes
 from ..core.op import PlanCache, needs_recording, record
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
-from ..engine.blas import alone
+from ..engine import blas
+from ..engine.gemm import Products
 from .library import BASE, MEMORY, array
 from .map import COPY, common_device
 
@@ -33,14 +31,15 @@ from .map import COPY, common_device
 _QUIET: Any = contextvars.Context()
 _QUIET.run(np.seterr, all="ignore")
 
-BLAS_DTYPES = (float32, float64, complex64, complex128)
+BLAS_DTYPES = tuple(blas.LETTERS)
 
 # Below this many multiplications the detour of integers over floats does not pay.
 SMALL_INTEGER_WORK = 1 << 15
 
-# Between so many multiplications, a product of two matrices is faster on one thread: the second one comes late, and on a
-# busy machine very late. A convolution's step with a batch of such products: 41 ms on two threads, 25 on one.
-ALONE = (1 << 18, 1 << 24)
+# From so many multiplications on, products are jobs for the workers; above so many in a single one, BLAS, whose threads
+# share the copies that it makes of the operands, does as well.
+SHARED = (1 << 18, 1 << 28)
+MOST_PRODUCTS = 1 << 14  # each needs a few words of the plan
 
 _ndarray = np.ndarray
 
@@ -152,26 +151,52 @@ def _direct(a: Spec, left, b: Spec, right, result: Spec) -> Callable[[Tensor, Te
         # One call of BLAS: the batch is more rows.
         rows = math.prod(a_shape[:-1])
         a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, *b_shape[1:])
+    products = _products(a_shape, left, b_shape, right, shape, a.dtype)
+    if products is not None:
+        return _as_job(products)
     itemsize = a.dtype.itemsize
     a_stride, b_stride = (tuple(step * itemsize for step in stride) for stride in (left, right))
     dtype = numpy_dtype(a.dtype)
     # np.dot makes the same BLAS call as np.matmul with half the overhead, but broadcasts differently.
     multiply: Any = np.dot if len(a_shape) <= 2 and len(b_shape) <= 2 else np.matmul
 
-    *_, height, terms = (1, *a_shape)
-    # OpenBLAS decides for one thread itself below, and needs all of them above.
-    few = ALONE[0] < height * terms * (b_shape[-1] if len(b_shape) > 1 else 1) < ALONE[1]
-    call: Any = (alone, multiply) if few else (multiply,)
-
     def run(result: Tensor, a: Tensor, b: Tensor) -> None:
         _QUIET.copy().run(
-            *call,
+            multiply,
             _ndarray(a_shape, dtype, MEMORY, a._storage.ptr + a._start - BASE, a_stride),
             _ndarray(b_shape, dtype, MEMORY, b._storage.ptr + b._start - BASE, b_stride),
             _ndarray(shape, dtype, MEMORY, result._storage.ptr + result._start - BASE),
         )
 
     return run
+
+
+def _as_job(products: Products) -> Callable[[Tensor, Tensor, Tensor], None]:
+    def run(result: Tensor, a: Tensor, b: Tensor) -> None:
+        products(a._storage.ptr + a._start, b._storage.ptr + b._start, result._storage.ptr + result._start)
+
+    return run
+
+
+def _products(a_shape, left, b_shape, right, shape, dtype: DType) -> Products | None:
+    """The products of matrices as one job, if they are worth it."""
+    if len(a_shape) < 2 or len(b_shape) < 2 or blas.gemm(dtype) is None:
+        return None
+    sizes, batch = (a_shape[-2], a_shape[-1], b_shape[-1]), shape[:-2]
+    each, count = math.prod(sizes), math.prod(batch)
+    if each * count < SHARED[0] or each > SHARED[1] or count > MOST_PRODUCTS:
+        return None
+    offsets = [_offsets(own[:-2], stride[:-2], batch) for own, stride in ((a_shape, left), (b_shape, right))]
+    offsets.append(np.arange(count) * (sizes[0] * sizes[2]))
+    return Products(dtype, sizes, left[-2:], right[-2:], np.stack(offsets, 1))
+
+
+def _offsets(sizes: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> np.ndarray:
+    """Where each matrix of a stack lies (in elements), when the stack is broadcast to `batch`."""
+    places = np.zeros((), np.int64)
+    for size, step in zip(sizes, strides, strict=True):
+        places = places[..., None] + np.arange(size) * step
+    return np.broadcast_to(places, batch).ravel()
 
 
 def _is_even(sizes: Sequence[int], strides: Sequence[int]) -> bool:

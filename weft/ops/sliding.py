@@ -25,8 +25,8 @@ from .matmul import MATMUL
 from .padding import constant_pad
 from .windows import window_elements, windows
 
-# So many elements of patches at a time: with their product they fit into the cache of a core.
-PATCH_ELEMENTS = 1 << 18
+# So many elements of patches at a time: few enough for the cache that cores share, enough work for all of them.
+PATCH_ELEMENTS = 1 << 20
 
 
 class Geometry(NamedTuple):

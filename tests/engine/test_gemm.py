@@ -1,0 +1,110 @@
+"""Products of matrices as jobs: the right numbers from any strides, cut anyhow, and BLAS's threads as they were."""
+
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weft
+from weft.engine import blas, gemm
+from weft.engine.gemm import Products
+
+pytestmark = pytest.mark.skipif(
+    blas.gemm(weft.float32) is None, reason="NumPy has another BLAS than OpenBLAS here"
+)
+
+DTYPES = [weft.float32, weft.float64, weft.complex64, weft.complex128]
+
+
+@pytest.fixture(params=[1, 2, 3], autouse=True)
+def threads(request):
+    before = weft.get_num_threads()
+    weft.set_num_threads(request.param)
+    yield request.param
+    weft.set_num_threads(before)
+
+
+def matrices(dtype, count, rows, columns, transposed, seed):
+    """[count, rows, columns] small integers, so that sums are exact; columns next to each other if transposed."""
+    name = str(dtype).removeprefix("weft.").removeprefix("torch.")
+    values = np.random.default_rng(seed).integers(-4, 5, (count, rows, columns)).astype(name)
+    if dtype.is_complex:
+        values += 1j * np.random.default_rng(seed + 1).integers(-4, 5, values.shape).astype(name)
+    return values.swapaxes(1, 2).copy().swapaxes(1, 2) if transposed else values
+
+
+def strides(values):
+    return [step // values.itemsize for step in values.strides[1:]]
+
+
+class TestProducts:
+    @given(
+        st.sampled_from(DTYPES),
+        st.integers(1, 5),
+        st.tuples(*[st.integers(2, 40)] * 3),
+        st.booleans(),
+        st.booleans(),
+    )
+    def test_values(self, dtype, count, sizes, left, right):
+        rows, terms, columns = sizes
+        a, b = matrices(dtype, count, rows, terms, left, 1), matrices(dtype, count, terms, columns, right, 3)
+        c = np.full((count, rows, columns), np.nan, a.dtype)
+        order = np.arange(count)
+        offsets = np.stack([order * rows * terms, order[::-1] * terms * columns, order * rows * columns], 1)
+        job = Products(dtype, sizes, strides(a), strides(b), offsets)
+        job.work = gemm.ALWAYS_SHARED_WORK
+        job(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+        assert (c == a @ b[::-1]).all()
+
+    def test_every_element_is_in_one_task(self, threads):
+        for rows, columns in [(1, 5), (5, 1), (7, 3), (3, 7)]:
+            tasks = gemm._tasks(rows, columns, 10, 1, np.zeros((1, 3), np.int64))
+            done = np.zeros(rows * columns, int)
+            for height, width, _, _, start in tasks:
+                for row in range(height):
+                    done[start + row * columns : start + row * columns + width] += 1
+            assert (done == 1).all() and len(tasks) == min(threads, max(rows, columns))
+
+
+class TestThreads:
+    def test_the_setting_returns(self, threads):
+        a = weft.ones(300, 300)
+        for _ in range(3):
+            a @ a
+        get = blas._library().get_threads
+        assert get() == threads
+        with pytest.raises(KeyError), blas.ONE_THREAD:
+            assert get() == 1
+            with blas.ONE_THREAD:
+                blas.set_threads(2)
+                assert get() == 1
+            raise KeyError
+        assert get() == 2
+
+    def test_many_at_once(self):
+        a = weft.arange(200.0 * 200).view(200, 200) % 7
+        expected = a.numpy() @ a.numpy()
+        wrong = []
+
+        def work():
+            for _ in range(10):
+                if not ((a @ a).numpy() == expected).all():
+                    wrong.append(1)
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        [each.start() for each in workers]
+        [each.join() for each in workers]
+        assert not wrong and blas.ONE_THREAD.inside == 0
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 1, 70, 40), (2, 40, 70)), ((2, 300, 64), (64, 80)), ((64, 90), (5, 90, 64))]
+)
+def test_stacks_broadcast(shapes):
+    a, b = (np.random.default_rng(7).integers(-4, 5, shape).astype("float32") for shape in shapes)
+    expected = a @ b
+    assert (weft.from_numpy(a) @ weft.from_numpy(b)).tolist() == expected.tolist()
+    turned = weft.from_numpy(a.swapaxes(-1, -2).copy()).mT @ weft.from_numpy(b.swapaxes(-1, -2).copy()).mT
+    assert turned.tolist() == expected.tolist()

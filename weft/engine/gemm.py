@@ -1,0 +1,140 @@
+"""Products of matrices in one job: BLAS does each on one thread, and the workers share them.
+
+OpenBLAS shares a product among threads of its own. They are late for short products, each product of a stack waits for
+them anew, and while other programs run they wait for each other. Here a stack, or one large matrix cut into blocks, is a
+job like any other kernel's: the caller takes back what a worker is slow to begin.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.dtype import DType
+from . import workers
+from .blas import LETTERS, ONE_THREAD, gemm
+from .host import compile_ir
+
+# So many multiplications (about 10 us) are shared with a worker that is awake; it takes more to wake one.
+SHARED_WORK = 1 << 19
+ALWAYS_SHARED_WORK = 1 << 23
+
+_ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
+
+# The words of meta: the function and what all products have in common (forms of a and b, terms, distances between rows or
+# columns in a, b and c), then for each task its rows, columns and offsets in a, b and c (bytes).
+_HEADER, _TASK = 7, 5
+
+
+def _ir(letter: str) -> str:
+    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of a, b and c in `a @ b = c`."""
+    part = "float" if letter in "sc" else "double"
+    scalars = {"one": "1.0", "zero": "0.0"}
+    if letter in "sd":
+        one, zero = (f"{part} {value}" for value in scalars.values())
+        numbers = ""
+    else:  # BLAS takes complex numbers by address
+        one, zero = (f"ptr %{name}" for name in scalars)
+        numbers = "\n".join(
+            f"%{name} = alloca [2 x {part}]\nstore [2 x {part}] [{part} {value}, {part} 0.0], ptr %{name}"
+            for name, value in scalars.items()
+        )
+    places = "\n".join(
+        f"%po{k} = getelementptr ptr, ptr %operands, i64 {k}\n%o{k} = load ptr, ptr %po{k}\n"
+        f"%at{k} = getelementptr i8, ptr %o{k}, i64 %t{k + 2}"
+        for k in range(3)
+    )
+    return f"""
+define void @loop(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{
+start:
+{numbers}
+{_words("h", "meta", _HEADER)}
+%gemm = inttoptr i64 %h0 to ptr
+%left = trunc i64 %h1 to i32
+%right = trunc i64 %h2 to i32
+%tasks = getelementptr i64, ptr %meta, i64 {_HEADER}
+br label %next
+next:
+%i = phi i64 [%begin, %start], [%i1, %product]
+%more = icmp slt i64 %i, %end
+br i1 %more, label %product, label %done
+product:
+%first = mul i64 %i, {_TASK}
+%task = getelementptr i64, ptr %tasks, i64 %first
+{_words("t", "task", _TASK)}
+{places}
+call void %gemm(i32 {_ROW_MAJOR}, i32 %left, i32 %right, i64 %t0, i64 %t1, i64 %h3,
+  {one}, ptr %at0, i64 %h4, ptr %at1, i64 %h5, {zero}, ptr %at2, i64 %h6)
+%i1 = add i64 %i, 1
+br label %next
+done:
+ret void
+}}
+"""
+
+
+def _words(name: str, source: str, count: int) -> str:
+    return "\n".join(
+        f"%p{name}{k} = getelementptr i64, ptr %{source}, i64 {k}\n%{name}{k} = load i64, ptr %p{name}{k}"
+        for k in range(count)
+    )
+
+
+@functools.cache
+def _loop(letter: str) -> int:
+    return compile_ir(_ir(letter), "loop")[0]
+
+
+class Products:
+    """`c[i] = a[i] @ b[i]`: call with the three addresses.
+
+    sizes: rows, terms and columns of each product. left, right: the strides of the matrices of a and b, one of which is
+    1; those of c are contiguous. offsets: [products, 3], where each has its a, b and c. All count elements.
+    """
+
+    __slots__ = ("loop", "meta", "address", "count", "work")
+
+    def __init__(
+        self,
+        dtype: DType,
+        sizes: tuple[int, int, int],
+        left: Sequence[int],
+        right: Sequence[int],
+        offsets: np.ndarray,
+    ):
+        (rows, terms, columns), letter = sizes, LETTERS[dtype]
+        forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
+        header = [gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns]
+        tasks = _tasks(rows, columns, left[0], right[1], offsets)
+        tasks[:, 2:] *= dtype.itemsize
+        self.meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+        self.address = self.meta.ctypes.data
+        self.loop = _loop(letter)
+        self.count = len(tasks)
+        self.work = len(offsets) * rows * terms * columns
+
+    def __call__(self, *addresses: int) -> None:
+        operands = np.array(addresses, np.uint64)
+        wanted = self.work >= ALWAYS_SHARED_WORK or (self.work >= SHARED_WORK and workers.awake())
+        with ONE_THREAD:
+            workers.share(self.loop, operands.ctypes.data, self.address, self.count, wanted)
+
+
+def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray) -> np.ndarray:
+    """[tasks, rows, columns and offsets]: the products, cut into blocks of rows or columns if they are few.
+
+    down: from row to row of a. across: from column to column of b.
+    """
+    threads, count = workers.get_num_threads(), len(offsets)
+    parts = 1 if count % threads == 0 or count > 4 * threads else threads
+    by_rows = rows >= columns
+    edges = np.unique(np.arange(parts + 1) * (rows if by_rows else columns) // parts)
+    tasks = np.empty((count, len(edges) - 1, _TASK), np.int64)
+    tasks[..., :2] = rows, columns
+    tasks[..., 2:] = offsets[:, None]
+    tasks[..., 0 if by_rows else 1] = np.diff(edges)
+    tasks[..., 2 if by_rows else 3] += edges[:-1] * (down if by_rows else across)
+    tasks[..., 4] += edges[:-1] * (columns if by_rows else 1)
+    return tasks.reshape(-1, _TASK)

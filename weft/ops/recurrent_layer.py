@@ -1,0 +1,359 @@
+"""One layer of a recurrent network in one direction.
+
+The inputs of all steps are projected by one product. Then, for each step, there is one product and one kernel; backward
+likewise, and the gradients of the weights are products over all steps. All of this is one step for autograd. Where it does
+not apply, and where the backward pass is itself recorded, the layer is composed of ops.
+
+A sequence is [T, N, features], or packed: [rows, features], where step t has the next `sizes[t]` rows. Sequences are
+sorted, the longest first: those that are at step t are the first `sizes[t]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.autocast import open_contexts
+from ..core.device import CPU
+from ..core.dtype import float32, float64
+from ..core.grad_mode import enable_grad, mode, open_levels
+from ..core.op import PlanCache, needs_recording
+from ..core.spec import Spec, contiguous_spec
+from ..core.tensor import Tensor, address, empty, make
+from ..engine.kernel import Launch
+from ..families.library import array
+from ..families.map import COPY
+from ..families.step import Step
+from .creation import zeros
+from .joining import cat, stack
+from .linear import linear
+from .matmul import MM, rows_of
+from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, State, Weights, advance
+from .recurrent_kernels import BACKWARD, FORWARD, is_split
+from .views import T
+
+# With so many steps it pays to transpose the weight of the hidden state first: BLAS is faster then.
+MANY_STEPS = 4
+# Multiplications of a product.
+SMALL_PRODUCT = 1 << 18
+
+
+def layer(
+    kind: Kind, sizes: tuple[int, ...], reverse: bool, input: Tensor, weights: Weights, initial: State
+) -> tuple[Tensor, ...]:
+    """The output and the final state, which has the shape of the initial one: [N, hidden] or [1, N, hidden]."""
+    tensors = (input, *weights[:4], *initial)
+    specs = [None if each is None else each.spec for each in tensors]
+    if weights.projection is None and not open_levels and not open_contexts and _fits[kind, sizes, *specs]:
+        saving = needs_recording(tensors)
+        return _STEPS[kind](kind, sizes, reverse, saving, *tensors)[2 * saving :]
+    return composed(kind, sizes, reverse, input, weights, initial)
+
+
+def _check_fits(
+    kind: Kind,
+    sizes: tuple[int, ...],
+    input: Spec,
+    weight: Spec,
+    own_weight: Spec,
+    bias: Spec | None,
+    own_bias: Spec | None,
+    *initial: Spec,
+) -> bool:
+    """Whether kernels can compute the layer; what they cannot is for the ops to compute, or to refuse."""
+    specs = [each for each in (input, weight, own_weight, bias, own_bias, *initial) if each is not None]
+    dtype, n_hidden = input.dtype, own_weight.shape[-1]
+    width = kind.n_gates * n_hidden
+    state = (sizes[0], n_hidden)
+    return (
+        dtype in (float32, float64)
+        and all(each.dtype is dtype and each.device is CPU and not each.neg for each in specs)
+        and len(weight.shape) == 2
+        and tuple(weight.shape) == (width, input.shape[-1])
+        and tuple(own_weight.shape) == (width, n_hidden)
+        and (bias is None) == (own_bias is None)
+        and all(each is None or tuple(each.shape) == (width,) for each in (bias, own_bias))
+        and all(tuple(each.shape) in (state, (1, *state)) for each in initial)
+        and sum(sizes) * input.shape[-1] == input.numel
+        and all(later <= size for size, later in zip(sizes, sizes[1:]))
+        and 0 not in (sizes[-1], n_hidden, input.shape[-1])
+    )
+
+
+_fits = PlanCache(_check_fits)
+
+
+# ---- Composed of ops ----------------------------------------------------------------------------------------------
+
+
+def composed(
+    kind: Kind, sizes: tuple[int, ...], reverse: bool, input: Tensor, weights: Weights, initial: State
+) -> tuple[Tensor, ...]:
+    """The same by ops."""
+    projected = linear(input, weights.inputs, weights.inputs_bias)
+    packed = input.dim() == 2
+    steps = list(zip(projected.split(sizes) if packed else projected.unbind(0), sizes))
+    whole = tuple([each.reshape(each.shape[-2:]) for each in initial])
+    outputs = []
+    for own, size in reversed(steps) if reverse else steps:
+        state = advance(kind, own, tuple([each[:size] for each in whole]), weights)
+        outputs.append(state[0])
+        if size < sizes[0]:
+            state = tuple([cat((new, old[size:])) for new, old in zip(state, whole)])
+        whole = state
+    output = (cat if packed else stack)(outputs[::-1] if reverse else outputs)
+    return output, *[each.reshape(first.shape) for each, first in zip(whole, initial)]
+
+
+# ---- By kernels ---------------------------------------------------------------------------------------------------
+
+
+class _Blocks(NamedTuple):
+    """Where the kernel of a step finds an operand: blocks of the rows of the step, one for each gate, say."""
+
+    count: int
+    distance: int  # from one block to the next, in bytes
+    row: int  # from one row to the next; 0 for memory that all steps share
+
+
+class _Plan:
+    """A way through time for tensors of the same specs."""
+
+    def __init__(
+        self,
+        sizes: tuple[int, ...],
+        reverse: bool,
+        operands: Sequence[_Blocks],
+        launch: Callable[[int], Launch],
+        work: int,
+        specs: Sequence[Spec],
+    ):
+        starts = tuple(accumulate((0, *sizes[:-1])))
+        order = slice(None, None, -1 if reverse else 1)
+        self.sizes, self.starts = sizes[order], starts[order]
+        self.launches = {size: launch(size) for size in set(sizes)}
+        # Products of few multiplications go to NumPy directly: what decides about threads takes as long as they do.
+        self.multiply: Callable = np.dot if work < SMALL_PRODUCT else _multiply
+        self.view: Callable = array if work < SMALL_PRODUCT else _same
+        self.made = [(each.device.backend.allocator(each.nbytes), each) for each in specs]
+        self._operand = np.array([k for k, each in enumerate(operands) for _ in range(each.count)])
+        blocks = [k * each.distance for each in operands for k in range(each.count)]
+        rows = [each.row for each in operands for _ in range(each.count)]
+        self._offsets = np.array(self.starts)[:, None] * np.array(rows) + np.array(blocks)
+
+    def make(self) -> list[Tensor]:
+        """New tensors: results, and those that hold what is on the way."""
+        return [make(allocate(), 0, each) for allocate, each in self.made]
+
+    def addresses(self, operands: Sequence[Tensor]) -> list[list[int]]:
+        """The arguments of the kernels of all steps."""
+        first = np.array([address(each) for each in operands])
+        return (self._offsets + first[self._operand]).tolist()
+
+
+def _same(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _multiply(a: Tensor, b: Tensor, result: Tensor) -> None:
+    MM.plans[a.spec, b.spec].run(result, a, b)
+
+
+def _plan_forward(
+    kind: Kind, sizes: tuple[int, ...], reverse: bool, saving: bool, input: Spec, hidden: int, n_biases: int
+) -> _Plan:
+    dtype, gates, states, rows = input.dtype, kind.n_gates, kind.n_states, sum(sizes)
+    width = hidden * dtype.itemsize
+    state = [_Blocks(1, 0, 0)] * states
+    joined = _Blocks(kind.n_joined, width, kind.n_joined * width)
+    saved = [joined, _Blocks(states, rows * width, width)] if saving else []
+    added = [_Blocks(gates, width, gates * width), *[_Blocks(gates, width, 0)] * (1 + n_biases)]
+    shapes: list[tuple] = [(rows, gates * hidden), (sizes[0], gates * hidden), (*input.shape[:-1], hidden)]
+    if saving:
+        shapes.append((states, rows, hidden))
+    if saving and is_split(kind):
+        shapes.append((rows, kind.n_joined * hidden))
+    return _Plan(
+        sizes,
+        reverse,
+        [*state, _Blocks(1, 0, width), *saved, *added, *state],
+        lambda size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving],
+        sizes[0] * gates * hidden * hidden,
+        [contiguous_spec(each, dtype) for each in shapes],
+    )
+
+
+_forward_plans = PlanCache(_plan_forward)
+
+
+def _forward(
+    kind: Kind,
+    sizes: tuple[int, ...],
+    reverse: bool,
+    saving: bool,
+    input: Tensor,
+    weight: Tensor,
+    own_weight: Tensor,
+    bias: Tensor | None,
+    own_bias: Tensor | None,
+    *initial: Tensor,
+) -> tuple[Tensor, ...]:
+    """The output and the final state; before them, if `saving`, what was joined and the old states of all steps."""
+    n_hidden = own_weight.spec.shape[1]
+    biases = [] if bias is None or own_bias is None else [bias.contiguous(), own_bias.contiguous()]
+    plan = _forward_plans[kind, sizes, reverse, saving, input.spec, n_hidden, len(biases)]
+    projected, own, output, *rest = plan.make()
+    state = [_copy(each) for each in initial]
+    saved = [] if not saving else [rest[-1] if is_split(kind) else projected, rest[0]]
+    addresses = plan.addresses([*state, output, *saved, projected, own, *biases, *state])
+    multiply, view = plan.multiply, plan.view
+    transposed = T(own_weight)
+    if len(sizes) >= MANY_STEPS:
+        transposed = transposed.contiguous()
+    matrix, gates, hidden = view(transposed), view(own), view(state[0].view(-1, n_hidden))
+    parts = {size: (hidden[:size], gates[:size], *launch) for size, launch in plan.launches.items()}
+    _multiply(rows_of(input), T(weight), projected)
+    with np.errstate(all="ignore"):
+        for size, operands in zip(plan.sizes, addresses):
+            rows, product, entry, meta, count, _ = parts[size]
+            multiply(rows, matrix, product)
+            entry(*operands, meta, count)
+    return *saved, output, *state
+
+
+def _copy(tensor: Tensor) -> Tensor:
+    """A contiguous copy."""
+    if tensor.spec.is_contiguous:
+        return COPY(tensor)
+    return COPY.write(empty(contiguous_spec(tensor.spec.shape, tensor.spec.dtype)), tensor)
+
+
+def _rule(
+    ct, out, kind, sizes, reverse, saving, input, weight, own_weight, bias, own_bias, *initial, wanted
+) -> list[Tensor | None]:
+    if mode.enabled:
+        tensors = (input, weight, own_weight, bias, own_bias, *initial)
+        return [None] * 4 + _recorded(kind, sizes, reverse, tensors, ct[2:], wanted[4:])
+    of_projected, of_own, of_state = _through_time(
+        kind, sizes, reverse, out, ct[2:], own_weight, initial, wanted[9]
+    )
+    of_biases = [None, None]
+    if wanted[7] or wanted[8]:
+        of_bias = of_projected.sum(0)
+        of_biases = [of_bias, of_own.sum(0) if is_split(kind) else of_bias]
+    return [
+        *[None] * 4,
+        MM(of_projected, weight).view(input.spec.shape) if wanted[4] else None,
+        MM(T(of_projected), rows_of(input)) if wanted[5] else None,
+        MM(T(of_own), out[1][0]) if wanted[6] else None,
+        *of_biases,
+        *of_state,
+    ]
+
+
+def _plan_backward(kind: Kind, sizes: tuple[int, ...], reverse: bool, before: Spec) -> _Plan:
+    states, rows, hidden = before.shape
+    dtype, gates = before.dtype, kind.n_gates
+    width = hidden * dtype.itemsize
+    kinds_of_ct = 1 + is_split(kind)
+    return _Plan(
+        sizes,
+        not reverse,
+        [
+            *[_Blocks(gates, width, gates * width)] * kinds_of_ct,
+            *[_Blocks(1, 0, 0)] * (states + 1 + states),
+            _Blocks(1, 0, width),
+            _Blocks(kind.n_joined, width, kind.n_joined * width),
+            _Blocks(states, rows * width, width),
+        ],
+        lambda size: BACKWARD[kind, dtype, size, hidden],
+        sizes[0] * gates * hidden * hidden,
+        [contiguous_spec((rows, gates * hidden), dtype)] * kinds_of_ct,
+    )
+
+
+_backward_plans = PlanCache(_plan_backward)
+
+
+def _through_time(
+    kind: Kind,
+    sizes: tuple[int, ...],
+    reverse: bool,
+    out: Sequence[Any],
+    cts: Sequence[Tensor | None],
+    own_weight: Tensor,
+    initial: State,
+    to_the_end: bool,
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Cotangents of what inputs and hidden states add to the gates, [rows, gates * hidden], and of the initial state.
+
+    `to_the_end`: whether that of the initial hidden state matters.
+    """
+    joined, before = out[:2]
+    plan = _backward_plans[kind, sizes, reverse, before.spec]
+    _, n_rows, n_hidden = before.spec.shape
+    dtype = before.spec.dtype
+    of_gates = plan.make()
+    of_output, *of_final = cts
+    of_output = zeros((n_rows, n_hidden), dtype=dtype) if of_output is None else of_output.contiguous()
+    of_state = [
+        zeros(first.spec.shape, dtype=dtype) if each is None else _copy(each)
+        for each, first in zip(of_final, initial)
+    ]
+    through = zeros(initial[0].spec.shape, dtype=dtype)
+    addresses = plan.addresses([*of_gates, *of_state, through, *of_state, of_output, joined, before])
+    multiply, view = plan.multiply, plan.view
+    matrix, gates, products = view(own_weight), view(of_gates[-1]), view(through.view(-1, n_hidden))
+    parts = {size: (products[:size], *launch) for size, launch in plan.launches.items()}
+    end = -1 if to_the_end else plan.starts[-1]
+    with np.errstate(all="ignore"):
+        for size, start, operands in zip(plan.sizes, plan.starts, addresses):
+            product, entry, meta, count, _ = parts[size]
+            entry(*operands, meta, count)
+            if start != end:
+                multiply(gates[start : start + size], matrix, product)
+    return of_gates[0], of_gates[-1], [of_state[0] + through if to_the_end else None, *of_state[1:]]
+
+
+def _recorded(
+    kind: Kind,
+    sizes: tuple,
+    reverse: bool,
+    tensors: tuple,
+    cts: Sequence[Tensor | None],
+    wanted: tuple[bool, ...],
+) -> list[Tensor | None]:
+    """The cotangents by the composed layer, so that they have derivatives themselves."""
+    # Autograd stands above the ops: only a derivative of higher order asks for it.
+    from ..autograd.backward import grad
+
+    with enable_grad():
+        # Not the tensors themselves: one may be made of another.
+        own = [None if each is None else each.view_as(each) for each in tensors]
+        input, *weights = own[:5]
+        results = composed(kind, sizes, reverse, input, Weights(*weights), tuple(own[5:]))
+        pairs = [(each, ct) for each, ct in zip(results, cts) if ct is not None]
+        inputs = [each for each, is_wanted in zip(own, wanted) if is_wanted]
+        outputs, given = zip(*pairs)
+        found = iter(grad(outputs, inputs, given, create_graph=True, allow_unused=True))
+    return [next(found) if is_wanted else None for is_wanted in wanted]
+
+
+def _step(kind: Kind) -> Step:
+    step = Step(_forward, joint=_rule, results=(0, 1))
+    step.name = kind.name
+
+    def node_name(inputs: Sequence[Any], static: tuple) -> str:
+        """As the last step of PyTorch's composition: of a cell, of a sequence, of packed sequences."""
+        if inputs[4].dim() == 3:
+            return "StackBackward0"
+        return "CatBackward0" if len(inputs[1]) > 1 else kind.node_name
+
+    step.node_name = node_name
+    return step
+
+
+_STEPS = {kind: _step(kind) for kind in (TANH, RELU, GRU, LSTM)}

@@ -10,7 +10,12 @@ from .distribution import Distribution, Shape
 
 
 class Dirichlet(Distribution):
-    """Probabilities: vectors [..., k] of numbers >= 0 with sum 1, around concentration / sum of concentration."""
+    """Probabilities: vectors [..., k] of numbers >= 0 with sum 1, around concentration / sum of concentration.
+
+    >>> import weft as torch
+    >>> torch.distributions.Dirichlet(torch.tensor([1.0, 3.0])).mean
+    tensor([0.2500, 0.7500])
+    """
 
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex

@@ -10,7 +10,14 @@ from .distribution import Distribution, Shape
 
 
 class Independent(Distribution):
-    """`base_distribution`, whose last `reinterpreted_batch_ndims` batch dims belong to the event instead."""
+    """`base_distribution`, whose last `reinterpreted_batch_ndims` batch dims belong to the event instead.
+
+    >>> import weft as torch
+    >>> torch.distributions.Independent(torch.distributions.Normal(torch.zeros(3), 1.0), 1)
+    Independent(Normal(loc: torch.Size([3]), scale: torch.Size([3])), 1)
+    >>> torch.distributions.Independent(torch.distributions.Normal(torch.zeros(3), 1.0), 1).event_shape
+    torch.Size([3])
+    """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
 

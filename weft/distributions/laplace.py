@@ -10,7 +10,12 @@ from .location_scale import LocationScale
 
 
 class Laplace(LocationScale):
-    """Numbers with mean `loc` whose distance from it is exponential with mean `scale`."""
+    """Numbers with mean `loc` whose distance from it is exponential with mean `scale`.
+
+    >>> import weft as torch
+    >>> torch.distributions.Laplace(0.0, 1.0).log_prob(torch.tensor(0.0))
+    tensor(-0.6931)
+    """
 
     @property
     def variance(self) -> Tensor:

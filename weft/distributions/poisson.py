@@ -13,7 +13,12 @@ from .distribution import Distribution, Shape, broadcast_parameters
 
 
 class Poisson(Distribution):
-    """How often it happens what happens `rate` times on average."""
+    """How often it happens what happens `rate` times on average.
+
+    >>> import weft as torch
+    >>> torch.distributions.Poisson(2.0).log_prob(torch.tensor(0.0))
+    tensor(-2.)
+    """
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer

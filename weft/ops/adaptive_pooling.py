@@ -82,19 +82,34 @@ def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:
 
 @public("function", "nn.functional.adaptive_avg_pool1d")
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Averages over as many windows of the last dim as wanted. Shapes: [N, C, L] -> [N, C, output_size]."""
+    """Averages over as many windows of the last dim as wanted. Shapes: [N, C, L] -> [N, C, output_size].
+
+    >>> import weft as torch
+    >>> torch.nn.functional.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
+    tensor([[2., 6.]])
+    """
     return _adaptive_average("adaptive_avg_pool1d", 1, input, output_size)
 
 
 @public(name="nn.functional.adaptive_avg_pool2d")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Averages over as many windows of the last two dims as wanted; None keeps a size."""
+    """Averages over as many windows of the last two dims as wanted; None keeps a size.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 4, 4), 2).shape
+    torch.Size([1, 2, 2])
+    """
     return _adaptive_average("adaptive_avg_pool2d", 2, input, output_size)
 
 
 @public(name="nn.functional.adaptive_avg_pool3d")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Averages over as many windows of the last three dims as wanted; None keeps a size."""
+    """Averages over as many windows of the last three dims as wanted; None keeps a size.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.adaptive_avg_pool3d(torch.ones(1, 4, 4, 4), 2).shape
+    torch.Size([1, 2, 2, 2])
+    """
     return _adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
 
 

@@ -57,7 +57,12 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The mean of each window along the last dim. Shapes: [N, C, L] or [C, L]."""
+    """The mean of each window along the last dim. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.functional.avg_pool1d(torch.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
+    tensor([[2., 6.]])
+    """
     return _average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
@@ -71,7 +76,12 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window over the last two dims. Shapes: [N, C, H, W] or [C, H, W]."""
+    """The mean of each window over the last two dims. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.functional.avg_pool2d(torch.ones(1, 4, 4), 2).shape
+    torch.Size([1, 2, 2])
+    """
     return _average(
         "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
@@ -87,7 +97,12 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """The mean of each window over the last three dims. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """The mean of each window over the last three dims. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.functional.avg_pool3d(torch.ones(1, 4, 4, 4), 2).shape
+    torch.Size([1, 2, 2, 2])
+    """
     return _average(
         "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )

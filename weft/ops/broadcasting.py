@@ -26,13 +26,25 @@ def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) 
 
 @public("method")
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """Expanded to the shape of `other`."""
+    """Expanded to the shape of `other`.
+
+    >>> import weft as torch
+    >>> torch.tensor([1, 2]).expand_as(torch.zeros(2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
     return EXPAND(self, other.spec.shape)
 
 
 @public("function method")
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
-    """Expanded to `size`."""
+    """Expanded to `size`.
+
+    >>> import weft as torch
+    >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
     return EXPAND(input, integers((size,), "broadcast_to", "size"))
 
 
@@ -41,6 +53,11 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All expanded to their common shape.
 
     Raises: RuntimeError if they have none.
+
+    >>> import weft as torch
+    >>> torch.broadcast_tensors(torch.tensor([1, 2]), torch.tensor([[3], [4]]))[0]
+    tensor([[1, 2],
+            [1, 2]])
     """
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):

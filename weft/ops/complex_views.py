@@ -13,13 +13,27 @@ from .views import CONJ, IMAG, NEG_VIEW, REAL, VIEW_AS_COMPLEX, VIEW_AS_REAL
 
 @public("function")
 def view_as_real(input: Tensor) -> Tensor:
-    """A complex tensor's memory as pairs of real numbers, along a new last dimension of size 2."""
+    """A complex tensor's memory as pairs of real numbers, along a new last dimension of size 2.
+
+    Shapes: [*] -> [*, 2]. Raises: RuntimeError for real tensors.
+
+    >>> import weft as torch
+    >>> torch.view_as_real(torch.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
     return VIEW_AS_REAL(input)
 
 
 @public("function")
 def view_as_complex(input: Tensor) -> Tensor:
-    """Pairs of real numbers, the last dimension, read as complex numbers."""
+    """Pairs of real numbers, the last dimension, read as complex numbers.
+
+    Shapes: [*, 2] -> [*]. Raises: RuntimeError if the strides or the offset do not allow it.
+
+    >>> import weft as torch
+    >>> torch.view_as_complex(torch.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
     result = VIEW_AS_COMPLEX(input)
     if input.storage_offset() % 2:
         raise RuntimeError("Tensor must have a storage_offset divisible by 2")
@@ -28,7 +42,12 @@ def view_as_complex(input: Tensor) -> Tensor:
 
 @public("function")
 def real(input: Tensor) -> Tensor:
-    """The real parts, a view; a real tensor is itself."""
+    """The real parts, a view; a real tensor is itself.
+
+    >>> import weft as torch
+    >>> torch.real(torch.tensor([1 + 2j]))
+    tensor([1.])
+    """
     return REAL(input) if input.spec.dtype.is_complex else input
 
 
@@ -37,6 +56,10 @@ def imag(input: Tensor) -> Tensor:
     """The imaginary parts, a view.
 
     Raises: RuntimeError for real tensors.
+
+    >>> import weft as torch
+    >>> torch.imag(torch.tensor([1 + 2j]))
+    tensor([2.])
     """
     return IMAG(input)
 
@@ -66,7 +89,12 @@ def conj(input: Tensor) -> Tensor:
 
 @public("function method inplace", out=True)
 def conj_physical(input: Tensor) -> Tensor:
-    """The complex conjugate, computed; a real tensor is itself."""
+    """The complex conjugate, computed; a real tensor is itself.
+
+    >>> import weft as torch
+    >>> torch.conj_physical(torch.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
     return _conj_physical(input) if input.spec.dtype.is_complex else input
 
 

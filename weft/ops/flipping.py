@@ -54,7 +54,15 @@ def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
 
 @public("function method")
 def fliplr(input: Tensor) -> Tensor:
-    """The columns in reverse order."""
+    """The columns in reverse order.
+
+    Raises: RuntimeError for fewer than two dims.
+
+    >>> import weft as torch
+    >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if input.spec.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return FLIP((input,), (1,))
@@ -62,7 +70,15 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public("function method")
 def flipud(input: Tensor) -> Tensor:
-    """The rows in reverse order."""
+    """The rows in reverse order.
+
+    Raises: RuntimeError for no dims.
+
+    >>> import weft as torch
+    >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if input.spec.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return FLIP((input,), (0,))

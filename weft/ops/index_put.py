@@ -89,5 +89,10 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
 
 @public("function method")
 def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
-    """A copy of `input` with `values` written to, or added to, the elements at `indices`. See `index_put_`."""
+    """A copy of `input` with `values` written to, or added to, the elements at `indices`. See `index_put_`.
+
+    >>> import weft as torch
+    >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor(1.0))
+    tensor([1., 0., 1.])
+    """
     return index_put_(input.clone(), indices, values, accumulate)

@@ -178,7 +178,12 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 @public("function method", out="exact")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """A copy of `input` whose slices along `dim`, numbered by `index`, are those of `source`."""
+    """A copy of `input` whose slices along `dim`, numbered by `index`, are those of `source`.
+
+    >>> import weft as torch
+    >>> torch.zeros(3).index_copy(0, torch.tensor([2, 0]), torch.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
+    """
     return index_copy_(contiguous_copy(input), dim, index, source)
 
 
@@ -198,7 +203,12 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 @public("function method")
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """A copy of `input` with `value` in the slices along `dim` that `index` numbers."""
+    """A copy of `input` with `value` in the slices along `dim` that `index` numbers.
+
+    >>> import weft as torch
+    >>> torch.zeros(3).index_fill(0, torch.tensor([2, 0]), 7.0)
+    tensor([7., 0., 7.])
+    """
     return index_fill_(input.clone(), dim, index, value)
 
 
@@ -220,7 +230,12 @@ def index_reduce_(
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """A copy of `input` with the slices of `source` that go to one slice reduced ("prod", "mean", "amax", "amin")."""
+    """A copy of `input` with the slices of `source` that go to one slice reduced ("prod", "mean", "amax", "amin").
+
+    >>> import weft as torch
+    >>> torch.ones(2).index_reduce(0, torch.tensor([1, 1]), torch.tensor([2.0, 3.0]), 'prod')
+    tensor([1., 6.])
+    """
     return index_reduce_(contiguous_copy(input), dim, index, source, reduce, include_self=include_self)
 
 

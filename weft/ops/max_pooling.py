@@ -234,5 +234,10 @@ def max_pool1d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """The values and the indices of `max_pool1d`."""
+    """The values and the indices of `max_pool1d`.
+
+    >>> import weft as torch
+    >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 7.0, 5.0]]), 2)
+    (tensor([[3., 7.]]), tensor([[1, 2]]))
+    """
     return _window_max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)

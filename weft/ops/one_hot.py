@@ -15,6 +15,12 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Rows of zeros with a one at the position that `input` gives.
 
     Shapes: [...] -> [..., num_classes]; as many classes as the largest number needs, unless given.
+    Raises: RuntimeError for other dtypes than int64, negative numbers and such that are no class.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
     """
     if input.spec.dtype is not int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")

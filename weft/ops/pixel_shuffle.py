@@ -48,7 +48,14 @@ def _rearranged(
 
 @public("function", "nn.functional.channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """The channels (dimension 1), seen as `groups` rows, transposed."""
+    """The channels (dimension 1), seen as `groups` rows, transposed.
+
+    Shapes: [N, C, ...] -> the same. Raises: RuntimeError unless `groups` divides C.
+
+    >>> import weft as torch
+    >>> torch.channel_shuffle(torch.arange(4).reshape(1, 4, 1), 2).flatten()
+    tensor([0, 2, 1, 3])
+    """
     sizes = input.spec.shape
     groups = integer(groups, "channel_shuffle", "groups")
     if len(sizes) <= 2:
@@ -72,6 +79,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., C * r**2, H, W) -> (..., C, H * r, W * r), with r = `upscale_factor`.
 
     Source: Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution".
+
+    >>> import weft as torch
+    >>> torch.pixel_shuffle(torch.arange(4).reshape(4, 1, 1), 2)
+    tensor([[[0, 1],
+             [2, 3]]])
     """
     *batch, channels, height, width = _image(input, "pixel_shuffle")
     r = integer(upscale_factor, "pixel_shuffle", "upscale_factor")
@@ -91,7 +103,12 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 @public("function", "nn.functional.pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """(..., C, H * r, W * r) -> (..., C * r**2, H, W), with r = `downscale_factor`: the reverse of `pixel_shuffle`."""
+    """(..., C, H * r, W * r) -> (..., C * r**2, H, W), with r = `downscale_factor`: the reverse of `pixel_shuffle`.
+
+    >>> import weft as torch
+    >>> torch.pixel_unshuffle(torch.arange(4).reshape(1, 2, 2), 2).flatten()
+    tensor([0, 1, 2, 3])
+    """
     *batch, channels, height, width = _image(input, "pixel_unshuffle")
     r = integer(downscale_factor, "pixel_unshuffle", "downscale_factor")
     if r <= 0:

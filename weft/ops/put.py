@@ -59,7 +59,13 @@ _PUT = Recorded(
 
 @public("function method")
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """A copy of `input` with the elements of `source` at the positions `index` of its elements, or added to them."""
+    """A copy of `input` with the elements of `source` at the positions `index` of its elements, or added to them.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 2).put(torch.tensor([1, 2]), torch.tensor([5.0, 6.0]))
+    tensor([[0., 5.],
+            [6., 0.]])
+    """
     return put_(input.clone(), index, source, accumulate)
 
 

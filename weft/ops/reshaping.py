@@ -59,7 +59,13 @@ def _check_offset(self: Tensor, ratio: int, dtype: DType) -> None:
 
 @public("method")
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory with the shape of `other`."""
+    """The same memory with the shape of `other`.
+
+    >>> import weft as torch
+    >>> torch.arange(4).view_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return VIEW(self, other.spec.shape)
 
 
@@ -84,7 +90,13 @@ def _is_viewable(own: Spec, sizes: tuple[int, ...]) -> bool:
 
 @public("method")
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same elements with the shape of `other`."""
+    """The same elements with the shape of `other`.
+
+    >>> import weft as torch
+    >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return reshape(self, other.spec.shape)
 
 
@@ -147,7 +159,12 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 @public("function method")
 def ravel(input: Tensor) -> Tensor:
-    """All elements in one dimension: a view if the tensor is contiguous, else a copy."""
+    """All elements in one dimension: a view if the tensor is contiguous, else a copy.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).ravel()
+    tensor([1, 2, 3, 4])
+    """
     return VIEW(contiguous(input), (-1,))
 
 

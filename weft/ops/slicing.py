@@ -69,7 +69,12 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @public("function", name="linalg.diagonal")
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension."""
+    """The diagonals of the matrices in dimensions `dim1` and `dim2`, as the last dimension.
+
+    >>> import weft as torch
+    >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
     return diagonal(A, offset, dim1, dim2)
 
 

@@ -36,19 +36,37 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @public("function method")
 def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged: another name of `transpose`."""
+    """Two dimensions exchanged: another name of `transpose`.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3).swapdims(0, 1).shape
+    torch.Size([3, 2])
+    """
     return transpose(input, dim0, dim1)
 
 
 @public("function method")
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two dimensions exchanged: another name of `transpose`."""
+    """Two dimensions exchanged: another name of `transpose`.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 3).swapaxes(0, 1).shape
+    torch.Size([3, 2])
+    """
     return transpose(input, axis0, axis1)
 
 
 @public("function method")
 def t(input: Tensor) -> Tensor:
-    """A matrix transposed; tensors of fewer dimensions as they are."""
+    """A matrix transposed; tensors of fewer dimensions as they are.
+
+    Raises: RuntimeError for more than two dims.
+
+    >>> import weft as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).t()
+    tensor([[1, 3],
+            [2, 4]])
+    """
     return T(input)
 
 

@@ -76,13 +76,24 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """A copy of `input` with `src` in its slice start:end:step along `dim`."""
+    """A copy of `input` with `src` in its slice start:end:step along `dim`.
+
+    >>> import weft as torch
+    >>> torch.zeros(4).slice_scatter(torch.ones(2), 0, 1, 3)
+    tensor([0., 1., 1., 0.])
+    """
     return SLICE_SCATTER(input, src, dim, start, end, step)
 
 
 @public("function method")
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of `input` with `src` on a diagonal."""
+    """A copy of `input` with `src` on a diagonal.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 2).diagonal_scatter(torch.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     return DIAGONAL_SCATTER(input, src, offset, dim1, dim2)
 
 
@@ -90,5 +101,11 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A copy of `input` with `src` in the view that `as_strided` gives."""
+    """A copy of `input` with `src` in the view that `as_strided` gives.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 2).as_strided_scatter(torch.ones(2), (2,), (2,))
+    tensor([[1., 0.],
+            [1., 0.]])
+    """
     return AS_STRIDED_SCATTER(input, src, tuple(size), tuple(stride), storage_offset or 0)

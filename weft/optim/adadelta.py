@@ -22,6 +22,13 @@ class Adadelta(Elementwise):
 
     Raises: ValueError for options outside their range.
     Source: Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.Adadelta([weight], lr=1.0).step()
+    >>> weight
+    tensor([0.9968, 1.0032])
     """
 
     update = Update(_rule)

@@ -18,6 +18,13 @@ class Adafactor(PerParameter):
     eps[0] (by default the dtype's) keeps the divisor from 0; a step whose root mean square is above `d` is shortened.
     Raises: ValueError for options outside their range, RuntimeError for complex parameters.
     Source: Shazeer and Stern, Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, 2018.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.Adafactor([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 1.1000])
     """
 
     _legacy_options = {"foreach": None}

@@ -22,6 +22,13 @@ class Adagrad(Elementwise):
 
     Raises: ValueError for negative options.
     Source: Duchi, Hazan and Singer, Adaptive Subgradient Methods, 2011.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.Adagrad([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 1.1000])
     """
 
     update = Update(_rule)

@@ -22,6 +22,13 @@ class Adamax(Elementwise):
 
     Raises: ValueError for options outside their range.
     Source: Kingma and Ba, Adam, 2015, section 7.1.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.Adamax([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 1.1000])
     """
 
     update = Update(_rule)

@@ -22,6 +22,13 @@ class ASGD(Elementwise):
     The step is lr / (1 + lambd * lr * step)**alpha.
     Raises: ValueError for a negative learning rate or weight decay.
     Source: Polyak and Juditsky, Acceleration of Stochastic Approximation by Averaging, 1992.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.ASGD([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 1.2000])
     """
 
     update = Update(_rule)

@@ -22,6 +22,13 @@ class Muon(PerParameter):
     Raises: ValueError for parameters that are no matrices, and for options outside their range.
     Source: Jordan et al., Muon: An Optimizer for Hidden Layers in Neural Networks, 2024; Liu et al., Muon is Scalable
     for LLM Training, 2025.
+
+    >>> import weft as torch
+    >>> weight = torch.zeros(2, 2)
+    >>> weight.grad = torch.eye(2)
+    >>> torch.optim.Muon([weight], lr=0.1).step()
+    >>> weight.diagonal() < 0
+    tensor([True, True])
     """
 
     def __init__(

@@ -24,6 +24,13 @@ class NAdam(Elementwise):
 
     Raises: ValueError for options outside their range.
     Source: Dozat, Incorporating Nesterov Momentum into Adam, 2016.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.NAdam([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.8944, 1.1056])
     """
 
     update = Update(_rule)

@@ -26,6 +26,13 @@ class RAdam(Elementwise):
 
     Raises: ValueError for options outside their range.
     Source: Liu et al., On the Variance of the Adaptive Learning Rate and Beyond, 2020.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.RAdam([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 1.2000])
     """
 
     update = Update(_rule)

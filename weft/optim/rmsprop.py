@@ -30,6 +30,13 @@ class RMSprop(Elementwise):
 
     Raises: ValueError for negative options.
     Source: Hinton's lecture 6 of Neural Networks for Machine Learning; Graves, 2013, for the centered form.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.RMSprop([weight], lr=0.1).step()
+    >>> weight
+    tensor([5.9605e-08, 2.0000e+00])
     """
 
     update = Update(_rule)

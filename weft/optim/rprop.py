@@ -28,6 +28,13 @@ class Rprop(Elementwise):
     After a turn the element waits for a step.
     Raises: ValueError for options outside their range.
     Source: Riedmiller and Braun, A Direct Adaptive Method for Faster Backpropagation Learning, 1993.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2)
+    >>> weight.grad = torch.tensor([1.0, -2.0])
+    >>> torch.optim.Rprop([weight], lr=0.1).step()
+    >>> weight
+    tensor([0.9000, 1.1000])
     """
 
     update = Update(_rule)

@@ -16,6 +16,10 @@ class SparseAdam(PerParameter):
     Sparse tensors are not there yet: a step with any gradient raises.
     Raises: ValueError for options outside their range and for complex parameters; `step` RuntimeError for dense
     gradients, NotImplementedError for sparse ones.
+
+    >>> import weft as torch
+    >>> torch.optim.SparseAdam([torch.ones(2)], lr=0.1).defaults['betas']
+    (0.9, 0.999)
     """
 
     def __init__(

@@ -148,6 +148,12 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Set the running statistics of all batch norms of `model` to those of one pass over the batches of `loader`.
 
     A batch is a tensor, or a list or tuple that begins with one.
+
+    >>> import weft as torch
+    >>> model = torch.nn.BatchNorm1d(1)
+    >>> torch.optim.swa_utils.update_bn([torch.tensor([[1.0], [3.0]])], model)
+    >>> model.running_mean
+    tensor([2.])
     """
     momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
@@ -169,6 +175,16 @@ class SWALR(LRScheduler):
     """From the rate of each group to `swa_lr`, in `anneal_epochs` epochs, by a "cos" or "linear" way.
 
     Raises: ValueError for an unknown `anneal_strategy`, or `anneal_epochs` that are no number of epochs.
+
+    >>> import weft as torch
+    >>> from weft.optim.swa_utils import SWALR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = SWALR(optimizer, swa_lr=0.0, anneal_epochs=2, anneal_strategy='linear')
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 0.0, 0.0]
     """
 
     def __init__(

@@ -27,35 +27,70 @@ __all__ = [
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Sigmoid()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0.2689, 0.5000, 0.8808])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Tanh()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.7616,  0.0000,  0.9640])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)
 
 
 class LogSigmoid(Module):
-    """log(1 / (1 + exp(-x)))."""
+    """log(1 / (1 + exp(-x))).
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.LogSigmoid()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-1.3133, -0.6931, -0.1269])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softsign(Module):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Softsign()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.5000,  0.0000,  0.6667])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Tanhshrink()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.2384,  0.0000,  1.0360])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
@@ -91,28 +126,56 @@ class ReLU(_Inplace):
 
 
 class SELU(_Inplace):
-    """The scaled exponential linear unit. Source: Klambauer et al. 2017, "Self-normalizing networks"."""
+    """The scaled exponential linear unit. Source: Klambauer et al. 2017, "Self-normalizing networks".
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.SELU()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-1.1113,  0.0000,  2.1014])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class SiLU(_Inplace):
-    """x * sigmoid(x), also known as swish."""
+    """x * sigmoid(x), also known as swish.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.SiLU()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.2689,  0.0000,  1.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
 
 class Mish(_Inplace):
-    """x * tanh(softplus(x)). Source: Misra 2019."""
+    """x * tanh(softplus(x)). Source: Misra 2019.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Mish()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.3034,  0.0000,  1.9440])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
 class Hardsigmoid(_Inplace):
-    """The piecewise linear sigmoid: 0 below -3, 1 above 3."""
+    """The piecewise linear sigmoid: 0 below -3, 1 above 3.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Hardsigmoid()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0.3333, 0.5000, 0.8333])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
@@ -122,7 +185,14 @@ class Hardsigmoid(_Inplace):
 
 
 class Hardswish(_Inplace):
-    """x * hardsigmoid(x). Source: Howard et al. 2019, "Searching for MobileNetV3"."""
+    """x * hardsigmoid(x). Source: Howard et al. 2019, "Searching for MobileNetV3".
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Hardswish()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.3333,  0.0000,  1.6667])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
@@ -132,7 +202,14 @@ class Hardswish(_Inplace):
 
 
 class Threshold(_Inplace):
-    """x where x > threshold, `value` elsewhere."""
+    """x where x > threshold, `value` elsewhere.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Threshold(0.5, 20.0)(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([20., 20.,  2.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -150,6 +227,11 @@ class RReLU(_Inplace):
     """x for positive x; a random part of it, uniform in [lower, upper], for others; the mean part in evaluation.
 
     Source: Xu et al. 2015, "Empirical evaluation of rectified activations in convolutional network".
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.RReLU().eval()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.2292,  0.0000,  2.0000])
     """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
@@ -165,7 +247,14 @@ class RReLU(_Inplace):
 
 
 class Hardtanh(_Inplace):
-    """x, but not below min_val and not above max_val."""
+    """x, but not below min_val and not above max_val.
+
+    Shapes: any -> the same. Raises: AssertionError unless min_val < max_val.
+
+    >>> import weft as torch
+    >>> torch.nn.Hardtanh(-0.5, 1.0)(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.5000,  0.0000,  1.0000])
+    """
 
     def __init__(
         self,
@@ -200,7 +289,14 @@ def _renamed(which: str, value: float, older: float | None) -> float:
 
 
 class ReLU6(Hardtanh):
-    """min(max(x, 0), 6)."""
+    """min(max(x, 0), 6).
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.ReLU6()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0., 0., 2.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -209,7 +305,14 @@ class ReLU6(Hardtanh):
 
 
 class ELU(_Inplace):
-    """x for positive x, alpha * (exp(x) - 1) for others. Source: Clevert, Unterthiner, Hochreiter 2015."""
+    """x for positive x, alpha * (exp(x) - 1) for others. Source: Clevert, Unterthiner, Hochreiter 2015.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.ELU()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.6321,  0.0000,  2.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -223,7 +326,14 @@ class ELU(_Inplace):
 
 
 class CELU(_Inplace):
-    """x for positive x, alpha * (exp(x / alpha) - 1) for others. Source: Barron 2017."""
+    """x for positive x, alpha * (exp(x / alpha) - 1) for others. Source: Barron 2017.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.CELU()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.6321,  0.0000,  2.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -237,7 +347,14 @@ class CELU(_Inplace):
 
 
 class LeakyReLU(_Inplace):
-    """x for positive x, negative_slope * x for others."""
+    """x for positive x, negative_slope * x for others.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.LeakyReLU()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.0100,  0.0000,  2.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__(inplace)
@@ -254,7 +371,14 @@ class LeakyReLU(_Inplace):
 
 
 class GLU(Module):
-    """The first half along `dim`, times the sigmoid of the second."""
+    """The first half along `dim`, times the sigmoid of the second.
+
+    Shapes: [..., 2 * n, ...] -> [..., n, ...].
+
+    >>> import weft as torch
+    >>> torch.nn.GLU()(torch.tensor([1.0, 2.0, 0.0, 0.0]))
+    tensor([0.5000, 1.0000])
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -268,7 +392,14 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution function; approximate="tanh" is a little faster. Source: Hendrycks, Gimpel 2016."""
+    """x times the normal distribution function; approximate="tanh" is a little faster. Source: Hendrycks, Gimpel 2016.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.GELU()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.1587,  0.0000,  1.9545])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -282,7 +413,14 @@ class GELU(Module):
 
 
 class Hardshrink(Module):
-    """x, but 0 within [-lambd, lambd]."""
+    """x, but 0 within [-lambd, lambd].
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Hardshrink()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-1.,  0.,  2.])
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -296,7 +434,14 @@ class Hardshrink(Module):
 
 
 class Softshrink(Module):
-    """x moved by `lambd` towards 0, but not past it."""
+    """x moved by `lambd` towards 0, but not past it.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Softshrink()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([-0.5000,  0.0000,  1.5000])
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -310,7 +455,14 @@ class Softshrink(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Softplus()(torch.tensor([-1.0, 0.0, 2.0]))
+    tensor([0.3133, 0.6931, 2.1269])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -325,7 +477,12 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """x for positive x, weight * x for others, with a weight that is learned: one, or one for each channel."""
+    """x for positive x, weight * x for others, with a weight that is learned: one, or one for each channel.
+
+    >>> import weft as torch
+    >>> torch.nn.PReLU(init=0.5)(torch.tensor([-1.0, 0.0, 2.0])).detach()
+    tensor([-0.5000,  0.0000,  2.0000])
+    """
 
     weight: Tensor
 
@@ -371,7 +528,14 @@ class Softmax(Module):
 
 
 class Softmin(Module):
-    """exp(-x) scaled to sum 1 along `dim`."""
+    """exp(-x) scaled to sum 1 along `dim`.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.Softmin(dim=0)(torch.tensor([0.0, 0.0]))
+    tensor([0.5000, 0.5000])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -385,7 +549,14 @@ class Softmin(Module):
 
 
 class LogSoftmax(Module):
-    """The logarithm of `Softmax`, without overflow."""
+    """The logarithm of `Softmax`, without overflow.
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.LogSoftmax(dim=0)(torch.tensor([0.0, 0.0]))
+    tensor([-0.6931, -0.6931])
+    """
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
@@ -399,7 +570,12 @@ class LogSoftmax(Module):
 
 
 class Softmax2d(Module):
-    """Softmax over the channels at each place. Shapes: [N, C, H, W] or [C, H, W]."""
+    """Softmax over the channels at each place. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.Softmax2d()(torch.zeros(4, 1, 2))[0]
+    tensor([[0.2500, 0.2500]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):

@@ -27,6 +27,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     Classes must be sorted by frequency, the most frequent first; a cluster begins at each of `cutoffs`.
     Shapes: input [N, in_features] or [in_features], target [N] or [] -> output of the target's shape, loss [].
     Source: Grave et al. 2016, "Efficient softmax approximation for GPUs".
+
+    >>> import weft as torch
+    >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(8, 100, cutoffs=[10, 50])
+    >>> layer.log_prob(torch.rand(3, 8)).shape
+    torch.Size([3, 100])
     """
 
     def __init__(

@@ -122,6 +122,10 @@ class BatchNorm1d(_BatchNorm):
     """Normalizes each channel over the batch. Shapes: [N, C] or [N, C, L].
 
     Source: Ioffe and Szegedy 2015, "Batch normalization".
+
+    >>> import weft as torch
+    >>> torch.nn.BatchNorm1d(3)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
     """
 
     _dims = (2, 3)
@@ -141,13 +145,27 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalizes each channel over the batch. Shapes: [N, C, D, H, W]."""
+    """Normalizes each channel over the batch. Shapes: [N, C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.BatchNorm3d(3)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 8, 6, 4])
+    """
 
     _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization over the batches of all processes of a group; in one process the same as BatchNorm."""
+    """Batch normalization over the batches of all processes of a group; in one process the same as BatchNorm.
+
+    Shapes: [N, C, ...] -> the same. Raises: NotImplementedError for a `process_group`.
+
+    >>> import weft as torch
+    >>> torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.Sequential(torch.nn.BatchNorm1d(3)))
+    Sequential(
+      (0): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    )
+    """
 
     def __init__(
         self,
@@ -237,21 +255,45 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm1d that takes `num_features` from its first input."""
+    """A BatchNorm1d that takes `num_features` from its first input.
+
+    >>> import weft as torch
+    >>> norm = torch.nn.LazyBatchNorm1d(affine=True)
+    >>> norm(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
+    >>> norm
+    BatchNorm1d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become = BatchNorm1d
     _dims = BatchNorm1d._dims
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm2d that takes `num_features` from its first input."""
+    """A BatchNorm2d that takes `num_features` from its first input.
+
+    >>> import weft as torch
+    >>> norm = torch.nn.LazyBatchNorm2d(affine=True)
+    >>> norm(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 3, 8, 6])
+    >>> norm
+    BatchNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become = BatchNorm2d
     _dims = BatchNorm2d._dims
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm3d that takes `num_features` from its first input."""
+    """A BatchNorm3d that takes `num_features` from its first input.
+
+    >>> import weft as torch
+    >>> norm = torch.nn.LazyBatchNorm3d(affine=True)
+    >>> norm(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 8, 6, 4])
+    >>> norm
+    BatchNorm3d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become = BatchNorm3d
     _dims = BatchNorm3d._dims

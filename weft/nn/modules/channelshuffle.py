@@ -11,7 +11,12 @@ __all__ = ["ChannelShuffle"]
 
 
 class ChannelShuffle(Module):
-    """Deals the channels out to `groups` groups in turn. Shapes: [N, C, ...] -> the same."""
+    """Deals the channels out to `groups` groups in turn. Shapes: [N, C, ...] -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.ChannelShuffle(2)(torch.arange(4.0).reshape(1, 4, 1)).flatten()
+    tensor([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()

@@ -197,7 +197,12 @@ class Conv2d(_Conv):
 
 
 class Conv3d(_Conv):
-    """Convolution with learned weights. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """Convolution with learned weights. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.Conv3d(3, 4, kernel_size=3)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 4, 6, 4, 2])
+    """
 
     _function = staticmethod(F.conv3d)
     _n = 3
@@ -281,7 +286,12 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of `Conv1d` as a matrix. Shapes: [N, C, L] or [C, L]."""
+    """The transpose of `Conv1d` as a matrix. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.ConvTranspose1d(3, 4, kernel_size=3, stride=2)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 4, 17])
+    """
 
     _function = staticmethod(F.conv_transpose1d)
     _n = 1
@@ -303,7 +313,12 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of `Conv3d` as a matrix. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """The transpose of `Conv3d` as a matrix. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.ConvTranspose3d(3, 4, kernel_size=3, stride=2)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 4, 17, 13, 9])
+    """
 
     _function = staticmethod(F.conv_transpose3d)
     _n = 3
@@ -395,36 +410,84 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """A Conv1d that takes `in_channels` from its first input."""
+    """A Conv1d that takes `in_channels` from its first input.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.LazyConv1d(4, kernel_size=3)
+    >>> layer(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 4, 6])
+    >>> layer.in_channels
+    3
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """A Conv2d that takes `in_channels` from its first input."""
+    """A Conv2d that takes `in_channels` from its first input.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.LazyConv2d(4, kernel_size=3)
+    >>> layer(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 4, 6, 4])
+    >>> layer.in_channels
+    3
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """A Conv3d that takes `in_channels` from its first input."""
+    """A Conv3d that takes `in_channels` from its first input.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.LazyConv3d(4, kernel_size=3)
+    >>> layer(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 4, 6, 4, 2])
+    >>> layer.in_channels
+    3
+    """
 
     cls_to_become = Conv3d
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """A ConvTranspose1d that takes `in_channels` from its first input."""
+    """A ConvTranspose1d that takes `in_channels` from its first input.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.LazyConvTranspose1d(4, kernel_size=3)
+    >>> layer(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 4, 10])
+    >>> layer.in_channels
+    3
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """A ConvTranspose2d that takes `in_channels` from its first input."""
+    """A ConvTranspose2d that takes `in_channels` from its first input.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.LazyConvTranspose2d(4, kernel_size=3)
+    >>> layer(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 4, 10, 8])
+    >>> layer.in_channels
+    3
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """A ConvTranspose3d that takes `in_channels` from its first input."""
+    """A ConvTranspose3d that takes `in_channels` from its first input.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.LazyConvTranspose3d(4, kernel_size=3)
+    >>> layer(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 4, 10, 8, 6])
+    >>> layer.in_channels
+    3
+    """
 
     cls_to_become = ConvTranspose3d

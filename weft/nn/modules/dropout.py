@@ -45,32 +45,66 @@ class Dropout(_DropoutNd):
 
 
 class Dropout1d(_DropoutNd):
-    """Sets whole channels to zero with probability `p`. Shapes: [N, C, L] or [C, L]."""
+    """Sets whole channels to zero with probability `p`. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> kept = torch.nn.Dropout1d()(torch.ones(2, 3, 8))
+    >>> bool((kept.amax((2,)) == kept.amin((2,))).all())
+    True
+    """
 
     _function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_DropoutNd):
-    """Sets whole channels to zero with probability `p`. Shapes: [N, C, H, W] or [N, C, L]."""
+    """Sets whole channels to zero with probability `p`. Shapes: [N, C, H, W] or [N, C, L].
+
+    >>> import weft as torch
+    >>> kept = torch.nn.Dropout2d()(torch.ones(2, 3, 8, 6))
+    >>> bool((kept.amax((2, 3)) == kept.amin((2, 3))).all())
+    True
+    """
 
     _function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_DropoutNd):
-    """Sets whole channels to zero with probability `p`. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """Sets whole channels to zero with probability `p`. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> kept = torch.nn.Dropout3d()(torch.ones(2, 3, 8, 6, 4))
+    >>> bool((kept.amax((2, 3, 4)) == kept.amin((2, 3, 4))).all())
+    True
+    """
 
     _function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout for `SELU`: keeps mean 0 and variance 1. Source: Klambauer et al. 2017, "Self-normalizing networks"."""
+    """Dropout for `SELU`: keeps mean 0 and variance 1. Source: Klambauer et al. 2017, "Self-normalizing networks".
+
+    Shapes: any -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.AlphaDropout(0.2).eval()(torch.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels."""
+    """`AlphaDropout` of whole channels.
+
+    Shapes: [N, C, ...] -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.FeatureAlphaDropout(0.2).eval()(torch.ones(3, 2))
+    tensor([[1., 1.],
+            [1., 1.],
+            [1., 1.]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

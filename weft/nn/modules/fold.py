@@ -13,7 +13,12 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Adds up columns as windows of an image. Shapes: [N, C * prod(kernel_size), L] -> [N, C, *output_size]."""
+    """Adds up columns as windows of an image. Shapes: [N, C * prod(kernel_size), L] -> [N, C, *output_size].
+
+    >>> import weft as torch
+    >>> torch.nn.Fold(output_size=(4, 5), kernel_size=(2, 2))(torch.ones(1, 3 * 2 * 2, 12)).shape
+    torch.Size([1, 3, 4, 5])
+    """
 
     def __init__(
         self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1

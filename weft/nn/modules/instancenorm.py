@@ -69,6 +69,10 @@ class InstanceNorm1d(_InstanceNorm):
     """Normalizes each channel of each sample. Shapes: [N, C, L] or [C, L].
 
     Source: Ulyanov, Vedaldi, Lempitsky 2016, "Instance normalization".
+
+    >>> import weft as torch
+    >>> torch.nn.InstanceNorm1d(3)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
     """
 
     _dims = (2, 3)
@@ -87,27 +91,56 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalizes each channel of each sample. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """Normalizes each channel of each sample. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.InstanceNorm3d(3)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 8, 6, 4])
+    """
 
     _dims = (4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm1d that takes `num_features` from its first input."""
+    """An InstanceNorm1d that takes `num_features` from its first input.
+
+    >>> import weft as torch
+    >>> norm = torch.nn.LazyInstanceNorm1d(affine=True)
+    >>> norm(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 8])
+    >>> norm
+    InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become = InstanceNorm1d
     _dims = InstanceNorm1d._dims
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm2d that takes `num_features` from its first input."""
+    """An InstanceNorm2d that takes `num_features` from its first input.
+
+    >>> import weft as torch
+    >>> norm = torch.nn.LazyInstanceNorm2d(affine=True)
+    >>> norm(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 3, 8, 6])
+    >>> norm
+    InstanceNorm2d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become = InstanceNorm2d
     _dims = InstanceNorm2d._dims
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm3d that takes `num_features` from its first input."""
+    """An InstanceNorm3d that takes `num_features` from its first input.
+
+    >>> import weft as torch
+    >>> norm = torch.nn.LazyInstanceNorm3d(affine=True)
+    >>> norm(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 8, 6, 4])
+    >>> norm
+    InstanceNorm3d(3, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+    """
 
     cls_to_become = InstanceNorm3d
     _dims = InstanceNorm3d._dims

@@ -90,6 +90,10 @@ class Bilinear(Module):
     """input1 @ weight[k] @ input2 + bias[k] for each output k.
 
     Shapes: [..., in1_features], [..., in2_features] -> [..., out_features].
+
+    >>> import weft as torch
+    >>> torch.nn.Bilinear(2, 3, 4)(torch.rand(5, 2), torch.rand(5, 3)).shape
+    torch.Size([5, 4])
     """
 
     weight: Tensor
@@ -129,7 +133,15 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear that takes `in_features` from its first input."""
+    """A Linear that takes `in_features` from its first input.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.LazyLinear(4)
+    >>> layer(torch.rand(2, 3)).shape
+    torch.Size([2, 4])
+    >>> layer
+    Linear(in_features=3, out_features=4, bias=True)
+    """
 
     cls_to_become = Linear
     weight: UninitializedParameter

@@ -15,6 +15,10 @@ class LinearCrossEntropyOptions:
 
     The result does not depend on it; weft checks the options and computes it in one piece.
     Raises: ValueError for values that are not among those allowed.
+
+    >>> import weft as torch
+    >>> torch.nn.LinearCrossEntropyOptions(batch_chunk_size=64).acc_policy
+    'auto'
     """
 
     allow_retain_graph: bool = False

@@ -58,7 +58,14 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The mean of |input - target|."""
+    """The mean of |input - target|.
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.L1Loss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 3.0]))
+    tensor(1.2500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
@@ -77,7 +84,14 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Half the square of differences below `beta`, divided by it; linear beyond. Source: Girshick 2015, "Fast R-CNN"."""
+    """Half the square of differences below `beta`, divided by it; linear beyond. Source: Girshick 2015, "Fast R-CNN".
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.SmoothL1Loss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 3.0]))
+    tensor(0.8125)
+    """
 
     def __init__(
         self,
@@ -94,7 +108,14 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Half the square of differences below `delta`; linear beyond."""
+    """Half the square of differences below `delta`; linear beyond.
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.HuberLoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 3.0]))
+    tensor(0.8125)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
@@ -108,7 +129,15 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """The mean of -input at the class of each target, weighted by class. Shapes: [N, C, ...], [N, ...]."""
+    """The mean of -input at the class of each target, weighted by class. Shapes: [N, C, ...], [N, ...].
+
+    Raises: IndexError for targets that are no class, unless they are `ignore_index`.
+
+    >>> import weft as torch
+    >>> log_probs = torch.tensor([[0.25, 0.75], [0.5, 0.5]]).log()
+    >>> torch.nn.NLLLoss()(log_probs, torch.tensor([1, 0]))
+    tensor(0.4904)
+    """
 
     def __init__(
         self,
@@ -186,6 +215,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     Shapes: input [N, in_features] or [in_features], target [N, *out_features] of classes, or
     [N, num_classes, *out_features] of probabilities.
+
+    >>> import weft as torch
+    >>> torch.nn.LinearCrossEntropyLoss(in_features=8, num_classes=5)(torch.rand(3, 8), torch.tensor([0, 4, 2])).shape
+    torch.Size([])
     """
 
     def __init__(
@@ -240,7 +273,14 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log likelihood of counts under Poisson distributions of rate exp(input), or input."""
+    """The negative log likelihood of counts under Poisson distributions of rate exp(input), or input.
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0]))
+    tensor(0.8591)
+    """
 
     def __init__(
         self,
@@ -268,7 +308,14 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log likelihood of targets under normal distributions of mean `input` and variance `var`."""
+    """The negative log likelihood of targets under normal distributions of mean `input` and variance `var`.
+
+    Shapes: [*], [*], [*] -> [], or [*] without reduction. Raises: ValueError for a negative variance.
+
+    >>> import weft as torch
+    >>> torch.nn.GaussianNLLLoss()(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 3.0]), torch.ones(2))
+    tensor(1.0625)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
@@ -280,7 +327,14 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence of targets from input, which holds log probabilities."""
+    """The Kullback-Leibler divergence of targets from input, which holds log probabilities.
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.KLDivLoss(reduction='batchmean')(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[0.25, 0.75]]))
+    tensor(0.1308)
+    """
 
     def __init__(
         self,
@@ -297,14 +351,28 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """The cross entropy of probabilities of yes, and targets between 0 and 1."""
+    """The cross entropy of probabilities of yes, and targets between 0 and 1.
+
+    Shapes: [*], [*] -> [], or [*] without reduction. Raises: RuntimeError for probabilities outside [0, 1].
+
+    >>> import weft as torch
+    >>> torch.nn.BCELoss()(torch.tensor([0.25, 0.5]), torch.tensor([0.0, 1.0]))
+    tensor(0.4904)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """`BCELoss` of sigmoid(input), without overflow; `pos_weight` is the weight of yes."""
+    """`BCELoss` of sigmoid(input), without overflow; `pos_weight` is the weight of yes.
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0]))
+    tensor(0.4100)
+    """
 
     weight: Tensor | None
     pos_weight: Tensor | None
@@ -331,6 +399,12 @@ class CTCLoss(_Loss):
     """The negative log likelihood of label sequences of unknown alignment. Shapes: log_probs [T, N, C].
 
     Source: Graves et al. 2006, "Connectionist temporal classification".
+    Shapes: targets [N, S] or [sum of target_lengths], lengths [N] -> [], or [N] without reduction.
+
+    >>> import weft as torch
+    >>> log_probs = torch.full((3, 1, 2), 0.5).log()
+    >>> torch.nn.CTCLoss()(log_probs, torch.tensor([[1, 1]]), torch.tensor([3]), torch.tensor([2]))
+    tensor(1.0397)
     """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
@@ -366,7 +440,14 @@ class _MarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """input where the target is 1, max(0, margin - input) where it is -1."""
+    """input where the target is 1, max(0, margin - input) where it is -1.
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
+    tensor(0.6250)
+    """
 
     def __init__(
         self,
@@ -382,28 +463,56 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input)), for targets 1 and -1."""
+    """log(1 + exp(-target * input)), for targets 1 and -1.
+
+    Shapes: [*], [*] -> [], or [*] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.SoftMarginLoss()(torch.tensor([0.0, 2.0]), torch.tensor([1.0, -1.0]))
+    tensor(1.4100)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelMarginLoss(_Loss):
-    """How far the scores of a sample's classes fail to exceed the others by 1; -1 ends a sample's classes."""
+    """How far the scores of a sample's classes fail to exceed the others by 1; -1 ends a sample's classes.
+
+    Shapes: [N, C] or [C], twice -> [], or [N] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.MultiLabelMarginLoss()(torch.tensor([0.1, 0.2, 0.4, 0.8]), torch.tensor([3, 0, -1, 1]))
+    tensor(0.8500)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of the cross entropy of sigmoid(input)."""
+    """The mean over classes of the cross entropy of sigmoid(input).
+
+    Shapes: [N, C], [N, C] -> [], or [N] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.MultiLabelSoftMarginLoss()(torch.tensor([[0.0, 2.0]]), torch.tensor([[0.0, 1.0]]))
+    tensor(0.4100)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """How far the score of each target class fails to exceed the others by `margin`, to the power of `p`."""
+    """How far the score of each target class fails to exceed the others by `margin`, to the power of `p`.
+
+    Shapes: [N, C], [N] or [C], [] -> [], or [N] without reduction. Raises: ValueError for a `p` that is not 1 or 2.
+
+    >>> import weft as torch
+    >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([3]))
+    tensor(0.3250)
+    """
 
     def __init__(
         self,
@@ -431,21 +540,44 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1."""
+    """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1.
+
+    Shapes: [N, D], [N, D], [N] -> [], or [N] without reduction.
+
+    >>> import weft as torch
+    >>> torch.nn.CosineEmbeddingLoss()(torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 4.0]]), torch.tensor([1.0]))
+    tensor(0.4000)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, margin - target * (input1 - input2)): which of two should be ranked higher."""
+    """max(0, margin - target * (input1 - input2)): which of two should be ranked higher.
+
+    Shapes: [N], [N], [N] -> [], or [N] without reduction.
+
+    >>> import weft as torch
+    >>> first, second, target = torch.tensor([0.5, 1.0]), torch.tensor([1.0, 3.0]), torch.tensor([1.0, -1.0])
+    >>> torch.nn.MarginRankingLoss(margin=1.0)(first, second, target)
+    tensor(0.7500)
+    """
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, margin + |anchor - positive| - |anchor - negative|), of p-norms. Source: Balntas et al. 2016."""
+    """max(0, margin + |anchor - positive| - |anchor - negative|), of p-norms. Source: Balntas et al. 2016.
+
+    Shapes: [N, D] or [D], thrice -> [], or [N] without reduction. Raises: ValueError unless margin > 0.
+
+    >>> import weft as torch
+    >>> anchor, positive, negative = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
+    >>> torch.nn.TripletMarginLoss()(anchor, positive, negative)
+    tensor(4.0000)
+    """
 
     def __init__(
         self,
@@ -478,7 +610,17 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of one's own."""
+    """`TripletMarginLoss` with a distance of one's own.
+
+    Shapes: [N, D] or [D], thrice -> [], or [N] without reduction. Raises: ValueError unless margin > 0.
+
+    >>> import weft as torch
+    >>> anchor, positive, negative = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 2.0]])
+    >>> def distance(a, b):
+    ...     return (a - b).abs().amax(-1)
+    >>> torch.nn.TripletMarginWithDistanceLoss(distance_function=distance)(anchor, positive, negative)
+    tensor(3.)
+    """
 
     def __init__(
         self,

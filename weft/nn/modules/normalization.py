@@ -35,6 +35,10 @@ class LocalResponseNorm(_ChannelNorm):
     """Divides each element by (k + alpha * the mean square of `size` neighbouring channels) ** beta.
 
     Shapes: [N, C, ...]. Source: Krizhevsky, Sutskever, Hinton 2012.
+
+    >>> import weft as torch
+    >>> torch.nn.LocalResponseNorm(2)(torch.ones(1, 3, 1, 1)).shape
+    torch.Size([1, 3, 1, 1])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -42,7 +46,14 @@ class LocalResponseNorm(_ChannelNorm):
 
 
 class CrossMapLRN2d(_ChannelNorm):
-    """An older `LocalResponseNorm`, for [N, C, H, W] only."""
+    """An older `LocalResponseNorm`, for [N, C, H, W] only.
+
+    Raises: ValueError for other than four dims.
+
+    >>> import weft as torch
+    >>> torch.nn.CrossMapLRN2d(2)(torch.ones(1, 3, 1, 1)).shape
+    torch.Size([1, 3, 1, 1])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
@@ -102,6 +113,11 @@ class GroupNorm(AffineNorm):
     """Gives each of `num_groups` groups of channels mean 0 and variance 1; then scales and shifts each channel.
 
     Shapes: [N, num_channels, ...] -> the same. Source: Wu and He 2018, "Group normalization".
+    Raises: ValueError unless num_groups divides num_channels.
+
+    >>> import weft as torch
+    >>> torch.nn.GroupNorm(num_groups=2, num_channels=6)(torch.rand(4, 6, 5)).shape
+    torch.Size([4, 6, 5])
     """
 
     def __init__(
@@ -139,6 +155,11 @@ class RMSNorm(Module):
     """Divides the last dims, of sizes `normalized_shape`, by their root mean square; then scales each element.
 
     eps: the smallest step of the dtype unless given. Source: Zhang and Sennrich 2019.
+    Shapes: [..., *normalized_shape] -> the same.
+
+    >>> import weft as torch
+    >>> torch.nn.RMSNorm(2)(torch.tensor([[3.0, 4.0]])).detach()
+    tensor([[0.8485, 1.1314]])
     """
 
     weight: Tensor | None

@@ -53,25 +53,48 @@ class _ConstantPadNd(_PadNd):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """Pads the last dim with `value`. Shapes: [N, C, L] or [C, L]."""
+    """Pads the last dim with `value`. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.ConstantPad1d(1, 9.0)(torch.arange(4.0).reshape(1, 4))
+    tensor([[9., 0., 1., 2., 3., 9.]])
+    """
 
     _n = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """Pads the last two dims with `value`: (left, right, top, bottom). Shapes: [N, C, H, W] or [C, H, W]."""
+    """Pads the last two dims with `value`: (left, right, top, bottom). Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.ConstantPad2d(1, 9.0)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[9., 9., 9., 9.],
+             [9., 0., 1., 9.],
+             [9., 2., 3., 9.],
+             [9., 9., 9., 9.]]])
+    """
 
     _n = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """Pads the last three dims with `value`: (left, right, top, bottom, front, back)."""
+    """Pads the last three dims with `value`: (left, right, top, bottom, front, back).
+
+    >>> import weft as torch
+    >>> torch.nn.ConstantPad3d(1, 9.0)(torch.rand(1, 4, 4, 4)).shape
+    torch.Size([1, 6, 6, 6])
+    """
 
     _n = 3
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Pads the last dim with zeros. Shapes: [N, C, L] or [C, L]."""
+    """Pads the last dim with zeros. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.ZeroPad1d(1)(torch.arange(4.0).reshape(1, 4))
+    tensor([[0., 0., 1., 2., 3., 0.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -96,7 +119,12 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Pads the last three dims with zeros: (left, right, top, bottom, front, back)."""
+    """Pads the last three dims with zeros: (left, right, top, bottom, front, back).
+
+    >>> import weft as torch
+    >>> torch.nn.ZeroPad3d(1)(torch.rand(1, 4, 4, 4)).shape
+    torch.Size([1, 6, 6, 6])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -112,19 +140,37 @@ class _CircularPadNd(_PadNd):
 
 
 class CircularPad1d(_CircularPadNd):
-    """Pads the last dim with its other end. Shapes: [N, C, L] or [C, L]."""
+    """Pads the last dim with its other end. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.CircularPad1d(1)(torch.arange(4.0).reshape(1, 4))
+    tensor([[3., 0., 1., 2., 3., 0.]])
+    """
 
     _n = 1
 
 
 class CircularPad2d(_CircularPadNd):
-    """Pads the last two dims with their other ends. Shapes: [N, C, H, W] or [C, H, W]."""
+    """Pads the last two dims with their other ends. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.CircularPad2d(1)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[3., 2., 3., 2.],
+             [1., 0., 1., 0.],
+             [3., 2., 3., 2.],
+             [1., 0., 1., 0.]]])
+    """
 
     _n = 2
 
 
 class CircularPad3d(_CircularPadNd):
-    """Pads the last three dims with their other ends. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """Pads the last three dims with their other ends. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.CircularPad3d(1)(torch.rand(1, 4, 4, 4)).shape
+    torch.Size([1, 6, 6, 6])
+    """
 
     _n = 3
 
@@ -134,19 +180,37 @@ class _ReflectionPadNd(_PadNd):
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """Pads the last dim with what lies on the other side of its ends. Shapes: [N, C, L] or [C, L]."""
+    """Pads the last dim with what lies on the other side of its ends. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.ReflectionPad1d(1)(torch.arange(4.0).reshape(1, 4))
+    tensor([[1., 0., 1., 2., 3., 2.]])
+    """
 
     _n = 1
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """Pads the last two dims with what lies on the other side of their ends. Shapes: [N, C, H, W] or [C, H, W]."""
+    """Pads the last two dims with what lies on the other side of their ends. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.ReflectionPad2d(1)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[3., 2., 3., 2.],
+             [1., 0., 1., 0.],
+             [3., 2., 3., 2.],
+             [1., 0., 1., 0.]]])
+    """
 
     _n = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """Pads the last three dims with what lies on the other side of their ends. Shapes: [N, C, D, H, W] or without N."""
+    """Pads the last three dims with what lies on the other side of their ends. Shapes: [N, C, D, H, W] or without N.
+
+    >>> import weft as torch
+    >>> torch.nn.ReflectionPad3d(1)(torch.rand(1, 4, 4, 4)).shape
+    torch.Size([1, 6, 6, 6])
+    """
 
     _n = 3
 
@@ -156,18 +220,36 @@ class _ReplicationPadNd(_PadNd):
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """Pads the last dim with its end values. Shapes: [N, C, L] or [C, L]."""
+    """Pads the last dim with its end values. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.ReplicationPad1d(1)(torch.arange(4.0).reshape(1, 4))
+    tensor([[0., 0., 1., 2., 3., 3.]])
+    """
 
     _n = 1
 
 
 class ReplicationPad2d(_ReplicationPadNd):
-    """Pads the last two dims with their end values. Shapes: [N, C, H, W] or [C, H, W]."""
+    """Pads the last two dims with their end values. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.ReplicationPad2d(1)(torch.arange(4.0).reshape(1, 2, 2))
+    tensor([[[0., 0., 1., 1.],
+             [0., 0., 1., 1.],
+             [2., 2., 3., 3.],
+             [2., 2., 3., 3.]]])
+    """
 
     _n = 2
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """Pads the last three dims with their end values. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """Pads the last three dims with their end values. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.ReplicationPad3d(1)(torch.rand(1, 4, 4, 4)).shape
+    torch.Size([1, 6, 6, 6])
+    """
 
     _n = 3

@@ -14,6 +14,10 @@ class PixelShuffle(Module):
     """Spreads groups of r * r channels over squares of pixels. Shapes: [..., C * r * r, H, W] -> [..., C, H * r, W * r].
 
     Source: Shi et al. 2016, "Real-time single image and video super-resolution".
+
+    >>> import weft as torch
+    >>> torch.nn.PixelShuffle(3)(torch.rand(1, 9, 4, 4)).shape
+    torch.Size([1, 1, 12, 12])
     """
 
     def __init__(self, upscale_factor: int) -> None:
@@ -28,7 +32,12 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """Takes squares of r * r pixels apart into channels. Shapes: [..., C, H * r, W * r] -> [..., C * r * r, H, W]."""
+    """Takes squares of r * r pixels apart into channels. Shapes: [..., C, H * r, W * r] -> [..., C * r * r, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.PixelUnshuffle(3)(torch.rand(1, 1, 12, 12)).shape
+    torch.Size([1, 9, 4, 4])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

@@ -58,7 +58,12 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The maximum of each window. Shapes: [N, C, L] or [C, L]."""
+    """The maximum of each window. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.MaxPool1d(2)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 4])
+    """
 
     _function = staticmethod(F.max_pool1d)
 
@@ -76,7 +81,12 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The maximum of each window. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """The maximum of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.MaxPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 4, 3, 2])
+    """
 
     _function = staticmethod(F.max_pool3d)
 
@@ -100,21 +110,45 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts the maxima back where `MaxPool1d` with return_indices found them, zeros elsewhere."""
+    """Puts the maxima back where `MaxPool1d` with return_indices found them, zeros elsewhere.
+
+    Shapes: those of the pooling, the other way round.
+
+    >>> import weft as torch
+    >>> values, indices = torch.nn.MaxPool1d(2, return_indices=True)(torch.rand(2, 3, 8))
+    >>> torch.nn.MaxUnpool1d(2)(values, indices).shape
+    torch.Size([2, 3, 8])
+    """
 
     _function = staticmethod(F.max_unpool1d)
     _n = 1
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts the maxima back where `MaxPool2d` with return_indices found them, zeros elsewhere."""
+    """Puts the maxima back where `MaxPool2d` with return_indices found them, zeros elsewhere.
+
+    Shapes: those of the pooling, the other way round.
+
+    >>> import weft as torch
+    >>> values, indices = torch.nn.MaxPool2d(2, return_indices=True)(torch.rand(2, 3, 8, 6))
+    >>> torch.nn.MaxUnpool2d(2)(values, indices).shape
+    torch.Size([2, 3, 8, 6])
+    """
 
     _function = staticmethod(F.max_unpool2d)
     _n = 2
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts the maxima back where `MaxPool3d` with return_indices found them, zeros elsewhere."""
+    """Puts the maxima back where `MaxPool3d` with return_indices found them, zeros elsewhere.
+
+    Shapes: those of the pooling, the other way round.
+
+    >>> import weft as torch
+    >>> values, indices = torch.nn.MaxPool3d(2, return_indices=True)(torch.rand(2, 3, 8, 6, 4))
+    >>> torch.nn.MaxUnpool3d(2)(values, indices).shape
+    torch.Size([2, 3, 8, 6, 4])
+    """
 
     _function = staticmethod(F.max_unpool3d)
     _n = 3
@@ -158,14 +192,30 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling"."""
+    """The maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling".
+
+    Shapes: [N, C, *sizes] or [C, *sizes] -> [N, C, *output_size]. Raises: ValueError unless one of output_size and
+    output_ratio is given, the latter within (0, 1).
+
+    >>> import weft as torch
+    >>> torch.nn.FractionalMaxPool2d(2, output_ratio=0.5)(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 3, 4, 3])
+    """
 
     _function = staticmethod(F.fractional_max_pool2d)
     _n = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling"."""
+    """The maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling".
+
+    Shapes: [N, C, *sizes] or [C, *sizes] -> [N, C, *output_size]. Raises: ValueError unless one of output_size and
+    output_ratio is given, the latter within (0, 1).
+
+    >>> import weft as torch
+    >>> torch.nn.FractionalMaxPool3d(2, output_ratio=0.5)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 4, 3, 2])
+    """
 
     _function = staticmethod(F.fractional_max_pool3d)
     _n = 3
@@ -180,7 +230,12 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The average of each window. Shapes: [N, C, L] or [C, L]."""
+    """The average of each window. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.AvgPool1d(2)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 4])
+    """
 
     def __init__(
         self,
@@ -237,13 +292,23 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """The average of each window. Shapes: [N, C, H, W] or [C, H, W]."""
+    """The average of each window. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.AvgPool2d(2)(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 3, 4, 3])
+    """
 
     _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
-    """The average of each window. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """The average of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.AvgPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 4, 3, 2])
+    """
 
     _function = staticmethod(F.avg_pool3d)
 
@@ -268,19 +333,34 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The `norm_type`-norm of each window. Shapes: [N, C, L] or [C, L]."""
+    """The `norm_type`-norm of each window. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.LPPool1d(2, kernel_size=2)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 4])
+    """
 
     _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPoolNd):
-    """The `norm_type`-norm of each window. Shapes: [N, C, H, W] or [C, H, W]."""
+    """The `norm_type`-norm of each window. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.LPPool2d(2, kernel_size=2)(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 3, 4, 3])
+    """
 
     _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPoolNd):
-    """The `norm_type`-norm of each window. Shapes: [N, C, D, H, W] or [C, D, H, W]."""
+    """The `norm_type`-norm of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.LPPool3d(2, kernel_size=2)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 4, 3, 2])
+    """
 
     _function = staticmethod(F.lp_pool3d)
 
@@ -304,19 +384,34 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The maxima of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L]."""
+    """The maxima of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.AdaptiveMaxPool1d(2)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 2])
+    """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The maxima of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, H, W] or [C, H, W]."""
+    """The maxima of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, H, W] or [C, H, W].
+
+    >>> import weft as torch
+    >>> torch.nn.AdaptiveMaxPool2d(2)(torch.rand(2, 3, 8, 6)).shape
+    torch.Size([2, 3, 2, 2])
+    """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The maxima of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N."""
+    """The maxima of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N.
+
+    >>> import weft as torch
+    >>> torch.nn.AdaptiveMaxPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 2, 2, 2])
+    """
 
     _function = staticmethod(F.adaptive_max_pool3d)
 
@@ -336,7 +431,12 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The averages of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L]."""
+    """The averages of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L].
+
+    >>> import weft as torch
+    >>> torch.nn.AdaptiveAvgPool1d(2)(torch.rand(2, 3, 8)).shape
+    torch.Size([2, 3, 2])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
@@ -353,6 +453,11 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The averages of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N."""
+    """The averages of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N.
+
+    >>> import weft as torch
+    >>> torch.nn.AdaptiveAvgPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape
+    torch.Size([2, 3, 2, 2, 2])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool3d)

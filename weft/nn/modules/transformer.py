@@ -291,7 +291,15 @@ def _obstacle_to_nesting(layer: Module) -> str:
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a layer, one after another, then `norm`."""
+    """`num_layers` copies of a layer, one after another, then `norm`.
+
+    Shapes: as the layer's.
+
+    >>> import weft as torch
+    >>> layer = torch.nn.TransformerDecoderLayer(16, 2, 32, batch_first=True)
+    >>> torch.nn.TransformerDecoder(layer, num_layers=2)(torch.rand(4, 7, 16), torch.rand(4, 10, 16)).shape
+    torch.Size([4, 7, 16])
+    """
 
     def __init__(
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None
@@ -331,6 +339,11 @@ class Transformer(Module):
     """An encoder of `src` and a decoder that makes `tgt` of it.
 
     Shapes: src [S, N, d_model], tgt [T, N, d_model] -> [T, N, d_model]; N first if batch_first; N may be absent.
+
+    >>> import weft as torch
+    >>> model = torch.nn.Transformer(d_model=16, nhead=2, num_encoder_layers=1, num_decoder_layers=1, batch_first=True)
+    >>> model(torch.rand(4, 10, 16), torch.rand(4, 7, 16)).shape
+    torch.Size([4, 7, 16])
     """
 
     def __init__(

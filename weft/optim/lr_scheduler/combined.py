@@ -51,6 +51,18 @@ class SequentialLR(_Combined):
     """One schedule after the other: the next begins, at its epoch 0, at each of `milestones`.
 
     Raises: ValueError unless there is one milestone fewer than schedules, all of `optimizer`.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> first = ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> second = ExponentialLR(optimizer, gamma=0.5)
+    >>> schedule = SequentialLR(optimizer, [first, second], milestones=[2])
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 1.0, 0.5, 0.25]
     """
 
     def __init__(
@@ -101,6 +113,17 @@ class ChainedScheduler(_Combined):
     """All schedules at once, each on the rates that the one before has set.
 
     Raises: ValueError for no schedules, or such of several optimizers.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import ChainedScheduler, ExponentialLR, StepLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> both = [ExponentialLR(optimizer, gamma=0.5), StepLR(optimizer, step_size=2, gamma=0.5)]
+    >>> schedule = ChainedScheduler(both, optimizer)
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 0.125, 0.0625]
     """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):

@@ -43,6 +43,16 @@ class CyclicLR(LRScheduler):
     With `cycle_momentum` the momentum goes the other way, between `base_momentum` and `max_momentum`.
     Raises: ValueError for an unknown mode, and for optimizers without a momentum to cycle.
     Source: Smith, Cyclical Learning Rates for Training Neural Networks, 2017.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import CyclicLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = CyclicLR(optimizer, base_lr=0.0, max_lr=1.0, step_size_up=2, cycle_momentum=False)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 1.0, 0.5, 0.0]
     """
 
     def __init__(
@@ -133,6 +143,16 @@ class OneCycleLR(LRScheduler):
     Raises: ValueError for values outside their range, for more steps than announced, and for optimizers without a
     momentum to cycle.
     Source: Smith and Topin, Super-Convergence, 2018.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import OneCycleLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = OneCycleLR(optimizer, max_lr=1.0, total_steps=5, cycle_momentum=False, anneal_strategy='linear')
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.8571434285714286, 0.5714302857142857, 0.2857171428571429, 4.000000000004e-06]
     """
 
     def __init__(
@@ -251,6 +271,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     `step` takes the epoch if it is called after each batch: epoch + batch / batches.
     Raises: ValueError unless T_0 is a positive integer and T_mult one of at least 1.
     Source: Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import CosineAnnealingWarmRestarts
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = CosineAnnealingWarmRestarts(optimizer, T_0=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 1.0, 0.5, 1.0]
     """
 
     def __init__(

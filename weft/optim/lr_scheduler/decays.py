@@ -53,7 +53,18 @@ class LambdaLR(_OfFunctions):
 
 
 class MultiplicativeLR(_OfFunctions):
-    """Each epoch multiplies the rate by lr_lambda(epoch)."""
+    """Each epoch multiplies the rate by lr_lambda(epoch).
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import MultiplicativeLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 0.25, 0.125, 0.0625]
+    """
 
     def get_lr(self) -> list[Any]:
         warn_unless_within_step(self)
@@ -85,7 +96,18 @@ class _Factor(LRScheduler):
 
 
 class StepLR(_Factor):
-    """Every `step_size` epochs the rate is multiplied by `gamma`."""
+    """Every `step_size` epochs the rate is multiplied by `gamma`.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import StepLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [1.0, 0.5, 0.5, 0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size = step_size
@@ -100,7 +122,18 @@ class StepLR(_Factor):
 
 
 class MultiStepLR(_Factor):
-    """At each epoch in `milestones` the rate is multiplied by `gamma`."""
+    """At each epoch in `milestones` the rate is multiplied by `gamma`.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import MultiStepLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 0.5, 0.25, 0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -121,6 +154,16 @@ class ConstantLR(_Factor):
     """The rate times `factor` for the first `total_iters` epochs.
 
     Raises: ValueError unless 0 <= factor <= 1.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import ConstantLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 1.0, 1.0, 1.0]
     """
 
     def __init__(
@@ -146,6 +189,16 @@ class LinearLR(_Factor):
     """The rate times a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs.
 
     Raises: ValueError for factors outside (0, 1] and [0, 1].
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import LinearLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.75, 1.0, 1.0, 1.0]
     """
 
     def __init__(
@@ -181,7 +234,18 @@ class LinearLR(_Factor):
 
 
 class ExponentialLR(_Factor):
-    """Each epoch multiplies the rate by `gamma`."""
+    """Each epoch multiplies the rate by `gamma`.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import ExponentialLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = ExponentialLR(optimizer, gamma=0.5)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.5, 0.25, 0.125, 0.0625]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -195,7 +259,18 @@ class ExponentialLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """The initial rate times (1 - epoch / total_iters)**power, 0 after `total_iters` epochs."""
+    """The initial rate times (1 - epoch / total_iters)**power, 0 after `total_iters` epochs.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import PolynomialLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = PolynomialLR(optimizer, total_iters=4)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.75, 0.5, 0.25, 0.0]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters = total_iters
@@ -219,6 +294,16 @@ class CosineAnnealingLR(LRScheduler):
     """From the initial rate to `eta_min` along half a cosine wave of `T_max` epochs, and on along the wave.
 
     Source: Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017, without the restarts.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import CosineAnnealingLR
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = CosineAnnealingLR(optimizer, T_max=4)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(); rates += schedule.get_last_lr()
+    >>> rates
+    [0.8535533905932737, 0.5, 0.14644660940672627, 0.0]
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):  # noqa: N803

@@ -17,6 +17,16 @@ class ReduceLROnPlateau(LRScheduler):
     itself ("abs"). After a reduction `cooldown` epochs do not count. Rates stay above `min_lr`; changes below `eps`
     are not made.
     Raises: ValueError for a factor of 1 or more, unknown modes, or as many `min_lr` as there are no groups.
+
+    >>> import weft as torch
+    >>> from weft.optim.lr_scheduler import ReduceLROnPlateau
+    >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
+    >>> schedule = ReduceLROnPlateau(optimizer, factor=0.5, patience=1)
+    >>> rates = []
+    >>> for _ in range(4):
+    ...     optimizer.step(); schedule.step(1.0); rates += schedule.get_last_lr()
+    >>> rates
+    [1.0, 1.0, 0.5, 0.5]
     """
 
     def __init__(

@@ -1,5 +1,8 @@
 import gc
 import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -77,3 +80,24 @@ def test_a_forked_process_does_not_write_into_our_tensors(count):
         os._exit(0)
     os.waitpid(child, 0)
     assert not values.any()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_allocates_though_another_thread_was_allocating():
+    taken = threading.Event()
+
+    def hold():
+        with memory._lock:
+            taken.set()
+            time.sleep(0.05)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    taken.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        weft.zeros(memory.SLAB // 4 + 4096)  # a size that no free block has
+        os._exit(0)
+    holder.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -71,3 +71,21 @@ def test_cosine_similarity(dim):
     check("nn.functional.cosine_similarity", random(4, 3).bfloat16(), random(4, 3, seed=1).bfloat16(), dim)
     check("nn.functional.cosine_similarity", random(4, 3), torch.zeros(3), dim)
     check("nn.functional.cosine_similarity", torch.ones(4, 3).long(), torch.ones(3).long(), dim)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 1.5, 2.0, 3.0, math.inf])
+def test_second_derivatives_at_equal_vectors_are_finite(p):
+    x = weft.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, 5.0]], dtype=weft.float64, requires_grad=True)
+    for distances in (weft.cdist(x, x, p), weft.pdist(x, p)):
+        (slope,) = weft.autograd.grad(distances.sum(), x, create_graph=True)
+        (curvature,) = weft.autograd.grad((slope * weft.arange(6).view(3, 2)).sum(), x, allow_unused=True)
+        assert curvature is None or curvature.isfinite().all()
+
+
+def test_curvature_of_distances_counts_equal_vectors_as_nothing():
+    x = weft.tensor([[1.0, 2.0], [1.0, 2.0], [3.0, 5.0]], dtype=weft.float64, requires_grad=True)
+    found = []
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+        (slope,) = weft.autograd.grad(weft.cdist(x, x, compute_mode=mode).sum(), x, create_graph=True)
+        found += weft.autograd.grad((slope * weft.arange(6).view(3, 2)).sum(), x)
+    weft.testing.assert_close(*found)

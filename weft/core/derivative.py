@@ -28,17 +28,25 @@ class Derivative:
     static arguments as a tuple) and, for a rule for all, `wanted` (which inputs need a cotangent).
 
     Of several results, `results` says which ones rules use, if not all: only they are saved.
+
+    `at_once`: when a rule is one kernel, bfloat16 and float16 are rounded once, not after each operation. So it is where
+    PyTorch has a kernel for the rule.
     """
 
-    __slots__ = ("rules", "joint", "results", "fuse", "fused", "needed")
+    __slots__ = ("rules", "joint", "results", "at_once", "fuse", "fused", "needed")
 
     def __init__(
-        self, *rules: Callable | None, joint: Callable | None = None, results: tuple[int, ...] | None = None
+        self,
+        *rules: Callable | None,
+        joint: Callable | None = None,
+        results: tuple[int, ...] | None = None,
+        at_once: bool = False,
     ):
         self.rules = rules
         self.joint = joint
         self.results = results
-        # Makes one kernel of a rule, for when it is not recorded: (rule) -> function; set for elementwise ops.
+        self.at_once = at_once
+        # Makes one kernel of a rule, for when it is not recorded: (rule, at_once) -> function; for elementwise ops.
         self.fuse: Callable | None = None
         self.fused: dict[int, Callable] = {}
         self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
@@ -48,7 +56,7 @@ class Derivative:
         found = self.fused.get(position)
         if found is None:
             rule: Any = self.rules[position]
-            found = self.fused[position] = rule if self.fuse is None else self.fuse(rule)
+            found = self.fused[position] = rule if self.fuse is None else self.fuse(rule, self.at_once)
         return found
 
     def needs(self, wanted: int, n_inputs: int) -> Needs:
@@ -105,6 +113,11 @@ def as_derivative(stated: Any) -> Derivative | None:
     rules = stated if isinstance(stated, tuple) else (stated,)
     assert all(rule is None or isinstance(rule, FunctionType) for rule in rules)
     return Derivative(*rules)
+
+
+def at_once(*rules: Callable | None) -> Derivative:
+    """Rules that PyTorch has kernels for; see `Derivative`."""
+    return Derivative(*rules, at_once=True)
 
 
 def differentiate(op: Any, *rules: Callable | None, joint: Callable | None = None) -> None:

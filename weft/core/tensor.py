@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .arguments import integer
 from .device import device
 from .dtype import DType
 from .layout import Layout, strided
@@ -47,13 +48,21 @@ class Tensor:
         """All sizes, or the size of dimension `dim`."""
         if dim is None:
             return self.spec.shape
-        return self.spec.shape[wrap_dim(dim, len(self.spec.shape))]
+        sizes = self.spec.shape
+        try:
+            return sizes[wrap_dim(dim, len(sizes))]
+        except (IndexError, TypeError):
+            return sizes[own_dim(dim, len(sizes), "size")]
 
     def stride(self, dim: int | None = None) -> Any:
         """All strides, or the stride of dimension `dim`, in elements."""
         if dim is None:
             return self.spec.stride
-        return self.spec.stride[wrap_dim(dim, len(self.spec.shape))]
+        steps = self.spec.stride
+        try:
+            return steps[wrap_dim(dim, len(steps))]
+        except (IndexError, TypeError):
+            return steps[own_dim(dim, len(steps), "stride")]
 
     def storage_offset(self) -> int:
         """Where the first element lies in the storage, in elements."""
@@ -232,6 +241,14 @@ def empty(spec: Spec) -> Tensor:
 def address(tensor: Tensor) -> int:
     """Where the first element lies. Whoever asks gets bytes: here a pending storage would be computed."""
     return tensor._storage.ptr + tensor._start
+
+
+def own_dim(dim: Any, ndim: int, function: str) -> int:
+    """As `wrap_dim`, but a 0-dim tensor accepts none, and what is no integer is a TypeError."""
+    dim = integer(dim, function, "dim")
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
 
 
 def wrap_dim(dim: int, ndim: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import threading
 
 ALIGNMENT = 64
@@ -18,6 +19,9 @@ HUGE_PAGE = 1 << 21
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # A child has no thread that would give back a lock taken at the time, or finish what it was doing to the lists.
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 class Bin(list):
@@ -56,8 +60,6 @@ _peak = 0
 
 
 def _physical_memory() -> int:
-    import os
-
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):

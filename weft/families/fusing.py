@@ -2,7 +2,8 @@
 
 A rule is written with tensors. When nothing records it, it is run once on symbols instead, which build the expression of
 one element; the expression becomes a kernel of its own, and what would be several passes over memory is one. When it
-is recorded, for a derivative of higher order, the rule runs on tensors as it stands.
+is recorded, for a derivative of higher order, the rule runs on tensors as it stands. The bits are the same: in the
+narrow floats each operation is rounded, unless the rule is said to be computed at once.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.derivative import loaded, mentioned
-from ..core.dtype import bool_, float32
+from ..core.dtype import DType, bool_, float32
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..engine.convert import convert
 from ..engine.expr import load
-from .map import Map, keep, keyed
+from .elements import rounded
+from .map import Map, Types, keep, keyed
 
 # Methods of tensors that symbols have under the same name, one operand each.
 _FUNCTIONS = (
@@ -32,10 +34,11 @@ class NoKernel(Exception):
 class Symbol:
     """Stands for the elements of a real tensor, or for a number, while a rule is traced."""
 
-    __slots__ = ("expr", "steps")
+    __slots__ = ("expr", "dtype", "steps")
 
-    def __init__(self, expr: s.Expr, steps: int = 0):
+    def __init__(self, expr: s.Expr, dtype: DType, steps: int = 0):
         self.expr = expr
+        self.dtype = dtype  # what operations round to
         self.steps = steps  # how many operations it took
 
     def __bool__(self) -> bool:
@@ -46,7 +49,7 @@ class Symbol:
     def __getattr__(self, name: str) -> Any:
         if name not in _FUNCTIONS:
             raise NoKernel(name)
-        return lambda: _made(getattr(s, name)(_number(self)), self)
+        return lambda: _rounded(getattr(s, name)(_number(self)), self)
 
     # fmt: off
     def __add__(self, other): return _arithmetic(lambda a, b: a + b, self, other)
@@ -98,7 +101,16 @@ class Symbol:
 
 
 def _made(expr: s.Expr, *parents: Any) -> Symbol:
-    return Symbol(expr, 1 + sum(each.steps for each in parents if isinstance(each, Symbol)))
+    """The result of an operation that is exact."""
+    symbols = [each for each in parents if isinstance(each, Symbol)]
+    return Symbol(expr, symbols[0].dtype, 1 + sum(each.steps for each in symbols))
+
+
+def _rounded(expr: s.Expr, *parents: Any) -> Symbol:
+    made = _made(expr, *parents)
+    if expr.dtype is not bool_:
+        made.expr = rounded(expr, made.dtype)
+    return made
 
 
 def _number(value: Symbol) -> s.Expr:
@@ -132,30 +144,39 @@ def _alike(a: Any, b: Any) -> tuple[s.Expr, s.Expr]:
 
 def _arithmetic(function: Callable, a: Any, b: Any) -> Symbol:
     x, y = _alike(a, b)
-    return _made(function(x, y), a, b)
+    return _rounded(function(x, y), a, b)
 
 
-def fused(name: str, rule: Callable) -> Callable:
+class _Rule(Map):
+    """The kernel of a rule: its operands are the arguments that the rule mentions."""
+
+    def __init__(self, name: str, rule: Callable, positions: Sequence[int], at_once: bool):
+        super().__init__(f"{name}_backward", keep, rule, wide=True)
+        self.positions = positions
+        self.at_once = at_once
+
+    def traced(self, values: Sequence[s.Expr], dtype: DType) -> Any:
+        arguments: list[Any] = [None] * self.element.__code__.co_argcount
+        for position, value in zip(self.positions, values, strict=True):
+            arguments[position] = Symbol(value, value.dtype if self.at_once else dtype)
+        return self.element(*arguments)
+
+    def _computed(self, values: Sequence[Any], types: Types) -> Any:
+        return self.traced(values, types.operands).expr
+
+
+def fused(name: str, rule: Callable, at_once: bool) -> Callable:
     """`rule` of an elementwise op as one kernel, for real operands of one dtype; itself where there is nothing to gain."""
     positions = _mentioned(rule)
     if not positions or positions[0] != 0:
         return rule
-
-    def element(*values: s.Expr) -> Any:
-        if not isinstance(values[0], s.Expr):
-            raise NoKernel("complex numbers")
-        arguments: list[Any] = [None] * rule.__code__.co_argcount
-        for position, value in zip(positions, values, strict=True):
-            arguments[position] = Symbol(value)
-        return rule(*arguments)
-
+    kernel = _Rule(name, rule, positions, at_once)
     try:
-        probe = element(*[load(position, float32) for position in positions])
+        probe = kernel.traced([load(position, float32) for position in positions], float32)
     except (NoKernel, TypeError, AttributeError, NotImplementedError):
         return rule
     if not isinstance(probe, Symbol) or probe.steps < 2:
         return rule
-    kernel = Map(f"{name}_backward", keep, lambda *values: element(*values).expr)
 
     def operands_of(values: Sequence[Any]) -> list | None:
         """What the kernel is called with; None for what it does not compute."""

@@ -122,7 +122,7 @@ class Map:
 
     is_copy = False  # results are operands: there is nothing to round
     # Makes one kernel of a derivative's rule: `families/fusing.py`, which is written with Maps.
-    fuse: Callable[[str, Callable], Callable]
+    fuse: Callable[[str, Callable, bool], Callable]
     is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
     node_name: Any = (
         None  # in autograd's graph, if it does not follow from the name: see `autograd.graph.type_for`
@@ -160,7 +160,7 @@ class Map:
     def derivative(self, stated: Any) -> None:
         self._derivative = as_derivative(stated)
         if self._derivative is not None and self._derivative is not nondifferentiable:
-            self._derivative.fuse = lambda rule: Map.fuse(self.name, rule)
+            self._derivative.fuse = lambda rule, at_once: Map.fuse(self.name, rule, at_once)
 
     # -- planning --------------------------------------------------------------------------------------------------
 
@@ -230,11 +230,13 @@ class Map:
                 params += 2 if compute.is_complex else 1
                 exact = self.wide
             values.append(value if exact else rounded(value, types.operands))
-        value = self.element(*values)
-        value = as_type(value, compute_type(types.result))
+        value = as_type(self._computed(values, types), compute_type(types.result))
         if result.dtype is not types.result and not self.is_copy:  # as if the op had run alone
             value = rounded(value, types.result)
         return store_as(value, result)
+
+    def _computed(self, values: Sequence[Any], types: Types) -> Any:
+        return self.element(*values)
 
     @staticmethod
     def _params(operands, types: Types) -> list[DType]:

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.derivative import Derivative
 from ..core.dtype import LEGACY_NAMES, compute_type
 from ..core.iteration import broadcast_shapes
-from ..core.op import needs_recording, public, record
+from ..core.op import needs_recording, public, record, unrecorded
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..engine.expr import Expr
@@ -21,7 +21,6 @@ from ..families.map import Map, keep
 from ..families.step import step
 from .creation import zeros_like
 from .joining import cat
-from .linalg import vecdot
 from .matmul import matmul
 from .norms import norm_order, vector_norm
 
@@ -93,12 +92,15 @@ def _slope(difference: Tensor, distance: Tensor, p: float) -> Tensor:
         return zeros_like(difference)
     if p == math.inf:
         return difference.sgn() * (difference.abs() == distance)
+    # What is divided by, and what has a steep power, is 1 in place of 0: else derivatives of the slope are NaN there.
+    equal = distance == 0
+    distance = distance.masked_fill(equal, 1)
     if p == 2:
-        return (difference / distance).masked_fill(distance == 0, 0)
-    power = difference.sgn() * difference.abs() ** (p - 1)
-    if p < 1:
-        power = power.masked_fill(difference == 0, 0)
-    return (power / distance ** (p - 1)).masked_fill(distance == 0, 0)
+        return (difference / distance).masked_fill(equal, 0)
+    size = difference.abs()
+    if p < 2:
+        size = size.masked_fill(difference == 0, 1)
+    return (difference.sgn() * size ** (p - 1) / distance ** (p - 1)).masked_fill(equal, 0)
 
 
 class _Distances:
@@ -153,7 +155,7 @@ def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
 
 
 def _euclidean_rule(ct, out, x1, x2):
-    ratio = (ct / out).masked_fill(out == 0, 0)
+    ratio = ct / out.masked_fill(out == 0, math.inf)
     return (
         x1 * ratio.sum(-1, keepdim=True) - matmul(ratio, x2),
         x2 * ratio.sum(-2).unsqueeze(-1) - matmul(ratio.mT, x1),
@@ -216,5 +218,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         )
     sizes = broadcast_shapes("cosine_similarity", x1.shape, x2.shape)
     x1, x2 = (x.to(dtype).expand(sizes) for x in (x1, x2))
-    lengths = [vector_norm(x, 2, dim).clamp(min=eps) for x in (x1, x2)]
-    return vecdot(x1, x2, dim=dim) / (lengths[0] * lengths[1])
+    return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
+
+
+def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
+    """x / max(|x|, eps); as in PyTorch the derivative of the length is that of |x|, even below eps."""
+    length = vector_norm(x, 2, dim, keepdim=True).clone()
+    with unrecorded():
+        length.clamp_min_(eps)
+    return x / length

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.arguments import integer
-from ..core.derivative import nondifferentiable
+from ..core.derivative import at_once, nondifferentiable
 from ..core.dtype import (
     DType,
     bool_,
@@ -87,7 +87,7 @@ def _acosh_rule(ct, out, a):
 
 def _sinc_rule(ct, out, a):
     angle = a * math.pi
-    slope = (angle * angle.cos() - angle.sin()) / (a * angle)
+    slope = (angle * angle.cos() - angle.sin()) / (a * a * math.pi)
     return (ct * slope.conj()).masked_fill(a == 0, 0)
 
 
@@ -137,12 +137,12 @@ _UNARY = (
     ("atan arctan",               to_float,      s.atan,                  None,          lambda ct, out, a: ct / (a * a + 1).conj(),                  "the inverse tangent, in radians"),
     ("sinh",                      to_float,      s.sinh,                  None,          lambda ct, out, a: ct * a.cosh().conj(),                     "the hyperbolic sine"),
     ("cosh",                      to_float,      s.cosh,                  None,          lambda ct, out, a: ct * a.sinh().conj(),                     "the hyperbolic cosine"),
-    ("tanh",                      to_float,      s.tanh,                  None,          lambda ct, out, a: ct * (1 - out * out).conj(),              "the hyperbolic tangent"),
+    ("tanh",                      to_float,      s.tanh,                  None,          at_once(lambda ct, out, a: ct * (1 - out * out).conj()),     "the hyperbolic tangent"),
     ("asinh arcsinh",             to_float,      s.asinh,                 None,          lambda ct, out, a: ct * (a * a + 1).rsqrt().conj(),          "the inverse hyperbolic sine"),
     ("acosh arccosh",             to_float,      s.acosh,                 None,          _acosh_rule,                                                 "the inverse hyperbolic cosine"),
     ("atanh arctanh",             to_float,      s.atanh,                 None,          lambda ct, out, a: ct / (1 - a * a).conj(),                  "the inverse hyperbolic tangent"),
     ("sinc special.sinc",         to_float,      _sinc,                   None,          _sinc_rule,                                                  "sin(pi input) / (pi input); 1 at 0"),
-    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          lambda ct, out, a: ct * ((1 - out) * out).conj(),            "1 / (1 + exp(-input))"),
+    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          at_once(lambda ct, out, a: ct * ((1 - out) * out).conj()),   "1 / (1 + exp(-input))"),
     ("erf special.erf",           to_float,      s.erf,                   NO_COMPLEX,    lambda ct, out, a: ct * (TWO_BY_ROOT_PI * (-(a * a)).exp()), "the error function"),
     ("erfc special.erfc",         to_float,      s.erfc,                  NO_COMPLEX,    lambda ct, out, a: ct * (-TWO_BY_ROOT_PI * (-(a * a)).exp()),"1 - erf(input), accurate for large input"),
     ("erfinv special.erfinv",     to_float,      s.erfinv,                NO_COMPLEX,    lambda ct, out, a: ct * ((out * out).exp() / TWO_BY_ROOT_PI),"the inverse of the error function"),
@@ -282,12 +282,12 @@ _BINARY = (
     #                          derivatives
     #                          what
     ("atan2 arctan2",          to_float,  s.atan2,                     NO_COMPLEX,   "",
-                               (lambda ct, out, a, b: ct * (b / (a * a + b * b)).masked_fill((a == 0) & (b == 0), 0),
-                                lambda ct, out, a, b: ct * (-a / (a * a + b * b)).masked_fill((a == 0) & (b == 0), 0)),
+                               (lambda ct, out, a, b: ct * b * (a * a + b * b).reciprocal().masked_fill((a == 0) & (b == 0), 0),
+                                lambda ct, out, a, b: ct * -a * (a * a + b * b).reciprocal().masked_fill((a == 0) & (b == 0), 0)),
                                "the angle of the point (other, input), in radians"),
     ("hypot",                  keep,      s.hypot,                     ONLY_FLOATS,  "",
-                               (lambda ct, out, a, b: ct * (a / out),
-                                lambda ct, out, a, b: ct * (b / out)),
+                               (lambda ct, out, a, b: ct * a / out,
+                                lambda ct, out, a, b: ct * b / out),
                                "sqrt(input**2 + other**2) without overflow"),
     ("copysign",               to_float,  s.copysign,                  NO_COMPLEX,   "other",
                                (lambda ct, out, a, b: ct * (out / a).masked_fill(a == 0, 0),

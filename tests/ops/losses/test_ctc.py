@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from loss_inputs import REDUCTIONS, numbers
 from oracle import check
 
+import weft
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
 
@@ -30,3 +32,11 @@ def test_ctc(batch, steps, most, reduction, zero_infinity, flat, seed):
     options = {"reduction": reduction, "zero_infinity": zero_infinity}
     check(F + "ctc_loss", log_probs, targets, inputs, lengths, **options)
     check(F + "ctc_loss", log_probs, targets, inputs + steps, lengths, **options)
+
+
+def test_a_second_derivative_is_refused_as_in_pytorch():
+    scores = weft.randn(5, 2, 4, requires_grad=True)
+    loss = weft.nn.functional.ctc_loss(scores, weft.tensor([[1, 2], [2, 3]]), (5, 5), (2, 2))
+    (gradient,) = weft.autograd.grad(loss, scores, create_graph=True)
+    with pytest.raises(NotImplementedError, match="the derivative of ctc_loss_backward is not implemented"):
+        gradient.sum().backward()

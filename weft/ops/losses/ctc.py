@@ -97,7 +97,8 @@ def _alignment_states(labels: np.ndarray, lengths: tuple, blank: int) -> tuple[n
     return states, skips, np.arange(states.shape[1]) > 2 * np.array(lengths, np.int64)[:, None]
 
 
-def _alignment_cotangent(
+@library
+def _ctc_loss_backward(
     ct: Tensor,
     losses: Tensor,
     alpha: Tensor,
@@ -137,7 +138,7 @@ def _alignment_cotangent(
 
 
 def _alignment_rule(cts, outs, log_probs, targets, inputs, lengths, blank):
-    return (_alignment_cotangent(cts[0], *outs, log_probs, targets, inputs, lengths, blank),)
+    return (_ctc_loss_backward(cts[0], *outs, log_probs, targets, inputs, lengths, blank),)
 
 
 differentiate(alignment_losses, joint=_alignment_rule)

@@ -9,16 +9,15 @@ Shapes: query [N, ..., L, E], key [N, ..., S, E], value [N, ..., S, Ev]; mask br
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from ..core.dtype import bool_
 from ..core.op import needs_recording
 from ..core.tensor import Tensor
 from ..families.map import Map, keep
 from ..families.step import step
-from .creation import empty, zeros_like
-from .ranges import arange
+from .creation import empty, ones, zeros_like
 from .reduction import softmax
 
 # So many weights at a time: they stay in the cache.
@@ -29,37 +28,62 @@ _SCORE_COTANGENT = Map(
 )
 
 
-def _blocks(query: Tensor, key: Tensor, causal: bool) -> Iterator[tuple[slice, slice, slice]]:
-    """(samples, queries, keys) of each block; a causal block needs no keys after its last query."""
-    samples, length, keys = query.shape[0], query.shape[-2], key.shape[-2]
-    each = math.prod(query.shape[1:-2]) * max(keys, 1)
-    rows = max(1, min(length, BLOCK_ELEMENTS // max(each, 1)))
-    at_once = max(1, BLOCK_ELEMENTS // max(each * rows, 1)) if rows == length else 1
-    for first in range(0, samples, at_once):
+class _Block(NamedTuple):
+    """A part of an attention: the last of `samples` may be a slice, as many queries as fit, keys 0 to `keys`."""
+
+    samples: tuple[int | slice, ...]
+    queries: slice
+    keys: int
+
+    def of_queries(self, x: Tensor) -> Tensor:
+        return self._part(x, self.queries)
+
+    def of_keys(self, x: Tensor) -> Tensor:
+        return self._part(x, slice(0, self.keys))
+
+    def _part(self, x: Tensor, rows: slice) -> Tensor:
+        part = x[self.samples] if self.samples else x
+        return (
+            part
+            if rows.stop - rows.start == x.shape[-2]
+            else part.narrow(-2, rows.start, rows.stop - rows.start)
+        )
+
+
+def _blocks(query: Tensor, key: Tensor, causal: bool) -> Iterator[_Block]:
+    """All of it, block by block; a causal block needs no keys after its last query."""
+    length, keys = query.shape[-2], key.shape[-2]
+    rows = max(1, min(length, BLOCK_ELEMENTS // max(keys, 1)))
+    for samples in _samples(query.shape[:-2], length * keys):
         for start in range(0, length, rows):
             stop = min(start + rows, length)
-            seen = min(keys, stop) if causal else keys
-            yield slice(first, first + at_once), slice(start, stop), slice(0, seen)
+            yield _Block(samples, slice(start, stop), min(keys, stop) if causal else keys)
 
 
-def _part(x: Tensor, samples: slice, rows: slice) -> Tensor:
-    shape = x.spec.shape
-    if samples.stop - samples.start >= shape[0] and rows.stop - rows.start >= shape[-2]:
-        return x
-    return x[samples].narrow(-2, rows.start, max(min(rows.stop, x.shape[-2]) - rows.start, 0))
+def _samples(batch: Sequence[int], each: int) -> Iterator[tuple[int | slice, ...]]:
+    """The batch in parts of up to BLOCK_ELEMENTS weights, or of one sample; () for all of it."""
+    if math.prod(batch) * each <= BLOCK_ELEMENTS or not batch:
+        yield ()
+        return
+    count, *inner = batch
+    at_once = BLOCK_ELEMENTS // max(math.prod(inner) * each, 1)
+    if at_once > 0:
+        yield from ((slice(first, min(first + at_once, count)),) for first in range(0, count, at_once))
+    else:
+        yield from ((sample, *rest) for sample in range(count) for rest in _samples(inner, each))
 
 
-def _scores(query: Tensor, key: Tensor, mask: Any, causal: bool, scale: float, block) -> Tensor:
+def _scores(query: Tensor, key: Tensor, mask: Any, causal: bool, scale: float, block: _Block) -> Tensor:
     """The scores of a block, what is masked at -inf."""
-    samples, rows, seen = block
-    scores = (_part(query, samples, rows) * scale).matmul(_part(key, samples, seen).transpose(-2, -1))
+    scores = (block.of_queries(query) * scale).matmul(block.of_keys(key).transpose(-2, -1))
     if causal:
-        last = arange(rows.start, rows.stop, device=query.device).unsqueeze(-1)
-        scores.masked_fill_(arange(seen.stop, device=query.device) > last, -math.inf)
+        first = block.queries.start
+        if block.keys > first:
+            last = scores.narrow(-1, first, block.keys - first)  # all keys before are seen by all queries
+            later = ones(*last.shape[-2:], dtype=bool_, device=query.device).triu_(1)
+            last.masked_fill_(later, -math.inf)
     elif mask is not None:
-        own = mask.expand(*query.shape[:-1], key.shape[-2])[samples].narrow(
-            -2, rows.start, rows.stop - rows.start
-        )
+        own = block.of_queries(mask.expand(*query.shape[:-1], key.shape[-2]))
         scores = scores.masked_fill(~own, -math.inf) if own.dtype is bool_ else scores + own.to(scores.dtype)
     return scores
 
@@ -78,40 +102,39 @@ def _rule(ct, out, query, key, value, mask, causal, scale, *, wanted):
     shared = (ct * out).sum(-1, keepdim=True)
     blocks = list(_blocks(query, key, causal))
     given = ct, shared, query, key, value, mask, causal, scale
-    if len(blocks) == 1 and blocks[0][2].stop == key.shape[-2]:
+    if len(blocks) == 1 and blocks[0].keys == key.shape[-2]:
         return _block_rule(*given, blocks[0], wanted)
     found = [zeros_like(each) for each in (query, key, value)]
-    for samples, rows, seen in blocks:
-        own = _block_rule(*given, (samples, rows, seen), wanted)
+    for block in blocks:
+        own = _block_rule(*given, block, wanted)
         if own[0] is not None:
-            _part(found[0], samples, rows).copy_(own[0])
+            block.of_queries(found[0]).copy_(own[0])
         for total, each in zip(found[1:], own[1:], strict=True):
             if each is not None:
-                _part(total, samples, seen).add_(each)
+                block.of_keys(total).add_(each)
     return found
 
 
 def _block_rule(ct, shared, query, key, value, mask, causal, scale, block, wanted):
     """What the queries of a block contribute to the cotangents of (query, key, value)."""
-    samples, rows, seen = block
     found: list = [None, None, None]
     weights = _weights(query, key, mask, causal, scale, block)
-    own = _part(ct, samples, rows)
+    own = block.of_queries(ct)
     if wanted[2]:
         found[2] = weights.transpose(-2, -1).matmul(own)
     if wanted[0] or wanted[1]:
-        pulled = own.matmul(_part(value, samples, seen).transpose(-2, -1))
-        pulled = _SCORE_COTANGENT(pulled, weights, _part(shared, samples, rows), scale)
+        pulled = own.matmul(block.of_keys(value).transpose(-2, -1))
+        pulled = _SCORE_COTANGENT(pulled, weights, block.of_queries(shared), scale)
         if wanted[0]:
-            found[0] = pulled.matmul(_part(key, samples, seen))
+            found[0] = pulled.matmul(block.of_keys(key))
         if wanted[1]:
-            found[1] = pulled.transpose(-2, -1).matmul(_part(query, samples, rows))
+            found[1] = pulled.transpose(-2, -1).matmul(block.of_queries(query))
     return found
 
 
 def _whole_rule(ct, query, key, value, mask, causal, scale):
     """The same in one block, in steps that can be differentiated."""
-    whole = slice(0, query.shape[0]), slice(0, query.shape[-2]), slice(0, key.shape[-2])
+    whole = _Block((), slice(0, query.shape[-2]), key.shape[-2])
     weights = _weights(query, key, mask, causal, scale, whole)
     pulled = ct.matmul(value.transpose(-2, -1))
     pulled = weights * (pulled - (pulled * weights).sum(-1, keepdim=True)) * scale
@@ -132,13 +155,12 @@ def attend(
         return _attended(query, key, value, mask, causal, scale, blocks[0])
     result = empty(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
     for block in blocks:
-        _part(result, *block[:2]).copy_(_attended(query, key, value, mask, causal, scale, block))
+        block.of_queries(result).copy_(_attended(query, key, value, mask, causal, scale, block))
     return result
 
 
 def _attended(query, key, value, mask, causal, scale, block) -> Tensor:
-    samples, _, seen = block
-    return _weights(query, key, mask, causal, scale, block).matmul(_part(value, samples, seen))
+    return _weights(query, key, mask, causal, scale, block).matmul(block.of_keys(value))
 
 
 attend.node_name = "ScaledDotProductFlashAttentionForCpuBackward0"

@@ -196,6 +196,7 @@ __getattr__ = _module_getattr(
         "special",
         "storage",
         "testing",
+        "types",
         "utils",
         "version",
         "xpu",

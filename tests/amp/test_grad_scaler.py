@@ -29,6 +29,14 @@ def test_the_scale_follows_overflows(options):
     assert train(weft, factors, **options) == train(torch, factors, **options)
 
 
+def test_a_scaler_that_scaled_nothing_says_so():
+    for t in (torch, weft):
+        optimizer, scaler = t.optim.SGD([t.ones(2, requires_grad=True)], lr=0.5), t.amp.GradScaler("cpu")
+        for attempt in (scaler.unscale_, scaler.step, lambda optimizer, scaler=scaler: scaler.update()):
+            with pytest.raises(AssertionError, match="Attempted .* but _scale is None"):
+                attempt(optimizer)
+
+
 def test_the_order_of_calls_is_checked():
     for t in (torch, weft):
         param = t.ones(2, requires_grad=True)

@@ -3,7 +3,10 @@
 import copy
 
 import pytest
+import torch
 from alike import same
+
+import weft
 
 PROGRAMS = []
 
@@ -271,3 +274,20 @@ def a_deep_copy_has_no_hooks(lib):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)
+
+
+def test_handles_are_removable_handles():
+    for t in (torch, weft):
+        x = t.ones(2, requires_grad=True)
+        y = x * 2
+        for handle in (
+            x.register_hook(print),
+            x.register_post_accumulate_grad_hook(print),
+            y.register_hook(print),
+            y.grad_fn.register_hook(print),
+            y.grad_fn.register_prehook(print),
+        ):
+            assert isinstance(handle, t.utils.hooks.RemovableHandle)
+            with handle:
+                pass
+        y.sum().backward()

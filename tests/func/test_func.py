@@ -1,7 +1,10 @@
 """`torch.func`, program by program in both libraries."""
 
 import pytest
+import torch
 from alike import same
+
+import weft
 
 PROGRAMS = []
 
@@ -544,3 +547,9 @@ def batch_norms_replaced(lib):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)
+
+
+def test_functional_call_takes_dicts_only():
+    for lib in (torch, weft):
+        with pytest.raises(ValueError, match="to be a dict, or a list/tuple of dicts, but got <class 'int'>"):
+            lib.func.functional_call(lib.nn.Linear(1, 1), 3, lib.ones(1, 1))

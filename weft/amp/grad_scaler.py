@@ -48,7 +48,7 @@ class GradScaler:
             raise AssertionError("The growth factor must be > 1.0.")
         if enabled and backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
-        self._scale = init_scale
+        self._scale, self._in_use = init_scale, False
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
         self._optimizers: dict[int, dict[str, Any]] = {}  # id -> stage, and whether gradients overflowed
@@ -57,12 +57,20 @@ class GradScaler:
         """`outputs`, a tensor or an iterable of them, times the scale."""
         if not self._enabled:
             return outputs
+        self._in_use = True
         if isinstance(outputs, Tensor):
             return outputs * full((), self._scale, dtype=float32)
         if isinstance(outputs, abc.Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def _check_in_use(self, attempted: str) -> None:
+        if not self._in_use:
+            raise AssertionError(
+                f"Attempted {attempted} but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
 
     def _of(self, optimizer: Any) -> dict[str, Any]:
         return self._optimizers.setdefault(id(optimizer), {"stage": _READY, "overflow": False})
@@ -75,6 +83,7 @@ class GradScaler:
         """
         if not self._enabled:
             return
+        self._check_in_use("unscale_")
         own = self._of(optimizer)
         if own["stage"] == _UNSCALED:
             raise RuntimeError(
@@ -100,6 +109,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_in_use("step")
         own = self._of(optimizer)
         if own["stage"] == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
@@ -114,6 +124,7 @@ class GradScaler:
         """Shrink the scale if gradients overflowed since the last time, else let it grow after so many steps."""
         if not self._enabled:
             return
+        self._check_in_use("update")
         checked = [own["overflow"] for own in self._optimizers.values() if own["stage"] != _READY]
         if new_scale is not None:
             self._scale = float(new_scale)

@@ -20,6 +20,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import open_levels
 from ..core.op import NO_RULE
 from ..core.tensor import Tensor
+from ..utils.hooks import RemovableHandle
 from . import anomaly
 from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
     disable_saved_tensors_hooks,
@@ -56,13 +57,13 @@ class Leaf:
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
-    def register_hook(self, hook: Callable) -> Handle:
+    def register_hook(self, hook: Callable) -> RemovableHandle:
         """`hook((), grad_outputs)` runs when the gradient has been added to `.grad`."""
-        return Handle(self._node_hooks().after, hook)
+        return add_hook(self._node_hooks().after, hook)
 
-    def register_prehook(self, hook: Callable) -> Handle:
+    def register_prehook(self, hook: Callable) -> RemovableHandle:
         """`hook(grad_outputs)` runs before the gradient is added; what it returns replaces grad_outputs."""
-        return Handle(self._node_hooks().before, hook)
+        return add_hook(self._node_hooks().before, hook)
 
     def _node_hooks(self) -> NodeHooks:
         if self.of_node is None:
@@ -142,13 +143,13 @@ class Node:
     def _sequence_nr(self) -> int:
         return self.order
 
-    def register_hook(self, hook: Callable) -> Handle:
+    def register_hook(self, hook: Callable) -> RemovableHandle:
         """`hook(grad_inputs, grad_outputs)` runs after this node; what it returns replaces grad_inputs."""
-        return Handle(node_hooks(self).after, hook)
+        return add_hook(node_hooks(self).after, hook)
 
-    def register_prehook(self, hook: Callable) -> Handle:
+    def register_prehook(self, hook: Callable) -> RemovableHandle:
         """`hook(grad_outputs)` runs before this node; what it returns replaces them."""
-        return Handle(node_hooks(self).before, hook)
+        return add_hook(node_hooks(self).before, hook)
 
     # -- what the engine asks ---------------------------------------------------------------------------------------
 
@@ -248,24 +249,11 @@ def node_hooks(node: Node) -> NodeHooks:
     return node.hooks
 
 
-class Handle:
-    """Takes a hook away again: `remove()`, or at the end of a `with`."""
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks: dict, hook: Callable):
-        self.id = next(Handle._ids)
-        self._hooks = hooks
-        hooks[self.id] = hook
-
-    def remove(self) -> None:
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.remove()
+def add_hook(hooks: dict, hook: Callable) -> RemovableHandle:
+    """Put `hook` among `hooks`; the handle takes it out again."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
 
 
 # ---- Recording ------------------------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from ..core.grad_mode import is_grad_enabled, mode
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..ops.questions import is_inference
+from ..utils.hooks import RemovableHandle
 from .backward import backward as _backward
 from .dual import Dual
-from .graph import Handle, Leaf, Node, Output, endpoint, node_hooks
+from .graph import Leaf, Node, Output, add_hook, endpoint, node_hooks
 
 
 def _requires_grad(self: Tensor) -> bool:
@@ -72,7 +73,7 @@ def _grad(self: Tensor) -> Tensor | None:
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
             "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
             "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
-            "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
+            "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
             UserWarning,
             stacklevel=2,
         )
@@ -194,7 +195,7 @@ def retain_grad(self: Tensor) -> None:
 
 
 @public("method")
-def register_hook(self: Tensor, hook: Callable) -> Handle:
+def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
     """`hook(grad)` runs when the gradient of this tensor is known; a tensor that it returns replaces the gradient.
 
     >>> import weft as torch
@@ -210,13 +211,13 @@ def register_hook(self: Tensor, hook: Callable) -> Handle:
     if type(edge) is Leaf:
         if edge.hooks is None:
             edge.hooks = {}
-        return Handle(edge.hooks, hook)
+        return add_hook(edge.hooks, hook)
     node, index = endpoint(edge)
-    return Handle(node_hooks(node).tensor.setdefault(index, {}), hook)
+    return add_hook(node_hooks(node).tensor.setdefault(index, {}), hook)
 
 
 @public("method")
-def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Handle:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> RemovableHandle:
     """`hook(tensor)` runs when the gradient of this leaf has been added to its `.grad`."""
     edge = self._autograd
     if edge is None:
@@ -225,7 +226,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Handle:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     if edge.after is None:
         edge.after = {}
-    return Handle(edge.after, hook)
+    return add_hook(edge.after, hook)
 
 
 @public("function method", name="detach_")

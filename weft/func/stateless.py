@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.op import FUNCTIONS
@@ -35,8 +35,13 @@ def functional_call(
                     f"{sorted(twice)} appeared in multiple dictionaries; behavior of functional call is ambiguous"
                 )
             found.update(each)
+    elif isinstance(parameter_and_buffer_dicts, Mapping):
+        found = dict(parameter_and_buffer_dicts)
     else:
-        found = parameter_and_buffer_dicts
+        raise ValueError(
+            "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, "
+            f"but got {type(parameter_and_buffer_dicts)}"
+        )
     return call(module, found, args, kwargs, tie_weights=tie_weights, strict=strict)
 
 

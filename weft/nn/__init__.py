@@ -2,25 +2,16 @@
 
 from ..compat.missing import module_getattr
 from . import functional, init, modules, utils
-from .containers import ModuleDict, ModuleList, Sequential
-from .module import Module
 from .modules import *  # noqa: F403
 from .modules import __all__ as _layers
 from .parallel import DataParallel
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from .parameter_containers import ParameterDict, ParameterList
 
 __all__ = [
     *_layers,
     "Buffer",
     "DataParallel",
-    "Module",
-    "ModuleDict",
-    "ModuleList",
     "Parameter",
-    "ParameterDict",
-    "ParameterList",
-    "Sequential",
     "UninitializedBuffer",
     "UninitializedParameter",
     "functional",
@@ -29,4 +20,4 @@ __all__ = [
     "utils",
 ]
 
-__getattr__ = module_getattr(__name__, ("attention",))
+__getattr__ = module_getattr(__name__, ("attention", "common_types"))

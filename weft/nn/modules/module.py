@@ -11,6 +11,7 @@ from ..hooks import (
     register_module_parameter_registration_hook,
 )
 from ..module import Module
+from ..state import _IncompatibleKeys as _IncompatibleKeys
 
 __all__ = [
     "Module",

@@ -1,0 +1,27 @@
+"""weft.types: names for what functions take and give, to annotate programs with."""
+
+import builtins
+import os
+from collections.abc import Sequence
+from typing import IO, TypeAlias
+
+from .core.device import device as _device
+from .core.size import Size
+from .core.storage import Storage
+from .core.tensor import Tensor
+
+__all__ = ["Device", "FileLike", "Number", "Size", "Storage", "Tensor"]
+
+# PyTorch's names: inside its own stubs `int` and the like mean tensor methods.
+_int, _float, _bool = builtins.int, builtins.float, builtins.bool
+_complex, _str, _bytes = builtins.complex, builtins.str, builtins.bytes
+
+Number: TypeAlias = int | float | bool
+Device: TypeAlias = _device | str | int | None
+FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
+IntLikeType: TypeAlias = int
+FloatLikeType: TypeAlias = float
+BoolLikeType: TypeAlias = bool
+_Number = (int, float, bool)
+_size: TypeAlias = Size | list[int] | tuple[int, ...]
+_TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]

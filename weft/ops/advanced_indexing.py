@@ -20,7 +20,7 @@ from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
 from ..families.indexed import Access, Put, Take, vector_spec
 from ..families.map import FILL
-from .basic_indexing import out_of_range, select_plan, view_of_items
+from .basic_indexing import position_of, select_plan, span, view_of_items
 from .masking import columns_of
 from .values import from_data
 
@@ -67,47 +67,8 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], 
         if not sizes and len(index) == 1 and type(index[0]) is int:
             select_plan(self.spec)
         raise IndexError(f"too many indices for tensor of dimension {len(sizes)}")
-    view_items: list[Any] = []
-    chosen: dict[int, Tensor] = {}
-    dim = new_dim = 0
-    for item in items:
-        if item is None or item is True or item is False:
-            view_items.append(None)
-            if item is not None:
-                chosen[new_dim] = _from_bool(item, self)
-            new_dim += 1
-        elif item is ...:
-            rest = len(sizes) - named
-            view_items.append(...)
-            named += rest  # a second ... stands for nothing
-            dim += rest
-            new_dim += rest
-        elif isinstance(item, slice):
-            start, stop, step = item.indices(sizes[dim])
-            if step < 1:
-                raise ValueError("step must be greater than zero")
-            view_items.append((start, max((stop - start + step - 1) // step, 0), step))
-            dim += 1
-            new_dim += 1
-        elif type(item) is int:
-            size = sizes[dim]
-            if not -size <= item < size:
-                raise out_of_range(item, dim, size)
-            view_items.append(item % size)
-            dim += 1
-        elif not item.spec.shape:  # a 0-dim bool tensor
-            view_items.append(None)
-            chosen[new_dim] = _from_bool(bool(item), self)
-            new_dim += 1
-        else:
-            chosen[new_dim] = item
-            count = _dims_of(item)
-            view_items += [(0, size, 1) for size in sizes[dim : dim + count]]
-            dim += count
-            new_dim += count
-    only_tensors = chosen and all(
-        item is ... or isinstance(item, Tensor) and item.spec.shape for item in items
-    )
+    view_items, chosen = _assigned(self, items, len(sizes) - named)
+    only_tensors = chosen and all(item is ... or isinstance(item, Tensor) for item in items)
     view = self if only_tensors else view_of_items(self, view_items, bool(chosen))
     mask = chosen.get(0)
     if (
@@ -120,6 +81,39 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], 
     return view, as_positions(view, chosen), False
 
 
+def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], dict[int, Tensor]]:
+    """The items of the view, and the index tensors by the dim of the view that they choose from."""
+    sizes = self.spec.shape
+    view_items: list[Any] = []
+    chosen: dict[int, Tensor] = {}
+    dim = new_dim = 0
+    for item in items:
+        if item is None or item is True or item is False:
+            view_items.append(None)
+            if item is not None:
+                chosen[new_dim] = _from_bool(item, self)
+            new_dim += 1
+        elif item is ...:
+            view_items.append(...)
+            dim += unnamed
+            new_dim += unnamed
+            unnamed = 0  # a second ... stands for nothing
+        elif isinstance(item, slice):
+            view_items.append(span(item, sizes[dim]))
+            dim += 1
+            new_dim += 1
+        elif type(item) is int:
+            view_items.append(position_of(item, dim, sizes[dim]))
+            dim += 1
+        else:
+            chosen[new_dim] = item
+            count = _dims_of(item)
+            view_items += [(0, size, 1) for size in sizes[dim : dim + count]]
+            dim += count
+            new_dim += count
+    return view_items, chosen
+
+
 def _dims_of(item: Any) -> int:
     """How many dims of the tensor an item takes."""
     if isinstance(item, Tensor):
@@ -128,7 +122,7 @@ def _dims_of(item: Any) -> int:
 
 
 def _item(item: Any) -> Any:
-    """An item as int, bool, slice, None, ... or a Tensor of int64, int32 or bool.
+    """An item as int, bool, slice, None, ... or a Tensor of int64, int32 or bool; 0-dim ones are int or bool.
 
     Raises: IndexError for anything else.
     """
@@ -166,7 +160,8 @@ def vector(values: Sequence[int]) -> Tensor:
 def _index_tensor(item: Tensor) -> Any:
     if not item.spec.shape and item.spec.dtype.category == 1 and item.spec.dtype is not uint8:
         return int(item)
-    return checked_index(item)
+    item = checked_index(item)
+    return item if item.spec.shape else bool(item)
 
 
 def checked_index(item: Tensor) -> Tensor:

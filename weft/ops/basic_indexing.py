@@ -170,6 +170,28 @@ def strided(self: Tensor, index: tuple) -> Tensor | None:
     return view_of(self, self._start + offset * own.dtype.itemsize, view)
 
 
+def span(item: slice, size: int) -> tuple[int, int, int]:
+    """Start, length and step of a slice of a dim.
+
+    Raises: ValueError for a step below 1.
+    """
+    start, stop, step = item.indices(size)
+    if step < 1:
+        raise ValueError("step must be greater than zero")
+    return start, (stop - start + step - 1) // step if stop > start else 0, step
+
+
+def position_of(index: int, dim: int, size: int) -> int:
+    """Where an index, which may count from the end, points to.
+
+    Raises: IndexError if that is no position of the dim.
+    """
+    position = index + size if index < 0 else index
+    if not 0 <= position < size:
+        raise out_of_range(index, dim, size)
+    return position
+
+
 def out_of_range(index: int, dim: int, size: int) -> Exception:
     if not -(2**63) <= index < 2**63:
         return ValueError("Overflow when unpacking long long")

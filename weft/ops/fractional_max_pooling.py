@@ -26,9 +26,68 @@ def _fractional_starts(samples: np.ndarray, size: int, count: int, kernel: int) 
     )
 
 
+def _fractional_maxima(
+    name: str, n: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any
+) -> tuple[Tensor, Tensor]:
+    """The largest elements of the windows, and where they lie in the flattened last n dims."""
+    sizes = input.spec.shape
+    wanted = per_dim(_output_size(name, n, input, output_size, output_ratio), n, name, "output_size")
+    if samples is None:
+        batch = 1 if len(sizes) == n + 1 else input.size(0)
+        samples = rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
+    kernel = per_dim(kernel_size, n, name, "kernel_size")
+    _check_windows(name, n, sizes, wanted, kernel)
+    _check_samples(name, n, input, samples)
+    given = array(samples)
+    given = given[: sizes[0]] if len(sizes) == n + 2 else given[0]
+    # In two dims the first random number is for the last dim, in three for the first.
+    order = range(n) if n == 3 else reversed(range(n))
+    positions = [
+        _fractional_starts(given[..., which], size, count, k)[..., None] + np.arange(k)
+        for which, size, count, k in zip(order, sizes[-n:], wanted, kernel, strict=True)
+    ]
+    return maxima_at(input, positions, wanted)
+
+
+def _output_size(name: str, n: int, input: Tensor, output_size: Any, output_ratio: Any) -> Any:
+    if output_size is not None:
+        return output_size
+    if output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if len(output_ratio) > n:
+        raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+    return [int(input.size(d - n) * ratio) for d, ratio in enumerate(output_ratio)]
+
+
+def _check_windows(
+    name: str, n: int, sizes: tuple[int, ...], wanted: tuple[int, ...], kernel: tuple[int, ...]
+) -> None:
+    if len(sizes) not in (n + 1, n + 2) or 0 in sizes[-n - 1 :]:
+        raise RuntimeError(
+            f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with non-zero sizes behind the batch, but got:"
+            f"{list(sizes)}"
+        )
+    words = ("time", "height", "width")[-n:]
+    for word, size, count, k in zip(words, sizes[-n:], wanted, kernel, strict=True):
+        if count + k - 1 > size or min(count, k) < 1:
+            raise RuntimeError(
+                f"{name}(): pool {word} {k} too large relative to input {word} {size} (output {count})"
+            )
+
+
+def _check_samples(name: str, n: int, input: Tensor, samples: Tensor) -> None:
+    batch = input.spec.shape[0] if input.spec.ndim == n + 2 else 1
+    channels, shape = input.spec.shape[-n - 1], samples.spec.shape
+    if samples.spec.dtype is not input.spec.dtype:
+        raise RuntimeError("Expect _random_samples to have the same dtype as input")
+    if len(shape) != 3 or shape[0] < batch or shape[1] != channels or shape[2] != n:
+        raise RuntimeError(
+            f"Expect _random_samples of size [{batch}, {channels}, {n}] (batch, channels, dims), but got {list(shape)} ({name})"
+        )
+
+
 def _define_fractional(n: int) -> None:
     name = f"fractional_max_pool{n}d"
-    words = ("time", "height", "width")[-n:]
 
     def with_indices(
         input: Tensor,
@@ -38,38 +97,7 @@ def _define_fractional(n: int) -> None:
         return_indices: bool = False,
         _random_samples: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        if output_size is None and output_ratio is None:
-            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-        sizes = input.spec.shape
-        if output_size is None:
-            if len(output_ratio) > n:
-                raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
-            output_size = [int(input.size(d - n) * ratio) for d, ratio in enumerate(output_ratio)]
-        if _random_samples is None:
-            batch = 1 if len(sizes) == n + 1 else input.size(0)
-            _random_samples = rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
-        wanted = per_dim(output_size, n, name, "output_size")
-        kernel = per_dim(kernel_size, n, name, "kernel_size")
-        if len(sizes) not in (n + 1, n + 2) or 0 in sizes[-n - 1 :]:
-            raise RuntimeError(
-                f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with non-zero sizes behind the batch, but got:"
-                f"{list(sizes)}"
-            )
-        for word, size, count, k in zip(words, sizes[-n:], wanted, kernel, strict=True):
-            if count + k - 1 > size or min(count, k) < 1:
-                raise RuntimeError(
-                    f"{name}(): pool {word} {k} too large relative to input {word} {size} (output {count})"
-                )
-        _check_samples(name, n, input, _random_samples)
-        samples = array(_random_samples)
-        samples = samples[: sizes[0]] if len(sizes) == n + 2 else samples[0]
-        # In two dims the first random number is for the last dim, in three for the first.
-        order = range(n) if n == 3 else reversed(range(n))
-        positions = [
-            _fractional_starts(samples[..., which], size, count, k)[..., None] + np.arange(k)
-            for which, size, count, k in zip(order, sizes[-n:], wanted, kernel, strict=True)
-        ]
-        return maxima_at(input, positions, wanted)
+        return _fractional_maxima(name, n, input, kernel_size, output_size, output_ratio, _random_samples)
 
     def function(
         input: Tensor,
@@ -92,17 +120,6 @@ def _define_fractional(n: int) -> None:
     with_indices.__doc__ = f"The values and the indices of `{name}`."
     public(name=f"nn.functional.{name}")(function)
     public(name=f"nn.functional.{name}_with_indices")(with_indices)
-
-
-def _check_samples(name: str, n: int, input: Tensor, samples: Tensor) -> None:
-    batch = input.spec.shape[0] if input.spec.ndim == n + 2 else 1
-    channels, shape = input.spec.shape[-n - 1], samples.spec.shape
-    if samples.spec.dtype is not input.spec.dtype:
-        raise RuntimeError("Expect _random_samples to have the same dtype as input")
-    if len(shape) != 3 or shape[0] < batch or shape[1] != channels or shape[2] != n:
-        raise RuntimeError(
-            f"Expect _random_samples of size [{batch}, {channels}, {n}] (batch, channels, dims), but got {list(shape)} ({name})"
-        )
 
 
 for _n in (2, 3):

@@ -18,7 +18,7 @@ from ..families.faces import is_operand
 from ..families.indexed import pack
 from ..families.map import COPY, NUMBERS
 from .advanced_indexing import INDEX, PUT, as_tuple, parse_index
-from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, strided
+from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, position_of, strided
 from .copying import copy_values
 from .filling import check_number, fill_, fill_number
 from .index_put import without_leading_ones, write_at, write_masked
@@ -37,6 +37,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     """
     own = self.spec
     kind = type(index)
+    # One int or slice is what loops over data ask for: here calls of `position_of`, `span` and `view_of` would show.
     if kind is int and self._autograd is None:
         view, size, step = SELECT_PLANS[(own,)]
         position = index + size if index < 0 else index
@@ -50,11 +51,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         result._base = self if self._base is None else self._base
         return result
     if kind is int and own.shape:
-        size = own.shape[0]
-        position = index + size if index < 0 else index
-        if not 0 <= position < size:
-            raise out_of_range(index, 0, size)
-        return GETITEM_AT["select"](self, _FIRST, ((0, position),))
+        return GETITEM_AT["select"](self, _FIRST, ((0, position_of(index, 0, own.shape[0])),))
     if kind is slice and self._autograd is None:
         sizes = own.shape
         if sizes:

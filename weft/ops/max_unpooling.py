@@ -37,6 +37,31 @@ def _unpooled_size(input: Tensor, geometry: tuple, output_size: Any) -> tuple[in
     return tuple(output_size)
 
 
+def _check_indices(name: str, n: int, input: Tensor, indices: Tensor, sizes: tuple[int, ...]) -> None:
+    own = input.spec
+    if len(own.shape) not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Input to {name} should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {len(own.shape)} dimensions."
+        )
+    if indices.spec.dtype is not int64:
+        raise RuntimeError(
+            f"elements in indices should be type int64 but got: {LEGACY_NAMES[indices.spec.dtype]}"
+        )
+    if indices.spec.shape != own.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(own.shape)}) but got indices tensor "
+            f"with shape: {list(indices.spec.shape)}"
+        )
+    check_filled(name, input, n + 1)
+    if indices.spec.numel and own.device.backend.has_memory:
+        low, high = (int(each) for each in indices.aminmax())
+        if low < 0 or high >= math.prod(sizes):
+            raise RuntimeError(
+                f"Found an invalid max index: {low if low < 0 else high} (output volumes are of size "
+                f"{'x'.join(map(str, sizes))})"
+            )
+
+
 def _define_unpool(n: int) -> None:
     name = f"max_unpool{n}d"
 
@@ -52,29 +77,8 @@ def _define_unpool(n: int) -> None:
         step = kernel if stride is None else per_dim(stride, n, name, "stride")
         own = input.spec
         sizes = _unpooled_size(input, (kernel, step, per_dim(padding, n, name, "padding")), output_size)
-        if len(own.shape) not in (n + 1, n + 2):
-            raise RuntimeError(
-                f"Input to {name} should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {len(own.shape)} dimensions."
-            )
-        if indices.spec.dtype is not int64:
-            raise RuntimeError(
-                f"elements in indices should be type int64 but got: {LEGACY_NAMES[indices.spec.dtype]}"
-            )
-        if indices.spec.shape != own.shape:
-            raise RuntimeError(
-                f"Expected shape of indices to be same as that of the input tensor ({list(own.shape)}) but got indices tensor "
-                f"with shape: {list(indices.spec.shape)}"
-            )
-        check_filled(name, input, n + 1)
-        volume = math.prod(sizes)
-        if indices.spec.numel and own.device.backend.has_memory:
-            low, high = (int(each) for each in indices.aminmax())
-            if low < 0 or high >= volume:
-                raise RuntimeError(
-                    f"Found an invalid max index: {low if low < 0 else high} (output volumes are of size "
-                    f"{'x'.join(map(str, sizes))})"
-                )
-        flat = zeros(*own.shape[:-n], volume, dtype=own.dtype, device=own.device)
+        _check_indices(name, n, input, indices, sizes)
+        flat = zeros(*own.shape[:-n], math.prod(sizes), dtype=own.dtype, device=own.device)
         filled = flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*own.shape[:-n], *sizes)
         return like_format(filled, input)
 

@@ -94,17 +94,8 @@ class LBFGS(Optimizer):
                 break
             made, last_loss = 0, loss
             if group["line_search_fn"] is not None:
-                if group["line_search_fn"] != "strong_wolfe":
-                    raise RuntimeError("only 'strong_wolfe' is supported")
-                point, made = strong_wolfe(
-                    self._along(closure, direction),
-                    step,
-                    Point(0, loss, grad, slope),
-                    direction.abs().max(),
-                    tolerance,
-                    min(LONGEST_SEARCH, group["max_eval"] - evaluations),
-                )
-                step, loss, grad, _ = point
+                here, budget = Point(0, loss, grad, slope), group["max_eval"] - evaluations
+                (step, loss, grad, _), made = self._search(closure, direction, step, here, budget)
                 self._add(step, direction)
             else:
                 self._add(step, direction)
@@ -148,6 +139,17 @@ class LBFGS(Optimizer):
             result.add_(steps[k], alpha=(weights[k] - changes[k].dot(result) * factors[k]).item())
         state["d"] = result
         return result
+
+    def _search(
+        self, closure: Callable[[], Any], direction: Tensor, step: Any, here: Point, budget: int
+    ) -> tuple[Point, int]:
+        """The point that a line search finds, and the number of its evaluations."""
+        group = self.param_groups[0]
+        if group["line_search_fn"] != "strong_wolfe":
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        along, longest = self._along(closure, direction), direction.abs().max()
+        limit = min(LONGEST_SEARCH, budget)
+        return strong_wolfe(along, step, here, longest, group["tolerance_change"], limit)
 
     def _along(self, closure: Callable[[], Any], direction: Tensor) -> Callable[[Any], Point]:
         """What the loss is after a step of some length; the parameters stay where they are."""

@@ -31,35 +31,61 @@ def strong_wolfe(
     `start` is the point at step 0, `step` the first step to try. `longest` is the largest component of the direction:
     the search ends when the bracket is shorter than `tolerance` in every component, or after 1 + `limit` evaluations.
     """
+    conditions = _Conditions(start)
+    bracket, trials = _bracket(evaluate, step, conditions, limit)
+    if len(bracket) == 1:
+        return bracket[0], trials + 1
+    return _zoom(evaluate, bracket, conditions, longest, tolerance, trials, limit)
 
-    def too_high(point: Point) -> bool:
-        return bool(point.loss > start.loss + DECREASE * point.step * start.slope)
 
-    def flat(point: Point) -> bool:
-        return bool(abs(point.slope) <= -CURVATURE * start.slope)
+class _Conditions(NamedTuple):
+    """The strong Wolfe conditions on points along a direction from `start`."""
 
-    # Lengthen the step until it brackets a good one: [a point before, a point behind].
+    start: Point
+
+    def too_high(self, point: Point) -> bool:
+        return bool(point.loss > self.start.loss + DECREASE * point.step * self.start.slope)
+
+    def flat(self, point: Point) -> bool:
+        return bool(abs(point.slope) <= -CURVATURE * self.start.slope)
+
+
+def _bracket(
+    evaluate: Callable[[Any], Point], step: Any, conditions: _Conditions, limit: int
+) -> tuple[list[Point], int]:
+    """Lengthen the step until a good one must lie behind it: the points before and behind, or a good one alone.
+
+    Also the number of trials after the first.
+    """
+    start = conditions.start
     before, point = start, evaluate(step)
     trials = 0
-    bracket = [start, point]
     while trials < limit:
-        bracket = [before, point]
-        if too_high(point) or trials > 1 and point.loss >= before.loss:
-            break
-        if flat(point):
-            return point, trials + 1
+        if conditions.too_high(point) or trials > 1 and point.loss >= before.loss:
+            return [before, point], trials
+        if conditions.flat(point):
+            return [point], trials
         if point.slope >= 0:
-            break
+            return [before, point], trials
         bounds = point.step + 0.01 * (point.step - before.step), point.step * 10
         step = _minimum_of_cubic(before, point, bounds)
         before, point = point, evaluate(step)
         trials += 1
-        bracket = [start, point]
+    return [start, point], trials
 
-    # Shorten the bracket; its low end has the lower loss.
+
+def _zoom(
+    evaluate: Callable[[Any], Point],
+    bracket: list[Point],
+    conditions: _Conditions,
+    longest: Any,
+    tolerance: float,
+    trials: int,
+    limit: int,
+) -> tuple[Point, int]:
+    """Shorten the bracket, whose low end has the lower loss; the best point, and the number of evaluations."""
     low, high = (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
     stuck = False
-    evaluations = trials + 1
     while trials < limit:
         first, last = sorted(each.step for each in bracket)
         if abs(last - first) * longest < tolerance:
@@ -73,17 +99,16 @@ def strong_wolfe(
         stuck = bool(close)
         point = evaluate(step)
         trials += 1
-        evaluations += 1
-        if too_high(point) or point.loss >= bracket[low].loss:
+        if conditions.too_high(point) or point.loss >= bracket[low].loss:
             bracket[high] = point
             low, high = (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
             continue
-        if flat(point):
-            return point, evaluations
+        if conditions.flat(point):
+            return point, trials + 1
         if point.slope * (bracket[high].step - bracket[low].step) >= 0:
             bracket[high] = bracket[low]
         bracket[low] = point
-    return bracket[low], evaluations
+    return bracket[low], trials + 1
 
 
 def _minimum_of_cubic(a: Point, b: Point, bounds: tuple[Any, Any]) -> Any:

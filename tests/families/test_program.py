@@ -1,7 +1,11 @@
+import pytest
+
 import weft
 from weft.engine.scalar import exp
 from weft.families.map import Map, keep
 from weft.families.program import Program
+from weft.ops.arithmetic import ADD, MUL, SUB
+from weft.ops.gather import GATHER
 from weft.ops.reduction import SUM
 
 SCALED = Map("scaled", keep, lambda a, total, factor, shift: a / total * factor + shift)
@@ -15,7 +19,7 @@ def _describe(planner, dims):
     return [total, planner.map(SCALED, powers, total, planner.numbers[0], shift or 0.5)]
 
 
-PROGRAM = Program(_describe)
+PROGRAM = Program("scaled_powers", 2, _describe, numbers=(float,))
 
 
 def test_kernels_run_one_after_the_other():
@@ -32,3 +36,58 @@ def test_kernels_run_one_after_the_other():
 def test_programs_run_without_memory():
     total, result = PROGRAM((weft.empty(3, 4, device="meta"), None), ((1,),), (1.0,))
     assert total.shape == (3, 1) and result.shape == (3, 4) and result.is_meta
+
+
+def _describe_centered(planner):
+    (x,) = planner.inputs
+    (total,) = planner.reduce(SUM, planner.reshape(x, (x.spec.shape.numel(),)), dims=(0,))
+    return [planner.map(SUB, x, total)]
+
+
+CENTERED = Program("centered", 1, _describe_centered)
+RECORDED = Program("centered", 1, _describe_centered, derivative=lambda ct, out, x: ct - ct.sum())
+
+
+def test_a_program_is_one_step_or_without_a_derivative_the_steps_it_is_made_of():
+    for program, steps in ((CENTERED, "SubBackward0"), (RECORDED, "CenteredBackward0")):
+        x = weft.randn(2, 3, requires_grad=True)
+        y = program((x,))
+        assert y.grad_fn.name() == steps
+        (y * y).sum().backward()
+        expected = x.detach().clone().requires_grad_()
+        ((expected - expected.sum()) ** 2).sum().backward()
+        assert weft.allclose(x.grad, expected.grad)
+
+
+def _describe_counter(planner):
+    x, total = planner.inputs
+    planner.write(ADD, total, total, x)
+    return [planner.to(x, weft.float64)]
+
+
+def test_writes_into_inputs_count_as_such():
+    program = Program("counter", 2, _describe_counter)
+    x, total = weft.ones(2), weft.zeros(2)
+    found = program((x, total))
+    assert found.dtype is weft.float64 and total.tolist() == [1.0, 1.0]
+    assert total._version == 1 and x._version == 0
+
+
+def _describe_taken(planner):
+    x, index = planner.inputs
+    taken = planner.take(GATHER, x, (index,), 0)
+    zeros = planner.map(MUL, x, 0.0)
+    planner.put(GATHER.put, zeros, (index,), taken, 0)
+    return [taken, zeros]
+
+
+def test_indices_are_checked():
+    def blame(x, index):
+        raise IndexError("there")
+
+    program = Program("taken", 2, _describe_taken, blame=blame)
+    x = weft.tensor([1.0, 2.0, 3.0])
+    taken, put = program((x, weft.tensor([2, 0])))
+    assert taken.tolist() == [3.0, 1.0] and put.tolist() == [1.0, 0.0, 3.0]
+    with pytest.raises(IndexError, match="there"):
+        program((x, weft.tensor([2, 3])))

@@ -31,7 +31,8 @@ def _forget_plans() -> None:
 class PlanCache(dict):
     """Plans by key (specs and static arguments); a missing one is made by `plan(*key)`.
 
-    Bounded: when full, the oldest quarter goes. A lookup that hits is a plain dictionary lookup.
+    Bounded: when full, the oldest quarter goes. A lookup that hits is a plain dictionary lookup, so 2.0 and True find the
+    plans of 2 and 1: what users give as an int is made one before it becomes part of a key.
     """
 
     __slots__ = ("plan", "__weakref__")

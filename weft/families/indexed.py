@@ -56,8 +56,8 @@ def out_of_bounds(index: int, dim: int, size: int) -> Exception:
 # ---- Launches ------------------------------------------------------------------------------------------------------
 
 # How often kernels have met an index out of range. It only grows: whoever sees it change looks for the culprit.
-_faults = buffer("q", [0])
-_FAULTS = _faults.buffer_info()[0]
+faults = buffer("q", [0])
+_FAULTS = faults.buffer_info()[0]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -242,7 +242,7 @@ class Take(_Indexed):
         if launch is None:
             self._check_empty(plan.access, indices)
         else:
-            before = _faults[0]
+            before = faults[0]
             launch.entry(
                 storage.ptr,
                 input._storage.ptr + input._start,
@@ -251,7 +251,7 @@ class Take(_Indexed):
                 launch.meta,
                 launch.count,
             )
-            if _faults[0] != before:
+            if faults[0] != before:
                 self._check(plan.access, indices)
         result = make(storage, 0, plan.spec)
         if input._autograd is not None and needs_recording((input,)):
@@ -397,10 +397,10 @@ class Put(_Indexed):
             self._check_empty(plan.access, indices)
             return target
         addresses = [index._storage.ptr + index._start for index in indices]
-        before = _faults[0]
+        before = faults[0]
         for check, address in zip(plan.checks, addresses, strict=True):
             check.entry(address, check.table, check.meta, check.count)
-        if _faults[0] != before:
+        if faults[0] != before:
             self._check(plan.access, indices)
         start = storage.ptr + target._start
         if combine is not None:

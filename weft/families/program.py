@@ -1,25 +1,32 @@
 """Several kernels planned together, for functions that would otherwise spend their time between them.
 
 A program is described once per combination of specs: `describe(planner, *static)` names kernels and what they read, and
-returns the operands that are results. A call then makes the results and the values on the way, and launches the kernels
-one after the other. Programs are leaves: they compute, and what autograd records is the step around them.
+returns the operands that are results. A call then makes the results, and one block for all values on the way, and
+launches the kernels one after the other. Like every leaf, a program is recorded as one step.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
-from ..core.op import PlanCache
-from ..core.spec import Spec
+from ..core import view_rules
+from ..core.derivative import as_derivative
+from ..core.dtype import DType
+from ..core.grad_mode import mode
+from ..core.op import PlanCache, record
+from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
-from .map import Map
+from .indexed import Put, Take, faults
+from .map import COPY, Map
 from .reduce import Reduce
+
+ALIGNMENT = 64  # of the values on the way, in bytes
 
 
 class Operand(NamedTuple):
-    """What a kernel reads or writes: an address, or a number (then `spec` is float)."""
+    """What a kernel reads or writes: an address, or a number (then `spec` is its type)."""
 
     kind: str  # "input", "made", "number" or "constant"
     number: int
@@ -29,103 +36,250 @@ class Operand(NamedTuple):
 class Planner:
     """Collects the launches of a program."""
 
-    def __init__(self, specs: Sequence[Spec | None], numbers: int):
+    def __init__(self, specs: Sequence[Spec | None], numbers: Sequence[type]):
         # An Operand each; None for what is missing.
         self.inputs: list[Any] = [
             None if each is None else Operand("input", k, each) for k, each in enumerate(specs)
         ]
-        self.numbers = [Operand("number", k, float) for k in range(numbers)]
-        self.made: list[tuple[Operand, Callable]] = []
+        self.numbers = [Operand("number", k, kind) for k, kind in enumerate(numbers)]
+        self.made: list[Operand] = []
         self.constants: list[Any] = []
         self.launches: list[tuple[Callable, list[Operand]]] = []
         self.plans: list[Any] = []  # they keep the kernels
+        self.written: list[int] = []  # the inputs that are
+        self.guarded = self.idle = (
+            False  # whether indices are followed; whether there is nothing to follow them to
+        )
+
+    # -- kernels -------------------------------------------------------------------------------------------------------
 
     def map(self, op: Map, *operands: Operand | float) -> Operand:
-        """The result of an elementwise op of operands and floats."""
-        plan = op.plans[tuple([each.spec if isinstance(each, Operand) else float for each in operands])]
-        result = self._new(plan.spec, plan.allocate)
-        addresses = [each for each in operands if isinstance(each, Operand) and each.spec is not float]
-        numbers = [
-            each if isinstance(each, Operand) else self._constant(each)
-            for each in operands
-            if not isinstance(each, Operand) or each.spec is float
-        ]
-        self._launch(plan, [result, *addresses, *numbers])
+        """The result of an elementwise op of operands and numbers."""
+        plan = op.plans[_key(operands)]
+        result = self._new(plan.spec)
+        self._launch_map(plan, result, operands)
         return result
 
+    def write(self, op: Map, target: Operand, *operands: Operand | float) -> None:
+        """Write the result of an elementwise op into an operand."""
+        self._launch_map(op.write_plans[(target.spec, *_key(operands))], target, operands)
+        if target.kind == "input":
+            self.written.append(target.number)
+
     def reduce(
-        self, op: Reduce, *inputs: Operand, dims: tuple[int, ...], numbers: Sequence[Operand | float] = ()
+        self,
+        op: Reduce,
+        *inputs: Operand,
+        dims: tuple[int, ...],
+        numbers: Sequence[Operand | float] = (),
+        keepdim: bool = True,
     ) -> list[Operand]:
-        """The results of a reduction; the dims stay, with size 1."""
-        plan = op.plans[tuple([each.spec for each in inputs]), dims, True, None, len(numbers)]
-        results = [self._new(*each) for each in zip(plan.results, plan.allocators, strict=True)]
+        """The results of a reduction."""
+        plan = op.plans[tuple([each.spec for each in inputs]), dims, keepdim, None, len(numbers)]
+        results = [self._new(each) for each in plan.results]
         if plan.results[0].numel:
-            given = [each if isinstance(each, Operand) else self._constant(each) for each in numbers]
-            self._launch(plan, [*results, *inputs, self._constant(plan.reduced), *given])
+            self._launch(plan, [*results, *inputs, plan.reduced, *numbers])
         return results
 
-    def _new(self, spec: Spec, allocate: Callable) -> Operand:
-        operand = Operand("made", len(self.made), spec)
-        self.made.append((operand, allocate))
-        return operand
+    def take(self, op: Take, input: Operand, indices: Sequence[Operand], static: Any) -> Operand:
+        """What the indices point at."""
+        plan = op.plans[(input.spec, static, *[each.spec for each in indices])]
+        result = self._new(plan.spec)
+        self._follow(plan.launch, [result, input, *indices])
+        return result
+
+    def put(self, op: Put, target: Operand, indices: Sequence[Operand], value: Operand, static: Any) -> None:
+        """Write a value where the indices point at; those out of range are left out."""
+        plan = op.plans[(target.spec, value.spec, None, static, *[each.spec for each in indices])]
+        self._follow(plan.launch, [target, value, *indices])
+
+    def to(self, operand: Any, dtype: DType) -> Any:
+        """An operand converted, if need be; None stays None."""
+        if operand is None or operand.spec.dtype is dtype:
+            return operand
+        own = operand.spec
+        dense = own.like(dtype=dtype) if own.is_dense else contiguous_spec(own.shape, dtype, own.device)
+        return self._copy(operand, dense)
+
+    def reshape(self, operand: Operand, sizes: tuple[int, ...]) -> Operand:
+        """An operand with other sizes: the same memory if it can be, else a copy."""
+        own = operand.spec
+        if own.shape == sizes:
+            return operand
+        if view_rules.view_stride(own, sizes) is None:
+            operand = self._copy(operand, contiguous_spec(own.shape, own.dtype, own.device))
+        return operand._replace(spec=view_rules.view(operand.spec, sizes)[0])
+
+    def empty(self, dtype: DType) -> Operand:
+        """In place of a result that there is not."""
+        return self._new(contiguous_spec((0,), dtype, self.inputs[0].spec.device))
+
+    def _copy(self, operand: Operand, wanted: Spec) -> Operand:
+        result = self._new(wanted)
+        self.write(COPY, result, operand)
+        return result
+
+    def _new(self, spec: Spec) -> Operand:
+        self.made.append(Operand("made", len(self.made), spec))
+        return self.made[-1]
+
+    def _launch_map(self, plan: Any, result: Operand, operands: Sequence[Any]) -> None:
+        numbers = [each for each in operands if not _is_address(each)]
+        self._launch(plan, [result, *filter(_is_address, operands), *numbers])
+
+    def _follow(self, launch: Any, arguments: Sequence[Any]) -> None:
+        self.guarded = True
+        if launch is None:
+            self.idle = True
+        else:
+            self._launch(launch, [*arguments, launch.table])
+
+    def _launch(self, plan: Any, arguments: Sequence[Any]) -> None:
+        self.plans.append(plan)
+        given = [
+            each if isinstance(each, Operand) else self._constant(each)
+            for each in (*arguments, plan.meta, plan.count)
+        ]
+        self.launches.append((plan.entry, given))
 
     def _constant(self, value: Any) -> Operand:
         self.constants.append(value)
         return Operand("constant", len(self.constants) - 1, None)
 
-    def _launch(self, plan: Any, arguments: list[Operand]) -> None:
-        self.plans.append(plan)
-        meta = [self._constant(plan.meta), self._constant(plan.count)]
-        self.launches.append((plan.entry, [*arguments, *meta]))
+    # -- the plan ------------------------------------------------------------------------------------------------------
 
     def finish(self, results: Sequence[Operand]) -> Plan:
-        """Results are made first, so that what is made on the way is what is left over."""
-        rest = [each for each, _ in self.made if each not in results]
-        order = {each.number: place for place, each in enumerate([*results, *rest])}
-        starts = {"input": 0, "made": len(self.inputs)}
-        starts["number"] = starts["made"] + len(self.made)
-        starts["constant"] = starts["number"] + len(self.numbers)
+        """The plan, as a function written for it: a loop over launches would take longer than small kernels do."""
+        first = [each.number for each in results]
+        known: dict[str, Any] = {"make": make}
+        lines = ["def run(inputs, numbers):"]
+        lines += [f"    {_names('x', self.inputs)} = inputs"] if self.inputs else []
+        lines += [f"    {_names('number', self.numbers)} = numbers"] if self.numbers else []
+        for each in filter(None, self.inputs):
+            k = each.number
+            lines.append(f"    input{k} = x{k}._storage.ptr + x{k}._start")
+        lines += [f"    x{k}._storage.version += 1" for k in self.written]
+        for place, each in enumerate(results):
+            lines.append(
+                f"    storage{place} = allocate{place}()\n    made{each.number} = storage{place}.ptr"
+            )
+            known[f"allocate{place}"] = each.spec.device.backend.allocator(each.spec.nbytes)
+            known[f"spec{place}"] = each.spec
+        end = 0
+        for each in self.made:
+            if each.number not in first:
+                lines.append(f"    made{each.number} = block.ptr + {end}")
+                end += -(-each.spec.nbytes // ALIGNMENT) * ALIGNMENT
+                known["allocate"] = each.spec.device.backend.allocator(end)
+        if "allocate" in known:
+            lines.insert(1, "    block = allocate()")
+        for place, (entry, arguments) in enumerate(self.launches):
+            known[f"launch{place}"] = entry
+            lines.append(f"    launch{place}({', '.join(f'{each.kind}{each.number}' for each in arguments)})")
+        known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
+        found = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
+        lines.append(f"    return {found}")
+        exec(_compiled("\n".join(lines)), known)
+        return Plan(known["run"], self.guarded, self.idle, self.plans)
 
-        def place(each: Operand) -> int:
-            return starts[each.kind] + (order[each.number] if each.kind == "made" else each.number)
 
-        launches = [(entry, itemgetter(*map(place, arguments))) for entry, arguments in self.launches]
-        allocators = [self.made[index][1] for index in order]
-        return Plan([each.spec for each in results], allocators, launches, self.constants, self.plans)
+def _names(letters: str, values: Sequence[Any]) -> str:
+    return "".join(f"{letters}{k}, " for k in range(len(values)))
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(source: str) -> Any:
+    return compile(source, "<program>", "exec")
+
+
+def _key(operands: Sequence[Any]) -> tuple:
+    """The key of a Map's plan."""
+    return tuple([each.spec if isinstance(each, Operand) else type(each) for each in operands])
+
+
+def _is_address(operand: Any) -> bool:
+    return isinstance(operand, Operand) and type(operand.spec) is Spec
 
 
 class Plan(NamedTuple):
     """A program for one combination of specs."""
 
-    results: list[Spec]
-    allocators: list[Callable]
-    launches: list[tuple[Callable, itemgetter]]
-    constants: list[Any]
+    run: Callable  # (inputs, numbers) -> the result, or a tuple of them
+    guarded: bool
+    idle: bool
     keep: list[Any]
 
 
+class Eager:
+    """In place of a Planner: carries out each op as it comes, so that each is recorded."""
+
+    def __init__(self, inputs: Sequence[Tensor | None], numbers: Sequence[Any]):
+        self.inputs, self.numbers = inputs, numbers
+
+    @staticmethod
+    def map(op: Map, *operands: Any) -> Tensor:
+        return op(*operands)
+
+    @staticmethod
+    def reduce(op: Reduce, *inputs: Tensor, dims: tuple[int, ...], numbers=(), keepdim: bool = True) -> tuple:
+        found = op(*inputs, dims=dims, keepdim=keepdim, params=tuple(numbers))
+        return (found,) if isinstance(found, Tensor) else found
+
+    @staticmethod
+    def reshape(operand: Tensor, sizes: Sequence[int]) -> Tensor:
+        return operand.reshape(sizes)
+
+
 class Program:
-    """A function of tensors, static arguments and floats, made of kernels; see above."""
+    """A function of tensors (`inputs` of them), static arguments and numbers, made of kernels; see above.
 
-    def __init__(self, describe: Callable[..., Sequence[Operand]]):
-        self.plans = PlanCache(self._plan)
+    `numbers` are the types of the numbers, which may change from call to call. `derivative`: rules get (ct, out,
+    *inputs, *static, *numbers), `node_name` as for every op; without one the ops are recorded, which then must be able
+    to. `blame(*inputs, *static, *numbers)` raises what there is to
+    raise about indices, for programs that follow some.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: int,
+        describe: Callable[..., Sequence[Operand]],
+        *,
+        numbers: Sequence[type] = (),
+        derivative: Any = None,
+        node_name: str | Callable | None = None,
+        blame: Callable | None = None,
+    ):
+        self.name = name
+        self.inputs = inputs
         self.describe = describe
+        self.numbers = tuple(numbers)
+        self.derivative = as_derivative(derivative)
+        self.node_name = node_name
+        self.blame = blame
+        self.plans = PlanCache(self._plan)
 
-    def _plan(self, specs: tuple, static: tuple, numbers: int) -> Plan:
-        planner = Planner(specs, numbers)
-        return planner.finish(self.describe(planner, *static))
+    def _plan(self, *key: Any) -> Plan:
+        planner = Planner(key[: self.inputs], self.numbers)
+        return planner.finish(self.describe(planner, *key[self.inputs :]))
 
-    def __call__(
-        self, inputs: Sequence[Tensor | None], static: tuple = (), numbers: Sequence[float] = ()
-    ) -> list[Tensor]:
-        """The results; inputs that are missing are None."""
-        specs = tuple([None if each is None else each.spec for each in inputs])
-        plan = self.plans[specs, static, len(numbers)]
-        values: list[Any] = [0 if each is None else each._storage.ptr + each._start for each in inputs]
-        storages = [allocate() for allocate in plan.allocators]
-        values += [each.ptr for each in storages]
-        values += numbers
-        values += plan.constants
-        for entry, chosen in plan.launches:
-            entry(*chosen(values))
-        return [make(storage, 0, spec) for storage, spec in zip(storages, plan.results)]
+    def __call__(self, inputs: tuple, static: tuple = (), numbers: tuple = ()) -> Any:
+        """The result, or a tuple of them; inputs that are missing are None."""
+        specs: list[Spec | None] = []
+        recorded = False
+        for each in inputs:
+            if each is None:
+                specs.append(None)
+            else:
+                specs.append(each.spec)
+                if each._autograd is not None:
+                    recorded = mode.enabled
+        if recorded and self.derivative is None:
+            results = self.describe(Eager(inputs, numbers), *static)
+            return results[0] if len(results) == 1 else tuple(results)
+        plan = self.plans[(*specs, *static)]
+        before = faults[0]
+        found = plan.run(inputs, numbers)
+        if plan.guarded and (plan.idle or faults[0] != before) and self.blame is not None:
+            self.blame(*inputs, *static, *numbers)
+        return record(self, found, inputs, (*static, *numbers)) if recorded else found

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..core.arguments import integer, integers
 from ..core.derivative import as_derivative
 from ..core.dtype import DType, compute_type
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims
@@ -182,8 +182,8 @@ class Reduce:
         self, input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None
     ) -> Any:
         """The result for dim= as users give it, by the shortest way."""
-        if type(dim) is list:
-            dim = tuple(dim)
+        if type(dim) is not int and dim is not None:  # 2.0 and True would find the plans of 2 and 1
+            dim = as_ints(dim, self.name)
         plan, numbers, dims = self.direct_plans[input.spec, dim, keepdim, dtype]
         if len(plan.results) > 1 or input._autograd is not None or not plan.results[0].numel:
             return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers, whole=dim is None)
@@ -216,7 +216,7 @@ def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
     given = dim if isinstance(dim, (tuple, list)) else (dim,)
     found: list[int] = []
     for each in given:
-        position = wrap_dim(as_int(each, name), ndim)
+        position = wrap_dim(integer(each, name, "dim"), ndim)
         if position in found:
             raise RuntimeError(f"dim {position} appears multiple times in the list of dims")
         found.append(position)
@@ -226,7 +226,7 @@ def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
 def single_dim(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
     """One dim as a tuple; empty for a 0-dim tensor."""
     _check_ndim(ndim, name)
-    position = wrap_dim(as_int(dim, name), ndim)
+    position = wrap_dim(integer(dim, name, "dim"), ndim)
     return (position,) if ndim else ()
 
 
@@ -235,13 +235,9 @@ def _check_ndim(ndim: int, name: str) -> None:
         raise RuntimeError(f"{name}(): only tensors with up to {MAX_DIMS} dims are supported, got {ndim}")
 
 
-def as_int(value: Any, name: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name}(): argument 'dim' must be int or tuple of ints, not {type(value).__name__} ({value!r})"
-        ) from None
+def as_ints(dim: Any, name: str) -> Any:
+    """An argument dim= in its plainest form: an int, or a tuple of them."""
+    return integers((dim,), name, "dim") if isinstance(dim, (tuple, list)) else integer(dim, name, "dim")
 
 
 def reduced_sizes(sizes: Size, dims: Sequence[int], keepdim: bool) -> Size:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType, int32, int64
 from ..core.iteration import broadcast_shapes
 from ..core.op import public
@@ -118,6 +119,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """
     if type(index) is not Tensor:
         check_index(index, "index_select")
+    if type(dim) is not int:  # 2.0 and True would find the plans of 2 and 1
+        dim = integer(dim, "index_select", "dim")
     return INDEX_SELECT(input, (index,), dim)
 
 
@@ -136,6 +139,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     """
     if type(index) is not Tensor:
         check_index(index, "gather")
+    if type(dim) is not int:
+        dim = integer(dim, "gather", "dim")
     return GATHER(input, (index,), dim)
 
 

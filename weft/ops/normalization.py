@@ -7,131 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.arguments import integer
+from ..core.derivative import Derivative
 from ..core.dtype import LEGACY_NAMES, DType, compute_type
 from ..core.limits import finfo
-from ..core.op import PlanCache, needs_recording, public, unrecorded
+from ..core.op import public
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..engine.scalar import rsqrt
-from ..families.map import Map, keep
+from ..families.map import COPY, Map, keep
 from ..families.program import Operand, Planner, Program
-from ..families.reduce import Reduce
-from ..families.reduce import Types as ReduceTypes
-from ..families.step import step
 from .average_pooling import avg_pool2d, avg_pool3d
-from .creation import empty
 from .padding import constant_pad
-from .reduction import MEAN
+from .standardization import AFFINE, STATISTICS, Rows, cotangents, standardized
 from .windows import like_format, wide
-
-
-def _affine(x, mean, inverse, weight, bias):
-    return (x - mean) * inverse * weight + bias
-
-
-AFFINE = Map("normalize", keep, _affine)
-
-
-def normalized(x: Tensor, mean: Tensor, inverse: Tensor, weight: Any, bias: Any) -> Tensor:
-    """(x - mean) * inverse * weight + bias in one pass, or op by op where derivatives are recorded."""
-    operands = (x, mean, inverse, 1.0 if weight is None else weight, 0.0 if bias is None else bias)
-    return _affine(*operands) if needs_recording(operands) else AFFINE(*operands)
-
-
-# ---- By statistics of the input itself, as one step ------------------------------------------------------------------
-
-_SPREAD = Reduce(
-    "norm_spread",
-    lambda dtype, wanted: ReduceTypes(dtype, (dtype, dtype)),
-    lambda dtype: (0,),
-    lambda x, mean: ((x - mean) * (x - mean),),
-    lambda a, b: (a[0] + b[0],),
-    lambda sums, count, eps: (rsqrt(sums[0] / count + eps), sums[0] / count),
-    cascade=True,
-)
-
-
-def _describe_normalize(planner: Planner, dims: tuple[int, ...]) -> list[Operand]:
-    x, weight, bias = planner.inputs
-    count = float(math.prod(x.spec.shape[dim] for dim in dims))
-    (mean,) = planner.reduce(MEAN, x, dims=dims, numbers=(count,))
-    inverse, var = planner.reduce(_SPREAD, x, mean, dims=dims, numbers=(count, *planner.numbers))
-    result = planner.map(AFFINE, x, mean, inverse, weight or 1.0, bias or 0.0)
-    return [result, mean, inverse, var]
-
-
-_NORMALIZE = Program(_describe_normalize)
-
-# In one pass: the sums of g = ct * weight and of g * z, where z is the normalised input; z without weight.
-_SUMS = Reduce(
-    "norm_sums",
-    lambda dtype, wanted: ReduceTypes(dtype, (dtype, dtype)),
-    lambda dtype: (0, 0),
-    lambda ct, x, mean, inverse, weight: (ct * weight, ct * weight * ((x - mean) * inverse)),
-    lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    cascade=True,
-)
-_INPUT_COTANGENT = Map(
-    "norm_backward",
-    keep,
-    lambda ct, x, mean, inverse, weight, sum_g, sum_gz, count: (
-        (ct * weight - sum_g / count - (x - mean) * inverse * (sum_gz / count)) * inverse
-    ),
-)
-
-
-def _statistics_rule(cts, outs, x, weight, bias, dims, eps, *, wanted):
-    """Cotangents of (x, weight, bias). Source: Ioffe and Szegedy 2015, section 3."""
-    ct, ct_mean, ct_inverse, _ = cts
-    _, mean, inverse, _ = outs
-    count = math.prod(x.shape[dim] for dim in dims)
-    if ct is None:
-        ct = x.new_zeros(()).expand(x.shape)
-    plain = ct_mean is None and ct_inverse is None and not needs_recording((ct, x, weight, mean, inverse))
-    if not plain:
-        return _recorded_rule(ct, ct_mean, ct_inverse, x, mean, inverse, weight, dims, count, wanted)
-    found: list = [None, None, None]
-    ones = x.new_ones(())
-    if wanted[0]:
-        scale = ones if weight is None else weight
-        sums = _SUMS(ct, x, mean, inverse, scale, dims=dims, keepdim=True)
-        found[0] = _INPUT_COTANGENT(ct, x, mean, inverse, scale, *sums, float(count))
-    if wanted[1] or wanted[2]:
-        own = (weight if weight is not None else bias).shape
-        rest = tuple(dim for dim in range(ct.dim()) if dim - ct.dim() < -len(own) or own[dim - ct.dim()] == 1)
-        found[2], found[1] = (
-            each.reshape(own) for each in _SUMS(ct, x, mean, inverse, ones, dims=rest, keepdim=True)
-        )
-    return found
-
-
-def _recorded_rule(ct, ct_mean, ct_inverse, x, mean, inverse, weight, dims, count, wanted):
-    """The same in steps that can be differentiated, with cotangents of the statistics."""
-    z = (x - mean) * inverse
-    g = ct if weight is None else ct * weight
-    found = (g - g.mean(dims, keepdim=True) - z * (g * z).mean(dims, keepdim=True)) * inverse
-    if ct_mean is not None:
-        found = found + ct_mean / count
-    if ct_inverse is not None:
-        found = found - ct_inverse * inverse * inverse * z / count
-    return found, ct * z if wanted[1] else None, ct if wanted[2] else None
-
-
-@step(joint=_statistics_rule, results=(1, 2))
-def normalize_by_own(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, dims: tuple[int, ...], eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x minus its mean over `dims`, divided by its deviation; the means; the inverse deviations; the variances.
-
-    `weight` and `bias` broadcast to `x`. Dims are not negative; they stay, with size 1, in the statistics.
-    """
-    result, mean, inverse, var = _NORMALIZE((x, weight, bias), (dims,), (float(eps),))
-    return result, mean, inverse, var
-
-
-normalize_by_own.node_name = lambda inputs, static: (
-    "NativeLayerNormBackward0" if 1 in inputs[3] else "NativeBatchNormBackward0"
-)
 
 
 def _spec(name: str, input: Any) -> Spec:
@@ -140,7 +28,7 @@ def _spec(name: str, input: Any) -> Spec:
     return input.spec
 
 
-def _specs(*parameters: Tensor | None) -> list[Spec | None]:
+def _specs(*parameters: Operand | None) -> list[Spec | None]:
     return [None if each is None else each.spec for each in parameters]
 
 
@@ -164,35 +52,6 @@ def _check_dtypes(name: str, own: Spec, *parameters: Spec | None) -> DType:
 # ---- Batch ----------------------------------------------------------------------------------------------------------------
 
 
-def _batch_norm(
-    name: str, input, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The result, and the mean and inverse deviation that it was normalised with in training, else empty."""
-    kept = _BATCHES[name, _spec(name, input), training, *_specs(running_mean, running_var, weight, bias)]
-    own = input.spec
-    if own.numel == 0:
-        return input.clone(), *_nothing(own, kept)
-    channels, across = own.shape[1], (own.shape[1], *[1] * (len(own.shape) - 2))
-    x = input
-    if own.dtype is not kept or kept is not compute_type(kept):
-        x, weight, bias, *running = wide(own.dtype, input, weight, bias, running_mean, running_var)
-    else:
-        running = [running_mean, running_var]
-    scale, shift = (None if each is None else each.view(across) for each in (weight, bias))
-    if not training:
-        mean, var = (each.view(across) for each in running)
-        result = normalized(x, mean, (var + eps).rsqrt(), scale, shift)
-        return like_format(result.to(own.dtype), input), *_nothing(own, kept)
-    dims = (0, *range(2, len(own.shape)))
-    result, mean, inverse, var = normalize_by_own(x, scale, shift, dims, eps)
-    mean, inverse = mean.view(channels), inverse.view(channels)
-    with unrecorded():
-        count = own.numel // channels
-        _update(running_mean, mean, momentum, 1.0)
-        _update(running_var, var.view(channels), momentum, count / (count - 1) if count > 1 else math.nan)
-    return like_format(result.to(own.dtype), input), mean.to(kept), inverse.to(kept)
-
-
 def _check_batch(name: str, own: Spec, training: bool, *parameters: Spec | None) -> DType:
     """The dtype of statistics."""
     _check_float(name, own)
@@ -206,12 +65,11 @@ def _check_batch(name: str, own: Spec, training: bool, *parameters: Spec | None)
     return _check_dtypes(name, own, *parameters)
 
 
-_BATCHES = PlanCache(_check_batch)
-
-
-def _nothing(own: Spec, kept: DType) -> tuple[Tensor, Tensor]:
-    """In place of statistics."""
-    return empty(0, dtype=kept, device=own.device), empty(0, dtype=kept, device=own.device)
+def _channels(own: Spec) -> Rows:
+    """Each channel is standardized over the batch."""
+    channels = own.shape[1]
+    across = (channels, *[1] * (len(own.shape) - 2))
+    return Rows(own.shape, (0, *range(2, len(own.shape))), across, (channels,))
 
 
 _RUNNING = Map(
@@ -221,9 +79,86 @@ _RUNNING = Map(
 )
 
 
-def _update(running: Tensor | None, value: Tensor, momentum: float, factor: float) -> None:
-    if running is not None:
-        _RUNNING.inplace(running, value, momentum, factor)
+def _describe_training(planner: Planner, name: str) -> list[Operand]:
+    x, weight, bias, running_mean, running_var = planner.inputs
+    momentum, eps = planner.numbers
+    kept = _check_batch(name, x.spec, True, *_specs(running_mean, running_var, weight, bias))
+    if not x.spec.numel:
+        return [planner.map(COPY, x), planner.empty(kept), planner.empty(kept)]
+    rows = _channels(x.spec)
+    results, var = standardized(planner, x, weight, bias, rows, eps, kept)
+    factor = rows.together / (rows.together - 1) if rows.together > 1 else math.nan
+    for running, value, scale in ((running_mean, results[-2], 1.0), (running_var, var, factor)):
+        if running is not None:
+            value = planner.reshape(value, running.spec.shape)
+            planner.write(_RUNNING, running, running, value, momentum, scale)
+    return results
+
+
+def _training_rule(
+    cts, outs, x, weight, bias, running_mean, running_var, name, momentum, eps, *, specs, wanted
+):
+    if not specs[0].numel:
+        return cts[0], None, None, None, None
+    return *cotangents(cts, outs, x, weight, _channels(specs[0]), specs, wanted), None, None
+
+
+_TRAINING = Program(
+    "native_batch_norm",
+    5,
+    _describe_training,
+    numbers=(float, float),
+    derivative=Derivative(joint=_training_rule, results=STATISTICS),
+)
+
+_INVERSE = Map("inverse_deviation", keep, lambda var, eps: rsqrt(var + eps))
+
+
+def _describe_evaluation(planner: Planner, name: str) -> list[Operand]:
+    x, weight, bias, running_mean, running_var = planner.inputs
+    kept = _check_batch(name, x.spec, False, *_specs(running_mean, running_var, weight, bias))
+    if not x.spec.numel:
+        return [planner.map(COPY, x), planner.empty(kept), planner.empty(kept)]
+    compute, across = compute_type(x.spec.dtype), _channels(x.spec).across
+    mean: Any
+    var: Any
+    weight, bias, mean, var = (
+        None if each is None else planner.reshape(planner.to(each, compute), across)
+        for each in (weight, bias, running_mean, running_var)
+    )
+    inverse = planner.map(_INVERSE, var, planner.numbers[1])
+    result = planner.map(AFFINE, planner.to(x, compute), mean, inverse, weight or 1.0, bias or 0.0)
+    return [planner.to(result, x.spec.dtype), planner.empty(kept), planner.empty(kept)]
+
+
+def _evaluation_rule(cts, outs, x, weight, bias, mean, var, name, momentum, eps, *, specs, wanted):
+    if not specs[0].numel:
+        return cts[0], None, None, None, None
+    rows = _channels(specs[0])
+    dims, across = rows.dims, rows.across
+    ct, x, weight, mean, var = wide(specs[0].dtype, cts[0], x, weight, mean, var)
+    inverse = (var + eps).rsqrt().view(across)
+    of_weight = (ct * (x - mean.view(across)) * inverse).sum(dims) if wanted[1] else None
+    found = ct * (inverse if weight is None else inverse * weight.view(across)) if wanted[0] else None
+    return found, of_weight, ct.sum(dims) if wanted[2] else None, None, None
+
+
+_EVALUATION = Program(
+    "native_batch_norm",
+    5,
+    _describe_evaluation,
+    numbers=(float, float),
+    derivative=Derivative(joint=_evaluation_rule),
+)
+
+
+def _batch_norm(
+    name: str, input, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The result, and the mean and inverse deviation that it was normalised with in training, else empty."""
+    program = _TRAINING if training else _EVALUATION
+    found = program((input, weight, bias, running_mean, running_var), (name,), (momentum, eps))
+    return (found[0] if input.spec.is_contiguous else like_format(found[0], input)), found[1], found[2]
 
 
 def _check_more_than_one(sizes: Sequence[int]) -> None:
@@ -379,14 +314,31 @@ def _normalized_dims(
     return tuple(range(len(own.shape) - len(wanted), len(own.shape)))
 
 
-def _check_layer(own: Spec, normalized_shape: Any, weight: Spec | None, bias: Spec | None) -> tuple:
-    """The dims that are normalised over, and the dtype of statistics."""
+def _layers(own: Spec, normalized_shape: Any, weight: Spec | None, bias: Spec | None) -> Rows:
     dims = _normalized_dims(own, normalized_shape, "layer_norm", weight=weight, bias=bias)
-    _check_float("LayerNormKernelImpl", own)
-    return dims, _check_dtypes("layer_norm", own, weight, bias)
+    kept = tuple(1 if dim in dims else size for dim, size in enumerate(own.shape))
+    return Rows(own.shape, dims, own.shape[dims[0] :], kept)
 
 
-_LAYERS = PlanCache(_check_layer)
+def _describe_layer(planner: Planner, normalized_shape: Any) -> list[Operand]:
+    x, weight, bias = planner.inputs
+    rows = _layers(x.spec, normalized_shape, *_specs(weight, bias))
+    _check_float("LayerNormKernelImpl", x.spec)
+    kept = _check_dtypes("layer_norm", x.spec, *_specs(weight, bias))
+    return standardized(planner, x, weight, bias, rows, planner.numbers[0], kept)[0]
+
+
+def _layer_rule(cts, outs, x, weight, bias, normalized_shape, eps, *, specs, wanted):
+    return cotangents(cts, outs, x, weight, _layers(specs[0], normalized_shape, *specs[1:]), specs, wanted)
+
+
+_LAYER = Program(
+    "native_layer_norm",
+    3,
+    _describe_layer,
+    numbers=(float,),
+    derivative=Derivative(joint=_layer_rule, results=STATISTICS),
+)
 
 
 @public("function")
@@ -394,15 +346,10 @@ def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`layer_norm`, and the means and the inverse deviations that it was normalised with."""
-    own = _spec("layer_norm", input)
-    sizes = tuple(normalized_shape) if isinstance(normalized_shape, list) else normalized_shape
-    dims, kept = _LAYERS[own, sizes, *_specs(weight, bias)]
-    x = input if own.is_contiguous else input.contiguous()
-    if own.dtype is kept is compute_type(kept):
-        return normalize_by_own(x, weight, bias, dims, eps)[:3]
-    x, weight, bias = wide(own.dtype, x, weight, bias)
-    result, mean, inverse, _ = normalize_by_own(x, weight, bias, dims, eps)
-    return result.to(own.dtype), mean.to(kept), inverse.to(kept)
+    if type(normalized_shape) is list:
+        normalized_shape = tuple(normalized_shape)
+    x = input if input.spec.is_contiguous else input.contiguous()
+    return _LAYER((x, weight, bias), (normalized_shape,), (eps,))[:3]
 
 
 @public("function", "nn.functional.layer_norm")
@@ -440,8 +387,8 @@ def rms_norm(
 # ---- Groups ---------------------------------------------------------------------------------------------------------------
 
 
-def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    shape = input.spec.shape
+def _groups(own: Spec, groups: int, *parameters: Spec | None) -> Rows:
+    shape = own.shape
     if len(shape) < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
     samples, channels = shape[:2]
@@ -452,24 +399,41 @@ def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[T
             "Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(shape)} and num_groups={groups}"
         )
-    for which, each in (("weight", weight), ("bias", bias)):
-        if each is not None and each.spec.shape != (channels,):
+    for which, each in zip(("weight", "bias"), parameters, strict=True):
+        if each is not None and each.shape != (channels,):
             raise RuntimeError(
                 f"Expected {which} to be a vector of size equal to the number of channels in input, but got {which} of "
-                f"shape {list(each.spec.shape)} and input of shape {list(shape)}"
+                f"shape {list(each.shape)} and input of shape {list(shape)}"
             )
-    _check_float("GroupNormKernelImpl", input.spec)
-    kept = _check_dtypes("group_norm", input.spec, *_specs(weight, bias))
-    x, weight, bias = wide(input.spec.dtype, input, weight, bias)
-    each_group = channels // groups
-    rows = x.contiguous().view(samples, groups, each_group, math.prod(shape[2:]))
-    scale, shift = (None if each is None else each.view(groups, each_group, 1) for each in (weight, bias))
-    result, mean, inverse, _ = normalize_by_own(rows, scale, shift, (2, 3), eps)
-    return (
-        like_format(result.view(shape).to(input.spec.dtype), input),
-        mean.view(samples, groups).to(kept),
-        inverse.view(samples, groups).to(kept),
-    )
+    sizes = (samples, groups, channels // groups, math.prod(shape[2:]))
+    return Rows(sizes, (2, 3), (groups, channels // groups, 1), (samples, groups))
+
+
+def _describe_group(planner: Planner, groups: int) -> list[Operand]:
+    x, weight, bias = planner.inputs
+    rows = _groups(x.spec, groups, *_specs(weight, bias))
+    _check_float("GroupNormKernelImpl", x.spec)
+    kept = _check_dtypes("group_norm", x.spec, *_specs(weight, bias))
+    return standardized(planner, x, weight, bias, rows, planner.numbers[0], kept)[0]
+
+
+def _group_rule(cts, outs, x, weight, bias, groups, eps, *, specs, wanted):
+    return cotangents(cts, outs, x, weight, _groups(specs[0], groups, *specs[1:]), specs, wanted)
+
+
+_GROUP = Program(
+    "native_group_norm",
+    3,
+    _describe_group,
+    numbers=(float,),
+    derivative=Derivative(joint=_group_rule, results=STATISTICS),
+)
+
+
+def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    groups = integer(groups, "group_norm", "num_groups")
+    found = _GROUP((input, weight, bias), (groups,), (eps,))
+    return (found[0] if input.spec.is_contiguous else like_format(found[0], input)), found[1], found[2]
 
 
 @public("function")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.arguments import integer
 from ..core.derivative import nondifferentiable
 from ..core.dtype import (
     FLOAT8,
@@ -31,7 +32,7 @@ from ..engine.scalar import exp, log, sqrt
 from ..families.elements import as_type
 from ..families.map import COPY, Map, to_float
 from ..families.map import Types as MapTypes
-from ..families.program import Operand, Planner, Program
+from ..families.program import Program
 from ..families.reduce import Reduce, Types, dims_of, single_dim
 from ..families.step import step
 from .creation import ones_like
@@ -609,28 +610,40 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     return found if keepdim else found.squeeze(dims)
 
 
-def _describe_softmax(planner: Planner, op: Map, dim: int) -> list[Operand]:
-    (x,) = planner.inputs
-    dims = single_dim(dim, len(x.spec.shape), op.name)
-    if not x.spec.numel:
-        return [planner.map(COPY, x)]
-    (center,) = planner.reduce(AMAX, x, dims=dims)
-    (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
-    return [planner.map(op, x, center, planner.map(LOG, total) if op is LOG_SOFTMAX else total)]
+def _softmax_program(op: Map, describe_backward: Callable) -> Program:
+    """The program of (input, dim) that `op` is the last kernel of."""
+
+    def describe(planner: Any, dim: int) -> list:
+        (x,) = planner.inputs
+        dims = single_dim(dim, len(x.spec.shape), op.name)
+        if x.spec.dtype.category < 2:
+            raise NotImplementedError(
+                f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[x.spec.dtype]}'"
+            )
+        if not x.spec.numel:
+            return [planner.map(COPY, x)]
+        (center,) = planner.reduce(AMAX, x, dims=dims)
+        (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
+        return [planner.map(op, x, center, planner.map(LOG, total) if op is LOG_SOFTMAX else total)]
+
+    backward = Program(f"{op.name}_backward", 2, describe_backward)
+    return Program(op.name, 1, describe, derivative=lambda ct, out, input, dim: backward((ct, out), (dim,)))
 
 
-_SOFTMAX = Program(_describe_softmax)
+def _describe_softmax_backward(planner: Any, dim: int) -> list:
+    ct, out = planner.inputs
+    (total,) = planner.reduce(SUM_PRODUCTS, ct, out, dims=single_dim(dim, len(out.spec.shape), "softmax"))
+    return [planner.map(SOFTMAX_BACKWARD, ct, out, total)]
 
 
-def _normalised(op: Map, input: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    check_tensor(input, op.name)
-    if input.spec.dtype.category < 2 and dtype is None:
-        raise NotImplementedError(
-            f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'"
-        )
-    if dtype is not None:
-        input = input.to(dtype)
-    return _SOFTMAX((input,), (op, dim))[0]
+def _describe_log_softmax_backward(planner: Any, dim: int) -> list:
+    ct, out = planner.inputs
+    (total,) = planner.reduce(SUM, ct, dims=single_dim(dim, len(out.spec.shape), "log_softmax"))
+    return [planner.map(LOG_SOFTMAX_BACKWARD, ct, out, total)]
+
+
+_SOFTMAX = _softmax_program(SOFTMAX, _describe_softmax_backward)
+_LOG_SOFTMAX = _softmax_program(LOG_SOFTMAX, _describe_log_softmax_backward)
 
 
 @public("function method", "special.softmax")
@@ -641,32 +654,14 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     >>> torch.softmax(torch.zeros(4), 0)
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
-    return _softmax(input, dim, dtype)
-
-
-def _softmax_rule(ct, out, input, dim, dtype):
-    return SOFTMAX_BACKWARD(ct, out, _row_sums(SUM_PRODUCTS, dim, ct, out))
-
-
-def _row_sums(op: Reduce, dim: int, *inputs: Tensor) -> Tensor:
-    return op(*inputs, dims=single_dim(dim, inputs[0].dim(), op.name), keepdim=True)
-
-
-@step(_softmax_rule)
-def _softmax(input: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    return _normalised(SOFTMAX, input, dim, dtype)
+    if type(dim) is not int:  # 2.0 and True would find the plans of 2 and 1
+        dim = integer(dim, "softmax", "dim")
+    return _SOFTMAX((input if dtype is None else input.to(dtype),), (dim,))
 
 
 @public("function method", "special.log_softmax")
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """log(softmax(input)) along `dim`, without overflow."""
-    return _log_softmax(input, dim, dtype)
-
-
-def _log_softmax_rule(ct, out, input, dim, dtype):
-    return LOG_SOFTMAX_BACKWARD(ct, out, _row_sums(SUM, dim, ct))
-
-
-@step(_log_softmax_rule)
-def _log_softmax(input: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    return _normalised(LOG_SOFTMAX, input, dim, dtype)
+    if type(dim) is not int:
+        dim = integer(dim, "log_softmax", "dim")
+    return _LOG_SOFTMAX((input if dtype is None else input.to(dtype),), (dim,))

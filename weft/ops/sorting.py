@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import integer
 from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ..core.layout import preserve_format
 from ..core.op import public
@@ -14,7 +15,6 @@ from ..core.return_types import return_type
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
 from ..families.library import array, differentiable, library, tensor_in, tensor_of
-from ..families.reduce import as_int
 from .copying import formatted_spec
 from .rules import kept, placed, shared
 
@@ -139,7 +139,7 @@ def check_tensor(input: Any, name: str) -> None:
 
 def dim_of(input: Tensor, dim: Any, name: str) -> int:
     check_tensor(input, name)
-    return wrap_dim(as_int(dim, name), len(input.spec.shape))
+    return wrap_dim(integer(dim, name, "dim"), len(input.spec.shape))
 
 
 def check_not_empty(input: Tensor, dim: int, name: str) -> None:
@@ -257,7 +257,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     tensor([3., 2.])
     """
     dim = dim_of(input, dim, "topk")
-    k = as_int(k, "topk")
+    k = integer(k, "topk", "k")
     if not 0 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
         raise RuntimeError(
             f"selected index k out of range\ntopk: k = {k}, dim {dim} of shape {list(input.spec.shape)}"
@@ -315,7 +315,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     tensor(2)
     """
     dim = dim_of(input, dim, "kthvalue")
-    k = as_int(k, "kthvalue")
+    k = integer(k, "kthvalue", "k")
     check_not_empty(input, dim, "kthvalue")
     if not 1 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
         raise RuntimeError(

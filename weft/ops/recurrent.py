@@ -116,7 +116,7 @@ rnn_tanh, rnn_relu, gru, lstm = map(_network, (TANH, RELU, GRU, LSTM))
 # ---- Cells ---------------------------------------------------------------------------------------------------------
 
 
-def _cell(kind: Kind, input: Tensor, state: State, *params: Tensor | None) -> State:
+def _cell(kind: Kind, input: Tensor, state: State, *params: Any) -> State:
     output, _, *rest = layer(kind, (input.size(0),), False, input, Weights(*params), state)
     return output, *rest
 

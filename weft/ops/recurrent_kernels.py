@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..core.device import CPU
-from ..core.dtype import DType
+from ..core.dtype import DType, compute_type
 from ..core.iteration import loop_dims
 from ..core.op import PlanCache
+from ..engine.convert import convert
 from ..engine.expr import Expr, const, load
 from ..engine.kernel import Launch
 from ..engine.loops import Result
@@ -57,7 +58,7 @@ def _pull(results: Sequence[Element], cts: Sequence[Expr]) -> dict[Element, Expr
             continue
         values = [found[element], element.expr, *[each.expr for each in element.inputs]]
         for rule, each in zip(element.op.derivative.rules, element.inputs, strict=True):  # type: ignore[union-attr]
-            part = rule(*map(Symbol, values)).expr
+            part = rule(*[Symbol(value, value.dtype) for value in values]).expr
             found[each] = found[each] + part if each in found else part
     return found
 
@@ -71,34 +72,36 @@ def _visit(element: Element, order: dict[Element, None]) -> None:
 
 
 # ---- Kernels ------------------------------------------------------------------------------------------------------
-# Their operands are blocks of [rows, hidden] within wider rows: a gate is one block of several.
+# Their operands are blocks of [rows, hidden] within wider rows: a gate is one block of several. What comes from outside or
+# is saved has the dtype of the layer, what is on the way its compute type.
 
 
 class _Blocks:
     """Collects the operands of a kernel."""
 
     def __init__(self, dtype: DType, rows: int, hidden: int):
-        self.dtype, self.rows, self.hidden = dtype, rows, hidden
+        self.dtype, self.compute, self.rows, self.hidden = dtype, compute_type(dtype), rows, hidden
         self.results: list[Result] = []
-        self.strides: list[tuple[int, int]] = []  # of results
-        self.read: list[tuple[int, int]] = []  # strides of inputs
+        self.inputs: list[DType] = []
+        self.strides: tuple[list, list] = [], []  # of results, of inputs
 
-    def load(self, count: int, width: int) -> list[Element]:
+    def load(self, count: int, width: int, dtype: DType) -> list[Element]:
         """Inputs that are blocks of rows of `width` blocks; 0 for a single row."""
-        first = len(self.read)
-        self.read += [self._stride(width)] * count
-        return [Element(load(first + k, self.dtype)) for k in range(count)]
+        first = len(self.inputs)
+        self.inputs += [dtype] * count
+        self.strides[1].extend([self._stride(width, dtype)] * count)
+        return [Element(convert(load(first + k, dtype), self.compute)) for k in range(count)]
 
-    def store(self, values: Sequence[Expr], width: int) -> None:
-        self.results += [Result((each,)) for each in values]
-        self.strides += [self._stride(width)] * len(values)
+    def store(self, values: Sequence[Expr], width: int, dtype: DType) -> None:
+        self.results += [Result((convert(each, dtype),)) for each in values]
+        self.strides[0].extend([self._stride(width, dtype)] * len(values))
 
-    def _stride(self, width: int) -> tuple[int, int]:
-        return width * self.hidden * self.dtype.itemsize, self.dtype.itemsize
+    def _stride(self, width: int, dtype: DType) -> tuple[int, int]:
+        return width * self.hidden * dtype.itemsize, dtype.itemsize
 
     def launch(self) -> Launch:
-        sizes, strides = loop_dims((self.rows, self.hidden), (*self.strides, *self.read))
-        return CPU.backend.prepare(self.results, [self.dtype] * len(self.read), [], sizes, strides)
+        sizes, strides = loop_dims((self.rows, self.hidden), (*self.strides[0], *self.strides[1]))
+        return CPU.backend.prepare(self.results, self.inputs, [], sizes, strides)
 
 
 def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, saving: bool) -> Launch:
@@ -107,21 +110,21 @@ def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, sav
     Inputs: what the input and the hidden state add to the gates, their biases if `biased`, the state.
     """
     blocks = _Blocks(dtype, rows, hidden)
-    projected = blocks.load(kind.n_gates, kind.n_gates)
-    own = blocks.load(kind.n_gates, kind.n_gates)
+    projected = blocks.load(kind.n_gates, kind.n_gates, blocks.compute)
+    own = blocks.load(kind.n_gates, kind.n_gates, blocks.compute)
     if biased:
         projected, own = (
-            [a + b for a, b in zip(each, blocks.load(kind.n_gates, 0), strict=True)]
+            [a + b for a, b in zip(each, blocks.load(kind.n_gates, 0, dtype), strict=True)]
             for each in (projected, own)
         )
-    state = blocks.load(kind.n_states, 1)
+    state = blocks.load(kind.n_states, 1, blocks.compute)
     joined = kind.join(projected, own)
     after = kind.update(joined, state)
-    blocks.store([each.expr for each in after], 1)
-    blocks.store([after[0].expr], 1)
+    blocks.store([each.expr for each in after], 1, blocks.compute)
+    blocks.store([after[0].expr], 1, dtype)
     if saving:
-        blocks.store([each.expr for each in joined], kind.n_joined)
-        blocks.store([each.expr for each in state], 1)
+        blocks.store([each.expr for each in joined], kind.n_joined, dtype)
+        blocks.store([each.expr for each in state], 1, dtype)
     return blocks.launch()
 
 
@@ -132,11 +135,11 @@ def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
     was joined, and the old state.
     """
     blocks = _Blocks(dtype, rows, hidden)
-    (through,) = blocks.load(1, 1)
-    ct = [each.expr for each in blocks.load(kind.n_states, 1)]
-    (of_output,) = blocks.load(1, 1)
-    joined = blocks.load(kind.n_joined, kind.n_joined)
-    state = blocks.load(kind.n_states, 1)
+    (through,) = blocks.load(1, 1, blocks.compute)
+    ct = [each.expr for each in blocks.load(kind.n_states, 1, blocks.compute)]
+    (of_output,) = blocks.load(1, 1, dtype)
+    joined = blocks.load(kind.n_joined, kind.n_joined, dtype)
+    state = blocks.load(kind.n_states, 1, dtype)
     ct[0] = ct[0] + through.expr + of_output.expr
     found = _pull(kind.update(joined, state), ct)
     # Joining adds up, or takes one of both: who joins an element gets its cotangent.
@@ -145,10 +148,10 @@ def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
     for element, origin in zip(kind.join(projected, own), joined, strict=True):
         for each in element.inputs or (element,):
             found[each] = found[origin]
-    blocks.store([found[each] for each in projected], kind.n_gates)
+    blocks.store([found[each] for each in projected], kind.n_gates, blocks.compute)
     if is_split(kind):
-        blocks.store([found[each] for each in own], kind.n_gates)
-    blocks.store([found.get(each, const(0.0, dtype)) for each in state], 1)
+        blocks.store([found[each] for each in own], kind.n_gates, blocks.compute)
+    blocks.store([found.get(each, const(0.0, blocks.compute)) for each in state], 1, blocks.compute)
     return blocks.launch()
 
 

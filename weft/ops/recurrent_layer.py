@@ -18,16 +18,15 @@ import numpy as np
 
 from ..core.autocast import open_contexts
 from ..core.device import CPU
-from ..core.dtype import float32, float64
+from ..core.dtype import bfloat16, compute_type, float16, float32, float64
 from ..core.grad_mode import enable_grad, mode, open_levels
 from ..core.op import PlanCache, needs_recording
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, address, empty, make
 from ..engine.kernel import Launch
-from ..families.library import array
+from ..families.library import array, tensor_in
 from ..families.map import COPY
 from ..families.step import Step
-from .creation import zeros
 from .joining import cat, stack
 from .linear import linear
 from .matmul import MM, rows_of
@@ -69,7 +68,7 @@ def _check_fits(
     width = kind.n_gates * n_hidden
     state = (sizes[0], n_hidden)
     return (
-        dtype in (float32, float64)
+        dtype in (float16, bfloat16, float32, float64)
         and all(each.dtype is dtype and each.device is CPU and not each.neg for each in specs)
         and len(weight.shape) == 2
         and tuple(weight.shape) == (width, input.shape[-1])
@@ -114,7 +113,7 @@ def composed(
 class _Blocks(NamedTuple):
     """Where the kernel of a step finds an operand: blocks of the rows of the step, one for each gate, say."""
 
-    count: int
+    number: int
     distance: int  # from one block to the next, in bytes
     row: int  # from one row to the next; 0 for memory that all steps share
 
@@ -135,13 +134,11 @@ class _Plan:
         order = slice(None, None, -1 if reverse else 1)
         self.sizes, self.starts = sizes[order], starts[order]
         self.launches = {size: launch(size) for size in set(sizes)}
-        # Products of few multiplications go to NumPy directly: what decides about threads takes as long as they do.
-        self.multiply: Callable = np.dot if work < SMALL_PRODUCT else _multiply
-        self.view: Callable = array if work < SMALL_PRODUCT else _same
+        self.products = _products(work)
         self.made = [(each.device.backend.allocator(each.nbytes), each) for each in specs]
-        self._operand = np.array([k for k, each in enumerate(operands) for _ in range(each.count)])
-        blocks = [k * each.distance for each in operands for k in range(each.count)]
-        rows = [each.row for each in operands for _ in range(each.count)]
+        self._operand = np.array([k for k, each in enumerate(operands) for _ in range(each.number)])
+        blocks = [k * each.distance for each in operands for k in range(each.number)]
+        rows = [each.row for each in operands for _ in range(each.number)]
         self._offsets = np.array(self.starts)[:, None] * np.array(rows) + np.array(blocks)
 
     def make(self) -> list[Tensor]:
@@ -154,35 +151,54 @@ class _Plan:
         return (self._offsets + first[self._operand]).tolist()
 
 
-def _same(tensor: Tensor) -> Tensor:
-    return tensor
+class _Products(NamedTuple):
+    """How products of matrices are computed."""
+
+    view: Callable  # of tensors, as `multiply` takes them
+    multiply: Callable  # (a, b, result)
+    in_order: Callable[[Any], Any]  # contiguous
 
 
 def _multiply(a: Tensor, b: Tensor, result: Tensor) -> None:
     MM.plans[a.spec, b.spec].run(result, a, b)
 
 
+_SMALL = _Products(array, np.dot, np.ascontiguousarray)
+_LARGE = _Products(lambda tensor: tensor, _multiply, lambda tensor: tensor.contiguous())
+
+
+def _products(work: int) -> _Products:
+    """For products of so many multiplications. NumPy is fast to call, but knows nothing of our threads."""
+    return _SMALL if work < SMALL_PRODUCT else _LARGE
+
+
 def _plan_forward(
     kind: Kind, sizes: tuple[int, ...], reverse: bool, saving: bool, input: Spec, hidden: int, n_biases: int
 ) -> _Plan:
-    dtype, gates, states, rows = input.dtype, kind.n_gates, kind.n_states, sum(sizes)
-    width = hidden * dtype.itemsize
+    gates, states, rows = kind.n_gates, kind.n_states, sum(sizes)
+    dtype, compute = input.dtype, compute_type(input.dtype)
+    width, wide = hidden * dtype.itemsize, hidden * compute.itemsize
     state = [_Blocks(1, 0, 0)] * states
     joined = _Blocks(kind.n_joined, width, kind.n_joined * width)
     saved = [joined, _Blocks(states, rows * width, width)] if saving else []
-    added = [_Blocks(gates, width, gates * width), *[_Blocks(gates, width, 0)] * (1 + n_biases)]
-    shapes: list[tuple] = [(rows, gates * hidden), (sizes[0], gates * hidden), (*input.shape[:-1], hidden)]
+    added = [_Blocks(gates, wide, gates * wide), _Blocks(gates, wide, 0)]
+    biases = [_Blocks(gates, width, 0)] * n_biases
+    shapes: list[tuple] = [(*input.shape[:-1], hidden)]
     if saving:
         shapes.append((states, rows, hidden))
-    if saving and is_split(kind):
-        shapes.append((rows, kind.n_joined * hidden))
+        if is_split(kind) or dtype is not compute:  # else what is joined takes the memory of `projected`
+            shapes.append((rows, kind.n_joined * hidden))
+    on_the_way = [(rows, gates * hidden), (sizes[0], gates * hidden)]
     return _Plan(
         sizes,
         reverse,
-        [*state, _Blocks(1, 0, width), *saved, *added, *state],
+        [*state, _Blocks(1, 0, width), *saved, *added, *biases, *state],
         lambda size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving],
         sizes[0] * gates * hidden * hidden,
-        [contiguous_spec(each, dtype) for each in shapes],
+        [
+            *[contiguous_spec(each, compute) for each in on_the_way],
+            *[contiguous_spec(each, dtype) for each in shapes],
+        ],
     )
 
 
@@ -202,33 +218,43 @@ def _forward(
     *initial: Tensor,
 ) -> tuple[Tensor, ...]:
     """The output and the final state; before them, if `saving`, what was joined and the old states of all steps."""
-    n_hidden = own_weight.spec.shape[1]
+    n_hidden, n_features = own_weight.spec.shape[1], weight.spec.shape[1]
     biases = [] if bias is None or own_bias is None else [bias.contiguous(), own_bias.contiguous()]
     plan = _forward_plans[kind, sizes, reverse, saving, input.spec, n_hidden, len(biases)]
     projected, own, output, *rest = plan.make()
     state = [_copy(each) for each in initial]
-    saved = [] if not saving else [rest[-1] if is_split(kind) else projected, rest[0]]
+    saved = [] if not saving else [rest[1] if len(rest) > 1 else projected, rest[0]]
     addresses = plan.addresses([*state, output, *saved, projected, own, *biases, *state])
-    multiply, view = plan.multiply, plan.view
-    transposed = T(own_weight)
-    if len(sizes) >= MANY_STEPS:
-        transposed = transposed.contiguous()
-    matrix, gates, hidden = view(transposed), view(own), view(state[0].view(-1, n_hidden))
+    view, multiply, in_order = plan.products
+    matrix, gates, hidden = view(_wide(own_weight)).T, view(own), view(state[0].view(-1, n_hidden))
+    matrix = in_order(matrix) if len(sizes) >= MANY_STEPS else matrix
     parts = {size: (hidden[:size], gates[:size], *launch) for size, launch in plan.launches.items()}
-    _multiply(rows_of(input), T(weight), projected)
     with np.errstate(all="ignore"):
+        view, project, _ = _products(projected.numel() * n_features)
+        project(view(rows_of(_wide(input))), view(_wide(weight)).T, view(projected))
         for size, operands in zip(plan.sizes, addresses):
             rows, product, entry, meta, count, _ = parts[size]
             multiply(rows, matrix, product)
             entry(*operands, meta, count)
-    return *saved, output, *state
+    final = (
+        state if state[0].spec.dtype is output.spec.dtype else [each.to(output.spec.dtype) for each in state]
+    )
+    return *saved, output, *final
 
 
 def _copy(tensor: Tensor) -> Tensor:
-    """A contiguous copy."""
-    if tensor.spec.is_contiguous:
-        return COPY(tensor)
-    return COPY.write(empty(contiguous_spec(tensor.spec.shape, tensor.spec.dtype)), tensor)
+    """A contiguous copy in the compute type."""
+    return COPY.write(empty(_in_order(tensor.spec)), tensor)
+
+
+def _in_order(own: Spec) -> Spec:
+    return contiguous_spec(own.shape, compute_type(own.dtype))
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """In the compute type."""
+    dtype = tensor.spec.dtype
+    return tensor if compute_type(dtype) is dtype else _copy(tensor)
 
 
 def _rule(
@@ -243,12 +269,12 @@ def _rule(
     of_biases = [None, None]
     if wanted[7] or wanted[8]:
         of_bias = of_projected.sum(0)
-        of_biases = [of_bias, of_own.sum(0) if is_split(kind) else of_bias]
+        of_biases = [of_bias, of_own.sum(0) if is_split(kind) else of_bias.clone()]
     return [
         *[None] * 4,
-        MM(of_projected, weight).view(input.spec.shape) if wanted[4] else None,
-        MM(T(of_projected), rows_of(input)) if wanted[5] else None,
-        MM(T(of_own), out[1][0]) if wanted[6] else None,
+        MM(of_projected, _wide(weight)).view(input.spec.shape) if wanted[4] else None,
+        MM(T(of_projected), rows_of(_wide(input))) if wanted[5] else None,
+        MM(T(of_own), _wide(out[1][0])) if wanted[6] else None,
         *of_biases,
         *of_state,
     ]
@@ -257,13 +283,14 @@ def _rule(
 def _plan_backward(kind: Kind, sizes: tuple[int, ...], reverse: bool, before: Spec) -> _Plan:
     states, rows, hidden = before.shape
     dtype, gates = before.dtype, kind.n_gates
-    width = hidden * dtype.itemsize
+    compute = compute_type(dtype)
+    width, wide = hidden * dtype.itemsize, hidden * compute.itemsize
     kinds_of_ct = 1 + is_split(kind)
     return _Plan(
         sizes,
         not reverse,
         [
-            *[_Blocks(gates, width, gates * width)] * kinds_of_ct,
+            *[_Blocks(gates, wide, gates * wide)] * kinds_of_ct,
             *[_Blocks(1, 0, 0)] * (states + 1 + states),
             _Blocks(1, 0, width),
             _Blocks(kind.n_joined, width, kind.n_joined * width),
@@ -271,7 +298,7 @@ def _plan_backward(kind: Kind, sizes: tuple[int, ...], reverse: bool, before: Sp
         ],
         lambda size: BACKWARD[kind, dtype, size, hidden],
         sizes[0] * gates * hidden * hidden,
-        [contiguous_spec((rows, gates * hidden), dtype)] * kinds_of_ct,
+        [contiguous_spec((rows, gates * hidden), compute)] * kinds_of_ct,
     )
 
 
@@ -287,26 +314,25 @@ def _through_time(
     own_weight: Tensor,
     initial: State,
     to_the_end: bool,
-) -> tuple[Tensor, Tensor, list[Tensor]]:
+) -> tuple[Tensor, Tensor, list[Tensor | None]]:
     """Cotangents of what inputs and hidden states add to the gates, [rows, gates * hidden], and of the initial state.
 
     `to_the_end`: whether that of the initial hidden state matters.
     """
     joined, before = out[:2]
     plan = _backward_plans[kind, sizes, reverse, before.spec]
-    _, n_rows, n_hidden = before.spec.shape
-    dtype = before.spec.dtype
+    n_hidden = before.spec.shape[-1]
     of_gates = plan.make()
     of_output, *of_final = cts
-    of_output = zeros((n_rows, n_hidden), dtype=dtype) if of_output is None else of_output.contiguous()
+    of_output = tensor_in(0, before[0].spec) if of_output is None else of_output.contiguous()
     of_state = [
-        zeros(first.spec.shape, dtype=dtype) if each is None else _copy(each)
+        tensor_in(0, _in_order(first.spec)) if each is None else _copy(each)
         for each, first in zip(of_final, initial)
     ]
-    through = zeros(initial[0].spec.shape, dtype=dtype)
+    through = tensor_in(0, _in_order(initial[0].spec))
     addresses = plan.addresses([*of_gates, *of_state, through, *of_state, of_output, joined, before])
-    multiply, view = plan.multiply, plan.view
-    matrix, gates, products = view(own_weight), view(of_gates[-1]), view(through.view(-1, n_hidden))
+    view, multiply, _ = plan.products
+    matrix, gates, products = view(_wide(own_weight)), view(of_gates[-1]), view(through.view(-1, n_hidden))
     parts = {size: (products[:size], *launch) for size, launch in plan.launches.items()}
     end = -1 if to_the_end else plan.starts[-1]
     with np.errstate(all="ignore"):
@@ -332,7 +358,7 @@ def _recorded(
 
     with enable_grad():
         # Not the tensors themselves: one may be made of another.
-        own = [None if each is None else each.view_as(each) for each in tensors]
+        own: list[Any] = [None if each is None else each.view_as(each) for each in tensors]
         input, *weights = own[:5]
         results = composed(kind, sizes, reverse, input, Weights(*weights), tuple(own[5:]))
         pairs = [(each, ct) for each, ct in zip(results, cts) if ct is not None]

@@ -4,6 +4,8 @@ import layers
 import oracle
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import weft
 from weft.nn.utils import rnn
@@ -37,13 +39,13 @@ def same_packed(got, expected):
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("with_state", [False, True])
 @pytest.mark.parametrize("enforce_sorted", [False, True])
-def test_packed_sequences(call, given, enforce_sorted):
+def test_packed_sequences(call, with_state, enforce_sorted):
     mine, theirs = pair(call)
     lengths = sorted(LENGTHS, reverse=True) if enforce_sorted else LENGTHS
     padded = torch.randn(5, 5, 3)
-    hx = states(call, 5) if given else None
+    hx = states(call, 5) if with_state else None
     first = theirs.batch_first
     expected_in = torch.nn.utils.rnn.pack_padded_sequence(padded, lengths, first, enforce_sorted)
     got_in = rnn.pack_padded_sequence(oracle.to_weft(padded), lengths, first, enforce_sorted)
@@ -142,3 +144,140 @@ def test_parameters_may_be_replaced():
     assert not (layer(input)[0] == before).all()
     assert layer.all_weights[0][0] is layer.weight_ih_l0
     layer.flatten_parameters()
+
+
+# ---- Derivatives ----------------------------------------------------------------------------------------------------
+
+KINDS = ["RNN", "LSTM", "GRU"]
+
+
+@st.composite
+def networks(draw):
+    """A layer's call, the lengths of its sequences (None: not packed), and what is differentiated."""
+    kind = draw(st.sampled_from(KINDS))
+    options = {
+        "num_layers": draw(st.sampled_from([1, 1, 2])),
+        "bias": draw(st.booleans()),
+        "batch_first": draw(st.booleans()),
+        "bidirectional": draw(st.booleans()),
+    }
+    if kind == "RNN":
+        options["nonlinearity"] = draw(st.sampled_from(["tanh", "relu"]))
+    if kind == "LSTM":
+        options["proj_size"] = draw(st.sampled_from([0, 0, 2]))
+    n_steps = draw(st.sampled_from([1, 2, 5]))
+    lengths = [n_steps, *draw(st.lists(st.integers(1, n_steps), max_size=3))]
+    text = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return f"{kind}(3, 4, {text}, dtype=torch.float64)", lengths, draw(st.booleans()), draw(st.booleans())
+
+
+def run(library, net, input, hx, lengths):
+    """The output and the states, smoothly made one number."""
+    if lengths is not None:
+        input = library.nn.utils.rnn.pack_padded_sequence(
+            input, lengths, net.batch_first, enforce_sorted=False
+        )
+    output, state = net(input, hx)
+    output = output if lengths is None else output.data
+    results = [output, *(state if isinstance(state, tuple) else (state,))]
+    return sum((each * each.sin()).sum() for each in results)
+
+
+def two_derivatives(library, net, input, hx, lengths):
+    """Gradients, recorded and not, and gradients of their squares."""
+    leaves = [input, *(hx if isinstance(hx, tuple) else [hx] * (hx is not None)), *net.parameters()]
+    leaves = [each.requires_grad_() for each in leaves]
+    first = library.autograd.grad(run(library, net, input, hx, lengths), leaves)
+    recorded = library.autograd.grad(run(library, net, input, hx, lengths), leaves, create_graph=True)
+    second = library.autograd.grad(sum((each * each).sum() for each in recorded), leaves)
+    return [*first, *recorded, *second]
+
+
+@given(networks(), st.integers(0, 2**31))
+@settings(max_examples=40, deadline=None)
+def test_first_and_second_derivatives(network, seed):
+    call, lengths, is_packed, has_state = network
+    torch.manual_seed(seed)
+    mine, theirs = pair(call)
+    shape = (len(lengths), lengths[0], 3) if theirs.batch_first else (lengths[0], len(lengths), 3)
+    input = torch.randn(shape, dtype=torch.float64)
+    hx = None
+    if has_state:
+        hx = states(call, len(lengths))
+        hx = tuple(each.double() for each in hx) if isinstance(hx, tuple) else hx.double()
+    own_input, own_hx = oracle.to_weft(input), oracle.converted(hx)
+    lengths = lengths if is_packed else None
+    expected = two_derivatives(torch, theirs, input, hx, lengths)
+    got = two_derivatives(weft, mine, own_input, own_hx, lengths)
+    for one, other in zip(got, expected, strict=True):
+        layers.close(one, other, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("large", [False, True])
+def test_a_layer_is_one_step(kind, large):
+    """Also where products are so large that they are shared among threads."""
+    sizes = (7, 33, 64, 96) if large else (7, 3, 2, 4)
+    mine, theirs = pair(f"{kind}({sizes[2]}, {sizes[3]})")
+    input = torch.randn(sizes[:3])
+    output, _ = mine(own := oracle.to_weft(input).requires_grad_())
+    edges = output.grad_fn.next_functions
+    assert {node.name() for node, _ in edges if node} == {"torch::autograd::AccumulateGrad"}
+    expected = theirs(input.requires_grad_())[0]
+    layers.close(output, expected, rtol=1e-5, atol=1e-5)
+    output.sin().sum().backward(), expected.sin().sum().backward()
+    for one, other in zip([own, *mine.parameters()], [input, *theirs.parameters()], strict=True):
+        layers.close(one.grad, other.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_steps", [1, 6])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_gradients_of_narrow_floats(kind, n_steps, dtype):
+    """They are those of float32, rounded."""
+    narrow = layers.build(weft, f"{kind}(3, 4)").to(getattr(weft, dtype))
+    wide = layers.build(weft, f"{kind}(3, 4)")
+    wide.load_state_dict({name: value.float() for name, value in narrow.state_dict().items()})
+    input = weft.randn(n_steps, 2, 3).to(getattr(weft, dtype))
+    got, expected = narrow(input), wide(input.float())
+    got[0].float().sin().sum().backward(), expected[0].sin().sum().backward()
+    for one, other in zip(narrow.parameters(), wide.parameters(), strict=True):
+        assert one.grad.dtype is one.dtype
+        assert weft.allclose(one.grad.float(), other.grad, rtol=0.05, atol=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forward_mode(kind):
+    net = layers.build(weft, f"{kind}(3, 4, dtype=torch.float64)")
+    input, tangent = weft.randn(2, 5, 2, 3, dtype=weft.float64)
+    function = lambda x: net(x)[0]  # noqa: E731
+    _, got = weft.func.jvp(function, (input,), (tangent,))
+    step = 1e-6 * tangent
+    expected = (function(input + step) - function(input - step)) / 2e-6
+    assert weft.allclose(got, expected.detach(), rtol=1e-6, atol=1e-8)
+
+
+def test_outputs_may_be_overwritten():
+    """What backward needs is not the memory that users see."""
+    for kind in KINDS:
+        net = layers.build(weft, f"{kind}(3, 4)")
+        input = weft.randn(5, 2, 3)
+        expected = weft.autograd.grad((2 * net(input)[0]).sum(), net.weight_hh_l0)
+        got = weft.autograd.grad(net(input)[0].mul_(2).sum(), net.weight_hh_l0)
+        assert weft.equal(*got, *expected)
+
+
+def test_a_sequence_has_a_step():
+    with pytest.raises(RuntimeError, match="Expected sequence length to be larger than 0 in RNN"):
+        weft.nn.LSTM(2, 3)(weft.zeros(0, 1, 2))
+
+
+def test_weights_that_do_not_fit_are_refused():
+    cell = weft.nn.LSTMCell(2, 3)
+    state = weft.zeros(1, 3), weft.zeros(1, 3)
+    with pytest.raises(RuntimeError):
+        weft.lstm_cell(
+            weft.zeros(1, 2), state, cell.weight_ih, cell.weight_hh[:9], cell.bias_ih, cell.bias_hh
+        )
+    with pytest.raises(RuntimeError):
+        weft.lstm_cell(weft.zeros(1, 3), state, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)

@@ -225,13 +225,15 @@ def _forward(
     state = [_copy(each) for each in initial]
     saved = [] if not saving else [rest[1] if len(rest) > 1 else projected, rest[0]]
     addresses = plan.addresses([*state, output, *saved, projected, own, *biases, *state])
+    # Arrays do not keep the memory of tensors alive: these names do.
+    input, weight, own_weight = _wide(rows_of(input)), _wide(weight), _wide(own_weight)
     view, multiply, in_order = plan.products
-    matrix, gates, hidden = view(_wide(own_weight)).T, view(own), view(state[0].view(-1, n_hidden))
+    matrix, gates, hidden = view(own_weight).T, view(own), view(state[0].view(-1, n_hidden))
     matrix = in_order(matrix) if len(sizes) >= MANY_STEPS else matrix
     parts = {size: (hidden[:size], gates[:size], *launch) for size, launch in plan.launches.items()}
     with np.errstate(all="ignore"):
         view, project, _ = _products(projected.numel() * n_features)
-        project(view(rows_of(_wide(input))), view(_wide(weight)).T, view(projected))
+        project(view(input), view(weight).T, view(projected))
         for size, operands in zip(plan.sizes, addresses):
             rows, product, entry, meta, count, _ = parts[size]
             multiply(rows, matrix, product)
@@ -331,8 +333,9 @@ def _through_time(
     ]
     through = tensor_in(0, _in_order(initial[0].spec))
     addresses = plan.addresses([*of_gates, *of_state, through, *of_state, of_output, joined, before])
+    own_weight = _wide(own_weight)
     view, multiply, _ = plan.products
-    matrix, gates, products = view(_wide(own_weight)), view(of_gates[-1]), view(through.view(-1, n_hidden))
+    matrix, gates, products = view(own_weight), view(of_gates[-1]), view(through.view(-1, n_hidden))
     parts = {size: (products[:size], *launch) for size, launch in plan.launches.items()}
     end = -1 if to_the_end else plan.starts[-1]
     with np.errstate(all="ignore"):

@@ -26,7 +26,7 @@ INPUTS = {
         "softmax": "self",
         "log_softmax": "self",
         "leaky_relu": "self negative_slope",
-        "mse": "self target",
+        "mse_loss": "self target",
         "convolution": "input weight bias",
         "embedding": "weight indices",
     }.items()

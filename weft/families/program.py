@@ -18,8 +18,8 @@ from ..core.grad_mode import mode
 from ..core.op import PlanCache, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
-from .indexed import Put, Take, faults
-from .map import COPY, Map
+from .indexed import Put, Take, add_elements, faults
+from .map import COPY, FILL, Map
 from .reduce import Reduce
 
 ALIGNMENT = 64  # of the values on the way, in bytes
@@ -88,10 +88,25 @@ class Planner:
         self._follow(plan.launch, [result, input, *indices])
         return result
 
-    def put(self, op: Put, target: Operand, indices: Sequence[Operand], value: Operand, static: Any) -> None:
-        """Write a value where the indices point at; those out of range are left out."""
-        plan = op.plans[(target.spec, value.spec, None, static, *[each.spec for each in indices])]
-        self._follow(plan.launch, [target, value, *indices])
+    def put(
+        self,
+        op: Put,
+        target: Operand,
+        indices: Sequence[Operand],
+        value: Operand,
+        static: Any,
+        combine: Callable | None = None,
+    ) -> None:
+        """Write a value where the indices point at, or combine it with what is there; not where they are out of range."""
+        plan = op.plans[(target.spec, value.spec, combine, static, *[each.spec for each in indices])]
+        self._follow(plan.launch, [target, *[target] * (combine is not None), value, *indices])
+
+    def adjoint(self, op: Take, ct: Operand, indices: Sequence[Operand], static: Any, input: Spec) -> Operand:
+        """Zeros of the shape of `input` with what was taken added to where it was."""
+        whole = self._new(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device))
+        self.write(FILL, whole, 0)
+        self.put(op.put, whole, indices, ct, static, add_elements)
+        return whole
 
     def to(self, operand: Any, dtype: DType) -> Any:
         """An operand converted, if need be; None stays None."""
@@ -224,6 +239,18 @@ class Eager:
     def reduce(op: Reduce, *inputs: Tensor, dims: tuple[int, ...], numbers=(), keepdim: bool = True) -> tuple:
         found = op(*inputs, dims=dims, keepdim=keepdim, params=tuple(numbers))
         return (found,) if isinstance(found, Tensor) else found
+
+    @staticmethod
+    def take(op: Take, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
+        return op(input, indices, static)
+
+    @staticmethod
+    def adjoint(op: Take, ct: Tensor, indices: Sequence[Tensor], static: Any, input: Spec) -> Tensor:
+        return op.adjoint(ct, indices, static, input)
+
+    @staticmethod
+    def to(operand: Any, dtype: DType) -> Any:
+        return None if operand is None else operand.to(dtype)
 
     @staticmethod
     def reshape(operand: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -30,7 +30,7 @@ from ..engine.expr import Expr, cast, isnan, select
 from ..engine.monoid import index
 from ..engine.scalar import exp, log, sqrt
 from ..families.elements import as_type
-from ..families.map import COPY, Map, to_float
+from ..families.map import Map, to_float
 from ..families.map import Types as MapTypes
 from ..families.program import Program
 from ..families.reduce import Reduce, Types, dims_of, single_dim
@@ -610,24 +610,25 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     return found if keepdim else found.squeeze(dims)
 
 
-def _softmax_program(op: Map, describe_backward: Callable) -> Program:
-    """The program of (input, dim) that `op` is the last kernel of."""
+def _softmax_parts(planner: Any, op: Map, x: Any, dim: int) -> tuple[Any, Any]:
+    """The maximum along `dim`, and the sum of the exponentials of what is left above it."""
+    dims = single_dim(dim, len(x.spec.shape), op.name)
+    if x.spec.dtype.category < 2:
+        raise NotImplementedError(
+            f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[x.spec.dtype]}'"
+        )
+    (center,) = planner.reduce(AMAX, x, dims=dims)
+    (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
+    return center, total
 
-    def describe(planner: Any, dim: int) -> list:
-        (x,) = planner.inputs
-        dims = single_dim(dim, len(x.spec.shape), op.name)
-        if x.spec.dtype.category < 2:
-            raise NotImplementedError(
-                f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[x.spec.dtype]}'"
-            )
-        if not x.spec.numel:
-            return [planner.map(COPY, x)]
-        (center,) = planner.reduce(AMAX, x, dims=dims)
-        (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
-        return [planner.map(op, x, center, planner.map(LOG, total) if op is LOG_SOFTMAX else total)]
 
-    backward = Program(f"{op.name}_backward", 2, describe_backward)
-    return Program(op.name, 1, describe, derivative=lambda ct, out, input, dim: backward((ct, out), (dim,)))
+def describe_softmax(planner: Any, x: Any, dim: int) -> Any:
+    return planner.map(SOFTMAX, x, *_softmax_parts(planner, SOFTMAX, x, dim))
+
+
+def describe_log_softmax(planner: Any, x: Any, dim: int) -> Any:
+    center, total = _softmax_parts(planner, LOG_SOFTMAX, x, dim)
+    return planner.map(LOG_SOFTMAX, x, center, planner.map(LOG, total))
 
 
 def _describe_softmax_backward(planner: Any, dim: int) -> list:
@@ -642,8 +643,19 @@ def _describe_log_softmax_backward(planner: Any, dim: int) -> list:
     return [planner.map(LOG_SOFTMAX_BACKWARD, ct, out, total)]
 
 
-_SOFTMAX = _softmax_program(SOFTMAX, _describe_softmax_backward)
-_LOG_SOFTMAX = _softmax_program(LOG_SOFTMAX, _describe_log_softmax_backward)
+def _softmax_program(name: str, describe: Callable, describe_backward: Callable) -> Program:
+    """The program of (input, dim)."""
+    backward = Program(f"{name}_backward", 2, describe_backward)
+    return Program(
+        name,
+        1,
+        lambda planner, dim: [describe(planner, *planner.inputs, dim)],
+        derivative=lambda ct, out, input, dim: backward((ct, out), (dim,)),
+    )
+
+
+_SOFTMAX = _softmax_program("softmax", describe_softmax, _describe_softmax_backward)
+_LOG_SOFTMAX = _softmax_program("log_softmax", describe_log_softmax, _describe_log_softmax_backward)
 
 
 @public("function method", "special.softmax")

@@ -1,4 +1,5 @@
 import pytest
+import torch
 from loss_inputs import REDUCTIONS, numbers
 from oracle import check
 
@@ -24,3 +25,12 @@ def test_kl_div(log_target, reduction):
     target = numbers(3, 4, seed=1).log_softmax(1)
     target = target if log_target else target.exp() * (target > -2)
     check(F + "kl_div", numbers(3, 4), target, log_target=log_target, reduction=reduction)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.float64, torch.float32])
+def test_targets_of_logits_are_floats(dtype):
+    x, target = numbers(3, 4), numbers(3, 4).sigmoid().round().to(dtype)
+    check(F + "binary_cross_entropy_with_logits", x.float(), target)
+    check(F + "binary_cross_entropy_with_logits", x.float(), target, reduction="none")
+    check(F + "binary_cross_entropy_with_logits", x.float(), target, pos_weight=numbers(4).float())
+    check(F + "binary_cross_entropy_with_logits", x.long(), target)

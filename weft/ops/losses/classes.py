@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import LEGACY_NAMES, int64, uint8
-from ...core.op import PlanCache, public
+from ...core.op import needs_recording, public
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...engine.expr import lift
-from ...families.indexed import Access, Take
+from ...families.indexed import Access, Take, add_elements
 from ...families.map import Map, keep
+from ...families.program import Operand, Planner, Program
 from ...families.reduce import Reduce, Types
-from ...families.step import step
-from ..reduction import log_softmax
+from ..reduction import describe_log_softmax, log_softmax
 from .arguments import check_reduction, reduced, reduction_of
 
 
-def _class_dim(input: Tensor) -> int:
-    return 1 if input.spec.ndim > 1 else 0
+def _class_dim(input: Spec) -> int:
+    return 1 if len(input.shape) > 1 else 0
 
 
 def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
@@ -52,7 +53,8 @@ def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
             )
 
 
-_CHECKED = PlanCache(_check_classes)
+def _no_such_class(index: int, dim: int, classes: int) -> IndexError:
+    return IndexError(f"Target {index} is out of bounds. (there are {classes} classes)")
 
 
 def _scores(own: Spec, dim: int, target: Spec) -> Access:
@@ -61,16 +63,26 @@ def _scores(own: Spec, dim: int, target: Spec) -> Access:
     return Access(target.shape, rest, (target.stride,), (dim,), (own.shape[dim],), (own.stride[dim],))
 
 
-def _no_such_class(index: int, dim: int, classes: int) -> IndexError:
-    return IndexError(f"Target {index} is out of bounds. (there are {classes} classes)")
+def _weights(own: Spec, _: None, target: Spec) -> Access:
+    """Of each sample the weight of its class."""
+    return Access(target.shape, (0,) * len(target.shape), (target.stride,), (0,), own.shape, own.stride)
+
+
+def _share_rule(ct, out, ct_loss, kept, weight, total):
+    return -ct * (weight / total).masked_fill(kept == 0, 0)
 
 
 _AT_CLASS = Take("nll_loss", _scores, error=_no_such_class)
+_WEIGHT = Take("nll_weight", _weights, error=_no_such_class)
 # fmt: off
-_CLASS    = Map("nll_class",  keep, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
-_KEPT     = Map("nll_kept",   keep, lambda like, target, ignored: s.where(s.eq(target, ignored), lift(0, like), 1), deciding=1)
-_UNLESS   = Map("nll_score",  keep, lambda score, target, ignored: s.where(s.eq(target, ignored), 0, score), deciding=1)
-_SHARE    = Map("nll_share",  keep, lambda weight, total: s.where(s.eq(weight, 0), 0, weight / total))
+_CLASS = Map("nll_class", keep, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
+_KEPT  = Map("nll_kept",  keep, lambda like, target, ignored: s.where(s.eq(target, ignored), lift(0, like), 1), deciding=1,
+             derivative=nondifferentiable)
+# Scores of -inf that are ignored do not count.
+_LOSS  = Map("nll_loss",  keep, lambda score, kept, weight: s.where(s.eq(kept, 0), 0, -score * weight))
+_SHARE = Map("nll_share", keep, lambda ct, kept, weight, total: s.where(s.eq(kept, 0), 0, -ct * (weight / total)),
+             derivative=(lambda ct, out, of_loss, kept, weight, total: _SHARE(ct, kept, weight, total), None, None, None))
+_DENSE = Map("cross_entropy_backward", keep, lambda scores, share: -s.exp(scores) * share)
 # fmt: on
 
 
@@ -80,7 +92,7 @@ def _total_loss(name: str, finish: Callable) -> Reduce:
         name,
         lambda dtype, wanted: Types(dtype, (dtype, dtype)),
         lambda dtype: (0, 0),
-        lambda score, weight: (-score * weight, weight),
+        lambda score, kept, weight=1: (s.where(s.eq(kept, 0), 0, -score * weight), kept * weight),
         lambda a, b: (a[0] + b[0], a[1] + b[1]),
         finish,
         cascade=True,
@@ -93,47 +105,108 @@ _TOTALS = {
 }
 
 
-def _negative_log_likelihood(
-    input: Tensor, target: Tensor, weight, ignore_index: int, reduction: str
-) -> Tensor:
-    _CHECKED[input.spec, target.spec, None if weight is None else weight.spec]
-    if target.spec.dtype is not int64:
-        target = target.to(int64)
-    return _nll(input, target, weight, ignore_index, reduction)[0]
-
-
-def _weights_of(classes: Tensor, like: Tensor, target: Tensor, weight: Tensor | None, ignored: int) -> Tensor:
-    """The weight of the class of each target, 0 where it is ignored."""
-    kept = _KEPT(like.detach(), target, ignored)
-    return (
-        kept if weight is None else weight.index_select(0, classes.flatten()).view(classes.spec.shape) * kept
-    )
-
-
-def _nll_rule(cts, outs, input, target, weight, ignore_index, reduction, *, specs):
-    ct, (_, total) = cts[0], outs
-    classes = _CLASS(target, ignore_index)
-    weights = _weights_of(classes, total, target, weight, ignore_index)
-    if reduction == "mean":
-        weights = _SHARE(weights, total.detach())
-    return (_AT_CLASS.adjoint(-ct * weights, (classes,), 1 if len(specs[0].shape) > 1 else 0, specs[0]),)
-
-
-@step(joint=_nll_rule, results=(1,))
-def _nll(
-    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str
-) -> tuple[Tensor, Tensor]:
+def _loss_of(
+    planner: Planner, scores: Operand, target: Operand, weight: Any, reduction: str
+) -> list[Operand]:
     """The loss, and the sum of the weights of all targets."""
-    classes = _CLASS(target, ignore_index)
-    scores = _AT_CLASS(input, (classes,), _class_dim(input))
-    scores = _UNLESS(scores, target, ignore_index)  # scores of -inf that are ignored do not count
-    weights = _weights_of(classes, scores, target, weight, ignore_index)
+    _check_classes(scores.spec, target.spec, weight and weight.spec)
+    (ignored,) = planner.numbers
+    target = planner.to(target, int64)
+    classes = planner.map(_CLASS, target, ignored)
+    found = planner.take(_AT_CLASS, scores, (classes,), _class_dim(scores.spec))
+    factors = [planner.map(_KEPT, found, target, ignored)]
+    if weight is not None:
+        factors.append(planner.take(_WEIGHT, weight, (classes,), None))
     if reduction == "none":
-        return -scores * weights, weights.sum()
-    return _TOTALS[reduction](scores, weights, dims=tuple(range(len(scores.spec.shape))))
+        return [
+            planner.map(_LOSS, found, *factors, *[1.0] * (weight is None)),
+            planner.empty(found.spec.dtype),
+        ]
+    dims = tuple(range(len(found.spec.shape)))
+    return planner.reduce(_TOTALS[reduction], found, *factors, dims=dims, keepdim=False)
 
 
-_nll.node_name = "NllLossBackward0"
+def _describe_nll(planner: Planner, reduction: str) -> list[Operand]:
+    return _loss_of(planner, *planner.inputs, reduction)
+
+
+def _describe_cross_entropy(planner: Planner, reduction: str) -> list[Operand]:
+    x, target, weight = planner.inputs
+    scores = describe_log_softmax(planner, x, _class_dim(x.spec))
+    return [*_loss_of(planner, scores, target, weight, reduction), scores]
+
+
+def _shares(planner: Any, ct: Any, target: Any, weight: Any, total: Any) -> tuple[Any, Any]:
+    """The class of each target, and the cotangent of its score."""
+    (ignored,) = planner.numbers
+    target = planner.to(target, int64)
+    classes = planner.map(_CLASS, target, ignored)
+    kept = planner.map(_KEPT, ct, target, ignored)
+    factor = 1.0 if weight is None else planner.take(_WEIGHT, weight, (classes,), None)
+    return classes, planner.map(_SHARE, ct, kept, factor, 1.0 if total is None else total)
+
+
+def _describe_nll_backward(planner: Any, own: Spec) -> list:
+    classes, share = _shares(planner, *planner.inputs)
+    return [planner.adjoint(_AT_CLASS, share, (classes,), _class_dim(own), own)]
+
+
+def _describe_cross_entropy_backward(planner: Planner) -> list[Operand]:
+    scores, *rest = planner.inputs
+    own = scores.spec
+    dim = _class_dim(own)
+    classes, share = _shares(planner, *rest)
+    share_of_all = planner.reshape(share, tuple(1 if d == dim else n for d, n in enumerate(own.shape)))
+    found = planner.map(_DENSE, scores, share_of_all)
+    planner.put(_AT_CLASS.put, found, (classes,), share, dim, add_elements)
+    return [found]
+
+
+_NLL_BACKWARD = Program("nll_loss_backward", 4, _describe_nll_backward, numbers=(int,))
+_CROSS_ENTROPY_BACKWARD = Program(
+    "cross_entropy_backward", 5, _describe_cross_entropy_backward, numbers=(int,)
+)
+
+
+def _nll_rule(cts, outs, input, target, weight, reduction, ignored, *, specs):
+    total = outs[1] if reduction == "mean" else None
+    return _NLL_BACKWARD((cts[0], target, weight, total), (specs[0],), (ignored,)), None, None
+
+
+def _cross_entropy_rule(cts, outs, input, target, weight, reduction, ignored, *, specs):
+    ct, _, ct_scores = cts
+    scores, total = outs[2], outs[1] if reduction == "mean" else None
+    if ct_scores is None and not needs_recording((ct, scores)):
+        return _CROSS_ENTROPY_BACKWARD((scores, ct, target, weight, total), (), (ignored,)), None, None
+    found = ct_scores
+    if ct is not None:
+        of_loss = _NLL_BACKWARD((ct, target, weight, total), (scores.spec,), (ignored,))
+        found = of_loss if found is None else found + of_loss
+    return found - scores.exp() * found.sum(_class_dim(scores.spec), keepdim=True), None, None
+
+
+def _blame(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignored: int) -> None:
+    """Raises: IndexError for classes that do not exist."""
+    _AT_CLASS(input.detach(), (_CLASS(target.to(int64), ignored),), _class_dim(input.spec))
+
+
+_NLL = Program(
+    "nll_loss",
+    3,
+    _describe_nll,
+    numbers=(int,),
+    derivative=Derivative(joint=_nll_rule, results=(1,)),
+    blame=_blame,
+)
+_CROSS_ENTROPY = Program(
+    "cross_entropy",
+    3,
+    _describe_cross_entropy,
+    numbers=(int,),
+    derivative=Derivative(joint=_cross_entropy_rule, results=(1, 2)),
+    node_name="NllLossBackward0",
+    blame=_blame,
+)
 
 
 @public(name="nn.functional.nll_loss")
@@ -152,7 +225,7 @@ def nll_loss(
     """
     reduction = reduction_of(reduction, size_average, reduce)
     check_reduction(reduction)
-    return _negative_log_likelihood(input, target, weight, ignore_index, reduction)
+    return _NLL((input, target, weight), (reduction,), (ignore_index,))[0]
 
 
 @public(name="nn.functional.cross_entropy")
@@ -181,7 +254,7 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if not input.spec.shape:
         raise ValueError("Expected 1 or more dimensions (got 0)")
-    dim = _class_dim(input)
+    dim = _class_dim(input.spec)
     if input.spec.shape == target.spec.shape:
         if target.spec.dtype.kind != "f":
             raise RuntimeError(
@@ -192,10 +265,10 @@ def cross_entropy(
         return _cross_entropy_of_probabilities(
             log_softmax(input, dim), target, weight, reduction, label_smoothing, dim
         )
-    scores = log_softmax(input, dim)
-    loss = _negative_log_likelihood(scores, target, weight, ignore_index, reduction)
     if label_smoothing == 0:
-        return loss
+        return _CROSS_ENTROPY((input, target, weight), (reduction,), (ignore_index,))[0]
+    scores = log_softmax(input, dim)
+    loss = _NLL((scores, target, weight), (reduction,), (ignore_index,))[0]
     even = _even_loss(scores, target, weight, ignore_index, reduction, dim)
     return loss * (1 - label_smoothing) + even * (label_smoothing / input.spec.shape[dim])
 

@@ -4,11 +4,57 @@ from __future__ import annotations
 
 import warnings
 
-from ...core.dtype import LEGACY_NAMES
+from ...core.derivative import nondifferentiable
+from ...core.dtype import LEGACY_NAMES, bool_, uint8
 from ...core.op import public
 from ...core.tensor import Tensor
+from ...engine import scalar as s
+from ...engine.convert import convert
+from ...families.map import ONLY_FLOATS, Map, keep, refuse
+from ...families.reduce import Reduce, Types
 from ..activation import logsigmoid
 from .arguments import check_reduction, reduced, reduction_of
+from .elementwise import elementwise
+
+
+def _bce_element(p, target):
+    return (target - 1) * s.maximum(s.log1p(-p), -100.0) - target * s.maximum(s.log(p), -100.0)
+
+
+def _bce_rule(ct, out, p, target):
+    slope = (1 - p) * p
+    return ct * (p - target) / slope.where(slope > 1e-12, 1e-12)
+
+
+def _bce_target_rule(ct, out, p, target):
+    return ct * ((-p).log1p().clamp_min(-100) - p.log().clamp_min(-100))
+
+
+def _of_logits_element(x, target):
+    log_sigmoid = s.minimum(x, 0.0) - s.log1p(s.exp(-s.absolute(x)))
+    return (1 - target) * x - log_sigmoid
+
+
+# fmt: off
+_BCE       = Map("binary_cross_entropy", keep, _bce_element, check=ONLY_FLOATS, derivative=(_bce_rule, _bce_target_rule))
+_OF_LOGITS = Map("binary_cross_entropy_with_logits", keep, _of_logits_element, check=refuse("buic", message="\"log_sigmoid_cpu\" not implemented for '{dtype}'"),
+                 derivative=(lambda ct, out, x, target: ct * (x.sigmoid() - target),
+                             lambda ct, out, x, target: -ct * x))
+_BEYOND    = Reduce("beyond", lambda dtype, wanted: Types(dtype, (bool_,)), lambda dtype: ((0, uint8),),
+                    lambda p: (convert(~((p >= 0) & (p <= 1)), uint8),), lambda a, b: (a[0] | b[0],),
+                    lambda state: (convert(state[0], bool_),), derivative=nondifferentiable)
+# fmt: on
+_binary_cross_entropy, _of_logits = elementwise(_BCE), elementwise(_OF_LOGITS)
+
+
+def _no_probabilities(input: Tensor, target: Tensor) -> RuntimeError:
+    if target.spec.dtype is bool_:
+        return RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
+            "operator instead."
+        )
+    own, wanted = LEGACY_NAMES[input.spec.dtype], LEGACY_NAMES[target.spec.dtype]
+    return RuntimeError(f"result type {own} can't be cast to the desired output type {wanted}")
 
 
 @public(name="nn.functional.binary_cross_entropy")
@@ -36,14 +82,12 @@ def binary_cross_entropy(
             f"Found dtype {LEGACY_NAMES[target.spec.dtype]} but expected {LEGACY_NAMES[input.spec.dtype]}"
         )
     for name, each in (("input", input), ("target", target)):
-        if each.spec.numel and each.spec.device.backend.has_memory:
-            low, high = each.detach().aminmax()
-            if not (low.item() >= 0 and high.item() <= 1):
-                raise RuntimeError(f"all elements of {name} should be between 0 and 1")
-    loss = (target - 1) * (-input).log1p().clamp_min(-100) - target * input.log().clamp_min(-100)
-    if weight is not None:
-        loss = loss * weight.expand(loss.spec.shape)
-    return reduced(loss, reduction)
+        if each.spec.device.backend.has_memory and _BEYOND.direct(each.detach()).item():
+            raise RuntimeError(f"all elements of {name} should be between 0 and 1")
+    if weight is None:
+        return _binary_cross_entropy(input, target, reduction)
+    loss = _binary_cross_entropy(input, target, "none")
+    return reduced(loss * weight.expand(loss.spec.shape), reduction)
 
 
 @public(name="nn.functional.binary_cross_entropy_with_logits")
@@ -59,6 +103,11 @@ def binary_cross_entropy_with_logits(
     """`binary_cross_entropy` of sigmoid(input), without overflow. pos_weight: of the positive examples."""
     if target.spec.shape != input.spec.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    if input.spec.dtype.kind == "f" and target.spec.dtype.kind != "f":
+        raise _no_probabilities(input, target)
+    if weight is None and pos_weight is None:
+        reduction = reduction_of(reduction, size_average, reduce)
+        return _of_logits(input, target, reduction).to(target.spec.dtype)
     log_probability = logsigmoid(input)
     if pos_weight is not None:
         log_probability = log_probability * ((pos_weight - 1) * target + 1)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core.iteration import broadcast_shapes
-from ...core.op import needs_recording, public
+from ...core.op import public
 from ...core.tensor import Tensor
+from ...engine import scalar as s
 from ...families.map import Map, keep
-from ...families.step import step
 from ..creation import full_like
 from .arguments import (
     REDUCTIONS,
@@ -20,6 +19,39 @@ from .arguments import (
     warn_unless_same_size,
     weighted,
 )
+from .elementwise import elementwise
+
+
+def _smooth_l1_element(a, b, beta):
+    distance = s.absolute(a - b)
+    return s.where(distance < beta, distance * distance * 0.5 / beta, distance - 0.5 * beta)
+
+
+def _smooth_l1_rule(ct, out, a, b, beta):
+    difference = a - b
+    return ct * (difference / beta).where(abs(difference) < beta, difference.sign())
+
+
+def _huber_element(a, b, delta):
+    distance = s.absolute(a - b)
+    return s.where(delta < distance, delta * (distance - 0.5 * delta), 0.5 * distance * distance)
+
+
+def _huber_rule(ct, out, a, b, delta):
+    difference = a - b
+    return ct * difference.where(abs(difference) <= delta, difference.sign() * delta)
+
+
+# fmt: off
+_MSE       = Map("mse_loss",       keep, lambda a, b: (a - b) * (a - b),
+                 derivative=(lambda ct, out, a, b: ct * 2 * (a - b),
+                             lambda ct, out, a, b: ct * 2 * (b - a)))
+_SMOOTH_L1 = Map("smooth_l1_loss", keep, _smooth_l1_element,
+                 derivative=(_smooth_l1_rule, lambda ct, out, a, b, beta: _smooth_l1_rule(ct, out, b, a, beta)))
+_HUBER     = Map("huber_loss",     keep, _huber_element,
+                 derivative=(_huber_rule, lambda ct, out, a, b, delta: _huber_rule(ct, out, b, a, delta)))
+# fmt: on
+_mse, _smooth_l1, _huber = elementwise(_MSE), elementwise(_SMOOTH_L1, float), elementwise(_HUBER, float)
 
 
 @public(name="nn.functional.mse_loss")
@@ -41,33 +73,9 @@ def mse_loss(
     warn_unless_same_size(input, target)
     reduction = reduction_of(reduction, size_average, reduce)
     if weight is None:
-        check_reduction(reduction)
         return _mse(input, target, reduction)
     difference = input - target
     return weighted(difference * difference, input, weight, reduction)
-
-
-_SQUARED_DIFFERENCE = Map("mse_loss", keep, lambda a, b: (a - b) * (a - b))
-_MSE_COTANGENT = Map("mse_loss_backward", keep, lambda ct, a, b, factor: ct * factor * (a - b))
-
-
-def _mse_rule(ct, out, input, target, reduction, *, specs, wanted):
-    factor = 2.0
-    if reduction == "mean":
-        factor /= max(math.prod(broadcast_shapes("mse_loss", specs[0].shape, specs[1].shape)), 1)
-    if needs_recording((ct, input, target)):
-        found = ct * factor * (input - target)
-    else:
-        found = _MSE_COTANGENT(ct, input, target, factor)
-    return found, -found if wanted[1] else None
-
-
-@step(joint=_mse_rule)
-def _mse(input: Tensor, target: Tensor, reduction: str) -> Tensor:
-    return reduced(_SQUARED_DIFFERENCE(input, target), reduction)
-
-
-_mse.node_name = "MseLossBackward0"
 
 
 @public(name="nn.functional.l1_loss")
@@ -101,9 +109,7 @@ def smooth_l1_loss(
     check_floats("smooth_l1", input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    distance = (input - target).abs()
-    near, far = distance * distance * (0.5 / beta), distance - 0.5 * beta
-    return reduced(near.where(distance < beta, far), reduction)
+    return _smooth_l1(input, target, reduction, float(beta))
 
 
 @public(name="nn.functional.huber_loss")
@@ -118,14 +124,11 @@ def huber_loss(
     warn_unless_same_size(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    distance = (input - target).abs()
-    near, far = distance * distance * 0.5, (distance - 0.5 * delta) * delta
-    loss = near.where(distance <= delta, far)
     if weight is None:
-        return reduced(loss, reduction)
+        return _huber(input, target, reduction, float(delta))
     if weight.spec.shape != input.spec.shape:
         raise ValueError("Weights and input must have the same size.")
-    return reduced(loss * weight, reduction)
+    return reduced(_huber(input, target, "none", float(delta)) * weight, reduction)
 
 
 @public(name="nn.functional.poisson_nll_loss")

@@ -22,7 +22,9 @@ DTYPES = [weft.float32, weft.float64, weft.complex64, weft.complex128]
 def threads(request):
     before = weft.get_num_threads()
     weft.set_num_threads(request.param)
-    yield request.param
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gemm, "ALWAYS_SHARED_WORK", 0)
+        yield request.param
     weft.set_num_threads(before)
 
 
@@ -54,7 +56,6 @@ class TestProducts:
         order = np.arange(count)
         offsets = np.stack([order * rows * terms, order[::-1] * terms * columns, order * rows * columns], 1)
         job = Products(dtype, sizes, strides(a), strides(b), offsets)
-        job.work = gemm.ALWAYS_SHARED_WORK
         job(a.ctypes.data, b.ctypes.data, c.ctypes.data)
         assert (c == a @ b[::-1]).all()
 

@@ -103,3 +103,43 @@ def test_ctrl_c_arrives_between_kernels():
 def test_a_quota_is_respected(monkeypatch):
     monkeypatch.setattr(workers, "_cgroup_quota", lambda: 1.0)
     assert workers.available_cpus() == 1
+
+
+def test_jobs_come_while_workers_park_and_wake(threads):
+    threads(3)
+    x = weft.ones(BIG // 2)
+    x += 1  # the workers are there
+    for pause in range(300):
+        end = time.perf_counter() + pause * 1e-6  # around the 100 us after which they park
+        while time.perf_counter() < end:
+            pass
+        x += 1
+    assert (x == 302).all()
+
+
+def test_no_more_threads_than_the_system_gives(threads, monkeypatch):
+    def refuse():
+        raise RuntimeError("can't start new thread")
+
+    threads(len(workers._workers) + 2)
+    monkeypatch.setattr(workers, "_Worker", refuse)
+    assert (weft.ones(BIG) + 1).sum() == 2 * BIG
+    assert weft.get_num_threads() == len(workers._workers) + 1
+
+
+def test_ctrl_c_while_workers_are_hired():
+    code = (
+        "import weft\nfrom weft.engine import workers\nweft.set_num_threads(2)\n"
+        "def press(): raise KeyboardInterrupt\n"
+        "workers._Worker = press\n"
+        "try:\n    x = weft.ones(2_000_000) + 1\n    for _ in range(1000): pass\n"
+        "except KeyboardInterrupt:\n    print('interrupted')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+def test_a_process_ends_while_its_workers_look_for_jobs():
+    code = "import weft\nx = weft.ones(2_000_000)\nfor _ in range(50): x += 1"
+    for _ in range(5):
+        assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -15,10 +15,9 @@ import numpy as np
 from ..core.dtype import DType
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
-from .host import compile_ir
+from .kernel import Code, compile_loop, shared
 
-# So many multiplications (about 10 us) are shared with a worker that is awake; it takes more to wake one.
-SHARED_WORK = 1 << 19
+# From so many multiplications on (about 150 us) it is worth waking a worker.
 ALWAYS_SHARED_WORK = 1 << 23
 
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
@@ -83,8 +82,8 @@ def _words(name: str, source: str, count: int) -> str:
 
 
 @functools.cache
-def _loop(letter: str) -> int:
-    return compile_ir(_ir(letter), "loop")[0]
+def _code(letter: str) -> Code:
+    return compile_loop(_ir(letter), 3, "")
 
 
 class Products:
@@ -94,7 +93,7 @@ class Products:
     1; those of c are contiguous. offsets: [products, 3], where each has its a, b and c. All count elements.
     """
 
-    __slots__ = ("loop", "meta", "address", "count", "work")
+    __slots__ = ("entry", "meta", "address", "count")
 
     def __init__(
         self,
@@ -111,15 +110,13 @@ class Products:
         tasks[:, 2:] *= dtype.itemsize
         self.meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
         self.address = self.meta.ctypes.data
-        self.loop = _loop(letter)
         self.count = len(tasks)
-        self.work = len(offsets) * rows * terms * columns
+        work = len(offsets) * rows * terms * columns
+        self.entry = shared(_code(letter), work >= ALWAYS_SHARED_WORK)
 
-    def __call__(self, *addresses: int) -> None:
-        operands = np.array(addresses, np.uint64)
-        wanted = self.work >= ALWAYS_SHARED_WORK or (self.work >= SHARED_WORK and workers.awake())
+    def __call__(self, a: int, b: int, c: int) -> None:
         with ONE_THREAD:
-            workers.share(self.loop, operands.ctypes.data, self.address, self.count, wanted)
+            self.entry(a, b, c, self.address, self.count)
 
 
 def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray) -> np.ndarray:

@@ -26,13 +26,27 @@ _PYTHON_API = (
     "PyLong_FromSsize_t",
     "PyLong_AsUnsignedLongLongMask",
     "PyFloat_AsDouble",
+    "PyBytes_AsString",
     "Py_IncRef",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
+    "PyErr_Clear",
+    "PyErr_SetInterrupt",
+    "PyObject_CallNoArgs",
+    "PyThread_acquire_lock",
+    "PyThread_release_lock",
 )
 
 _lock = threading.RLock()
-_alive: list[Any] = []  # code and method definitions, which the interpreter refers to for ever
+# Code and method definitions, which the interpreter and the workers refer to for ever: the list is not freed at exit.
+_alive: list[Any] = []
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))
+
+
+def keep(value: Any) -> Any:
+    """`value`, which now lives until the process ends."""
+    _alive.append(value)
+    return value
 
 
 class _MethodDef(ctypes.Structure):
@@ -100,7 +114,7 @@ def _link(machine, code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    _alive.append(engine)
+    keep(engine)
     return tuple(engine.get_function_address(name) for name in names)
 
 
@@ -113,56 +127,57 @@ def builtin(address: int, name: str, bound: object = None) -> Callable:
 
 @functools.cache
 def _method_definition(address: int, name: str) -> _MethodDef:
-    definition = _MethodDef(name.encode(), address, _METH_FASTCALL, None)
-    _alive.append(definition)
-    return definition
+    return keep(_MethodDef(name.encode(), address, _METH_FASTCALL, None))
 
 
 def entry_ir(operands: int, params: str, bound: bool = False) -> str:
-    """`call`: the METH_FASTCALL face of `loop`.
+    """`call`: the METH_FASTCALL face of `loop`; `share`: one that shares it among the workers.
 
     Arguments: `operands` addresses, a number for each letter of `params` (f: float32, d: float64, else the
     width of an integer in bytes), the address of meta, the size of the outermost dim. Returns the first argument.
-    `bound`: the function's self is the address of the kernel's row, and goes before the operands.
+    `bound`: the loop needs the address of the kernel's row before the operands; for `call` it is the function's self.
+    The self of `share` is the bytes of: the address of the row, then `workers.share_words`.
     """
-    lines = ["define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {"]
+    row = "%row = call ptr @PyLong_AsVoidPtr(ptr %self)\nstore ptr %row, ptr %room" if bound else ""
+    return "\n".join(
+        [
+            "define ptr @call(ptr %self, ptr %args, i64 %nargs) #0 {",
+            _operands_ir(operands, params),
+            row,
+            "call void @loop(ptr %ops, ptr %meta, i64 0, i64 %count)",
+            "call void @Py_IncRef(ptr %a0)\nret ptr %a0\n}",
+            "define ptr @share(ptr %self, ptr %args, i64 %nargs) #0 {",
+            _operands_ir(operands, params),
+            "%words = call ptr @PyBytes_AsString(ptr %self)",
+            *[
+                f"%pw{k} = getelementptr i64, ptr %words, i64 {k}\n%{name} = load {kind}, ptr %pw{k}, align 1"
+                for k, (kind, name) in enumerate(_SHARE_WORDS)
+            ],
+            "store ptr %row, ptr %room",
+            "call void %share(ptr %pool, ptr @loop, ptr %ops, ptr %meta, i64 %count, i64 %grain, i64 %always)",
+            "call void @Py_IncRef(ptr %a0)\nret ptr %a0\n}",
+            "declare ptr @PyLong_AsVoidPtr(ptr)\ndeclare i64 @PyLong_AsSsize_t(ptr)\ndeclare void @Py_IncRef(ptr)",
+            "declare double @PyFloat_AsDouble(ptr)\ndeclare i64 @PyLong_AsUnsignedLongLongMask(ptr)",
+            "declare ptr @PyBytes_AsString(ptr)\n",
+        ]
+    )
+
+
+_SHARE_WORDS = (("ptr", "row"), ("ptr", "share"), ("ptr", "pool"), ("i64", "grain"), ("i64", "always"))
+
+
+def _operands_ir(operands: int, params: str) -> str:
+    """%ops, with a word before it, %meta and %count from the arguments of a call; %a0 is the first argument."""
     total = operands + len(params)
-    lines.append(f"%room = alloca [{total + 1} x i64], align 16")
-    lines.append("%ops = getelementptr i64, ptr %room, i64 1")
-    if bound:
-        lines.append("%row = call ptr @PyLong_AsVoidPtr(ptr %self)\nstore ptr %row, ptr %room")
+    lines = [f"%room = alloca [{total + 1} x i64], align 16", "%ops = getelementptr i64, ptr %room, i64 1"]
     for k in range(total + 2):
         lines.append(f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}\n%a{k} = load ptr, ptr %pa{k}")
     for k in range(total):
         lines.append(f"%po{k} = getelementptr i64, ptr %ops, i64 {k}")
         lines.append(_unpack(k, "p" if k < operands else params[k - operands]))
-    lines += [
-        f"%meta = call ptr @PyLong_AsVoidPtr(ptr %a{total})",
-        f"%count = call i64 @PyLong_AsSsize_t(ptr %a{total + 1})",
-        "call void @loop(ptr %ops, ptr %meta, i64 0, i64 %count)",
-        "call void @Py_IncRef(ptr %a0)",
-        "ret ptr %a0",
-        "}",
-        "declare ptr @PyLong_AsVoidPtr(ptr)\ndeclare i64 @PyLong_AsSsize_t(ptr)\ndeclare void @Py_IncRef(ptr)",
-        "declare double @PyFloat_AsDouble(ptr)\ndeclare i64 @PyLong_AsUnsignedLongLongMask(ptr)\n",
-    ]
+    lines.append(f"%meta = call ptr @PyLong_AsVoidPtr(ptr %a{total})")
+    lines.append(f"%count = call i64 @PyLong_AsSsize_t(ptr %a{total + 1})")
     return "\n".join(lines)
-
-
-def pack_ir(operands: int, params: str) -> str:
-    """`pack`: the METH_FASTCALL function that writes what `call` would unpack into a block of memory.
-
-    Arguments: the address of the block, then as for `call`, without meta and size. Self is the address of the row.
-    """
-    total = operands + len(params)
-    lines = ["define ptr @pack(ptr %self, ptr %args, i64 %nargs) #0 {", "%block = load ptr, ptr %args"]
-    lines.append("%room = call ptr @PyLong_AsVoidPtr(ptr %block)\n%ops = getelementptr i64, ptr %room, i64 1")
-    lines.append("%row = call ptr @PyLong_AsVoidPtr(ptr %self)\nstore ptr %row, ptr %room")
-    for k in range(total):
-        lines.append(f"%pa{k} = getelementptr ptr, ptr %args, i64 {k + 1}\n%a{k} = load ptr, ptr %pa{k}")
-        lines.append(f"%po{k} = getelementptr i64, ptr %ops, i64 {k}")
-        lines.append(_unpack(k, "p" if k < operands else params[k - operands]))
-    return "\n".join([*lines, "call void @Py_IncRef(ptr %block)\nret ptr %block\n}\n"])
 
 
 def _unpack(k: int, letter: str) -> str:

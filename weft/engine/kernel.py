@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..core.dtype import DType, float32, float64
 from . import workers
 from .expr import postorder
-from .host import builtin, compile_ir, entry_ir, pack_ir
+from .host import builtin, compile_ir, entry_ir
 from .loops import (
     BACKWARDS,
     BROADCAST,
@@ -46,9 +47,8 @@ class Launch(NamedTuple):
 
 class Code(NamedTuple):
     entry: Callable  # the builtin function that runs all of it
-    loop: int  # the address of `loop`, which runs a part
-    pack: Callable  # writes the operands of `loop` into a block of memory
-    words: int  # the size of that block but for its head, in words of 8 bytes
+    share: int  # the machine code of one that shares it among the workers
+    row: int  # the address of the kernel's row; 0 if its loop is its own
     chunks: int = 0  # of a reduction: the address of `chunks`; 0 if it has none
 
 
@@ -60,23 +60,20 @@ def compiled(kernel: MapKernel) -> Code:
 def compile_row(ir: str, operands: int, letters: str, *others: str) -> Code:
     """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
     row, *rest = compile_ir(ir, "row", *others)
-    call, loop, pack = _shared(operands, letters)
-    return Code(
-        builtin(call, "kernel", row), loop, builtin(pack, "pack", row), operands + len(letters), *rest
-    )
+    call, share = _shared(operands, letters)
+    return Code(builtin(call, "kernel", row), share, row, *rest)
 
 
 @functools.cache
 def _shared(operands: int, letters: str) -> tuple[int, ...]:
-    faces = entry_ir(operands, letters, bound=True) + pack_ir(operands, letters)
-    return compile_ir(f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "loop", "pack")
+    faces = entry_ir(operands, letters, bound=True)
+    return compile_ir(f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "share")
 
 
 def compile_loop(ir: str, operands: int, letters: str) -> Code:
     """Compile IR that defines `loop`, and give it faces for Python."""
-    faces = entry_ir(operands, letters) + pack_ir(operands, letters)
-    call, loop, pack = compile_ir(ir + faces, "call", "loop", "pack")
-    return Code(builtin(call, "kernel"), loop, builtin(pack, "pack", 0), operands + len(letters))
+    call, share = compile_ir(ir + entry_ir(operands, letters), "call", "share")
+    return Code(builtin(call, "kernel"), share, 0)
 
 
 def param_letters(params: Sequence[DType]) -> str:
@@ -125,7 +122,13 @@ class _Parts:
 
 def sharing(code: Code, work: float, grain: int = 1) -> Callable:
     """The entry for so much work (in bytes moved): alone, or shared among the workers."""
-    return Parallel(code, grain, work >= PARALLEL_BYTES) if work >= SHARED_BYTES else code.entry
+    return shared(code, work >= PARALLEL_BYTES, grain) if work >= SHARED_BYTES else code.entry
+
+
+def shared(code: Code, always: bool, grain: int = 1) -> Callable:
+    """The entry that shares the loop at multiples of `grain`; unless `always`, only with a worker that is awake."""
+    words = struct.pack("5q", code.row, *workers.share_words(grain, always))
+    return builtin(code.share, "kernel", words)
 
 
 def _distinct(sizes: Sequence[int], strides: Sequence[int]) -> int:
@@ -182,8 +185,6 @@ class _Chunked:
         self.words, self.count, self.nbytes = words, count, nbytes
 
     def __call__(self, *arguments):
-        if workers.get_num_threads() == 1 or not workers.busy.acquire(blocking=False):
-            return self.code.entry(*arguments)
         states = np.empty(self.count * self.nbytes + 64, np.uint8)
         address = states.ctypes.data + 63 & ~63
         end = self.outputs + self.inputs
@@ -191,32 +192,5 @@ class _Chunked:
         words = self.words.copy()
         words[:META_HEADER] = self.count, address
         meta = words.ctypes.data + META_HEADER * words.itemsize
-        try:
-            workers.run(self.code.chunks, operands.ctypes.data, meta, self.count)
-        finally:
-            workers.busy.release()
+        workers.run(self.code.chunks, operands.ctypes.data, meta, self.count)
         return self.code.entry(*arguments[:end], meta, *arguments[end + 1 :])
-
-
-class Parallel:
-    """The entry of a large launch: same arguments, the loop shared among the workers.
-
-    `always`: the work is worth waking a worker for; else it is shared only with one that is awake.
-    """
-
-    __slots__ = ("code", "grain", "always", "block", "address")
-
-    def __init__(self, code: Code, grain: int = 1, always: bool = True):
-        self.code, self.grain, self.always = code, grain, always
-        self.block = np.empty(code.words + 1, np.int64)  # used under the workers' lock only
-        self.address = self.block.ctypes.data
-
-    def __call__(self, *arguments):
-        if not (self.always or workers.awake()) or not workers.busy.acquire(blocking=False):
-            return self.code.entry(*arguments)
-        try:
-            self.code.pack(self.address, *arguments[:-2])
-            workers.run(self.code.loop, self.address + 8, arguments[-2], arguments[-1], self.grain)
-        finally:
-            workers.busy.release()
-        return arguments[0]

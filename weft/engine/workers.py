@@ -9,13 +9,12 @@ import platform
 import sys
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import NamedTuple
 
 import numpy as np
 
 from . import blas
-from .host import builtin, compile_ir
+from .host import builtin, compile_ir, keep
 
 
 def available_cpus() -> int:
@@ -45,10 +44,16 @@ def _cgroup_quota() -> float | None:
         return None
 
 
-# A worker's slot, in int64 words. `generation` counts the jobs given, `claim` those that somebody has begun (the worker,
-# or the caller, if the worker is slow to wake up), `done` those that are finished; those two have their own cache line.
-_SLOT_WORDS = 16
-AWAKE, JOB, CLAIM, DONE = 1, 2, 8, 9  # GENERATION is word 0; JOB: function, operands, meta, begin, end
+# The pool, in int64 words: whether its workers have jobs, how many threads are wanted (the caller is one of them), how
+# many workers there are, the function that hires them (a Python object), and the slots of the workers.
+BUSY, WANTED, HIRED, HIRE, SLOTS = 0, 8, 9, 10, 11
+MOST_WORKERS = 1024
+
+# A worker's slot, in int64 words. Word 0, the generation, counts the jobs given, `claim` those that somebody has begun (the
+# worker, or the caller, if the worker is slow to wake up), `done` those that are finished; those two have their own cache
+# line. A worker is awake or waits for its lock, which whoever makes it awake releases.
+_SLOT_WORDS = 24
+AWAKE, LOCK, JOB, CLAIM, DONE = 1, 2, 3, 16, 17  # JOB: function, operands, meta, begin, end
 
 # How often an idle worker looks for the next job before it parks: about 100 us. Waking a parked one takes 20 to 50 us,
 # one that looks answers within a microsecond.
@@ -60,148 +65,118 @@ _PAUSE = "call void @llvm.aarch64.hint(i32 1)" if _ARM else "call void @llvm.x86
 # Where more threads than processors wait for each other, looking alone would keep the others from running.
 _YIELD = "" if sys.platform == "win32" else "%yielded = call i32 @sched_yield()"
 
-
-def _arguments_ir() -> str:
-    """%x0 to %x4: the first five arguments of a call: three addresses and two numbers."""
-    lines = []
-    for k in range(5):
-        lines.append(f"%g{k} = getelementptr ptr, ptr %args, i64 {k}\n%o{k} = load ptr, ptr %g{k}")
-        lines.append(f"%x{k} = call ptr @PyLong_AsVoidPtr(ptr %o{k})" if k < 3 else
-                     f"%q{k} = call ptr @PyLong_AsVoidPtr(ptr %o{k})\n%x{k} = ptrtoint ptr %q{k} to i64")  # fmt: skip
-    return "\n".join(lines)
-
-
-def _words_ir() -> str:
-    """Store the arguments after the first one as the job of %slot."""
-    lines = []
-    for k in range(5):
-        lines.append(f"%g{k} = getelementptr ptr, ptr %args, i64 {k + 1}\n%o{k} = load ptr, ptr %g{k}")
-        lines.append(f"%x{k} = call ptr @PyLong_AsVoidPtr(ptr %o{k})")
-        lines.append(f"%w{k} = getelementptr i64, ptr %slot, i64 {JOB + k}\nstore ptr %x{k}, ptr %w{k}")
-    return "\n".join(lines)
-
-
-def _job_ir(prefix: str) -> str:
-    """Run the job in %slot."""
-    names = ("function", "operands", "meta", "begin", "end")
-    lines = []
-    for k, name in enumerate(names):
-        kind = "ptr" if k < 3 else "i64"
-        lines.append(f"%{prefix}p{name} = getelementptr i64, ptr %slot, i64 {JOB + k}")
-        lines.append(f"%{prefix}{name} = load {kind}, ptr %{prefix}p{name}")
-    given = f"ptr %{prefix}operands, ptr %{prefix}meta, i64 %{prefix}begin, i64 %{prefix}end"
-    lines.append(f"call void %{prefix}function({given})")
-    return "\n".join(lines)
-
-
-def _claim_ir(generation: str) -> str:
-    """%mine: whether the caller is the one to do job `generation` of %slot."""
-    return f"""
-%pclaim = getelementptr i64, ptr %slot, i64 {CLAIM}
-%earlier = sub i64 {generation}, 1
-%exchange = cmpxchg ptr %pclaim, i64 %earlier, i64 {generation} seq_cst seq_cst, align 8
-%mine = extractvalue {{ i64, i1 }} %exchange, 1"""
-
+_JOB_WORDS = (("ptr", "function"), ("ptr", "operands"), ("ptr", "meta"), ("i64", "begin"), ("i64", "end"))
 
 _IR = f"""
-; Serve the jobs of a slot until none has come for a while. Runs without the interpreter's lock.
+; Serve the jobs of a slot for ever, without the interpreter's lock.
 define void @serve(ptr %slot) {{
 start:
 %awake = getelementptr i64, ptr %slot, i64 {AWAKE}
-%pdone = getelementptr i64, ptr %slot, i64 {DONE}
-%first = load atomic i64, ptr %pdone acquire, align 8
-store atomic i64 1, ptr %awake seq_cst, align 8
+%plock = getelementptr i64, ptr %slot, i64 {LOCK}
+%lock = load ptr, ptr %plock
+%claim = getelementptr i64, ptr %slot, i64 {CLAIM}
+br label %park
+park:
+%known = phi i64 [0, %start], [%seen, %leave], [%seen, %missed]
+%got = call i32 @PyThread_acquire_lock(ptr %lock, i32 1)
 br label %look
 look:
-%seen = phi i64 [%first, %start], [%seen, %again], [%new, %served], [%new, %claim]
-%looks = phi i64 [0, %start], [%more, %again], [0, %served], [0, %claim]
+%seen = phi i64 [%known, %park], [%seen, %again], [%new, %run], [%new, %try]
+%looks = phi i64 [0, %park], [%more, %again], [0, %run], [0, %try]
 %wanted = load atomic i64, ptr %slot acquire, align 8
 %come = icmp ne i64 %wanted, %seen
-br i1 %come, label %claim, label %again
+br i1 %come, label %try, label %again
 again:
 {_PAUSE}
 %more = add i64 %looks, 1
 %patient = icmp slt i64 %more, {_LOOKS}
 br i1 %patient, label %look, label %leave
-claim:
+try:
 %new = phi i64 [%wanted, %look], [%late, %missed]
-{_claim_ir("%new")}
-br i1 %mine, label %job, label %look
-job:
-{_job_ir("")}
-store atomic i64 %new, ptr %pdone release, align 8
-br label %served
-served:
+%mine = call i1 @claim(ptr %slot, i64 %new)
+br i1 %mine, label %run, label %look
+run:
+call void @work(ptr %slot, i64 %new)
 br label %look
 leave:
 store atomic i64 0, ptr %awake seq_cst, align 8
 %late = load atomic i64, ptr %slot seq_cst, align 8
 %unseen = icmp ne i64 %late, %seen
-br i1 %unseen, label %missed, label %parked
-missed:
-store atomic i64 1, ptr %awake seq_cst, align 8
-br label %claim
-parked:
+br i1 %unseen, label %missed, label %park
+missed: ; whoever gave that job may have released the lock already: then it has to be taken
+%exchange = cmpxchg ptr %awake, i64 0, i64 1 seq_cst seq_cst, align 8
+%still = extractvalue {{ i64, i1 }} %exchange, 1
+br i1 %still, label %try, label %park
+}}
+
+; Whether the caller is the one to do job `generation` of a slot.
+define i1 @claim(ptr %slot, i64 %generation) {{
+%claim = getelementptr i64, ptr %slot, i64 {CLAIM}
+%earlier = sub i64 %generation, 1
+%exchange = cmpxchg ptr %claim, i64 %earlier, i64 %generation seq_cst seq_cst, align 8
+%mine = extractvalue {{ i64, i1 }} %exchange, 1
+ret i1 %mine
+}}
+
+; Do job `generation` of a slot.
+define void @work(ptr %slot, i64 %generation) {{
+{
+    "".join(
+        f"%p{name} = getelementptr i64, ptr %slot, i64 {JOB + k}{chr(10)}%{name} = load {kind}, ptr %p{name}{chr(10)}"
+        for k, (kind, name) in enumerate(_JOB_WORDS)
+    )
+}
+call void %function(ptr %operands, ptr %meta, i64 %begin, i64 %end)
+%done = getelementptr i64, ptr %slot, i64 {DONE}
+store atomic i64 %generation, ptr %done release, align 8
 ret void
 }}
 
-; give(slot, function, operands, meta, begin, end): put a job into a slot. Returns whether its worker is awake.
-define ptr @give(ptr %self, ptr %args, i64 %nargs) {{
-%a0 = load ptr, ptr %args
-%slot = call ptr @PyLong_AsVoidPtr(ptr %a0)
-{_words_ir()}
+; Wake the worker of a slot, if it is parked.
+define void @wake(ptr %slot) {{
+%awake = getelementptr i64, ptr %slot, i64 {AWAKE}
+%exchange = cmpxchg ptr %awake, i64 0, i64 1 seq_cst seq_cst, align 8
+%parked = extractvalue {{ i64, i1 }} %exchange, 1
+br i1 %parked, label %ring, label %done
+ring:
+%plock = getelementptr i64, ptr %slot, i64 {LOCK}
+%lock = load ptr, ptr %plock
+call void @PyThread_release_lock(ptr %lock)
+br label %done
+done:
+ret void
+}}
+
+; Put a job into a slot.
+define void @give(ptr %slot, ptr %function, ptr %operands, ptr %meta, i64 %begin, i64 %end) {{
+{
+    "".join(
+        f"%p{name} = getelementptr i64, ptr %slot, i64 {JOB + k}{chr(10)}store {kind} %{name}, ptr %p{name}{chr(10)}"
+        for k, (kind, name) in enumerate(_JOB_WORDS)
+    )
+}
 %before = load i64, ptr %slot
 %next = add i64 %before, 1
 store atomic i64 %next, ptr %slot seq_cst, align 8
-%pawake = getelementptr i64, ptr %slot, i64 {AWAKE}
-%awake = load atomic i64, ptr %pawake seq_cst, align 8
-%answer = call ptr @PyLong_FromSsize_t(i64 %awake)
-ret ptr %answer
+call void @wake(ptr %slot)
+ret void
 }}
 
-; finish(function, operands, meta, begin, end, slots...): do the caller's part, then see that the slots' jobs are done.
-define ptr @finish(ptr %self, ptr %args, i64 %nargs) {{
+; See that the job of a slot is done: do it, unless its worker has begun.
+define void @await(ptr %slot) {{
 start:
-%slots = alloca [1024 x ptr]
-%a0 = load ptr, ptr %args
-{_arguments_ir()}
-br label %unpack
-unpack:
-%k = phi i64 [5, %start], [%k1, %unpack.one]
-%unpacked = icmp sge i64 %k, %nargs
-br i1 %unpacked, label %work, label %unpack.one
-unpack.one:
-%gk = getelementptr ptr, ptr %args, i64 %k
-%ak = load ptr, ptr %gk
-%given = call ptr @PyLong_AsVoidPtr(ptr %ak)
-%place = getelementptr ptr, ptr %slots, i64 %k
-store ptr %given, ptr %place
-%k1 = add i64 %k, 1
-br label %unpack
-work:
-%thread = call ptr @PyEval_SaveThread()
-call void %x0(ptr %x1, ptr %x2, i64 %x3, i64 %x4)
-br label %next
-next:
-%w = phi i64 [5, %work], [%w1, %finished]
-%all = icmp sge i64 %w, %nargs
-br i1 %all, label %done, label %one
-one:
-%pw = getelementptr ptr, ptr %slots, i64 %w
-%slot = load ptr, ptr %pw
-%pdone = getelementptr i64, ptr %slot, i64 {DONE}
 %wanted = load i64, ptr %slot
-{_claim_ir("%wanted")}
+%pdone = getelementptr i64, ptr %slot, i64 {DONE}
+%mine = call i1 @claim(ptr %slot, i64 %wanted)
 br i1 %mine, label %own, label %wait
 own:
-{_job_ir("own.")}
-store atomic i64 %wanted, ptr %pdone release, align 8
-br label %finished
+call void @work(ptr %slot, i64 %wanted)
+ret void
 wait:
-%waits = phi i64 [0, %one], [%waits1, %pause]
+%waits = phi i64 [0, %start], [%waits1, %pause]
 %reached = load atomic i64, ptr %pdone acquire, align 8
 %there = icmp eq i64 %reached, %wanted
-br i1 %there, label %finished, label %hold
+br i1 %there, label %done, label %hold
 hold:
 %waits1 = add i64 %waits, 1
 %long = and i64 %waits1, 1023
@@ -213,19 +188,131 @@ br label %pause
 pause:
 {_PAUSE}
 br label %wait
-finished:
-%w1 = add i64 %w, 1
-br label %next
 done:
+ret void
+}}
+
+; share(pool, function, operands, meta, count, grain, always): run function(operands, meta, 0..count), split over the threads
+; at multiples of `grain`, but alone where the pool is busy, or its first worker parked and the job not worth waking it.
+define void @share(ptr %pool, ptr %function, ptr %operands, ptr %meta, i64 %count, i64 %grain, i64 %always) {{
+start:
+%phired = getelementptr i64, ptr %pool, i64 {HIRED}
+%slots = getelementptr i64, ptr %pool, i64 {SLOTS}
+%large = icmp ne i64 %always, 0
+%pwanted = getelementptr i64, ptr %pool, i64 {WANTED}
+%wanted = load i64, ptr %pwanted
+%units = sdiv i64 %count, %grain
+%most = call i64 @llvm.smin.i64(i64 %units, i64 %wanted)
+%needed = sub i64 %most, 1
+%few = icmp sle i64 %needed, 0
+br i1 %few, label %alone, label %staff
+staff:
+%there = load i64, ptr %phired
+%staffed = icmp sge i64 %there, %needed
+br i1 %staffed, label %ask, label %hire
+hire:
+%phire = getelementptr i64, ptr %pool, i64 {HIRE}
+%function_hire = load ptr, ptr %phire
+%answer = call ptr @PyObject_CallNoArgs(ptr %function_hire)
+%interrupted = icmp eq ptr %answer, null
+br i1 %interrupted, label %again_later, label %ask
+again_later: ; Ctrl-C: this is no place to raise it
+call void @PyErr_Clear()
+call void @PyErr_SetInterrupt()
+br label %ask
+ask:
+%hired = load i64, ptr %phired
+%helpers = call i64 @llvm.smin.i64(i64 %hired, i64 %needed)
+%parts = add i64 %helpers, 1
+%none = icmp eq i64 %helpers, 0
+br i1 %none, label %alone, label %value
+value:
+%first = load ptr, ptr %slots
+%pawake = getelementptr i64, ptr %first, i64 {AWAKE}
+%awake = load atomic i64, ptr %pawake seq_cst, align 8
+%waiting = icmp ne i64 %awake, 0
+%worth = or i1 %large, %waiting
+br i1 %worth, label %take, label %later
+later: ; for the work that comes after this
+call void @wake(ptr %first)
+br label %alone
+take:
+%exchange = cmpxchg ptr %pool, i64 0, i64 1 seq_cst seq_cst, align 8
+%free = extractvalue {{ i64, i1 }} %exchange, 1
+br i1 %free, label %begin, label %alone
+begin:
+%thread = call ptr @PyEval_SaveThread()
+br label %next
+next:
+%k = phi i64 [1, %begin], [%k1, %one]
+%from = phi i64 [0, %begin], [%to, %one]
+%product = mul i64 %count, %k
+%share = sdiv i64 %product, %parts
+%whole = sdiv i64 %share, %grain
+%edge = mul i64 %whole, %grain
+%last = icmp eq i64 %k, %parts
+%to = select i1 %last, i64 %count, i64 %edge
+br i1 %last, label %own, label %one
+one:
+%before = sub i64 %k, 1
+%pslot = getelementptr ptr, ptr %slots, i64 %before
+%slot = load ptr, ptr %pslot
+call void @give(ptr %slot, ptr %function, ptr %operands, ptr %meta, i64 %from, i64 %to)
+%k1 = add i64 %k, 1
+br label %next
+own:
+call void %function(ptr %operands, ptr %meta, i64 %from, i64 %to)
+br label %collect
+collect:
+%w = phi i64 [0, %own], [%w1, %await]
+%all = icmp sge i64 %w, %helpers
+br i1 %all, label %done, label %await
+await:
+%pother = getelementptr ptr, ptr %slots, i64 %w
+%other = load ptr, ptr %pother
+call void @await(ptr %other)
+%w1 = add i64 %w, 1
+br label %collect
+done:
+store atomic i64 0, ptr %pool seq_cst, align 8
 call void @PyEval_RestoreThread(ptr %thread)
+ret void
+alone:
+br i1 %large, label %long, label %short
+long: ; other threads of Python may go on
+%saved = call ptr @PyEval_SaveThread()
+call void %function(ptr %operands, ptr %meta, i64 0, i64 %count)
+call void @PyEval_RestoreThread(ptr %saved)
+ret void
+short:
+call void %function(ptr %operands, ptr %meta, i64 0, i64 %count)
+ret void
+}}
+
+; run(pool, function, operands, meta, count): for Python, work that is worth waking the workers for.
+define ptr @run(ptr %self, ptr %args, i64 %nargs) {{
+{
+    "".join(
+        f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}{chr(10)}%a{k} = load ptr, ptr %pa{k}{chr(10)}"
+        f"%x{k} = call ptr @PyLong_AsVoidPtr(ptr %a{k}){chr(10)}"
+        for k in range(5)
+    )
+}
+%count = ptrtoint ptr %x4 to i64
+call void @share(ptr %x0, ptr %x1, ptr %x2, ptr %x3, i64 %count, i64 1, i64 1)
 call void @Py_IncRef(ptr %a0)
 ret ptr %a0
 }}
 declare ptr @PyLong_AsVoidPtr(ptr)
-declare ptr @PyLong_FromSsize_t(i64)
+declare void @Py_IncRef(ptr)
+declare i32 @PyThread_acquire_lock(ptr, i32)
+declare void @PyThread_release_lock(ptr)
+declare ptr @PyObject_CallNoArgs(ptr)
+declare void @PyErr_Clear()
+declare void @PyErr_SetInterrupt()
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare void @Py_IncRef(ptr)
+declare i64 @llvm.smin.i64(i64, i64)
 declare i32 @sched_yield()
 declare void {"@llvm.aarch64.hint(i32)" if _ARM else "@llvm.x86.sse2.pause()"}
 """
@@ -233,35 +320,58 @@ declare void {"@llvm.aarch64.hint(i32)" if _ARM else "@llvm.x86.sse2.pause()"}
 
 class _Native(NamedTuple):
     serve: Callable  # (slot): through ctypes, which gives up the interpreter's lock
-    give: Callable
-    finish: Callable
+    share: int  # the address
+    run: Callable
 
 
 @functools.cache
 def _native() -> _Native:
-    serve, give, finish = compile_ir(_IR, "serve", "give", "finish")
-    return _Native(
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(serve), builtin(give, "give"), builtin(finish, "finish")
-    )
+    serve, share, run = compile_ir(_IR, "serve", "share", "run")
+    return _Native(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(serve), share, builtin(run, "run"))
 
 
 class _Worker:
-    """A thread with a slot for jobs. It parks in Python, where any system has locks, and looks for jobs in machine code."""
+    """A thread with a slot for jobs, for which it waits and looks in machine code."""
 
     def __init__(self):
-        self.words = np.zeros(_SLOT_WORDS, np.int64)
+        python = ctypes.pythonapi
+        python.PyThread_allocate_lock.restype = ctypes.c_void_p
+        lock = python.PyThread_allocate_lock()
+        python.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)
+        self.words = keep(np.zeros(_SLOT_WORDS, np.int64))  # the thread outlives the interpreter's objects
+        self.words[LOCK] = lock
         self.slot = self.words.ctypes.data
-        self.bell: SimpleQueue = SimpleQueue()
-        threading.Thread(target=self._work, name="weft-worker", daemon=True).start()
-
-    def _work(self):
-        while True:
-            self.bell.get()
-            _native().serve(self.slot)
+        threading.Thread(target=_native().serve, args=(self.slot,), name="weft-worker", daemon=True).start()
 
 
-_threads = 0  # 0: not yet chosen
+_pool = keep(np.zeros(SLOTS + MOST_WORKERS, np.int64))
 _workers: list[_Worker] = []
+_hiring = threading.Lock()
+
+
+def _hire() -> None:
+    """Have as many workers as are wanted, or as the system allows."""
+    with _hiring:
+        try:
+            while len(_workers) < min(get_num_threads() - 1, MOST_WORKERS):
+                worker = _Worker()
+                _pool[SLOTS + len(_workers)] = worker.slot
+                _workers.append(worker)
+        except (RuntimeError, MemoryError):  # no more threads
+            set_num_threads(len(_workers) + 1)
+        _pool[HIRED] = len(_workers)
+
+
+def share_words(grain: int, always: bool) -> tuple[int, ...]:
+    """What `share` needs beside a job: its own address and its arguments pool, grain and always."""
+    get_num_threads()
+    return _native().share, _pool.ctypes.data, grain, always
+
+
+def run(function: int, operands: int, meta: int, count: int) -> None:
+    """Run `function(operands, meta, 0..count)`, split over the threads."""
+    get_num_threads()
+    _native().run(_pool.ctypes.data, function, operands, meta, count)
 
 
 def get_num_threads() -> int:
@@ -271,10 +381,10 @@ def get_num_threads() -> int:
     >>> weft.get_num_threads() >= 1
     True
     """
-    global _threads
-    if _threads == 0:
-        _threads = available_cpus()
-    return _threads
+    if _pool[WANTED] == 0:
+        _pool[WANTED] = available_cpus()
+        _pool[HIRE] = id(_hire)
+    return int(_pool[WANTED])
 
 
 def set_num_threads(count: int) -> None:
@@ -282,73 +392,20 @@ def set_num_threads(count: int) -> None:
 
     Raises: RuntimeError unless `count` is a positive int.
     """
-    global _threads
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(f"set_num_threads expects an int, but got {type(count).__name__}")
     if not 1 <= count < 2**31:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {count}")
-    _threads = count
+    get_num_threads()
+    _pool[WANTED] = count
     blas.set_threads(count)
 
 
-# Held while the workers have a job; a Python thread that does not get it works alone.
-busy = threading.Lock()
-
-
-def _hire(count: int) -> None:
-    while len(_workers) < count:
-        _workers.append(_Worker())
-
-
-def awake() -> bool:
-    """Whether a worker is looking for its next job, so that even little work is worth sharing.
-
-    One that is parked is woken, for the work that comes after this.
-    """
-    if get_num_threads() == 1:
-        return False
-    _hire(1)
-    worker = _workers[0]
-    if worker.words[AWAKE]:
-        return True
-    if worker.bell.empty():
-        worker.bell.put(None)
-    return False
-
-
-def run(function: int, operands: int, meta: int, count: int, grain: int = 1) -> None:
-    """Run `function(operands, meta, 0..count)`, split over the threads at multiples of `grain`. `busy` must be held."""
-    native = _native()
-    parts = min(get_num_threads(), count // grain)
-    if parts <= 1:
-        native.finish(function, operands, meta, 0, count)
-        return
-    _hire(parts - 1)
-    edges = [*(count * part // parts // grain * grain for part in range(parts)), count]
-    slots = []
-    for part in range(1, parts):
-        worker = _workers[part - 1]
-        slots.append(worker.slot)
-        if not native.give(worker.slot, function, operands, meta, edges[part], edges[part + 1]):
-            worker.bell.put(None)
-    native.finish(function, operands, meta, 0, edges[1], *slots)
-
-
-def share(function: int, operands: int, meta: int, count: int, wanted: bool) -> None:
-    """Run `function(operands, meta, 0..count)`, split over the threads if that is wanted and they are free."""
-    if wanted and busy.acquire(blocking=False):
-        try:
-            run(function, operands, meta, count)
-        finally:
-            busy.release()
-    else:
-        _native().finish(function, operands, meta, 0, count)
-
-
 def _after_fork() -> None:
-    global busy
+    global _hiring
+    _hiring = threading.Lock()
     _workers.clear()  # threads do not survive a fork
-    busy = threading.Lock()
+    _pool[BUSY] = _pool[HIRED] = 0
 
 
 if hasattr(os, "register_at_fork"):

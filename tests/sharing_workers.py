@@ -5,6 +5,7 @@ import sys
 import time
 
 import weft
+import weft.multiprocessing as mp
 
 
 def fill(tensor, value):
@@ -19,6 +20,7 @@ def answer(queue, results):
 
 
 def send_and_end(queue, value):
+    mp.sharing.PATIENCE = 60.0
     queue.put(weft.full((1000,), value))
 
 
@@ -44,6 +46,10 @@ def fail(index):
     if index == 1:
         raise ValueError("no luck")
     time.sleep(30)
+
+
+def fail_at_length(index):
+    raise ValueError("no luck " * 100_000)  # more than a pipe holds
 
 
 def leave(index, code):

@@ -62,6 +62,8 @@ def test_dtypes_that_the_format_cannot_name(tmp_path):
         save_npz({"a": weft.ones(1).bfloat16()}, tmp_path / "t.npz")
     with pytest.raises(TypeError, match="int"):
         save_npz({"a": 1}, tmp_path / "t.npz")
+    with pytest.raises(ValueError, match="null character"):
+        save_npz({"a\0b": weft.ones(1)}, tmp_path / "t.npz")
 
 
 # ---- Damage ----------------------------------------------------------------------------------------------------------
@@ -101,6 +103,7 @@ def test_checksums_are_verified(tmp_path):
         ([("a.npy", npy(np.zeros(4))[:-1])], "31 are there"),
         ([("a.npy", npy(np.zeros(4)) + b"x")], "33 are there"),
         ([("a.npy", npy(np.zeros(4)))] * 2, "the same name"),
+        ([("a.npy", npy(np.zeros(4))), ("a", npy(np.zeros(4)))], "the same name"),
         ([("a.npy", b"")], "a.npy|EOF"),
         ([("a.txt", b"text")], "magic"),
     ],

@@ -106,6 +106,19 @@ def test_tensors_that_lie_unaligned_are_copied(tmp_path):
 # ---- Models ----------------------------------------------------------------------------------------------------------
 
 
+def test_many_dims():
+    tensor = weft.ones(65 * (1,))
+    assert mine.load(mine.save({"a": tensor}))["a"].shape == tensor.shape
+
+
+@pytest.mark.parametrize("backend", ["mmap", "pread"])
+def test_an_open_file_stays_the_one_that_was_opened(tmp_path, backend):
+    mine.save_file({"a": weft.ones(5), "b": weft.zeros(5)}, tmp_path / "t")
+    with mine.safe_open(tmp_path / "t", backend=backend) as file:
+        mine.save_file({"c": weft.full((3,), 7.0)}, tmp_path / "t")
+        assert file.get_tensor("a").sum() == 5 and file.get_slice("b")[1:].tolist() == [0, 0, 0, 0]
+
+
 def tied(library):
     library.manual_seed(0)
     model = library.nn.Sequential(library.nn.Linear(3, 3), library.nn.ReLU(), library.nn.Linear(3, 3))
@@ -196,6 +209,15 @@ BAD = {
     "no object": ({"a": 1}, 0),
     "metadata of numbers": ({"__metadata__": {"a": 1}, "a": GOOD}, 8),
     "metadata of nothing": ({"__metadata__": [1], "a": GOOD}, 8),
+    "a million dims": (
+        b'{"a":{"dtype":"F32","shape":['
+        + b",".join([b"9223372036854775807"] * 10**6)
+        + b'],"data_offsets":[0,8]}}',
+        8,
+    ),
+    "not a number": (b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":NaN}}', 8),
+    "half of a pair": (b'{"\\ud800":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}', 8),
+    "metadata in a list": ({"__metadata__": [["a", "b"]], "a": GOOD}, 8),
     "huge number": (b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b'],"data_offsets":[0,8]}}', 8),
     "less than a byte": ({"a": GOOD | {"dtype": "F4", "shape": [16]}}, 8),
 }

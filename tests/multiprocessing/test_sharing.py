@@ -213,6 +213,46 @@ def test_nothing_is_left_at_exit(run, tmp_path, method):
     assert (done.stdout, done.stderr, done.returncode) == ("200000.0\n", "", 0)
 
 
+LEAVING = """
+import sys
+import weft as torch, weft.multiprocessing as mp
+def take(queue, ready, start):
+    ready.put(None)
+    start.get()  # the parent is about to end: nobody will be there to answer but its threads
+    while (tensor := queue.get()) is not None:
+        print(tensor.sum().item(), flush=True)
+def through(method, *arguments):
+    mp.get_context(method).Process(target=take, args=arguments).start()
+if __name__ == "__main__":
+    kind, method = sys.argv[1:]
+    context = mp.get_context(method)
+    queue, ready, start = context.Queue(), context.SimpleQueue(), context.SimpleQueue()
+    if kind == "manager":
+        manager = context.Manager()  # a process that ends only when it is told
+    elif kind == "child":
+        context.Process(target=take, args=(queue, ready, start)).start()
+    elif kind == "grandchild":
+        context.Process(target=through, args=(method, queue, ready, start)).start()
+    for value in (torch.ones(3), torch.ones(4)):
+        queue.put(value)
+    queue.put(None)
+    if kind in ("child", "grandchild"):
+        ready.get()
+        start.put(None)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [("child", "3.0\n4.0\n"), ("grandchild", "3.0\n4.0\n"), ("manager", ""), ("nobody", "")],
+)
+def test_the_first_process_leaves_with_tensors_on_their_way(run, tmp_path, kind, output, method):
+    (tmp_path / "program.py").write_text(LEAVING)
+    done = run("-W", "error", "program.py", kind, method)
+    assert (done.stdout, done.stderr, done.returncode) == (output, "", 0)
+
+
 class TestSpawn:
     def test_every_process_writes_its_part(self, context):
         tensor = weft.zeros(3).share_memory_()
@@ -225,6 +265,10 @@ class TestSpawn:
             mp.start_processes(workers.fail, nprocs=2, start_method="fork")
         assert caught.value.error_index == 1 and caught.value.error_pid > 0
         assert "no luck" in str(pickle.loads(pickle.dumps(caught.value)))
+
+    def test_errors_of_any_length(self):
+        with pytest.raises(mp.ProcessRaisedException, match="(no luck ){100000}"):
+            mp.start_processes(workers.fail_at_length, nprocs=2, start_method="fork")
 
     @pytest.mark.parametrize(
         ("code", "message"),

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 import weft
 
 DOCUMENTED = (pickle.UnpicklingError, RuntimeError, EOFError)  # NotImplementedError is a RuntimeError
-SECONDS = 5  # for one mutant
+SECONDS = 5  # of processor time, for one mutant
 GROWTH = 256 << 20  # bytes that memory may grow by over a whole run: fragments and caches, not forged sizes
 
 # What the interpreter announces when something happens that reading weights has no use for.
@@ -290,8 +290,8 @@ class Guard:
         Raises: AssertionError for what is neither.
         """
         self.seen.clear()
-        previous = signal.signal(signal.SIGALRM, _out_of_time)
-        signal.alarm(SECONDS)
+        previous = signal.signal(signal.SIGPROF, _out_of_time)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         self.on = True
         try:
             result = read()
@@ -301,8 +301,8 @@ class Guard:
             raise AssertionError(f"{type(error).__name__}: {error}") from error
         finally:
             self.on = False
-            signal.alarm(0)
-            signal.signal(signal.SIGALRM, previous)
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, previous)
         assert not self.seen, f"the file did something: {self.seen}"
         for tensor in tensors_in(result):
             own = tensor.spec

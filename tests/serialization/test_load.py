@@ -11,6 +11,7 @@ import torch
 from serialization import fuzz
 
 import weft
+from weft.serialization import legacy, loading
 
 
 def saved(value, **options) -> io.BytesIO:
@@ -133,6 +134,68 @@ def test_records_that_are_not_aligned_are_copied(tmp_path):
     assert (weft.load(tmp_path / "a.pt", mmap=True) + 1).tolist() == list(range(1, 11))
 
 
+def test_a_file_that_is_replaced_while_it_is_mapped(tmp_path, monkeypatch):
+    """Places in the old file must not be looked up in the new one, which may be shorter."""
+    path = tmp_path / "a.pt"
+    weft.save(weft.ones(100_000), path)
+    memmap = loading.np.memmap
+
+    def replaced_just_then(*arguments, **options):
+        weft.save(weft.zeros(1), path)
+        return memmap(*arguments, **options)
+
+    monkeypatch.setattr(loading.np, "memmap", replaced_just_then)
+    assert weft.load(path, mmap=True).sum() == 100_000
+    assert weft.load(path).shape == (1,)
+
+
+def test_a_file_that_grows_while_it_is_mapped(tmp_path, monkeypatch):
+    path = tmp_path / "a.pt"
+    weft.save(weft.ones(100_000), path)
+    content = path.read_bytes()
+    path.write_bytes(content[:1000])
+    reader = loading.Reader
+
+    def grown_just_then(source):
+        path.write_bytes(content)
+        source.size = len(content)
+        return reader(source)
+
+    monkeypatch.setattr(loading, "Reader", grown_just_then)
+    with pytest.raises(RuntimeError, match="changed while it was opened"):
+        weft.load(path, mmap=True)
+
+
+class Path:
+    def __init__(self, path):
+        self.path = path
+
+    def __fspath__(self):
+        return self.path
+
+
+@pytest.mark.parametrize("encode", [str, os.fsencode])
+def test_other_kinds_of_paths(tmp_path, encode):
+    path = Path(encode(tmp_path / "a.pt"))
+    weft.save(weft.ones(3), path)
+    assert weft.load(path).sum() == weft.load(path, mmap=True).sum() == 3
+
+
+def test_file_objects_that_give_a_little_at_a_time():
+    class Slow(io.BytesIO):
+        def readinto(self, memory):
+            return super().readinto(memory[:100])
+
+        def read(self, size=-1):
+            return super().read(min(size, 100) if size > 0 else size)
+
+    content = saved(weft.arange(1000.0)).getvalue()
+    assert weft.load(Slow(content)).sum() == 499_500
+    behind = io.BytesIO(b"something else" + content)
+    behind.seek(14)
+    assert weft.load(behind).sum() == 499_500
+
+
 def test_what_cannot_be_mapped(tmp_path):
     with pytest.raises(ValueError, match="f must be a file path in order to use the mmap argument"):
         weft.load(saved(1), mmap=True)
@@ -158,6 +221,33 @@ def test_tar_archives(tmp_path):
     assert theirs["v"].tolist() == [2, 3]
 
 
+def header(name: bytes, size: bytes, kind: bytes = b"0") -> bytes:
+    content = bytearray(512)
+    content[: len(name)], content[124:136], content[156:157], content[257:263] = name, size, kind, b"ustar\0"
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            header(b"storages", b"\x80" + (2**60).to_bytes(11, "big")),
+            "said to have 1152921504606846976 bytes",
+        ),
+        (header(b"storages", b"\xff" * 12), "is no number of bytes"),
+        (header(b"x", b"-0000000010\0"), "is no number of bytes"),
+        (header(b"x", b"\0" * 12), "is no number of bytes"),
+        (header(b"x", b"\x80" + (2**40).to_bytes(11, "big"), b"L"), "has no file 'storages'"),
+        (header(b"x", b"%011o\0" % 10**6, b"x") + b"1" * 10**6, "has no file 'storages'"),
+        (header(b"storages", b"00000000000\0") * 2, "two files 'storages'"),
+        (header(b"storages", b"00000000000\0", b"2"), "has no file 'storages'"),
+    ],
+)
+def test_tar_archives_that_lie(content, message):
+    with pytest.raises(RuntimeError, match=message):
+        weft.load(io.BytesIO(content + bytes(1024)))
+
+
 def test_views_of_storages_in_old_streams():
     """PyTorch 0.1 wrote storages that are parts of others."""
     import pickle
@@ -171,6 +261,13 @@ def test_views_of_storages_in_old_streams():
     assert weft.load(io.BytesIO(content)).tolist() == [2, 3]
     with pytest.raises(RuntimeError, match="are no part of a storage of 16 bytes"):
         weft.load(io.BytesIO(content.replace(b"vK\1K\2", b"vK\1K\4")))
+
+
+def test_views_stay_where_they_are_when_their_storage_grows():
+    root = weft.UntypedStorage([1, 2, 3, 4])
+    view = legacy.part(root, 1, 2)
+    root.resize_(100_000)
+    assert [weft.UntypedStorage(4) for _ in range(50)] and view.tolist() == [2, 3]
 
 
 def test_old_streams_whose_storages_are_too_long():

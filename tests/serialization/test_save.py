@@ -1,20 +1,22 @@
 """Saving: the old file or the new one, whole, whatever happens; to anything that can be written to."""
 
+import errno
 import io
 import os
 import pickle
-import random
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
 
 import weft
-from weft.serialization import saving
+from weft.serialization import atomic, saving
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -44,25 +46,47 @@ def check_whole(path, values) -> None:
         assert bool((found[key] == found["value"]).all())
 
 
-def test_killed_while_saving(tmp_path, kills=12):
-    """`kill -9` at a random moment: the file is the old one or the new one."""
-    path, rng = tmp_path / "a.pt", random.Random(0)
+KILLED = """
+import os, signal, sys, weft
+from weft.serialization import atomic, saving
+place, wanted, seen = sys.argv[2], int(sys.argv[3]), 0
+def killing(function):
+    def call(*arguments, **options):
+        global seen
+        seen += 1
+        if seen > wanted:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **options)
+    return call
+if place == "write":
+    saving._File.write = killing(saving._File.write)
+else:
+    setattr(os, place, killing(getattr(os, place)))
+weft.save({"value": 1.0, **{str(k): weft.ones(100_000) for k in range(4)}}, sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [("write", 0), ("write", 1), ("write", 9), ("write", 20), ("fsync", 0), ("replace", 0)],
+)
+def test_killed_while_saving(tmp_path, place, count):
+    """`kill -9` leaves the old file, and nothing of what was being written, unless it had its name for an instant."""
+    path = tmp_path / "a.pt"
     weft.save({"value": 0.0, **{key: weft.zeros(100_000) for key in "0123"}}, path)
-    for attempt in range(kills):
-        child = start(SAVES, path, attempt + 1, 100_000, 10**6)
-        assert child.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0, 0.02))
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-        check_whole(path, range(attempt + 2))
-    # Nothing remains of what was being written, unless the kill hit the instant between giving it a name and using it.
-    assert len(os.listdir(tmp_path)) <= (2 if hasattr(os, "O_TMPFILE") else 1 + kills)
+    child = start(KILLED, path, place, count)
+    child.communicate()
+    assert child.returncode == -signal.SIGKILL
+    check_whole(path, [0])
+    if hasattr(os, "O_TMPFILE") and place != "replace":
+        assert os.listdir(tmp_path) == ["a.pt"]
 
 
 def test_two_processes_save_to_one_path(tmp_path):
     path = tmp_path / "a.pt"
     children = [start(SAVES, path, value, 50_000, 20) for value in (1, 2)]
     while not path.exists():
+        assert any(child.poll() is None for child in children)
         time.sleep(0.001)
     while any(child.poll() is None for child in children):
         check_whole(path, (1, 2))
@@ -130,6 +154,69 @@ def test_access_rights_and_links_stay(tmp_path):
     assert (tmp_path / "new.pt").stat().st_mode & 0o777 == 0o640
 
 
+@pytest.fixture
+def folder_as_nobody():
+    """An empty folder that everybody may use, with the rights of nobody in particular, if we have those of root."""
+    with tempfile.TemporaryDirectory() as parent:
+        os.chmod(parent, 0o777)
+        was_root = os.geteuid() == 0
+        if was_root:
+            os.seteuid(65534)
+        try:
+            folder = Path(parent, "folder")
+            folder.mkdir()
+            yield folder
+        finally:
+            folder.chmod(0o777)
+            if was_root:
+                os.seteuid(0)
+
+
+def test_protected_files_and_folders(folder_as_nobody):
+    """As in PyTorch: a file is written if it may be written to."""
+    path = folder_as_nobody / "a.pt"
+    weft.save(1, path)
+    path.chmod(0o444)
+    with pytest.raises(RuntimeError, match="Permission denied"):
+        weft.save(2, path)
+    assert weft.load(path) == 1
+    path.chmod(0o600)
+    folder_as_nobody.chmod(0o555)
+    weft.save(3, path)
+    assert weft.load(path) == 3
+    with pytest.raises(RuntimeError, match="Permission denied"):
+        weft.save(4, folder_as_nobody / "b.pt")
+    assert os.listdir(folder_as_nobody) == ["a.pt"]
+
+
+def test_a_file_that_the_system_does_not_let_us_replace(tmp_path, monkeypatch):
+    """Such as another user's in /tmp, or one that a container has mounted."""
+
+    def busy(old, new):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    path = tmp_path / "a.pt"
+    weft.save("old", path)
+    number = path.stat().st_ino
+    monkeypatch.setattr(os, "replace", busy)
+    weft.save("new", path)
+    assert weft.load(path) == "new" and path.stat().st_ino == number
+    with pytest.raises(RuntimeError, match="resource busy"):
+        weft.save("new", tmp_path / "b.pt")
+    assert os.listdir(tmp_path) == ["a.pt"]
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_nobody_reads_a_private_file_while_it_is_replaced(tmp_path, monkeypatch, nameless):
+    path = tmp_path / "a.pt"
+    weft.save(1, path)
+    path.chmod(0o600)
+    if not nameless:
+        monkeypatch.setattr(atomic, "_nameless", lambda folder: None)
+    with atomic.replacing(path) as file:
+        assert os.fstat(file.fileno()).st_mode & 0o777 == 0o600
+
+
 def test_an_old_mapping_survives_a_new_file(tmp_path):
     path = tmp_path / "a.pt"
     weft.save(weft.zeros(10_000), path)
@@ -164,6 +251,36 @@ def test_streams_that_do_not_seek(zipped):
         assert library.load(io.BytesIO(file.content))["a"][4999] == 4999
 
 
+@pytest.mark.parametrize("told", [None, True, "all of it", 10**9])
+def test_what_write_returns_may_be_no_number_of_bytes(told):
+    class Mute(io.BytesIO):
+        def write(self, content):
+            super().write(content)
+            return told
+
+    file = Mute()
+    weft.save(weft.arange(5000.0), file)
+    file.seek(0)
+    assert weft.load(file)[4999] == 4999
+
+
+def test_streams_that_take_nothing():
+    class Full(io.BytesIO):
+        def write(self, content):
+            return 0
+
+    class Blocked(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, content):
+            return None
+
+    for file in (Full(), Blocked()):
+        with pytest.raises(RuntimeError, match="takes no more bytes"):
+            weft.save(1, file)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_pipes_and_devices(tmp_path):
     os.mkfifo(tmp_path / "pipe")
@@ -173,6 +290,27 @@ def test_pipes_and_devices(tmp_path):
     writer.join()
     assert weft.load(io.BytesIO(content)).tolist() == [1, 1, 1]
     weft.save(weft.ones(3), os.devnull)
+    reading, writing = os.pipe()
+    weft.save(weft.ones(3), f"/dev/fd/{writing}")
+    os.close(writing)
+    with open(reading, "rb") as file:
+        assert weft.load(io.BytesIO(file.read())).tolist() == [1, 1, 1]
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="this system does not name open files")
+def test_an_open_file_without_a_name(tmp_path):
+    with open(tmp_path / "gone", "w+b") as file:
+        os.unlink(tmp_path / "gone")
+        weft.save(weft.ones(3), f"/proc/self/fd/{file.fileno()}")
+        assert weft.load(file).tolist() == [1, 1, 1]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["a" * 250 + ".pt", "é" * 120 + ".pt", "名" * 84, "\udcff.pt"])
+def test_long_and_strange_names(tmp_path, name):
+    weft.save(1, tmp_path / name)
+    assert os.listdir(tmp_path) == [name] and weft.load(tmp_path / name) == 1
 
 
 def test_what_is_no_place(tmp_path):
@@ -180,6 +318,13 @@ def test_what_is_no_place(tmp_path):
         weft.save(1, tmp_path / "none" / "a.pt")
     with pytest.raises(RuntimeError, match="Is a directory"):
         weft.save(1, tmp_path)
+    for path in ("", f"{tmp_path}/", f"{tmp_path}/new/"):
+        with pytest.raises(RuntimeError, match="invalid file name"):
+            weft.save(1, path)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(RuntimeError, match="levels of symbolic links"):
+        weft.save(1, tmp_path / "loop")
+    assert (tmp_path / "loop").is_symlink()
     with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like object"):
         weft.save(1, 5)
 

@@ -16,10 +16,10 @@ def loaded(pickled: bytes):
 
 
 def refusal(pickled: bytes) -> str:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises((pickle.UnpicklingError, RuntimeError)) as caught:
         loaded(pickled)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 5
     return str(caught.value)
 
 
@@ -161,7 +161,18 @@ def test_a_tensor_gets_no_attributes_that_weft_relies_on():
         b"\x89",
     )
     arguments = tensor[tensor.index(b"(") : -1]
-    for attribute in ("spec", "_storage", "_start", "_autograd", "__class__"):
+    for attribute in (
+        "spec",
+        "_storage",
+        "_start",
+        "_autograd",
+        "__class__",
+        "_views",
+        "_grad",
+        "grad",
+        "data",
+        "requires_grad",
+    ):
         state = b"}" + text(attribute) + b"K\x01s"
         pickled = name("torch._tensor._rebuild_from_type_v2") + b"("
         pickled += (
@@ -216,6 +227,40 @@ def test_calls_that_make_much_of_little():
     long = text("x" * 10_000) + b"q\x01"
     repeated = b"](" + call("_codecs.encode", b"h\x01", text("latin1")) * 1000 + b"e"
     assert "more objects than the pickle has bytes" in refusal(PROTO + long + repeated + STOP)
+
+
+def number(value: int) -> bytes:
+    content = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+    return b"\x8a" + bytes([len(content)]) + content
+
+
+def test_keys_that_all_have_the_same_hash():
+    alike = [k * (2**61 - 1) for k in range(2, 50_000)]
+    assert len({hash(each) for each in alike}) == 1
+    numbers = [number(each) for each in alike]
+    for attack in (
+        b"}(" + b"".join(each + b"N" for each in numbers) + b"u",
+        b"}" + b"".join(each + b"Ns" for each in numbers),
+        call("builtins.set", b"](" + b"".join(numbers) + b"e"),
+        call("collections.OrderedDict", b"](" + b"".join(each + b"N\x86" for each in numbers) + b"e"),
+    ):
+        assert "have the same hash" in refusal(PROTO + attack + STOP)
+    for honest in (
+        {k * 10**20: k / 3 for k in range(1000)},
+        {k / 7: None for k in range(1000)},
+        {(k, (k + 1, "a")): k for k in range(1000)},
+        [{(0, 1): k, 0.5: k, None: k} for k in range(1000)],
+    ):
+        assert loaded(pickle.dumps(honest, 2)) == honest
+
+
+def test_a_million_dims():
+    huge = b"(" + number(2**63 - 1) * 100_000 + b"t"
+    for attack in (
+        call("torch.Size", huge),
+        call("torch._utils._rebuild_meta_tensor_no_storage", name("torch.float32"), huge, huge, b"\x89"),
+    ):
+        assert "more than 1000 dims" in refusal(PROTO + attack + STOP)
 
 
 def test_lengths_beyond_the_end():

@@ -54,11 +54,11 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
 
 def attributes(tensor: Tensor) -> dict[str, Any]:
     """The attributes that users gave a tensor."""
-    return {name: value for name, value in tensor.__dict__.items() if name not in _OF_AUTOGRAD}
+    return {name: value for name, value in tensor.__dict__.items() if name not in OF_AUTOGRAD}
 
 
 # What autograd keeps among the attributes: neither saved nor copied.
-_OF_AUTOGRAD = frozenset(("_grad", "_views", "_unwritable"))
+OF_AUTOGRAD = frozenset(("_grad", "_views", "_unwritable"))
 
 
 def _rebuilt(storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:

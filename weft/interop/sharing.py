@@ -6,6 +6,7 @@ This holds for whatever pickles with multiprocessing: its queues, pipes, pools a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -85,16 +86,36 @@ def _wait_at_exit() -> None:
 
 
 def _wait_until_taken() -> None:
-    from multiprocessing import active_children, parent_process
+    from multiprocessing import parent_process
     from multiprocessing.resource_sharer import _resource_sharer  # type: ignore[attr-defined]
 
-    # The first process has nobody to take its tensors but its children; Python waits for those in any case.
-    deadline = time.monotonic() + (PATIENCE if parent_process() is not None else 0)
+    _outlive_children(_resource_sharer)
+    if parent_process() is None:  # only its children take its tensors
+        return
+    deadline = time.monotonic() + PATIENCE
     while _resource_sharer._cache or _queues_are_sending():
-        if time.monotonic() >= deadline and all(child.daemon for child in active_children()):
+        if time.monotonic() >= deadline:
             return
         time.sleep(0.005)
     _resource_sharer.stop(PATIENCE)  # the last may have been asked for and still be on its way
+
+
+def _outlive_children(sharer: Any) -> None:
+    """Keep the socket for descriptors until Python has waited for the children of this process: they may still ask.
+
+    Nothing else would do. Waiting here for children, before Python tells its managers to end, could last for ever.
+    """
+    from multiprocessing import util
+
+    unlink = sharer._listener and sharer._listener._listener._unlink
+    if unlink is not None:
+        unlink.cancel()
+        util.Finalize(None, _unlink, (sharer._address,), exitpriority=-1)
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _queues_are_sending() -> bool:

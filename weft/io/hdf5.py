@@ -94,7 +94,7 @@ def save_hdf5(
     """
     h5py = library("h5py", "hdf5")
     options = {"chunks": chunks, "compression": compression}
-    with replacing(os.fspath(path)) as output, _Patient(output) as file:
+    with replacing(path) as output, _Patient(output) as file:
         with h5py.File(file, "w", track_order=True) as root:
             _Writer(h5py, options).fill(root, tree)
 

@@ -99,11 +99,11 @@ def save_image(image: Tensor, path: str | os.PathLike) -> None:
         raise ValueError(
             f"expected [channels, height, width] with 1 to 4 channels, but got {tuple(image.shape)}"
         )
-    ending = os.path.splitext(os.fspath(path))[1].lower()
+    ending = os.path.splitext(os.fsdecode(path))[1].lower()
     kind = Image.registered_extensions().get(ending)
     if kind not in FORMATS:
         raise ValueError(f"no picture format that is written here has the ending {ending!r}")
     values = np.ascontiguousarray(planes.numpy(force=True).transpose(1, 2, 0))
     picture = Image.fromarray(values[:, :, 0] if planes.shape[0] == 1 else values)
-    with replacing(os.fspath(path)) as file:
+    with replacing(path) as file:
         picture.save(file, kind)

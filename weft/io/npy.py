@@ -31,7 +31,7 @@ def save_npy(tensor: Tensor, path: str | os.PathLike) -> None:
     tensor([0, 1, 2])
     """
     values = array_to_write(tensor)
-    with replacing(os.fspath(path)) as file:
+    with replacing(path) as file:
         np.lib.format.write_array(file, values, allow_pickle=False)
 
 

@@ -34,8 +34,10 @@ def save_npz(tensors: Mapping[str, Tensor], path: str | os.PathLike, *, compress
     {'weight': tensor([1., 1.]), 'bias': tensor(3)}
     """
     arrays = {name: array_to_write(tensor) for name, tensor in tensors.items()}
+    if any("\0" in str(name) for name in arrays):
+        raise ValueError("a zip archive has no names with a null character")
     method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
-    with replacing(os.fspath(path)) as file, zipfile.ZipFile(file, "w", method) as archive:
+    with replacing(path) as file, zipfile.ZipFile(file, "w", method) as archive:
         for name, values in arrays.items():
             member = zipfile.ZipInfo(
                 f"{name}.npy", (1980, 1, 1, 0, 0, 0)
@@ -71,14 +73,16 @@ def load_npz(path: str | os.PathLike, *, mmap: bool = False) -> dict[str, Tensor
         members = archive.infolist()
         _check_sizes(path, members, size)
         mapped = np.memmap(file, np.uint8, "c") if mmap else None
-        return {
-            member.filename.removesuffix(".npy"): _load(archive, member, path, mapped) for member in members
-        }
+        return {_name(member): _load(archive, member, path, mapped) for member in members}
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
 
 
 def _check_sizes(path: Any, members: list[zipfile.ZipInfo], size: int) -> None:
     """Refuse archives that unpack to more than their bytes can hold."""
-    if len({member.filename for member in members}) < len(members):
+    if len({_name(member) for member in members}) < len(members):
         raise damaged(path, "two members have the same name")
     if sum(member.compress_size for member in members) > size:
         raise damaged(path, f"the members are said to have more bytes than the file's {size}")

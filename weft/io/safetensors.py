@@ -6,9 +6,11 @@ those that the library writes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
+import weakref
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
@@ -21,6 +23,8 @@ from ..core.dtype import DType, numpy_dtype
 from ..core.tensor import Tensor
 from ..interop.numpy import shared_array, tensor_on
 from ..serialization.atomic import replacing
+from ..serialization.rebuild import MOST_DIMS
+from ..serialization.source import source_of
 from .damage import damaged
 
 HEADER_LIMIT = 100_000_000  # bytes, as the format has it
@@ -111,20 +115,24 @@ class safe_open:
         if backend not in ("mmap", "pread"):
             raise ValueError(f"backend is 'mmap' or 'pread', not {backend!r}")
         self._filename, self._device = filename, Device(device)
-        with open(filename, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            start = file.read(8)
-            header = file.read(_header_size(start, size, filename))
+        with contextlib.ExitStack() as opened:
+            file = opened.enter_context(open(filename, "rb", buffering=0))
+            source = source_of(file)
+            size = _header_size(source.read(0, min(8, source.size)), source.size, filename)
+            self._start = 8 + size
+            self._metadata, entries = _parsed(source.read(8, size), source.size - self._start, filename)
+            self._entries = {entry.name: entry for entry in entries}
+            # The open file, not what may be at the path later.
             self._mapped = np.memmap(file, np.uint8, "c") if backend == "mmap" else None
-        self._start = 8 + len(header)
-        self._metadata, entries = _parsed(header, size - self._start, filename)
-        self._entries = {entry.name: entry for entry in entries}
+            self._source = source
+            if backend == "pread":
+                weakref.finalize(self, opened.pop_all().close)
 
     def __enter__(self) -> safe_open:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        """Nothing is left to close: the file is mapped, or open only while a tensor is read."""
+        """Tensors can still be read: the file is mapped, or open as long as this object is there."""
 
     def keys(self) -> list[str]:
         """The names of the tensors, sorted."""
@@ -147,8 +155,8 @@ class safe_open:
         if self._mapped is not None:
             memory = self._mapped[self._start + entry.start : self._start + entry.stop]
         else:
-            nbytes = entry.stop - entry.start
-            memory = np.fromfile(self._filename, np.uint8, nbytes, offset=self._start + entry.start)
+            memory = np.empty(entry.stop - entry.start, np.uint8)
+            self._source.read_into(self._start + entry.start, memory.data)
         return _tensor(memory, entry).to(self._device)
 
     def get_tensors(self) -> dict[str, Tensor]:
@@ -205,7 +213,7 @@ def save_file(
     RuntimeError for tensors that overlap in memory (see `save_model`), or if there is no folder to write to.
     """
     pieces = _pieces(tensors, metadata)
-    with replacing(os.fspath(filename)) as file:
+    with replacing(filename) as file:
         for piece in pieces:
             for start in range(0, len(piece), _PIECE):
                 file.write(piece[start : start + _PIECE])
@@ -220,7 +228,7 @@ def _pieces(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> list
         own = tensors[name].detach().cpu().resolve_conj().resolve_neg()
         start, stop = stop, stop + own.nbytes
         header[name] = {"dtype": _CODE_OF[own.dtype], "shape": list(own.shape), "data_offsets": [start, stop]}
-        content.append(shared_array(own).reshape(-1).view(np.uint8).data)
+        content.append(shared_array(own.reshape(-1)).view(np.uint8).data)
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return [len(text).to_bytes(8, "little"), text, *content]
@@ -365,9 +373,11 @@ def _parsed(header: bytes, available: int, where: Any) -> tuple[dict[str, str] |
     try:
         if header[:1] != b"{":
             raise ValueError("it does not begin with {")
-        content = json.loads(header.decode(), object_pairs_hook=_without_repetition)
+        content = json.loads(
+            header.decode(), object_pairs_hook=_without_repetition, parse_constant=_no_constant
+        )
         metadata = content.pop(_METADATA, None)
-        if metadata is not None and not all(isinstance(text, str) for text in dict(metadata).values()):
+        if metadata is not None and not (type(metadata) is dict and all(map(_is_text, metadata.values()))):
             raise ValueError("the metadata are not texts")
         entries = [_entry(name, **info) for name, info in content.items()]
     except NotImplementedError:
@@ -385,8 +395,18 @@ def _parsed(header: bytes, available: int, where: Any) -> tuple[dict[str, str] |
     return metadata, entries
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
+    for name in content:
+        name.encode()  # half of a surrogate pair is no character
     if len(content) < len(pairs):
         raise ValueError("a name is there twice")
     return content
@@ -398,6 +418,8 @@ def _entry(name: str, dtype: Any, shape: Any, data_offsets: Any, **others: Any) 
     Raises: ValueError or TypeError if the sizes do not fit.
     """
     start, stop = data_offsets
+    if len(shape) > MOST_DIMS:
+        raise ValueError(f"tensor {name!r} has more than {MOST_DIMS} dims")
     if not isinstance(shape, list) or not all(
         type(each) is int and each >= 0 for each in (*shape, start, stop)
     ):
@@ -416,5 +438,5 @@ def _entry(name: str, dtype: Any, shape: Any, data_offsets: Any, **others: Any) 
 
 
 def _tensor(memory: np.ndarray, entry: Entry) -> Tensor:
-    values = memory.view(numpy_dtype(entry.dtype)).reshape(entry.shape)
-    return tensor_on(values if values.flags.aligned else values.copy())
+    values = memory.view(numpy_dtype(entry.dtype))
+    return tensor_on(values if values.flags.aligned else values.copy()).reshape(entry.shape)

@@ -1,7 +1,7 @@
 """`torch.multiprocessing`: Python's multiprocessing, through which tensors go in shared memory.
 
 The tensors that are sent stay where they are, in memory that both processes see from then on. The process that sends
-must live until the other has received: one that ends waits a few seconds for that.
+must live until the other has received: one that ends waits for its children, and as a child a few seconds for others.
 """
 
 from __future__ import annotations

@@ -62,17 +62,21 @@ class ProcessContext:
         """
         if not self.sentinels:
             return True
-        failed = None
-        for sentinel in multiprocessing.connection.wait(list(self.sentinels), timeout):
-            index = self.sentinels.pop(sentinel)  # type: ignore[arg-type]
-            self.processes[index].join()
-            if self.processes[index].exitcode:
-                failed = index
-                break
-        if failed is None:
-            return not self.sentinels
-        self._stop(grace_period)
-        raise self._failure(failed)
+        # A long message does not fit into the pipe: its process cannot end before it is read.
+        signs: dict[Any, int] = {
+            **self.sentinels,
+            **{self.error_queues[index]: index for index in self.sentinels.values()},
+        }
+        ready = multiprocessing.connection.wait(list(signs), timeout)
+        for index in dict.fromkeys(signs[each] for each in ready):
+            process, error = self.processes[index], self.error_queues[index]
+            del self.sentinels[process.sentinel]
+            message = _said(error)
+            process.join()
+            if process.exitcode:
+                self._stop(grace_period)
+                raise self._failure(index, message)
+        return not self.sentinels
 
     def _stop(self, grace_period: float | None) -> None:
         for process in self.processes:
@@ -85,13 +89,11 @@ class ProcessContext:
                 process.kill()
                 process.join()
 
-    def _failure(self, index: int) -> ProcessException:
-        process, error = self.processes[index], self.error_queues[index]
-        try:
-            message = f"\n\n-- Process {index} terminated with the following error:\n{error.recv()}"
+    def _failure(self, index: int, message: str | None) -> ProcessException:
+        process = self.processes[index]
+        if message is not None:
+            message = f"\n\n-- Process {index} terminated with the following error:\n{message}"
             return ProcessRaisedException(message, index, process.pid)
-        except EOFError:  # it said nothing
-            pass
         code = process.exitcode
         if code >= 0:
             message = f"process {index} terminated with exit code {code}"
@@ -106,6 +108,14 @@ class ProcessContext:
 
 class SpawnContext(ProcessContext):
     """The processes that `spawn` started."""
+
+
+def _said(error: Any) -> str | None:
+    """What a process told before it ended."""
+    try:
+        return error.recv() if error.poll() else None
+    except EOFError:
+        return None
 
 
 def _run(fn: Callable, index: int, args: tuple, error: Any) -> None:

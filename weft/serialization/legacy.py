@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
+import re
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.device import CPU
 from ..core.dtype import DType, uint8
@@ -17,10 +19,8 @@ from ..interop.pickling import rebuilt
 from ..ops.storage import TypedStorage
 from .identity import parsed, storage_dtype
 from .pickler import Storages, dumps
+from .rebuild import MOST_DIMS
 from .source import Source
-
-if TYPE_CHECKING:
-    import tarfile
 
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -29,7 +29,6 @@ _SYSTEM = {
     "little_endian": True,
     "type_sizes": {"short": 2, "int": 4, "long": 4},
 }
-_MOST_DIMS = 1000
 
 # ---- The stream ------------------------------------------------------------------------------------------------------
 
@@ -148,64 +147,84 @@ def part(root: Storage, start: int, nbytes: int) -> Storage:
         )
     if not root.device.backend.has_memory:
         return Storage(nbytes, device=root.device)
+    root.exposed = True  # its memory must stay where it is, even if somebody makes it larger
     return foreign(root.ptr + start, nbytes, root)
 
 
 # ---- The tar archive -------------------------------------------------------------------------------------------------
 
+_BLOCK = 512
+_MEMBERS = ("storages", "tensors", "pickle")
+
 
 def is_tar(file: Any) -> bool:
     """Whether the file is an uncompressed tar archive, which only a whole file can be."""
     start = file.tell()
-    head = file.read(512)
+    head = file.read(_BLOCK)
     file.seek(start)
-    return len(head) == 512 and head[257:262] == b"ustar"
+    return len(head) == _BLOCK and head[257:262] == b"ustar"
 
 
 def read_tar(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callable) -> Any:
     """Read the oldest format: storages, tensors, and a pickle that refers to them by numbers."""
-    import tarfile
+    members = _members(Source(file))
+    objects: dict[int, Any] = {}
+    _read_storages(members["storages"], objects, restore, unpickle)
+    _read_tensors(members["tensors"], objects, unpickle)
 
-    try:
-        archive = tarfile.open(fileobj=file, mode="r:")
-    except Exception as error:  # of many kinds, all of tarfile's own parsing
-        raise RuntimeError(f"the tar archive is damaged: {error}") from None
-    with archive as tar:
-        objects: dict[int, Any] = {}
-        _read_storages(_member(tar, "storages"), objects, restore, unpickle)
-        _read_tensors(_member(tar, "tensors"), objects, unpickle)
+    def find(identity: Any) -> Any:
+        if type(identity) is tuple and identity:
+            return identity[0]  # a class, with its source for comparison
+        key = int(identity) if type(identity) in (int, str) else None
+        if key not in objects:
+            raise pickle.UnpicklingError(
+                "the pickle refers to a tensor or storage that the file does not have"
+            )
+        return objects[key]
 
-        def find(identity: Any) -> Any:
-            if type(identity) is tuple and identity:
-                return identity[0]  # a class, with its source for comparison
-            key = int(identity) if type(identity) in (int, str) else None
-            if key not in objects:
-                raise pickle.UnpicklingError(
-                    "the pickle refers to a tensor or storage that the file does not have"
-                )
-            return objects[key]
-
-        return unpickle(_member(tar, "pickle"), find)
+    return unpickle(members["pickle"], find)
 
 
-def _member(tar: tarfile.TarFile, name: str) -> Any:
-    """A file of the archive, within the bytes that the archive really has."""
-    try:
-        found = tar.getmember(name)
-    except KeyError:
-        raise RuntimeError(f"the tar archive has no file {name!r}: torch.save did not write it") from None
-    except Exception as error:  # of many kinds, all of tarfile's own parsing
-        raise RuntimeError(f"the tar archive is damaged: {error}") from None
-    content = tar.extractfile(found) if found.isreg() and not found.issparse() else None
-    if content is None:
-        raise RuntimeError(f"{name!r} in the tar archive is no plain file")
-    fileobj: Any = tar.fileobj
-    end = fileobj.seek(0, os.SEEK_END)
-    if found.offset_data + found.size > end:
-        raise RuntimeError(
-            f"{name!r} in the tar archive is said to have {found.size} bytes, but the file ends sooner"
-        )
-    return content
+def _members(source: Source) -> dict[str, io.BytesIO]:
+    """The three files of the archive.
+
+    Python's tarfile would read them, too, but can be made to allocate, and to search, without end.
+    Source of the layout: POSIX.1-2001, pax, "ustar Interchange Format".
+    """
+    found: dict[str, io.BytesIO] = {}
+    position = 0
+    while position + _BLOCK <= source.size:
+        header = source.read(position, _BLOCK)
+        if not header.strip(b"\0"):
+            break
+        size, start = _member_size(header), position + _BLOCK
+        name = header[:100].rstrip(b"\0").decode("latin1")
+        if name in _MEMBERS and header[156:157] in (b"0", b"\0"):  # a plain file
+            if name in found:
+                raise _damaged(f"there are two files {name!r}")
+            if start + size > source.size:
+                raise _damaged(f"{name!r} is said to have {size} bytes, but the file ends sooner")
+            found[name] = io.BytesIO(source.read(start, size))
+        position = start + size + -size % _BLOCK
+    for name in _MEMBERS:
+        if name not in found:
+            raise RuntimeError(f"the tar archive has no file {name!r}: torch.save did not write it")
+    return found
+
+
+def _member_size(header: bytes) -> int:
+    """The bytes of a file, from its header."""
+    field = header[124:136]
+    if field[0] == 0x80:  # what octal digits have no room for
+        return int.from_bytes(field[1:], "big")
+    digits = re.fullmatch(rb" *([0-7]+)[ \0]*", field)
+    if digits is None:
+        raise _damaged(f"{field!r} is no number of bytes")
+    return int(digits[1], 8)
+
+
+def _damaged(reason: str) -> RuntimeError:
+    return RuntimeError(f"the tar archive is damaged: {reason}")
 
 
 def _read_storages(file: Any, objects: dict[int, Any], restore: Callable, unpickle: Callable) -> None:
@@ -236,7 +255,7 @@ def _read_tensors(file: Any, objects: dict[int, Any], unpickle: Callable) -> Non
         key, storage_key, _ = _parts(unpickle(file), 3)
         storage = _typed(objects, storage_key)
         (ndim,) = struct.unpack("<i4x", _take(file, 8))  # the upper half is unused
-        if not 0 <= ndim <= _MOST_DIMS:
+        if not 0 <= ndim <= MOST_DIMS:
             raise RuntimeError(f"a tensor is said to have {ndim} dims")
         *numbers, offset = struct.unpack(f"<{2 * ndim + 1}q", _take(file, 16 * ndim + 8))
         if min(*numbers, offset, 0) < 0:

@@ -63,14 +63,14 @@ def load(
             stacklevel=2,
         )
     encoding = pickle_load_args.pop("encoding", "utf-8")
-    with _opened(f) as file:
+    with _opened(f, for_writing=bool(mmap) and _shares_mappings()) as file:
         unpickle: Callable = (
             _Safe(encoding)
             if weights_only
             else _Trusting(pickle_module or pickle, encoding, pickle_load_args)
         )
         if is_zip(file):
-            mapped = _mapping(f) if mmap else None
+            mapped = _mapping(f, file) if mmap else None
             with _advising():
                 return _load_archive(source_of(file), map_location, unpickle, mapped)
         if mmap:
@@ -106,9 +106,9 @@ def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
 
 
 @contextlib.contextmanager
-def _opened(f: Any) -> Iterator[Any]:
+def _opened(f: Any, for_writing: bool = False) -> Iterator[Any]:
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "rb", buffering=0) as file:
+        with open(f, "r+b" if for_writing else "rb", buffering=0) as file:
             yield file
         return
     try:
@@ -128,11 +128,17 @@ def is_zip(file: Any) -> bool:
     return signature == b"PK\3\4"
 
 
-def _mapping(f: Any) -> np.memmap:
+def _shares_mappings() -> bool:
+    return MAP_SHARED is not None and options.mmap_flags == MAP_SHARED
+
+
+def _mapping(f: Any, file: Any) -> np.memmap:
+    """The open file as memory: another one may be at the path by now."""
     if not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    shared = MAP_SHARED is not None and options.mmap_flags == MAP_SHARED
-    return np.memmap(f, np.uint8, "r+" if shared else "c")
+    mapped = np.memmap(file, np.uint8, "r+" if _shares_mappings() else "c")
+    file.seek(0)
+    return mapped
 
 
 @contextlib.contextmanager
@@ -254,6 +260,8 @@ class _Storages:
     def _read(self, record: Any) -> Storage:
         if self.mapped is not None and not local.skip_data:
             start = self.archive.offset(record)
+            if start + record.size > self.mapped.size:
+                raise RuntimeError(f"{self.archive.source.name}: the file has changed while it was opened")
             if start % MAPPED_ALIGNMENT == 0 and record.size:
                 if (
                     self.mapped.mode == "r+"

@@ -7,6 +7,7 @@ storage. TypeError and ValueError say what is wrong with an argument, RuntimeErr
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from typing import Any
 
 from ..core import layout as layouts
@@ -16,8 +17,11 @@ from ..core.layout import Layout
 from ..core.size import Size, shape
 from ..core.spec import Spec, spec
 from ..core.tensor import Tensor, empty
-from ..interop.pickling import rebuilt
+from ..interop.pickling import OF_AUTOGRAD, rebuilt
 from ..ops.storage import TypedStorage
+
+MOST_DIMS = 1000  # of a tensor: the product of a million sizes takes minutes
+COLLISIONS = 100  # keys of one dict or set with the same hash: each is compared with all before it
 
 # ---- Tensors ---------------------------------------------------------------------------------------------------------
 
@@ -141,10 +145,15 @@ def _with_state(result: Any, state: Any) -> Any:
         raise ValueError(f"invalid state of a {type(result).__name__}: {len(parts)} parts")
     for part in parts:
         for name, value in _check(part or {}, dict, "state").items():
-            if not isinstance(name, str) or name.startswith("__") or name in Tensor.__slots__:
+            if not isinstance(name, str) or name.startswith("__") or _is_ours(name):
                 raise ValueError("the state of a tensor sets what is no attribute for users")
             setattr(result, name, value)
     return result
+
+
+def _is_ours(name: str) -> bool:
+    """Whether tensors have an attribute of this name that is no value a user gave them."""
+    return name in OF_AUTOGRAD or hasattr(getattr(Tensor, name, None), "__set__")
 
 
 # ---- Other objects ---------------------------------------------------------------------------------------------------
@@ -166,7 +175,9 @@ def rebuild_layout(name: str) -> Layout:
 
 def rebuild_dict(pairs: Any = ()) -> OrderedDict:
     _check(pairs, (list, tuple), "items")
-    return OrderedDict((key, value) for key, value in (_check(pair, (list, tuple), "item") for pair in pairs))
+    items = [(key, value) for key, value in (_check(pair, (list, tuple), "item") for pair in pairs)]
+    count_hashes((key for key, _ in items), Counter())
+    return OrderedDict(items)
 
 
 def rebuild_counter(counts: Any = None) -> Counter:
@@ -174,7 +185,21 @@ def rebuild_counter(counts: Any = None) -> Counter:
 
 
 def rebuild_set(members: Any = ()) -> set:
-    return set(_check(members, (list, tuple), "members"))
+    count_hashes(_check(members, (list, tuple), "members"), Counter())
+    return set(members)
+
+
+def count_hashes(keys: Iterable[Any], counts: Counter[int]) -> None:
+    """Add the hashes of keys to those of the container that they are put into.
+
+    Raises: ValueError if more have the same one than it happens without intention. Python hashes texts and bytes such
+    that nobody can intend it, and most numbers are their own hash.
+    """
+    for key in keys:
+        if isinstance(key, (int, float, complex, tuple)) and (value := hash(key)) != key:
+            counts[value] += 1
+            if counts[value] > COLLISIONS:
+                raise ValueError(f"more than {COLLISIONS} keys of a dict or set have the same hash")
 
 
 def rebuild_complex(real: Any, imag: Any = 0.0) -> complex:
@@ -207,8 +232,10 @@ def _boolean(value: Any, what: str) -> bool:
 
 
 def _integers(values: Any, what: str) -> tuple[int, ...]:
-    """Sizes and the like: ints that are not negative and fit into 64 bits."""
-    for value in _check(values, (tuple, list), what):
+    """Sizes and the like: ints that are not negative and fit into 64 bits, and not too many of them."""
+    if len(_check(values, (tuple, list), what)) > MOST_DIMS:
+        raise ValueError(f"{what}: more than {MOST_DIMS} dims")
+    for value in values:
         if type(value) is not int or not 0 <= value < 2**63:
             found = value if type(value) is int else type(value)
             raise ValueError(f"{what} must be integers from 0 to 2**63 - 1, not {found}")

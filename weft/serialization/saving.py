@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import sys
@@ -83,7 +84,7 @@ def bytes_of(storage: Storage) -> memoryview:
 
 def _top_folder(path: Any) -> str:
     """The name of the folder within the archive: that of the file, without its last ending."""
-    name = os.path.basename(os.fspath(path))
+    name = os.path.basename(os.fsdecode(path))
     if not name.isascii():
         return "archive"
     return name.rpartition(".")[0] or name
@@ -101,8 +102,12 @@ class _Output:
         view = memoryview(content)
         done = 0
         while done < len(view):
-            count = self._file.write(view[done : done + PIECE])
-            step = min(PIECE, len(view) - done) if count is None else count
+            piece = view[done : done + PIECE]
+            count = self._file.write(piece)
+            if count == 0 or (count is None and isinstance(self._file, io.RawIOBase)):
+                raise RuntimeError(f"a {type(self._file).__name__} takes no more bytes")
+            # What is no number of bytes is something else that an object of somebody's own tells.
+            step = count if type(count) is int and count <= len(piece) else len(piece)
             done += step
             if self.advance is not None:
                 self.advance(step)
@@ -124,7 +129,7 @@ class _File(_Output):
 def _target(f: Any) -> Iterator[_Output]:
     if isinstance(f, (str, os.PathLike)):
         try:
-            with replacing(os.fspath(f)) as file:
+            with replacing(f) as file:
                 yield _File(file)
         except OSError as error:
             raise RuntimeError(f"PytorchStreamWriter failed writing file {f}: {error}") from error

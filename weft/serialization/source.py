@@ -26,12 +26,9 @@ class Source:
         """Raises: RuntimeError if there are fewer bytes."""
         if position < 0 or position + size > self.size:  # before memory is allocated for them
             raise self._short(position, size)
-        with self._lock:
-            self.file.seek(self.start + position)
-            content = self.file.read(size)
-        if len(content) != size:
-            raise self._short(position, size)
-        return content
+        content = bytearray(size)
+        self.read_into(position, memoryview(content))
+        return bytes(content)
 
     def read_into(self, position: int, memory: memoryview) -> None:
         """Fill `memory` with the bytes at a position.

@@ -17,7 +17,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from .allowed import added_globals
 from .names import checked_calls, default_globals, is_absent, is_known, tensor_types
-from .rebuild import set_tensor
+from .rebuild import count_hashes, set_tensor
 
 NESTING = 1000  # of marks, and of tuples within each other: their hash goes through them by recursion
 KEY = 1000  # objects that a key may be made of: its hash goes through all of them, again and again if they are shared
@@ -88,6 +88,8 @@ class Unpickler:
         # Of tuples that hold tuples: how deep they are, how many objects their hash visits, and they themselves, so that
         # no other object gets their id.
         self.nested: dict[int, tuple[int, int, Any]] = {}
+        # Of dicts: how many keys have which hash, by the id of the dict, and the dict itself.
+        self.hashes: dict[int, tuple[Counter[int], Any]] = {}
         # How many more objects calls may make: a call can make many of few bytes, and be repeated.
         self.budget = self.stream.size + 1000
 
@@ -257,6 +259,8 @@ class Unpickler:
         if len(items) % 2:
             raise ValueError("a key has no value")
         self._check_keys(items[::2])
+        counts, _ = self.hashes.setdefault(id(target), (Counter(), target))
+        count_hashes(items[::2], counts)
         for key, value in zip(items[::2], items[1::2]):
             target[key] = value
 

@@ -80,7 +80,7 @@ _KEPT  = Map("nll_kept",  keep, lambda like, target, ignored: s.where(s.eq(targe
              derivative=nondifferentiable)
 # Scores of -inf that are ignored do not count.
 _LOSS  = Map("nll_loss",  keep, lambda score, kept, weight: s.where(s.eq(kept, 0), 0, -score * weight))
-_SHARE = Map("nll_share", keep, lambda ct, kept, weight, total: s.where(s.eq(kept, 0), 0, -ct * (weight / total)),
+_SHARE: Map = Map("nll_share", keep, lambda ct, kept, weight, total: s.where(s.eq(kept, 0), 0, -ct * (weight / total)),
              derivative=(lambda ct, out, of_loss, kept, weight, total: _SHARE(ct, kept, weight, total), None, None, None))
 _DENSE = Map("cross_entropy_backward", keep, lambda scores, share: -s.exp(scores) * share)
 # fmt: on
@@ -127,7 +127,8 @@ def _loss_of(
 
 
 def _describe_nll(planner: Planner, reduction: str) -> list[Operand]:
-    return _loss_of(planner, *planner.inputs, reduction)
+    scores, target, weight = planner.inputs
+    return _loss_of(planner, scores, target, weight, reduction)
 
 
 def _describe_cross_entropy(planner: Planner, reduction: str) -> list[Operand]:

@@ -101,3 +101,7 @@ def check(expression, *, message=False, **layouts):
         error.add_note(f"{expression} with {layouts}\nweft: {ours!r}\ntorch: {theirs!r}")
         raise
     return theirs
+
+
+# Shapes of images: with one channel, with one sample, and empty ones among them, where memory formats are alike.
+IMAGES = st.sampled_from([(2, 3, 2, 2), (1, 4, 3, 3), (2, 1, 2, 2), (2, 4, 2, 2, 2), (0, 2, 2, 2)])

@@ -8,9 +8,16 @@ import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+
 ints = st.integers(-5, 5)
+
+
 bounds = st.none() | ints
+
+
 slices = st.builds(slice, bounds, bounds, st.none() | st.integers(1, 3))
+
+
 BASIC = st.one_of(ints, slices, st.none(), st.just(...))
 
 
@@ -39,6 +46,8 @@ INDEX_TENSORS = st.one_of(
     st.builds(Data, st.integers(-2, 2), st.just("int64")),
     st.builds(Data, st.booleans(), st.just("bool")),
 )
+
+
 ADVANCED = st.one_of(BASIC, INDEX_TENSORS, index_lists(), st.booleans())
 
 
@@ -174,16 +183,6 @@ def test_the_target_may_be_its_own_index():
     tensor = weft.tensor([2, 0, 1])
     tensor[tensor] = weft.tensor([7, 8, 9])
     assert tensor.tolist() == [8, 9, 7]
-
-
-@pytest.mark.parametrize("accumulate", [False, True])
-def test_index_put(accumulate):
-    base, index = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([0, 1, 0])
-    value = torch.tensor([10.0, 20.0, 10.0])
-    check(lambda lib, b, i, v: b.index_put((i, i), v, accumulate=accumulate), base, index, value)
-    check(lambda lib, b, i, v: lib.index_put_(b, (i,), v[:1], accumulate), base, index, value)
-    mask = torch.tensor([[True, False], [True, True]])
-    check(lambda lib, b, m, v: b.index_put((m,), v, accumulate), base, mask, value)
 
 
 def test_conjugate_and_negative_views():

@@ -2,11 +2,30 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import assert_same, to_weft
+from images import images, windows
+from oracle import assert_same, check, to_weft
 
 import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+F = "nn.functional."
+
+
+@settings(max_examples=100, deadline=None)
+@given(images(), windows, st.integers(1, 2), st.booleans())
+def test_maxima(image, options, dilation, return_indices):
+    n, x = image
+    check(f"{F}max_pool{n}d", x, **options, dilation=dilation, return_indices=return_indices)
+
+
+def test_windows_with_many_elements():
+    check(F + "max_pool2d", torch.randn(1, 2, 9, 9, dtype=torch.float64), 7, 1, 3)
+
+
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_padding_is_never_the_index_of_a_maximum(dilation):
+    x = torch.full((1, 1, 4, 4), -torch.inf)
+    check(F + "max_pool2d", x, 2 if dilation == 3 else 3, 1, 1, dilation, return_indices=True)
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,6 +9,7 @@ import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+
 ACCUMULATING = ("float32", "float64", "int64", "uint8", "bool", "complex64", "bfloat16")
 
 
@@ -62,46 +63,6 @@ def test_scatter(data, base):
     check(lambda lib, b, i, s: b.scatter_(dim, i, s), base, index, source)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.data(), tensors(expanded=False, min_dims=1, dtypes=ACCUMULATING))
-def test_index_ops(data, base):
-    dim = data.draw(any_dim(base))
-    size = base.shape[dim]
-    index = torch.tensor(
-        data.draw(st.lists(st.integers(0, size - 1), max_size=4) if size else st.just([])), dtype=torch.int64
-    )
-    shape = list(base.shape)
-    shape[dim] = len(index)
-    source = counting(shape, str(base.dtype).removeprefix("torch."))
-    check(lambda lib, b, i, s: b.index_add(dim, i, s), base, index, source)
-    check(lambda lib, b, i, s: b.index_add(dim, i, s, alpha=2), base, index, source)
-    check(lambda lib, b, i: b.index_fill(dim, i, 1), base, index)
-    check(lambda lib, b, i: b.index_fill(dim, i - size, 1), base, index)
-    if len(set(index.tolist())) == len(index):
-        check(lambda lib, b, i, s: b.index_copy(dim, i, s), base, index, source)
-    if base.dtype in (torch.float32, torch.int64):
-        reduce = data.draw(st.sampled_from(("prod", "mean", "amax", "amin")))
-        include = data.draw(st.booleans())
-        check(
-            lambda lib, b, i, s: b.index_reduce(dim, i, s, reduce, include_self=include), base, index, source
-        )
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.data(), tensors(expanded=False, dtypes=("float32", "int64")), st.booleans())
-def test_put(data, base, accumulate):
-    count = base.numel()
-    values = (
-        st.lists(st.integers(-count, count - 1), max_size=5, unique_by=lambda i: i % count)
-        if count
-        else st.just([])
-    )
-    index = torch.tensor(data.draw(values), dtype=torch.int64)
-    source = counting(index.shape, str(base.dtype).removeprefix("torch."))
-    check(lambda lib, b, i, s: b.put(i, s, accumulate), base, index, source)
-    check(lambda lib, b, i, s: b.put_(i, s, accumulate), base, index, source)
-
-
 @pytest.mark.parametrize(
     "write",
     [
@@ -141,17 +102,6 @@ def test_extrema_keep_nan():
         check(lambda lib, b, s, r=reduce: b.scatter_reduce(0, lib.tensor([0, 1, 2]), s, r), base, source)
 
 
-def test_scatter_into_views():
-    base = counting((4, 5))
-    check(lambda lib, b: b.select_scatter(b[0] * 2, 0, 2), base)
-    check(lambda lib, b: b.slice_scatter(b[:2], 0, 1, 3), base)
-    check(lambda lib, b: b.slice_scatter(b[:, :2], 1, 0, 4, 2), base.t().contiguous().t())
-    check(lambda lib, b: b.diagonal_scatter(b[0, :4], 1), base)
-    check(lambda lib, b: b.as_strided_scatter(b[0], (5,), (3,), 2), base)
-    check(lambda lib, b: b.select_scatter(b[0, :3], 0, 0), base)
-    check(lambda lib, b: b[:, ::2].select_scatter(b[0, :3], 0, 0), base)
-
-
 def test_the_target_may_be_the_source():
     t = weft.tensor([1, 2, 3])
     t.scatter_add_(0, weft.tensor([2, 1, 0]), t)
@@ -159,11 +109,3 @@ def test_the_target_may_be_the_source():
     t = weft.tensor([0, 1, 2])
     t.index_copy_(0, t, weft.tensor([7, 8, 9]))
     assert t.tolist() == [7, 8, 9]
-
-
-def test_one_hot():
-    check(lambda lib, i: lib.nn.functional.one_hot(i), torch.tensor([[0, 2], [1, 0]]))
-    check(lambda lib, i: lib.nn.functional.one_hot(i, 4), torch.tensor(2))
-    check(lambda lib, i: lib.nn.functional.one_hot(i, 2), torch.tensor([2]))
-    check(lambda lib, i: lib.nn.functional.one_hot(i), torch.tensor([-1]))
-    check(lambda lib, i: lib.nn.functional.one_hot(i), torch.tensor([1.0]))

@@ -22,9 +22,16 @@ class SDPBackend(enum.Enum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """A context for attention; weft's kernel serves whatever is asked for.
+    """A context, or a decorator, for attention; weft's one kernel serves whatever is asked for.
 
     Raises: AssertionError if `backends` is neither an `SDPBackend` nor a list of them.
+
+    >>> import weft as torch
+    >>> from weft.nn.attention import SDPBackend, sdpa_kernel
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+    ...     torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
+    torch.Size([1, 1, 2, 4])
     """
     listed = [backends] if isinstance(backends, SDPBackend) else backends
     if not isinstance(listed, (list, tuple)) or not all(isinstance(each, SDPBackend) for each in listed):

@@ -14,7 +14,7 @@ from ..core.tensor import Tensor, wrap_dim
 from ..families.rearrange import Piece, Rearrange
 from ..families.step import step
 from .copying import clone, contiguous, formatted_spec
-from .joining import common_format
+from .joining import common_format, resolved
 from .repeating import given
 from .views import TRANSPOSE, UNSAFE_VIEW, VIEW
 
@@ -100,11 +100,10 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     first, second = plane
-    if first == second or abs(first - second) == ndim:
+    if wrap_dim(first, ndim) == wrap_dim(second, ndim):
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {first} and dim1 = {second}"
         )
-    wrap_dim(first, ndim), wrap_dim(second, ndim)
     return _rot90(input, integer(k, "rot90", "k") % 4, first, second)
 
 
@@ -172,7 +171,7 @@ def _roll_result(specs: Sequence[Spec], step: int, dim: int) -> Spec:
     own = specs[0]
     if own.numel == 0:
         return _dense(own)
-    halves = [half for half, _ in _roll_halves(own, step, wrap_dim(dim, own.ndim))]
+    halves = [half for half, _ in _roll_halves(resolved(own), step, wrap_dim(dim, own.ndim))]
     return spec(own.shape, strides_for(own.shape, common_format(halves)), own.dtype, own.device)
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from ..core import view_rules as rules
 from ..core.arguments import integer
 from ..core.derivative import Derivative
-from ..core.layout import MemoryFormat, contiguous_format, strides_for, suggested_format
+from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
 from ..core.op import public
 from ..core.promotion import common_dtype
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, wrap_dim
 from ..families.rearrange import Piece, Rearrange, check_tensors
+from .copying import formatted_spec
 from .creation import new
 from .filling import fill_
 from .reshaping import atleast_1d, atleast_2d, atleast_3d, reshape
@@ -45,8 +46,13 @@ def _cat_result(specs: Sequence[Spec], dim: int) -> Spec:
 
 
 def common_format(specs: Sequence[Spec]) -> MemoryFormat:
-    formats = {suggested_format(own) for own in specs}
+    formats = {suggested_format(resolved(own)) for own in specs}
     return formats.pop() if len(formats) == 1 else contiguous_format
+
+
+def resolved(own: Spec) -> Spec:
+    """PyTorch makes up for pending conjugations and negations first, in a copy that has its own strides."""
+    return formatted_spec(own, preserve_format, own.dtype, own.device) if own.conj or own.neg else own
 
 
 def _check_devices(specs: Sequence[Spec]) -> None:
@@ -89,7 +95,10 @@ def _stack_result(specs: Sequence[Spec], dim: int) -> Spec:
     _check_devices(specs)
     dim = wrap_dim(dim, first.ndim + 1)
     sizes = (*first.shape[:dim], len(specs), *first.shape[dim:])
-    return contiguous_spec(sizes, common_dtype(specs), first.device)
+    if dim == first.ndim:
+        return contiguous_spec(sizes, common_dtype(specs), first.device)
+    # PyTorch joins along `dim`, then takes that apart: so images keep their memory format.
+    return rules.view(_cat_result(specs, dim), sizes)[0]
 
 
 def _stack_pieces(result: Spec, specs: Sequence[Spec], dim: int) -> Iterator[Piece]:

@@ -1,0 +1,39 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twins import check, counting, tensors
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+ACCUMULATING = ("float32", "float64", "int64", "uint8", "bool", "complex64", "bfloat16")
+
+
+def any_dim(base):
+    return st.integers(-max(base.ndim, 1), max(base.ndim, 1) - 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), tensors(expanded=False, min_dims=1, dtypes=ACCUMULATING))
+def test_index_ops(data, base):
+    dim = data.draw(any_dim(base))
+    size = base.shape[dim]
+    index = torch.tensor(
+        data.draw(st.lists(st.integers(0, size - 1), max_size=4) if size else st.just([])), dtype=torch.int64
+    )
+    shape = list(base.shape)
+    shape[dim] = len(index)
+    source = counting(shape, str(base.dtype).removeprefix("torch."))
+    check(lambda lib, b, i, s: b.index_add(dim, i, s), base, index, source)
+    check(lambda lib, b, i, s: b.index_add(dim, i, s, alpha=2), base, index, source)
+    check(lambda lib, b, i: b.index_fill(dim, i, 1), base, index)
+    check(lambda lib, b, i: b.index_fill(dim, i - size, 1), base, index)
+    if len(set(index.tolist())) == len(index):
+        check(lambda lib, b, i, s: b.index_copy(dim, i, s), base, index, source)
+    if base.dtype in (torch.float32, torch.int64):
+        reduce = data.draw(st.sampled_from(("prod", "mean", "amax", "amin")))
+        include = data.draw(st.booleans())
+        check(
+            lambda lib, b, i, s: b.index_reduce(dim, i, s, reduce, include_self=include), base, index, source
+        )

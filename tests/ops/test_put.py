@@ -1,0 +1,22 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twins import check, counting, tensors
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), tensors(expanded=False, dtypes=("float32", "int64")), st.booleans())
+def test_put(data, base, accumulate):
+    count = base.numel()
+    values = (
+        st.lists(st.integers(-count, count - 1), max_size=5, unique_by=lambda i: i % count)
+        if count
+        else st.just([])
+    )
+    index = torch.tensor(data.draw(values), dtype=torch.int64)
+    source = counting(index.shape, str(base.dtype).removeprefix("torch."))
+    check(lambda lib, b, i, s: b.put(i, s, accumulate), base, index, source)
+    check(lambda lib, b, i, s: b.put_(i, s, accumulate), base, index, source)

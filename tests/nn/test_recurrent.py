@@ -213,12 +213,12 @@ def test_first_and_second_derivatives(network, seed):
         layers.close(one, other, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("call", [*(f"{kind}({{}}, {{}})" for kind in KINDS), "LSTM({}, {}, proj_size=3)"])
 @pytest.mark.parametrize("large", [False, True])
-def test_a_layer_is_one_step(kind, large):
+def test_a_layer_is_one_step(call, large):
     """Also where products are so large that they are shared among threads."""
     sizes = (7, 33, 64, 96) if large else (7, 3, 2, 4)
-    mine, theirs = pair(f"{kind}({sizes[2]}, {sizes[3]})")
+    mine, theirs = pair(call.format(*sizes[2:]))
     input = torch.randn(sizes[:3])
     output, _ = mine(own := oracle.to_weft(input).requires_grad_())
     edges = output.grad_fn.next_functions
@@ -230,13 +230,13 @@ def test_a_layer_is_one_step(kind, large):
         layers.close(one.grad, other.grad, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("call", [*(f"{kind}(3, 4)" for kind in KINDS), "LSTM(3, 4, proj_size=2)"])
 @pytest.mark.parametrize("n_steps", [1, 6])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_gradients_of_narrow_floats(kind, n_steps, dtype):
+def test_gradients_of_narrow_floats(call, n_steps, dtype):
     """They are those of float32, rounded."""
-    narrow = layers.build(weft, f"{kind}(3, 4)").to(getattr(weft, dtype))
-    wide = layers.build(weft, f"{kind}(3, 4)")
+    narrow = layers.build(weft, call).to(getattr(weft, dtype))
+    wide = layers.build(weft, call)
     wide.load_state_dict({name: value.float() for name, value in narrow.state_dict().items()})
     input = weft.randn(n_steps, 2, 3).to(getattr(weft, dtype))
     got, expected = narrow(input), wide(input.float())

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.tensor import Tensor
-from .linear import linear
 
 State = tuple[Tensor, ...]  # (h,), or of an LSTM (h, c)
 
@@ -71,13 +70,3 @@ class Weights(NamedTuple):
     inputs_bias: Tensor | None = None
     hidden_bias: Tensor | None = None
     projection: Tensor | None = None
-
-
-def advance(kind: Kind, projected: Tensor, state: State, weights: Weights) -> State:
-    """One step, composed of ops; `projected` is what the input adds to the gates."""
-    own = linear(state[0], weights.hidden, weights.hidden_bias)
-    joined = kind.join(projected.chunk(kind.n_gates, 1), own.chunk(kind.n_gates, 1))
-    hidden, *rest = kind.update(joined, state)
-    if weights.projection is not None:
-        hidden = linear(hidden, weights.projection)
-    return hidden, *rest

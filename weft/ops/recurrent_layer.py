@@ -30,7 +30,7 @@ from ..families.step import Step
 from .joining import cat, stack
 from .linear import linear
 from .matmul import MM, rows_of
-from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, State, Weights, advance
+from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, State, Weights
 from .recurrent_kernels import BACKWARD, FORWARD, is_split
 from .views import T
 
@@ -44,9 +44,9 @@ def layer(
     kind: Kind, sizes: tuple[int, ...], reverse: bool, input: Tensor, weights: Weights, initial: State
 ) -> tuple[Tensor, ...]:
     """The output and the final state, which has the shape of the initial one: [N, hidden] or [1, N, hidden]."""
-    tensors = (input, *weights[:4], *initial)
+    tensors = (input, *weights, *initial)
     specs = [None if each is None else each.spec for each in tensors]
-    if weights.projection is None and not open_levels and not open_contexts and _fits[kind, sizes, *specs]:
+    if not open_levels and not open_contexts and _fits[kind, sizes, *specs]:
         saving = needs_recording(tensors)
         return _STEPS[kind](kind, sizes, reverse, saving, *tensors)[2 * saving :]
     return composed(kind, sizes, reverse, input, weights, initial)
@@ -60,25 +60,34 @@ def _check_fits(
     own_weight: Spec,
     bias: Spec | None,
     own_bias: Spec | None,
+    projection: Spec | None,
     *initial: Spec,
 ) -> bool:
     """Whether kernels can compute the layer; what they cannot is for the ops to compute, or to refuse."""
-    specs = [each for each in (input, weight, own_weight, bias, own_bias, *initial) if each is not None]
-    dtype, n_hidden = input.dtype, own_weight.shape[-1]
+    given = (input, weight, own_weight, bias, own_bias, projection, *initial)
+    specs = [each for each in given if each is not None]
+    dtype, n_seen = input.dtype, own_weight.shape[-1]
+    n_hidden = n_seen if projection is None else projection.shape[-1]
     width = kind.n_gates * n_hidden
-    state = (sizes[0], n_hidden)
+    states = [(sizes[0], n_seen), (sizes[0], n_hidden)]
     return (
         dtype in (float16, bfloat16, float32, float64)
         and all(each.dtype is dtype and each.device is CPU and not each.neg for each in specs)
         and len(weight.shape) == 2
         and tuple(weight.shape) == (width, input.shape[-1])
-        and tuple(own_weight.shape) == (width, n_hidden)
+        and tuple(own_weight.shape) == (width, n_seen)
         and (bias is None) == (own_bias is None)
         and all(each is None or tuple(each.shape) == (width,) for each in (bias, own_bias))
-        and all(tuple(each.shape) in (state, (1, *state)) for each in initial)
+        and (
+            projection is None
+            or kind is LSTM
+            and tuple(projection.shape) == (n_seen, n_hidden)
+            and n_seen <= n_hidden
+        )
+        and all(tuple(each.shape) in (own, (1, *own)) for each, own in zip(initial, states))
         and sum(sizes) * input.shape[-1] == input.numel
         and all(later <= size for size, later in zip(sizes, sizes[1:]))
-        and 0 not in (sizes[-1], n_hidden, input.shape[-1])
+        and 0 not in (sizes[-1], n_seen, input.shape[-1])
     )
 
 
@@ -105,6 +114,23 @@ def composed(
         whole = state
     output = (cat if packed else stack)(outputs[::-1] if reverse else outputs)
     return output, *[each.reshape(first.shape) for each, first in zip(whole, initial)]
+
+
+def advance(kind: Kind, projected: Tensor, state: State, weights: Weights) -> State:
+    """One step; `projected` is what the input adds to the gates."""
+    own = linear(state[0], weights.hidden, weights.hidden_bias)
+    joined = kind.join(projected.chunk(kind.n_gates, 1), own.chunk(kind.n_gates, 1))
+    hidden, *rest = kind.update(joined, state)
+    if weights.projection is not None:
+        hidden = linear(hidden, weights.projection)
+    return hidden, *rest
+
+
+def _composed_of(
+    kind: Kind, sizes: tuple[int, ...], reverse: bool, saving: bool, input: Tensor, *tensors: Any
+) -> tuple[Tensor, ...]:
+    """`composed`, with the arguments of `_forward`."""
+    return composed(kind, sizes, reverse, input, Weights(*tensors[:5]), tensors[5:])
 
 
 # ---- By kernels ---------------------------------------------------------------------------------------------------
@@ -215,33 +241,50 @@ def _forward(
     own_weight: Tensor,
     bias: Tensor | None,
     own_bias: Tensor | None,
+    projection: Tensor | None,
     *initial: Tensor,
 ) -> tuple[Tensor, ...]:
     """The output and the final state; before them, if `saving`, what was joined and the old states of all steps."""
-    n_hidden, n_features = own_weight.spec.shape[1], weight.spec.shape[1]
+    n_hidden, n_features = weight.spec.shape[0] // kind.n_gates, weight.spec.shape[1]
     biases = [] if bias is None or own_bias is None else [bias.contiguous(), own_bias.contiguous()]
     plan = _forward_plans[kind, sizes, reverse, saving, input.spec, n_hidden, len(biases)]
     projected, own, output, *rest = plan.make()
-    state = [_copy(each) for each in initial]
+    seen, *others = [_copy(each) for each in initial]
+    state = [seen if projection is None else empty(others[0].spec), *others]
     saved = [] if not saving else [rest[1] if len(rest) > 1 else projected, rest[0]]
     addresses = plan.addresses([*state, output, *saved, projected, own, *biases, *state])
     # Arrays do not keep the memory of tensors alive: these names do.
     input, weight, own_weight = _wide(rows_of(input)), _wide(weight), _wide(own_weight)
     view, multiply, in_order = plan.products
-    matrix, gates, hidden = view(own_weight).T, view(own), view(state[0].view(-1, n_hidden))
+    matrix, gates, hidden = view(own_weight).T, view(own), view(_rows(seen))
     matrix = in_order(matrix) if len(sizes) >= MANY_STEPS else matrix
     parts = {size: (hidden[:size], gates[:size], *launch) for size, launch in plan.launches.items()}
+    if projection is not None:
+        narrow = _wide(projection)
+        narrowing, raw = view(narrow).T, view(_rows(state[0]))
+        old = view(saved[1][0])[:, : len(narrow)] if saving else None  # a projected state is no wider
     with np.errstate(all="ignore"):
         view, project, _ = _products(projected.numel() * n_features)
         project(view(input), view(weight).T, view(projected))
-        for size, operands in zip(plan.sizes, addresses):
+        for size, start, operands in zip(plan.sizes, plan.starts, addresses):
             rows, product, entry, meta, count, _ = parts[size]
             multiply(rows, matrix, product)
             entry(*operands, meta, count)
-    final = (
-        state if state[0].spec.dtype is output.spec.dtype else [each.to(output.spec.dtype) for each in state]
-    )
+            if projection is not None:
+                if old is not None:
+                    old[start : start + size] = rows
+                multiply(raw[:size], narrowing, rows)
+    if projection is not None:
+        output = linear(output, projection)
+    final = [seen, *others]
+    if seen.spec.dtype is not output.spec.dtype:
+        final = [each.to(output.spec.dtype) for each in final]
     return *saved, output, *final
+
+
+def _rows(state: Tensor) -> Tensor:
+    """[N, hidden] of [1, N, hidden]."""
+    return state.view(state.spec.shape[-2:])
 
 
 def _copy(tensor: Tensor) -> Tensor:
@@ -260,24 +303,43 @@ def _wide(tensor: Tensor) -> Tensor:
 
 
 def _rule(
-    ct, out, kind, sizes, reverse, saving, input, weight, own_weight, bias, own_bias, *initial, wanted
+    ct,
+    out,
+    kind,
+    sizes,
+    reverse,
+    saving,
+    input,
+    weight,
+    own_weight,
+    bias,
+    own_bias,
+    projection,
+    *initial,
+    wanted,
 ) -> list[Tensor | None]:
     if mode.enabled:
-        tensors = (input, weight, own_weight, bias, own_bias, *initial)
-        return [None] * 4 + _recorded(kind, sizes, reverse, tensors, ct[2:], wanted[4:])
-    of_projected, of_own, of_state = _through_time(
-        kind, sizes, reverse, out, ct[2:], own_weight, initial, wanted[9]
+        weights = (weight, own_weight, bias, own_bias, projection)
+        inputs = (kind, sizes, reverse, saving, input, *weights, *initial)
+        return _pulled_back(_composed_of, inputs, ct[2:], wanted)
+    joined, before = out[:2]
+    of_projected, of_own, of_state, of_seen = _through_time(
+        kind, sizes, reverse, joined, before, ct[2:], own_weight, projection, initial, wanted[10]
     )
-    of_biases = [None, None]
+    of_biases, of_projection = [None, None], None
     if wanted[7] or wanted[8]:
         of_bias = of_projected.sum(0)
         of_biases = [of_bias, of_own.sum(0) if is_split(kind) else of_bias.clone()]
+    if wanted[9] and of_seen is not None:
+        hidden, _ = kind.update(joined.chunk(kind.n_gates, 1), (None, before[1]))
+        of_projection = MM(T(of_seen if ct[2] is None else of_seen + rows_of(ct[2])), _wide(hidden))
     return [
         *[None] * 4,
         MM(of_projected, _wide(weight)).view(input.spec.shape) if wanted[4] else None,
         MM(T(of_projected), rows_of(_wide(input))) if wanted[5] else None,
-        MM(T(of_own), _wide(out[1][0])) if wanted[6] else None,
+        MM(T(of_own), _wide(before[0][:, : own_weight.size(1)])) if wanted[6] else None,
         *of_biases,
+        of_projection,
         *of_state,
     ]
 
@@ -311,63 +373,73 @@ def _through_time(
     kind: Kind,
     sizes: tuple[int, ...],
     reverse: bool,
-    out: Sequence[Any],
+    joined: Tensor,
+    before: Tensor,
     cts: Sequence[Tensor | None],
     own_weight: Tensor,
+    projection: Tensor | None,
     initial: State,
     to_the_end: bool,
-) -> tuple[Tensor, Tensor, list[Tensor | None]]:
+) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor | None]:
     """Cotangents of what inputs and hidden states add to the gates, [rows, gates * hidden], and of the initial state.
 
-    `to_the_end`: whether that of the initial hidden state matters.
+    The last result is what later steps add to the cotangents of projected states. `to_the_end`: whether the cotangent of
+    the initial hidden state matters.
     """
-    joined, before = out[:2]
     plan = _backward_plans[kind, sizes, reverse, before.spec]
-    n_hidden = before.spec.shape[-1]
     of_gates = plan.make()
     of_output, *of_final = cts
+    if of_output is not None and projection is not None:
+        of_output = MM(rows_of(of_output), projection)
     of_output = tensor_in(0, before[0].spec) if of_output is None else of_output.contiguous()
     of_state = [
         tensor_in(0, _in_order(first.spec)) if each is None else _copy(each)
         for each, first in zip(of_final, initial)
     ]
-    through = tensor_in(0, _in_order(initial[0].spec))
-    addresses = plan.addresses([*of_gates, *of_state, through, *of_state, of_output, joined, before])
     own_weight = _wide(own_weight)
     view, multiply, _ = plan.products
-    matrix, gates, products = view(own_weight), view(of_gates[-1]), view(through.view(-1, n_hidden))
+    if projection is None:
+        through = seen = tensor_in(0, of_state[0].spec)
+        later = None
+    else:
+        seen, (through, of_state[0]) = of_state[0], (tensor_in(0, of_state[1].spec) for _ in range(2))
+        widening = _wide(projection)
+        later = empty(contiguous_spec((sum(sizes), len(widening)), widening.dtype))
+        wider, wide_rows, later_rows = view(widening), view(_rows(through)), view(later)
+    addresses = plan.addresses([*of_gates, *of_state, through, *of_state, of_output, joined, before])
+    matrix, gates, products = view(own_weight), view(of_gates[-1]), view(_rows(seen))
     parts = {size: (products[:size], *launch) for size, launch in plan.launches.items()}
     end = -1 if to_the_end else plan.starts[-1]
     with np.errstate(all="ignore"):
         for size, start, operands in zip(plan.sizes, plan.starts, addresses):
             product, entry, meta, count, _ = parts[size]
+            if projection is not None:
+                later_rows[start : start + size] = product
+                multiply(product, wider, wide_rows[:size])
             entry(*operands, meta, count)
             if start != end:
                 multiply(gates[start : start + size], matrix, product)
-    return of_gates[0], of_gates[-1], [of_state[0] + through if to_the_end else None, *of_state[1:]]
+    first = seen if projection is not None else of_state[0] + seen
+    return of_gates[0], of_gates[-1], [first if to_the_end else None, *of_state[1:]], later
 
 
-def _recorded(
-    kind: Kind,
-    sizes: tuple,
-    reverse: bool,
-    tensors: tuple,
-    cts: Sequence[Tensor | None],
-    wanted: tuple[bool, ...],
+def _pulled_back(
+    function: Callable[..., Sequence[Tensor]],
+    inputs: Sequence[Any],
+    cts: Sequence[Any],
+    wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The cotangents by the composed layer, so that they have derivatives themselves."""
+    """The cotangents of the inputs of a composed function, recorded: they have derivatives themselves."""
     # Autograd stands above the ops: only a derivative of higher order asks for it.
     from ..autograd.backward import grad
 
     with enable_grad():
         # Not the tensors themselves: one may be made of another.
-        own: list[Any] = [None if each is None else each.view_as(each) for each in tensors]
-        input, *weights = own[:5]
-        results = composed(kind, sizes, reverse, input, Weights(*weights), tuple(own[5:]))
-        pairs = [(each, ct) for each, ct in zip(results, cts) if ct is not None]
-        inputs = [each for each, is_wanted in zip(own, wanted) if is_wanted]
+        own = [each.view_as(each) if isinstance(each, Tensor) else each for each in inputs]
+        pairs = [(result, ct) for result, ct in zip(function(*own), cts) if ct is not None]
         outputs, given = zip(*pairs)
-        found = iter(grad(outputs, inputs, given, create_graph=True, allow_unused=True))
+        sources = [each for each, is_wanted in zip(own, wanted) if is_wanted]
+        found = iter(grad(outputs, sources, given, create_graph=True, allow_unused=True))
     return [next(found) if is_wanted else None for is_wanted in wanted]
 
 

@@ -27,7 +27,7 @@ def run(tmp_path):
             input=input,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
         )
 
     return run

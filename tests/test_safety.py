@@ -44,7 +44,7 @@ def outcome(expression):
 def run_apart(cases: str) -> dict[str, str]:
     """expression -> repr or exception's name, from one child process."""
     program = f"{_PROLOGUE}\nfor line in {lines(cases)!r}:\n    print(line, '##', outcome(line), flush=True)"
-    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
     found = dict(line.split(" ## ", 1) for line in child.stdout.splitlines() if " ## " in line)
     assert child.returncode == 0, f"after {list(found)[-1:]}: {child.stderr[-2000:]}"
     return found

@@ -83,7 +83,7 @@ def test_children_have_workers_of_their_own(threads, method):
     queue = context.Queue()
     child = context.Process(target=_child, args=(queue,))
     child.start()
-    assert queue.get(timeout=60) == 2 * BIG
+    assert queue.get(timeout=300) == 2 * BIG
     child.join()
 
 
@@ -96,7 +96,7 @@ def test_ctrl_c_arrives_between_kernels():
     assert child.stdout.readline() == "ready\n"
     time.sleep(0.3)
     child.send_signal(signal.SIGINT)
-    out, _ = child.communicate(timeout=30)
+    out, _ = child.communicate(timeout=300)
     assert (child.returncode, out) == (0, "4000000.0\n")
 
 

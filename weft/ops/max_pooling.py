@@ -110,7 +110,7 @@ def routed(windows: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
 )
 def _largest(input: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
     """The largest element of each window, and its place in the window."""
-    elements = _elements(padded(input, geometry, lowest(input.spec.dtype)), geometry)
+    elements = _elements(_edged(input, geometry), geometry)
     return LARGEST(*elements), PLACES(*elements)
 
 
@@ -127,28 +127,43 @@ def _window_max(
         tuple(o) if type(o) is list else o for o in (kernel_size, stride, padding, dilation, ceil_mode)
     ]
     geometry = _GEOMETRIES[name, input.spec.shape[-n:], *options]
-    least = lowest(input.spec.dtype)
-    if math.prod(geometry.kernel) <= FEW:
-        if not with_indices and not needs_recording((input,)):
-            return like_format(LARGEST(*_elements(padded(input, geometry, least), geometry)), input)
-        values, places = _largest(input, geometry)
-        if not with_indices:
-            return like_format(values, input)
-        return like_format(values, input), like_format(_flat_positions(places, geometry), input)
-    view = windows(padded(input.detach(), geometry, least), *geometry.looking)
-    view = view[(..., *(slice(count) for count in geometry.counts), *[slice(None)] * n)]
-    dims = tuple(range(view.spec.ndim - n, view.spec.ndim))
+    few = math.prod(geometry.kernel) <= FEW
     if not with_indices and not needs_recording((input,)):
-        return like_format(AMAX(view, dims=dims), input)
-    values, places = MAX(view, dims=dims)
-    indices = _flat_positions(places, geometry)
-    if needs_recording((input,)):
-        values = elements_at(input, indices, n)
-    return (
-        (like_format(values, input), like_format(indices, input))
-        if with_indices
-        else like_format(values, input)
-    )
+        return like_format((_few_maxima if few else _many_maxima)(input, geometry), input)
+    if few:
+        values, places = _largest(input, geometry)
+        indices = _flat_positions(places, geometry) if with_indices else None
+    else:
+        values, places = MAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
+        indices = _flat_positions(places, geometry)
+        values = elements_at(input, indices, n) if needs_recording((input,)) else values
+    values = like_format(values, input)
+    return values if indices is None or not with_indices else (values, like_format(indices, input))
+
+
+def _few_maxima(input: Tensor, geometry: Geometry) -> Tensor:
+    return LARGEST(*_elements(_edged(input, geometry), geometry))
+
+
+def _many_maxima(input: Tensor, geometry: Geometry) -> Tensor:
+    return AMAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
+
+
+def _edged(input: Tensor, geometry: Geometry) -> Tensor:
+    """The input padded so that padding is never larger than an element."""
+    return padded(input, geometry, lowest(input.spec.dtype))
+
+
+def _windows(input: Tensor, geometry: Geometry) -> Tensor:
+    """A view [..., *counts, *kernel] of the elements of all windows."""
+    view = windows(_edged(input, geometry), *geometry.looking)
+    n = len(geometry.kernel)
+    return view[(..., *(slice(count) for count in geometry.counts), *[slice(None)] * n)]
+
+
+def _places(input: Tensor, geometry: Geometry) -> tuple[int, ...]:
+    """The dims of `_windows` that are within a window."""
+    return tuple(range(input.spec.ndim, input.spec.ndim + len(geometry.kernel)))
 
 
 def _flat_positions(places: Tensor, geometry: Geometry) -> Tensor:

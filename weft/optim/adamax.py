@@ -32,7 +32,6 @@ class Adamax(Elementwise):
     """
 
     update = Update(_rule)
-    _legacy_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,

@@ -32,7 +32,6 @@ class ASGD(Elementwise):
     """
 
     update = Update(_rule)
-    _legacy_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _scalar_state = ("step", "eta", "mu")
 
     def __init__(

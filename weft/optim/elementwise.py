@@ -21,6 +21,12 @@ class Elementwise(Optimizer):
     """
 
     update: Update
+    _legacy_options: dict[str, Any] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         """The names of the state that the rule updates, in its order."""

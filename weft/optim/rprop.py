@@ -38,7 +38,6 @@ class Rprop(Elementwise):
     """
 
     update = Update(_rule)
-    _legacy_options = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
         self,

@@ -40,6 +40,6 @@ def test_each_weight_is_in_one_block(monkeypatch, elements):
     monkeypatch.setattr(blockwise, "BLOCK_ELEMENTS", elements)
     query, key = weft.zeros(2, 3, LENGTH, 1), weft.zeros(2, 3, KEYS, 1)
     done = weft.zeros(2, 3, LENGTH, KEYS)
-    for block in blockwise._blocks(query, key, causal=False):
+    for block in blockwise._blocks[query.spec, key.spec, False, blockwise.BLOCK_ELEMENTS]:
         block.of_queries(done).narrow(-1, 0, block.keys).add_(1)
     assert (done == 1).all()

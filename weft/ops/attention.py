@@ -6,8 +6,9 @@ import math
 import warnings
 from typing import Any
 
-from ..core.dtype import DType, bool_
-from ..core.op import needs_recording, public
+from ..core.dtype import DType, bool_, compute_type
+from ..core.op import PlanCache, needs_recording, public
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from . import reduction
 from .blockwise import attend
@@ -76,11 +77,11 @@ def scaled_dot_product_attention(
     where a key counts, or added to the scores. is_causal: a query sees no later keys. enable_gqa: several heads (dim -3)
     of queries share one of keys. Source: Vaswani et al. 2017, "Attention is all you need".
     """
-    _check_attention(query, key, value, attn_mask, is_causal)
+    _checked[query.spec, key.spec, value.spec, None if attn_mask is None else attn_mask.spec, is_causal]
     dtype = query.spec.dtype
     if enable_gqa:
         key, value = (_repeated_heads(each, query) for each in (key, value))
-    q, k, v = wide(dtype, query, key, value)
+    q, k, v = (query, key, value) if dtype is compute_type(dtype) else wide(dtype, query, key, value)
     features = q.size(-1)
     if scale is None:
         scale = 1 / math.sqrt(features) if features else math.inf
@@ -123,23 +124,21 @@ def _has_positions_outermost(query: Tensor) -> bool:
     return not query.is_contiguous() and query.transpose(1, 2).is_contiguous()
 
 
-def _check_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None, is_causal: bool
-) -> None:
-    if query.spec.dtype is not key.spec.dtype or query.spec.dtype is not value.spec.dtype:
+def _check_attention(query: Spec, key: Spec, value: Spec, attn_mask: Spec | None, is_causal: bool) -> None:
+    if query.dtype is not key.dtype or query.dtype is not value.dtype:
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got query.dtype: "
-            f"{query.spec.dtype} key.dtype: {key.spec.dtype} and value.dtype: {value.spec.dtype} instead."
+            f"{query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
         )
-    if query.spec.device is not key.spec.device or query.spec.device is not value.spec.device:
+    if query.device is not key.device or query.device is not value.device:
         raise RuntimeError(
             "Expected query, key, and value to have the same device type, but got query.device: "
             f"{query.device} key.device: {key.device} and value.device: {value.device} instead."
         )
-    if min(query.spec.ndim, key.spec.ndim, value.spec.ndim) < 2:
+    if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RuntimeError(
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
-            f"{query.spec.ndim}, key.dim: {key.spec.ndim} and value.dim: {value.spec.ndim} instead."
+            f"{query.ndim}, key.dim: {key.ndim} and value.dim: {value.ndim} instead."
         )
     if attn_mask is None:
         return
@@ -147,11 +146,14 @@ def _check_attention(
         raise RuntimeError(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
         )
-    if attn_mask.spec.dtype not in (bool_, query.spec.dtype) and attn_mask.spec.dtype.name != "float32":
+    if attn_mask.dtype not in (bool_, query.dtype) and attn_mask.dtype.name != "float32":
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-            f"{attn_mask.spec.dtype} and  query.dtype: {query.spec.dtype} instead."
+            f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
         )
+
+
+_checked = PlanCache(_check_attention)
 
 
 def _repeated_heads(shared: Tensor, query: Tensor) -> Tensor:

@@ -13,16 +13,36 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..core.dtype import bool_
-from ..core.op import needs_recording
+from ..core.op import PlanCache, needs_recording
+from ..core.spec import Spec
 from ..core.tensor import Tensor
+from ..engine import scalar as s
 from ..families.map import Map, keep
 from ..families.step import step
-from .creation import empty, ones, zeros_like
+from .creation import empty, zeros_like
+from .ranges import arange
 from .reduction import softmax
 
 # So many weights at a time: they stay in the cache.
 BLOCK_ELEMENTS = 1 << 18
 
+# Scores of keys after the last one that a query sees become -inf.
+_UNSEEN = Map(
+    "attention_unseen",
+    keep,
+    lambda score, key, last: s.where(last < key, -math.inf, score),
+    deciding=1,
+    derivative=(lambda ct, out, score, key, last: ct.masked_fill(out == -math.inf, 0), None, None),
+)
+
+
+def _count(scores: Spec) -> tuple[Tensor, Tensor]:
+    """The numbers of keys and of queries, so that they broadcast to scores."""
+    queries, keys = (arange(size, device=scores.device) for size in scores.shape[-2:])
+    return keys, queries.unsqueeze(-1)
+
+
+_positions = PlanCache(_count)
 _SCORE_COTANGENT = Map(
     "attention_backward", keep, lambda ct, weight, shared, scale: weight * (ct - shared) * scale
 )
@@ -50,27 +70,30 @@ class _Block(NamedTuple):
         )
 
 
-def _blocks(query: Tensor, key: Tensor, causal: bool) -> Iterator[_Block]:
-    """All of it, block by block; a causal block needs no keys after its last query."""
+def _all_blocks(query: Spec, key: Spec, causal: bool, most: int) -> Iterator[_Block]:
+    """All of it, in blocks of up to `most` weights; a causal block needs no keys after its last query."""
     length, keys = query.shape[-2], key.shape[-2]
-    rows = max(1, min(length, BLOCK_ELEMENTS // max(keys, 1)))
-    for samples in _samples(query.shape[:-2], length * keys):
+    rows = max(1, min(length, most // max(keys, 1)))
+    for samples in _samples(query.shape[:-2], length * keys, most):
         for start in range(0, length, rows):
             stop = min(start + rows, length)
             yield _Block(samples, slice(start, stop), min(keys, stop) if causal else keys)
 
 
-def _samples(batch: Sequence[int], each: int) -> Iterator[tuple[int | slice, ...]]:
-    """The batch in parts of up to BLOCK_ELEMENTS weights, or of one sample; () for all of it."""
-    if math.prod(batch) * each <= BLOCK_ELEMENTS or not batch:
+_blocks = PlanCache(lambda *key: list(_all_blocks(*key)))
+
+
+def _samples(batch: Sequence[int], each: int, most: int) -> Iterator[tuple[int | slice, ...]]:
+    """The batch in parts of up to `most` weights, or of one sample; () for all of it."""
+    if math.prod(batch) * each <= most or not batch:
         yield ()
         return
     count, *inner = batch
-    at_once = BLOCK_ELEMENTS // max(math.prod(inner) * each, 1)
+    at_once = most // max(math.prod(inner) * each, 1)
     if at_once > 0:
         yield from ((slice(first, min(first + at_once, count)),) for first in range(0, count, at_once))
     else:
-        yield from ((sample, *rest) for sample in range(count) for rest in _samples(inner, each))
+        yield from ((sample, *rest) for sample in range(count) for rest in _samples(inner, each, most))
 
 
 def _scores(query: Tensor, key: Tensor, mask: Any, causal: bool, scale: float, block: _Block) -> Tensor:
@@ -80,8 +103,7 @@ def _scores(query: Tensor, key: Tensor, mask: Any, causal: bool, scale: float, b
         first = block.queries.start
         if block.keys > first:
             last = scores.narrow(-1, first, block.keys - first)  # all keys before are seen by all queries
-            later = ones(*last.shape[-2:], dtype=bool_, device=query.device).triu_(1)
-            last.masked_fill_(later, -math.inf)
+            _UNSEEN.inplace(last, *_positions[(last.spec,)])
     elif mask is not None:
         own = block.of_queries(mask.expand(*query.shape[:-1], key.shape[-2]))
         scores = scores.masked_fill(~own, -math.inf) if own.dtype is bool_ else scores + own.to(scores.dtype)
@@ -100,7 +122,7 @@ def _rule(ct, out, query, key, value, mask, causal, scale, *, wanted):
     if needs_recording((ct, query, key, value)):
         return _whole_rule(ct, query, key, value, mask, causal, scale)
     shared = (ct * out).sum(-1, keepdim=True)
-    blocks = list(_blocks(query, key, causal))
+    blocks = _blocks[query.spec, key.spec, causal, BLOCK_ELEMENTS]
     given = ct, shared, query, key, value, mask, causal, scale
     if len(blocks) == 1 and blocks[0].keys == key.shape[-2]:
         return _block_rule(*given, blocks[0], wanted)
@@ -150,7 +172,7 @@ def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tensor:
     """softmax(query @ key^T * scale + mask) @ value; a query that sees nothing gets zeros."""
-    blocks = list(_blocks(query, key, causal))
+    blocks = _blocks[query.spec, key.spec, causal, BLOCK_ELEMENTS]
     if len(blocks) == 1:
         return _attended(query, key, value, mask, causal, scale, blocks[0])
     result = empty(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)

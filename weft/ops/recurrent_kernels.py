@@ -76,7 +76,7 @@ def _visit(element: Element, order: dict[Element, None]) -> None:
 # is saved has the dtype of the layer, what is on the way its compute type.
 
 
-class _Blocks:
+class _Operands:
     """Collects the operands of a kernel."""
 
     def __init__(self, dtype: DType, rows: int, hidden: int):
@@ -109,23 +109,23 @@ def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, sav
 
     Inputs: what the input and the hidden state add to the gates, their biases if `biased`, the state.
     """
-    blocks = _Blocks(dtype, rows, hidden)
-    projected = blocks.load(kind.n_gates, kind.n_gates, blocks.compute)
-    own = blocks.load(kind.n_gates, kind.n_gates, blocks.compute)
+    operands = _Operands(dtype, rows, hidden)
+    projected = operands.load(kind.n_gates, kind.n_gates, operands.compute)
+    own = operands.load(kind.n_gates, kind.n_gates, operands.compute)
     if biased:
         projected, own = (
-            [a + b for a, b in zip(each, blocks.load(kind.n_gates, 0, dtype), strict=True)]
+            [a + b for a, b in zip(each, operands.load(kind.n_gates, 0, dtype), strict=True)]
             for each in (projected, own)
         )
-    state = blocks.load(kind.n_states, 1, blocks.compute)
+    state = operands.load(kind.n_states, 1, operands.compute)
     joined = kind.join(projected, own)
     after = kind.update(joined, state)
-    blocks.store([each.expr for each in after], 1, blocks.compute)
-    blocks.store([after[0].expr], 1, dtype)
+    operands.store([each.expr for each in after], 1, operands.compute)
+    operands.store([after[0].expr], 1, dtype)
     if saving:
-        blocks.store([each.expr for each in joined], kind.n_joined, dtype)
-        blocks.store([each.expr for each in state], 1, dtype)
-    return blocks.launch()
+        operands.store([each.expr for each in joined], kind.n_joined, dtype)
+        operands.store([each.expr for each in state], 1, dtype)
+    return operands.launch()
 
 
 def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
@@ -134,12 +134,12 @@ def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
     Inputs: the cotangent of the hidden state that came through the next product; of the next state; of the output; what
     was joined, and the old state.
     """
-    blocks = _Blocks(dtype, rows, hidden)
-    (through,) = blocks.load(1, 1, blocks.compute)
-    ct = [each.expr for each in blocks.load(kind.n_states, 1, blocks.compute)]
-    (of_output,) = blocks.load(1, 1, dtype)
-    joined = blocks.load(kind.n_joined, kind.n_joined, dtype)
-    state = blocks.load(kind.n_states, 1, dtype)
+    operands = _Operands(dtype, rows, hidden)
+    (through,) = operands.load(1, 1, operands.compute)
+    ct = [each.expr for each in operands.load(kind.n_states, 1, operands.compute)]
+    (of_output,) = operands.load(1, 1, dtype)
+    joined = operands.load(kind.n_joined, kind.n_joined, dtype)
+    state = operands.load(kind.n_states, 1, dtype)
     ct[0] = ct[0] + through.expr + of_output.expr
     found = _pull(kind.update(joined, state), ct)
     # Joining adds up, or takes one of both: who joins an element gets its cotangent.
@@ -148,11 +148,11 @@ def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
     for element, origin in zip(kind.join(projected, own), joined, strict=True):
         for each in element.inputs or (element,):
             found[each] = found[origin]
-    blocks.store([found[each] for each in projected], kind.n_gates, blocks.compute)
+    operands.store([found[each] for each in projected], kind.n_gates, operands.compute)
     if is_split(kind):
-        blocks.store([found[each] for each in own], kind.n_gates, blocks.compute)
-    blocks.store([found.get(each, const(0.0, blocks.compute)) for each in state], 1, blocks.compute)
-    return blocks.launch()
+        operands.store([found[each] for each in own], kind.n_gates, operands.compute)
+    operands.store([found.get(each, const(0.0, operands.compute)) for each in state], 1, operands.compute)
+    return operands.launch()
 
 
 def is_split(kind: Kind) -> bool:

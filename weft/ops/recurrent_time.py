@@ -103,11 +103,11 @@ def _plan_forward(
 ) -> _Plan:
     gates, states, rows = kind.n_gates, kind.n_states, sum(sizes)
     dtype, compute = input.dtype, compute_type(input.dtype)
-    width, wide = hidden * dtype.itemsize, hidden * compute.itemsize
+    width, wide_width = hidden * dtype.itemsize, hidden * compute.itemsize
     state = [_Blocks(1, 0, 0)] * states
     joined = _Blocks(kind.n_joined, width, kind.n_joined * width)
     saved = [joined, _Blocks(states, rows * width, width)] if saving else []
-    added = [_Blocks(gates, wide, gates * wide), _Blocks(gates, wide, 0)]
+    added = [_Blocks(gates, wide_width, gates * wide_width), _Blocks(gates, wide_width, 0)]
     biases = [_Blocks(gates, width, 0)] * n_biases
     shapes: list[tuple] = [(*input.shape[:-1], hidden)]
     if saving:
@@ -209,13 +209,13 @@ def _plan_backward(kind: Kind, sizes: tuple[int, ...], reverse: bool, before: Sp
     states, rows, hidden = before.shape
     dtype, gates = before.dtype, kind.n_gates
     compute = compute_type(dtype)
-    width, wide = hidden * dtype.itemsize, hidden * compute.itemsize
+    width, wide_width = hidden * dtype.itemsize, hidden * compute.itemsize
     kinds_of_ct = 1 + is_split(kind)
     return _Plan(
         sizes,
         not reverse,
         [
-            *[_Blocks(gates, wide, gates * wide)] * kinds_of_ct,
+            *[_Blocks(gates, wide_width, gates * wide_width)] * kinds_of_ct,
             *[_Blocks(1, 0, 0)] * (states + 1 + states),
             _Blocks(1, 0, width),
             _Blocks(kind.n_joined, width, kind.n_joined * width),

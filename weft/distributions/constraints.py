@@ -76,6 +76,20 @@ class Independent(Constraint):
         return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
+class MixtureSameFamilyConstraint(Constraint):
+    """What is in the set of every component of a mixture: their bounds may differ."""
+
+    def __init__(self, base_constraint: Constraint):
+        self.base_constraint = base_constraint
+        self.event_dim, self.is_discrete = base_constraint.event_dim, base_constraint.is_discrete
+
+    def check(self, value: Tensor) -> Tensor:
+        return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim)).all(-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_constraint!r})"
+
+
 class Real(Constraint):
     def check(self, value: Tensor) -> Tensor:
         return value == value  # false for NaN
@@ -136,6 +150,11 @@ class Interval(_Bounded):
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
+class HalfOpenInterval(Interval):
+    def check(self, value: Tensor) -> Tensor:
+        return (self.lower_bound <= value) & (value < self.upper_bound)
+
+
 class IntegerInterval(Interval):
     is_discrete = True
 
@@ -157,6 +176,29 @@ class Simplex(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+
+
+class OneHot(Constraint):
+    """Vectors of zeros and a single one."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def check(self, value: Tensor) -> Tensor:
+        return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
+
+
+class Multinomial(Constraint):
+    """Vectors of counts whose sum is `upper_bound`."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, upper_bound: int):
+        self.upper_bound = upper_bound
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
 class Square(Constraint):
@@ -188,14 +230,10 @@ class PositiveDefinite(Square):
 
 independent = Independent
 greater_than, greater_than_eq, less_than = GreaterThan, GreaterThanEq, LessThan
-interval, integer_interval = Interval, IntegerInterval
-real, boolean, simplex, lower_cholesky, positive_definite = (
-    Real(),
-    Boolean(),
-    Simplex(),
-    LowerCholesky(),
-    PositiveDefinite(),
-)
+interval, integer_interval, half_open_interval = Interval, IntegerInterval, HalfOpenInterval
+multinomial = Multinomial
+real, boolean, one_hot, simplex = Real(), Boolean(), OneHot(), Simplex()
+square, lower_cholesky, positive_definite = Square(), LowerCholesky(), PositiveDefinite()
 real_vector = Independent(real, 1)
 positive, nonnegative, unit_interval = GreaterThan(0.0), GreaterThanEq(0.0), Interval(0.0, 1.0)
 nonnegative_integer, positive_integer = IntegerGreaterThan(0), IntegerGreaterThan(1)

@@ -174,6 +174,11 @@ def broadcast_parameters(*values: Any) -> tuple[Tensor, ...]:
     return tuple(weft.broadcast_tensors(*tensors))
 
 
+def sum_rightmost(value: Tensor, n: int) -> Tensor:
+    """`value`, summed over its last `n` dims."""
+    return value.sum(tuple(range(-n, 0))) if n else value
+
+
 def standard_normal(shape: Shape, like: Tensor) -> Tensor:
     return weft.normal(
         weft.zeros(shape, dtype=like.dtype, device=like.device),

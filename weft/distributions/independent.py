@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape
+from .distribution import Distribution, Shape, sum_rightmost
 
 
 class Independent(Distribution):
@@ -89,8 +89,7 @@ class Independent(Distribution):
         return self.base_dist.enumerate_support(expand=expand)
 
     def _summed(self, of_each: Tensor) -> Tensor:
-        n = self.reinterpreted_batch_ndims
-        return of_each.sum(tuple(range(-n, 0))) if n else of_each
+        return sum_rightmost(of_each, self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"

@@ -12,15 +12,20 @@ from ..core.tensor import Tensor
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .categorical import Categorical
+from .cauchy import Cauchy
 from .dirichlet import Dirichlet
-from .distribution import Distribution
+from .distribution import Distribution, sum_rightmost
 from .exponential import Exponential
 from .gamma import Gamma
+from .geometric import Geometric
+from .gumbel import EULER, Gumbel
 from .independent import Independent
 from .laplace import Laplace
 from .multivariate_normal import MultivariateNormal
 from .normal import Normal
+from .of_categorical import OneHotCategorical
 from .poisson import Poisson
+from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
 
 _RULES: dict[tuple[type, type], Callable] = {}
@@ -149,3 +154,35 @@ def _independent(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError
     return p._summed(kl_divergence(p.base_dist, q.base_dist))
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p, q):
+    spread = (p.scale + q.scale).pow(2) + (p.loc - q.loc).pow(2)
+    return spread.log() - (4 * p.scale * q.scale).log()
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p, q):
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot_categorical(p, q):
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p, q):
+    ratio, offset = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    distance = (1 + ratio).lgamma().exp() * (-offset).exp()
+    return -ratio.log() + offset + ratio * EULER - EULER - 1 + distance
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p, q):
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError
+    return sum_rightmost(
+        kl_divergence(p.base_dist, q.base_dist), len(p.event_shape) - len(p.base_dist.event_shape)
+    )

@@ -1,0 +1,34 @@
+"""The chi-squared distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Shape, broadcast_parameters
+from .gamma import Gamma
+
+
+class Chi2(Gamma):
+    """Sums of the squares of `df` standard normal numbers.
+
+    >>> import weft as torch
+    >>> torch.distributions.Chi2(3.0).variance
+    tensor(6.)
+    """
+
+    arg_constraints = {"df": constraints.positive}
+
+    def __init__(self, df: Any, validate_args: bool | None = None):
+        (df,) = broadcast_parameters(df)
+        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
+
+    @property
+    def df(self) -> Tensor:
+        return self.concentration * 2
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new.concentration, new.rate = self.concentration.expand(batch_shape), self.rate.expand(batch_shape)
+        return new

@@ -1,0 +1,114 @@
+"""For each set, a function from all real numbers onto it: to optimize what must stay within the set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import constraints, transforms
+
+
+class ConstraintRegistry:
+    """Gives a transform for a constraint: `registry(constraint)`.
+
+    >>> import weft as torch
+    >>> from weft.distributions import constraints, transform_to
+    >>> transform_to(constraints.positive)(torch.tensor(0.0))
+    tensor(1.)
+    """
+
+    def __init__(self) -> None:
+        self._factories: dict[type, Callable] = {}
+
+    def register(self, constraint: Any, factory: Callable | None = None) -> Any:
+        """State the factory for a class of constraints; without `factory`, as a decorator.
+
+        Raises: TypeError for what is no constraint.
+        """
+        if factory is None:
+            return lambda factory: self.register(constraint, factory)
+        kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint
+        if not (isinstance(kind, type) and issubclass(kind, constraints.Constraint)):
+            raise TypeError(
+                f"Expected constraint to be either a Constraint subclass or instance, but got {constraint}"
+            )
+        self._factories[kind] = factory
+        return factory
+
+    def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
+        if type(constraint) not in self._factories:
+            raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
+        return self._factories[type(constraint)](constraint)
+
+
+biject_to = ConstraintRegistry()  # bijections
+transform_to = (
+    ConstraintRegistry()
+)  # functions that may be simpler to optimize through, not always bijections
+
+
+def _register(*kinds: Any, of: tuple[ConstraintRegistry, ...] = (biject_to, transform_to)) -> Callable:
+    def decorate(factory: Callable) -> Callable:
+        for registry in of:
+            for kind in kinds:
+                registry.register(kind, factory)
+        return factory
+
+    return decorate
+
+
+@_register(constraints.Real)
+def _real(constraint):
+    return transforms.identity_transform
+
+
+@_register(constraints.GreaterThan, constraints.GreaterThanEq)
+def _greater_than(constraint):
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
+    )
+
+
+@_register(constraints.LessThan)
+def _less_than(constraint):
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
+
+
+@_register(constraints.Interval, constraints.HalfOpenInterval)
+def _interval(constraint):
+    low, high = constraint.lower_bound, constraint.upper_bound
+    if isinstance(low, (int, float)) and isinstance(high, (int, float)) and (low, high) == (0, 1):
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform(
+        [transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)]
+    )
+
+
+@_register(constraints.Simplex, of=(biject_to,))
+def _simplex_bijection(constraint):
+    return transforms.StickBreakingTransform()
+
+
+@_register(constraints.Simplex, of=(transform_to,))
+def _simplex(constraint):
+    return transforms.SoftmaxTransform()
+
+
+@_register(constraints.LowerCholesky, of=(transform_to,))
+def _lower_cholesky(constraint):
+    return transforms.LowerCholeskyTransform()
+
+
+@_register(constraints.PositiveDefinite, of=(transform_to,))
+def _positive_definite(constraint):
+    return transforms.PositiveDefiniteTransform()
+
+
+for _registry in (biject_to, transform_to):
+
+    @_registry.register(constraints.Independent)
+    def _independent(constraint, registry=_registry):
+        base = registry(constraint.base_constraint)
+        return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)

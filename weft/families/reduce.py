@@ -185,13 +185,17 @@ class Reduce:
         if type(dim) is not int and dim is not None:  # 2.0 and True would find the plans of 2 and 1
             dim = as_ints(dim, self.name)
         plan, numbers, dims = self.direct_plans[input.spec, dim, keepdim, dtype]
-        if len(plan.results) > 1 or input._autograd is not None or not plan.results[0].numel:
+        if input._autograd is not None or not plan.results[0].numel:
             return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers, whole=dim is None)
+        start = input._storage.ptr + input._start
         storage = plan.allocators[0]()
-        plan.entry(
-            storage.ptr, input._storage.ptr + input._start, plan.reduced, *numbers, plan.meta, plan.count
-        )
-        return make(storage, 0, plan.results[0])
+        if len(plan.results) == 1:
+            plan.entry(storage.ptr, start, plan.reduced, *numbers, plan.meta, plan.count)
+            return make(storage, 0, plan.results[0])
+        storages = [storage, *[new() for new in plan.allocators[1:]]]
+        addresses = [each.ptr for each in storages]
+        plan.entry(*addresses, start, plan.reduced, *numbers, plan.meta, plan.count)
+        return tuple([make(each, 0, spec) for each, spec in zip(storages, plan.results)])
 
 
 class Plan:

@@ -21,7 +21,7 @@ from ..core.dtype import (
     int64,
     uint8,
 )
-from ..core.op import public, unrecorded
+from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..engine.complexes import Complex
@@ -204,14 +204,14 @@ def _products_of_others(a: Tensor, dim: int) -> Tensor:
     return before * after
 
 
-def _var_rule(ct, out, a, center, dims, keepdim, divisor):
+def _var_rule(ct, out, a, dims, keepdim, divisor):
     if not divisor:  # as PyTorch has it: the variance is 0 / 0, or infinite whatever the elements are
         return kept(ct, dims, keepdim) * (a * 0 + math.inf).where(a != a.mean(dims, keepdim=True), math.nan)
     return 2 / divisor * kept(ct, dims, keepdim) * (a - a.mean(dims, keepdim=True))
 
 
-def _std_rule(ct, out, a, center, dims, keepdim, divisor):
-    return _var_rule((ct / (2 * out)).masked_fill(out == 0, 0), None, a, None, dims, keepdim, divisor)
+def _std_rule(ct, out, a, dims, keepdim, divisor):
+    return _var_rule((ct / (2 * out)).masked_fill(out == 0, 0), None, a, dims, keepdim, divisor)
 
 
 def _extremum_rule(ct, out, a, dims, keepdim):
@@ -234,8 +234,8 @@ NANSUM   = Reduce("nansum",   _sum_types,  _finite_identity(0), lambda a: (_nan_
 PROD     = Reduce("prod",     _sum_types,  _finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True, derivative=_prod_rule)
 MEAN     = Reduce("mean",     _sum_types,  _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True, derivative=_mean_rule)
 MEAN64   = Reduce("mean",     _mean64_types, _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True, derivative=_mean_rule)
-VAR      = Reduce("var",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (s[0] / n,), cascade=True, derivative=_var_rule)
-STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (sqrt(s[0] / n),), cascade=True, derivative=_std_rule)
+VAR      = Reduce("var",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (s[0] / n,), cascade=True)
+STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared_distance, _plus, lambda s, n: (sqrt(s[0] / n),), cascade=True)
 AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a,), _extremum(True), derivative=_extremum_rule)
 AMIN     = Reduce("amin",     _same_types, lambda c: (highest(c),), lambda a: (a,), _extremum(False), derivative=_extremum_rule)
 MAX_OF_ALL = Reduce("max",    _same_types, AMAX.identity, AMAX.lift, AMAX.combine, derivative=_extremum_of_all_rule)
@@ -518,18 +518,28 @@ def _moment_arguments(
     )
 
 
-def _spread(op: Reduce, input: Tensor, dims, correction, keepdim) -> Tensor:
+def _describe_moment(
+    planner: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool
+) -> Any:
     """A moment about the mean, in two passes of float64."""
-    count = _count(input, dims)
-    with unrecorded():
-        center = MEAN64(input, dims=dims, keepdim=True, params=(float(count),))
+    (x,) = planner.inputs
+    count = float(math.prod(x.spec.shape[dim] for dim in dims))
+    (center,) = planner.reduce(MEAN64, x, dims=dims, numbers=(count,))
     divisor = float(max(0, count - correction))
-    return op(input, center, dims=dims, keepdim=keepdim, params=(divisor,))
+    return planner.reduce(op, x, center, dims=dims, numbers=(divisor,), keepdim=keepdim)
 
 
 def _define_moment(op: Reduce, spread_rule: Callable) -> None:
+    def rule(ct, out, input, dims, correction, keepdim):
+        divisor = float(max(0, _count(input, dims) - correction))
+        return spread_rule(ct, out, input, dims, keepdim, divisor)
+
+    spread = Program(
+        op.name, 1, lambda planner, *static: _describe_moment(planner, op, *static), derivative=rule
+    )
+
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return _spread(op, input, *_moment_arguments(input, args, kwargs, op.name))
+        return spread((input,), _moment_arguments(input, args, kwargs, op.name))
 
     words = {"var": "variance", "std": "standard deviation"}[op.name]
     function.__name__ = function.__qualname__ = op.name
@@ -544,19 +554,17 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
         return both(input, dims, correction, keepdim)
 
     def both_rule(ct, out, input, dims, correction, keepdim):
-        count = _count(input, dims)
         found = []
         if ct[0] is not None:
-            divisor = float(max(0, count - correction))
-            found.append(spread_rule(ct[0], out[0], input, None, dims, keepdim, divisor))
+            found.append(rule(ct[0], out[0], input, dims, correction, keepdim))
         if ct[1] is not None:
-            found.append(restored(ct[1] / count, input.spec, dims, keepdim))
+            found.append(restored(ct[1] / _count(input, dims), input.spec, dims, keepdim))
         return sum_of(found)
 
     @step(both_rule)
     def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
         mean = MEAN(input, dims=dims, keepdim=keepdim, params=(float(_count(input, dims)),))
-        return _spread(op, input, dims, correction, keepdim), mean
+        return spread((input,), (dims, correction, keepdim)), mean
 
     both.name = f"{op.name}_mean"
     with_mean.__name__ = with_mean.__qualname__ = f"{op.name}_mean"

@@ -73,6 +73,7 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
 
     Raises: ValueError for a container that was registered without `flatten_with_keys_fn`.
 
+    >>> from weft.utils._pytree import keystr
     >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
     [("['a'][0]", 1), ("['a'][1]", 2)]
     """

@@ -23,6 +23,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
 def treespec_loads(serialized: str) -> TreeSpec:
     """The structure from what `treespec_dumps` made of it.
 
+    >>> from weft.utils._pytree import tree_structure
     >>> spec = tree_structure([1, {"a": 2}])
     >>> treespec_loads(treespec_dumps(spec)) == spec
     True

@@ -58,6 +58,7 @@ def register_pytree_node(
 
     Raises: ValueError if it is one already, or if only one direction of the context's JSON is given.
 
+    >>> from weft.utils._pytree import tree_leaves
     >>> class Pair:
     ...     def __init__(self, first, second):
     ...         self.both = [first, second]

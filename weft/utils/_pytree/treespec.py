@@ -12,6 +12,7 @@ from .nodes import MAPPINGS, SUPPORTED_NODES, Context, PyTree, kind_of
 class TreeSpec:
     """A tree without its leaves. A leaf's has the type None.
 
+    >>> from weft.utils._pytree import tree_structure
     >>> tree_structure([1, {"a": 2}])
     TreeSpec(list, None, [*,
       TreeSpec(dict, ['a'], [*])])

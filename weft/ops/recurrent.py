@@ -32,7 +32,7 @@ def _layers(
     bidirectional: bool,
 ) -> tuple[Tensor, ...]:
     """The output and the final states. Shapes: states [num_layers * directions, N, hidden]."""
-    initial = tuple(hx) if kind.n_states > 1 else (hx,)
+    initial = _state(kind, hx)
     weights = _by_direction(params, has_biases, num_layers * (1 + bidirectional))
     if len(weights) == 1:
         return layer(kind, sizes, False, input, weights[0], initial)
@@ -49,6 +49,11 @@ def _layers(
         if dropout_p and train and number < num_layers - 1:
             input = dropout(input, dropout_p)
     return input, *[stack(parts) for parts in zip(*states)]
+
+
+def _state(kind: Kind, hx: Any) -> State:
+    """`hx` is a tensor, or of an LSTM a pair."""
+    return tuple(hx) if kind.n_states > 1 else (hx,)
 
 
 def _by_direction(params: Sequence[Tensor], has_biases: bool, count: int) -> list[Weights]:
@@ -116,59 +121,32 @@ rnn_tanh, rnn_relu, gru, lstm = map(_network, (TANH, RELU, GRU, LSTM))
 # ---- Cells ---------------------------------------------------------------------------------------------------------
 
 
-def _cell(kind: Kind, input: Tensor, state: State, *params: Any) -> State:
-    output, _, *rest = layer(kind, (input.size(0),), False, input, Weights(*params), state)
-    return output, *rest
+def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
+    """The function of one step of a kind."""
+
+    def function(
+        input: Tensor,
+        hx: Any,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Any:
+        weights = Weights(w_ih, w_hh, b_ih, b_hh)
+        hidden, _, *rest = layer(kind, (input.size(0),), False, input, weights, _state(kind, hx))
+        return (hidden, *rest) if rest else hidden
+
+    function.__name__ = function.__qualname__ = f"{kind.name}_cell"
+    function.__doc__ = doc
+    return public("function")(function)
 
 
-@public("function")
-def rnn_tanh_cell(
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    """tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh). Shapes: [N, features], [N, hidden] -> [N, hidden]."""
-    return _cell(TANH, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
-
-
-@public("function")
-def rnn_relu_cell(
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    """relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh). Shapes: [N, features], [N, hidden] -> [N, hidden]."""
-    return _cell(RELU, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
-
-
-@public("function")
-def gru_cell(
-    input: Tensor,
-    hx: Tensor,
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> Tensor:
-    """One step of a gated recurrent unit. Shapes: [N, features], [N, hidden] -> [N, hidden]. Source: Cho et al. 2014."""
-    return _cell(GRU, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
-
-
-@public("function")
-def lstm_cell(
-    input: Tensor,
-    hx: Sequence[Tensor],
-    w_ih: Tensor,
-    w_hh: Tensor,
-    b_ih: Tensor | None = None,
-    b_hh: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """One step of a long short-term memory: the hidden state and the cell. Source: Hochreiter and Schmidhuber 1997."""
-    hidden, cell = _cell(LSTM, input, tuple(hx), w_ih, w_hh, b_ih, b_hh)
-    return hidden, cell
+_SHAPES = "Shapes: [N, features], [N, hidden] -> [N, hidden]."
+rnn_tanh_cell = _cell(TANH, f"tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh). {_SHAPES}")
+rnn_relu_cell = _cell(RELU, f"relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh). {_SHAPES}")
+gru_cell = _cell(GRU, f"One step of a gated recurrent unit. {_SHAPES} Source: Cho et al. 2014.")
+lstm_cell = _cell(
+    LSTM,
+    "One step of a long short-term memory, of a state (hidden, cell): the next state. "
+    "Source: Hochreiter and Schmidhuber 1997.",
+)

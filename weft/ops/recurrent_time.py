@@ -189,7 +189,8 @@ def _rows(state: Tensor) -> Tensor:
 
 def _copy(tensor: Tensor) -> Tensor:
     """A contiguous copy in the compute type."""
-    return COPY.write(empty(_in_order(tensor.spec)), tensor)
+    wanted = _in_order(tensor.spec)
+    return COPY(tensor) if tensor.spec is wanted else COPY.write(empty(wanted), tensor)
 
 
 def _in_order(own: Spec) -> Spec:

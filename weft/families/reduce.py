@@ -43,6 +43,7 @@ class Reduce:
     ordered                                  positions count along the dims in logical order
     counted                                  `finish` gets the number of elements as its only param
     one_dim                                  dim= names a single dim, not several
+    check(name, spec, dims, whole)           raises what `direct` should raise; `whole`: all dims, none of them named
     derivative                               rules get (ct, out, *inputs, dims, keepdim, *params); dims is None if the
                                              caller named none, and all are meant
     """
@@ -64,6 +65,7 @@ class Reduce:
         ordered: bool = False,
         counted: bool = False,
         one_dim: bool = False,
+        check: Callable[[str, Spec, tuple[int, ...], bool], None] | None = None,
         derivative: Any = None,
     ):
         self.name, self.types, self.identity = name, types, identity
@@ -71,6 +73,7 @@ class Reduce:
         self.cascade, self.ordered, self.counted = cascade, ordered, counted
         self.derivative = as_derivative(derivative)
         self.one_dim = one_dim
+        self.check = check
         self.plans = PlanCache(self._plan)
         self.direct_plans = PlanCache(self._plan_direct)
 
@@ -107,6 +110,8 @@ class Reduce:
     def _plan_direct(self, input: Spec, dim: Any, keepdim: bool, wanted: DType | None):
         """The plan for an argument dim= as users give it, checked here, and the numbers of its launch."""
         dims = (single_dim if self.one_dim and dim is not None else dims_of)(dim, len(input.shape), self.name)
+        if self.check is not None:
+            self.check(self.name, input, dims, dim is None or dim == ())
         numbers = (float(math.prod(input.shape[d] for d in dims)),) if self.counted else ()
         return self.plans[(input,), dims, keepdim, wanted, len(numbers)], numbers, dims
 

@@ -23,6 +23,7 @@ from ..core.dtype import (
 )
 from ..core.op import public
 from ..core.return_types import return_type
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..engine.complexes import Complex
 from ..engine.convert import convert
@@ -47,10 +48,10 @@ def check_tensor(input: Any, name: str) -> None:
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
 
-def _check_not_empty(input: Tensor, dims: Sequence[int], name: str, whole: bool) -> None:
+def _check_not_empty(own: Spec, dims: Sequence[int], name: str, whole: bool) -> None:
     """Extrema have no identity: there must be something to choose from."""
-    shape = input.spec.shape
-    if whole and input.spec.numel == 0:
+    shape = own.shape
+    if whole and own.numel == 0:
         raise RuntimeError(
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
             f"the 'dim' argument. (shape {list(shape)})"
@@ -60,6 +61,25 @@ def _check_not_empty(input: Tensor, dims: Sequence[int], name: str, whole: bool)
             raise IndexError(
                 f"{name}(): Expected reduction dim {dim} to have non-zero size. (shape {list(shape)})"
             )
+
+
+def _check_order(name: str, own: Spec, dims: Sequence[int], whole: bool) -> None:
+    """Raises what extrema raise."""
+    if own.dtype.is_complex:
+        raise RuntimeError(f"{name}(): complex numbers have no order (got {own.dtype})")
+    _check_not_empty(own, dims, name, whole)
+
+
+def _check_position(name: str, own: Spec, dims: Sequence[int], whole: bool) -> None:
+    """Raises what positions of extrema raise."""
+    if own.dtype is bool_:
+        raise RuntimeError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    if whole and own.numel == 0:
+        raise IndexError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+            "with the 'dim' argument."
+        )
+    _check_order(name, own, dims, whole=False)
 
 
 # ---- Types ---------------------------------------------------------------------------------------------------------
@@ -267,6 +287,11 @@ LOG_SOFTMAX_BACKWARD = Map("log_softmax_backward", _rounded_once, lambda ct, out
                                        lambda ct2, _, ct, out, total: -ct2 * out.exp() * total,
                                        lambda ct2, _, ct, out, total: -ct2 * out.exp()))
 # fmt: on
+for _op in (AMAX, AMIN, MAX_OF_ALL, MIN_OF_ALL, MAX, MIN):
+    _op.check = _check_order
+ARGMAX.check = ARGMIN.check = _check_position
+for _op in (MAX, MIN, ARGMAX, ARGMIN):
+    _op.one_dim = True
 for _op, _name in ((SUM, "Sum"), (MEAN, "Mean"), (PROD, "Prod")):
     _op.node_name = by_dims(_name)
 MAX_OF_ALL.node_name, MIN_OF_ALL.node_name = "MaxBackward1", "MinBackward1"
@@ -367,27 +392,16 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTy
 # ---- Extrema ---------------------------------------------------------------------------------------------------------
 
 
-def _reject_complex(input: Tensor, name: str) -> None:
-    check_tensor(input, name)
-    if input.spec.dtype.is_complex:
-        raise RuntimeError(f"{name}(): complex numbers have no order (got {input.spec.dtype})")
-
-
 def _define_extremum(name: str, everything: Reduce, with_index: Reduce, elementwise: str) -> None:
     Result = return_type(name, ("values", "indices"))
 
     def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
-        _reject_complex(input, name)
         other = dim if isinstance(dim, Tensor) else other
         if other is not None:
             return getattr(input, elementwise)(other)
-        ndim = len(input.spec.shape)
         if dim is None:
-            _check_not_empty(input, (), name, whole=True)
             return everything.direct(input)
-        dims = single_dim(dim, ndim, name)
-        _check_not_empty(input, dims, name, whole=False)
-        return Result(with_index(input, dims=dims, keepdim=keepdim))
+        return Result(with_index.direct(input, dim, keepdim))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The {name}imum of all elements; with `dim` the values and indices along it; with a tensor,
@@ -402,10 +416,6 @@ _define_extremum("min", MIN_OF_ALL, MIN, "minimum")
 
 def _define_over_dims(op: Reduce) -> None:
     def function(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-        _reject_complex(input, op.name)
-        _check_not_empty(
-            input, dims_of(dim, len(input.spec.shape), op.name), op.name, whole=dim is None or dim == ()
-        )
         return op.direct(input, dim, keepdim)
 
     function.__name__ = function.__qualname__ = op.name
@@ -419,17 +429,6 @@ _define_over_dims(AMIN)
 
 def _define_arg(op: Reduce) -> None:
     def function(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-        _reject_complex(input, op.name)
-        ndim = len(input.spec.shape)
-        if input.spec.dtype is bool_:
-            raise RuntimeError(f"\"{op.name}_cpu\" not implemented for 'Bool'")
-        dims = tuple(range(ndim)) if dim is None else single_dim(dim, ndim, op.name)
-        if dim is None and input.spec.numel == 0:
-            raise IndexError(
-                f"{op.name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
-                "with the 'dim' argument."
-            )
-        _check_not_empty(input, dims, op.name, whole=False)
         return op.direct(input, dim, keepdim)
 
     function.__name__ = function.__qualname__ = op.name
@@ -446,10 +445,10 @@ _AMINMAX = return_type("aminmax", ("min", "max"))
 @public("function method", out="exact")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The minimum and the maximum of all elements or along `dim`, as a named pair."""
-    _reject_complex(input, "aminmax")
+    check_tensor(input, "aminmax")
     ndim = len(input.spec.shape)
     dims = dims_of(None, ndim, "aminmax") if dim is None else single_dim(dim, ndim, "aminmax")
-    _check_not_empty(input, dims, "aminmax", whole=dim is None)
+    _check_order("aminmax", input.spec, dims, whole=dim is None)
     return _AMINMAX(_aminmax(input, dims, keepdim))
 
 

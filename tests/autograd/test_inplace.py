@@ -269,3 +269,17 @@ def test_what_autograd_keeps_is_not_pickled_or_copied():
     assert pickle.loads(pickle.dumps(x)).__dict__ == {} != x.__dict__
     assert copy.deepcopy(x).grad.tolist() == [1.0] * 3
     assert copy.deepcopy(views[1]).mul(2).tolist() == [2.0] * 2
+
+
+@pytest.mark.parametrize(
+    "method, args", [("t_", ()), ("squeeze_", ()), ("unsqueeze_", (0,)), ("transpose_", (0, 1))]
+)
+def test_metadata_in_place_without_grad_leaves_a_leaf(method, args):
+    for lib in (torch, weft):
+        leaf = lib.ones(1, 3, requires_grad=True)
+        before = leaf._version
+        with lib.no_grad():
+            getattr(leaf, method)(*args)
+        assert leaf.requires_grad and leaf.is_leaf and leaf._version == before + 1
+        leaf.sum().backward()
+        assert leaf.grad.shape == leaf.shape

@@ -12,6 +12,7 @@ from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of
 from . import attributes as _attributes  # noqa: F401 (adds what users see of nodes)
 from . import forward as _forward
 from . import forward_inplace as _forward_inplace
+from . import graph as _graph
 from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
@@ -30,4 +31,5 @@ _tape.finish_write = _forward_inplace.finish_write
 _tape.check_write = _inplace.check_write
 _tape.adopt = _forward_inplace.adopt
 _tape.become = _forward_inplace.become
+_tape.rename = _graph.rename
 _tape.recorded_view = _inplace.recorded_view

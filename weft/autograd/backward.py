@@ -45,14 +45,12 @@ def backward(
         inputs = _tuple(inputs)
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        for each in inputs:
+            if isinstance(each, Tensor):
+                each.retain_grad()
         wanted = [_edge_of(each, position) for position, each in enumerate(inputs)]
     keep = create_graph if retain_graph is None else retain_graph
-    found = engine.run(roots, wanted=wanted, keep_graph=keep, create_graph=create_graph)
-    for each, edge in zip(inputs or (), wanted or (), strict=True):
-        if type(edge) is not Leaf and engine.key(edge) in found:  # leaves have been served by the engine
-            ct = found[engine.key(edge)]
-            before = each.__dict__.get("_grad")
-            each._grad = ct.clone() if before is None else before + ct
+    engine.run(roots, wanted=wanted, keep_graph=keep, create_graph=create_graph)
 
 
 def grad(
@@ -89,10 +87,13 @@ def grad(
         return _batched(
             outputs, inputs, _tuple(grad_outputs), keep, create_graph, allow_unused, materialize_grads
         )
-    edges = [_edge_of(each, position) for position, each in enumerate(inputs)]
     roots = _roots(outputs, _gradients(grad_outputs, outputs), create_graph)
+    edges = [_edge_of(each, position) for position, each in enumerate(inputs)]
     found = engine.run(roots, wanted=edges, keep_graph=keep, create_graph=create_graph, accumulate=False)
-    results = [found.get(engine.key(edge)) for edge in edges]
+    results = [
+        None if isinstance(each, Tensor) and "_unconnected" in each.__dict__ else found.get(engine.key(edge))
+        for each, edge in zip(inputs, edges, strict=True)
+    ]
     if materialize_grads:
         return _materialized(results, inputs)
     if not allow_unused and any(ct is None for ct in results):
@@ -182,7 +183,7 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any], create_graph: bool)
         if not isinstance(tensor, Tensor):
             raise TypeError(f"element {position} of tensors must be a Tensor, not {type(tensor).__name__}")
         edge = tensor._autograd
-        if not takes_gradient(edge):
+        if not takes_gradient(edge) or "_unconnected" in tensor.__dict__:
             raise RuntimeError(
                 f"element {position} of tensors does not require grad and does not have a grad_fn"
             )

@@ -300,7 +300,8 @@ def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
 def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> None:
     """Add to `.grad` of the leaf's tensor, as PyTorch does: the first gradient is kept as it is if nobody else has it."""
     tensor = leaf.tensor()
-    if tensor is None or tensor._autograd is None:  # it is gone, or requires no grad any more
+    # It is gone, requires no grad any more, or never had a place in the graph.
+    if tensor is None or tensor._autograd is None or "_unconnected" in tensor.__dict__:
         return
     if leaf.of_node is not None:
         (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False

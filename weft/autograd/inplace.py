@@ -282,7 +282,7 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
             return
         # As in PyTorch it requires grad, but is not connected.
         view._autograd = Leaf(view)
-        view._unwritable = _unrecorded_reason()  # type: ignore[attr-defined]
+        view._unwritable, view._unconnected = _unrecorded_reason(), True  # type: ignore[attr-defined]
         return
     reason = MANY if several else input.__dict__.get("_unwritable")
     if reason is None and input._base is not None and type(input._autograd) is Leaf:

@@ -60,6 +60,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
                     "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
                 )
             self._autograd = Leaf(self)
+        self.__dict__.pop("_unconnected", None)
     elif type(edge) is Leaf:
         self._autograd = None
     return self
@@ -235,8 +236,12 @@ def detach_(input: Tensor) -> Tensor:
 
     Raises: RuntimeError for views, whose base would not notice.
     """
-    if input._base is not None and input._autograd is not None:
-        raise RuntimeError("Can't detach views in-place. Use detach() instead")
+    if input._base is not None and not mode.inference:
+        raise RuntimeError(
+            "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+            "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+            "called on these gradients. Use set_to_none=True in zero_grad(), or zero_() where the gradients must stay."
+        )
     input._autograd = None
     return input
 

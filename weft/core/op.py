@@ -67,6 +67,7 @@ class Tape:
     check_write: Callable  # (target)
     adopt: Callable  # (target, result)
     become: Callable  # (target, result)
+    rename: Callable  # (result, change): the node that made a result gets the name change(its name)
 
 
 tape = Tape()

@@ -278,10 +278,13 @@ class Map:
     def inplace(self, target: Tensor, *others: Any) -> Tensor:
         """target = op(target, *others), in the memory of target."""
         values, key = keyed(self.name, others)
+        inputs = (target, *values)
+        recorded = needs_recording(inputs)
+        if recorded:  # what must not be written to is said before what does not fit
+            tape.check_write(target)
         plan = self.inplace_plans[(target.spec, *key)]
         if self.is_kernel and all(_apart(value, target) for value in values):
-            inputs = (target, *values)
-            if needs_recording(inputs):
+            if recorded:
                 return recorded_write(self, target, inputs, (), self._run, plan, target, inputs)
             return self._run(plan, target, inputs)
         return self.write(target, target, *values)

@@ -19,7 +19,7 @@ from ..core.layout import (
     strides_for,
     suggested_format,
 )
-from ..core.op import PlanCache, check_inplace, public, record, set_copy
+from ..core.op import PlanCache, check_inplace, needs_recording, public, record, set_copy, tape
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, empty, make
 from ..core.warn import warn_once
@@ -167,6 +167,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         kind = type(src)
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {name}")
+    if needs_recording((self, src)):  # what must not be written to is said before what does not fit
+        tape.check_write(self)
     check_inplace(self, "copy")
     if broadcast_shapes("copy_", self.spec.shape, src.spec.shape) != self.spec.shape:
         raise RuntimeError(

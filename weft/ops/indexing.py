@@ -158,7 +158,7 @@ def _assign(view: Tensor, value: Any) -> None:
             fill_(view, value)
             return
         value = without_leading_ones(value)
-        check_expandable(value.spec.shape, view.spec.shape)
+        check_expandable(value.spec, view.spec.shape)
     if value.spec.device is view.spec.device is CPU and view.spec.numel:
         COPY.write(view, value)
     else:
@@ -170,11 +170,12 @@ def _check_value(value: Any, own: Spec) -> None:
         raise TypeError(f"can't assign a {type(value).__name__} to a torch.{LEGACY_NAMES[own.dtype]}Tensor")
 
 
-def check_expandable(sizes: Size, wanted: Size) -> None:
-    """Raises: RuntimeError unless a tensor of `sizes` broadcasts to `wanted`."""
+def check_expandable(own: Spec, wanted: Size) -> None:
+    """Raises: RuntimeError unless a tensor of this spec broadcasts to `wanted`."""
+    sizes = own.shape
     if len(sizes) > len(wanted):
         raise RuntimeError(
-            f"expand(torch.Tensor{{{list(sizes)}}}, size={list(wanted)}): the number of sizes provided ({len(wanted)}) "
+            f"expand(torch.{LEGACY_NAMES[own.dtype]}Tensor{{{list(sizes)}}}, size={list(wanted)}): the number of sizes provided ({len(wanted)}) "
             f"must be greater or equal to the number of dimensions in the tensor ({len(sizes)})"
         )
     for back in range(1, len(sizes) + 1):

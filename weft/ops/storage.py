@@ -368,20 +368,23 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 # ---- Metadata in place ---------------------------------------------------------------------------------------------
 
 
-def _become(self: Tensor, view: Tensor) -> Tensor:
-    """Give `self` the memory and metadata of another tensor."""
-    self._storage, self._start, self.spec = view._storage, view._start, view.spec
-    tape.become(self, view)
-    return self
-
-
 def _in_place(name: str, view: Any) -> None:
+    # PyTorch counts the overloads of a view from 0, then those in place.
+    overloads = 3 if view is squeeze else 1
+
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         before = self.detach()
-        if needs_recording((self,)):
+        recorded = needs_recording((self,))
+        if recorded:
             tape.check_write(self)
             tape.become(before, self)
-        return _become(self, view(before, *args, **kwargs))
+        result = view(before, *args, **kwargs)
+        self._storage.version += 1
+        self._start, self.spec = result._start, result.spec
+        if recorded:
+            tape.rename(result, lambda node: f"{node[:-1]}{int(node[-1]) + overloads}")
+            tape.become(self, result)
+        return self
 
     method.__doc__ = f"`{view.__name__}`, changing the metadata of this tensor."
     method.__name__ = method.__qualname__ = name

@@ -14,6 +14,8 @@ def test_annotations_accept_what_pytorchs_accept():
         assert getattr(weft.types, name) == getattr(torch.types, name)
     assert set(typing.get_args(weft.types.Device)) == {weft.device, str, int, type(None)}
     assert weft.Size in typing.get_args(weft.types._size)
+    assert (weft.types._dtype, weft.types._layout) == (type(weft.float32), type(weft.strided))
+    assert (weft.types._device, weft.types.Tensor) == (weft.device, weft.Tensor)
 
 
 def test_types_of_layers():

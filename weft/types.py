@@ -5,7 +5,9 @@ import os
 from collections.abc import Sequence
 from typing import IO, TypeAlias
 
-from .core.device import device as _device
+from .core.device import device
+from .core.dtype import DType
+from .core.layout import Layout
 from .core.size import Size
 from .core.storage import Storage
 from .core.tensor import Tensor
@@ -17,7 +19,9 @@ _int, _float, _bool = builtins.int, builtins.float, builtins.bool
 _complex, _str, _bytes = builtins.complex, builtins.str, builtins.bytes
 
 Number: TypeAlias = int | float | bool
-Device: TypeAlias = _device | str | int | None
+_device, _dtype, _layout = device, DType, Layout
+
+Device: TypeAlias = device | str | int | None
 FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
 IntLikeType: TypeAlias = int
 FloatLikeType: TypeAlias = float

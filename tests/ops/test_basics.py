@@ -1,5 +1,6 @@
 """Tensors as Python objects: conversions, truth, length, iteration, formats."""
 
+import warnings
 import weakref
 
 import pytest
@@ -79,3 +80,15 @@ def test_a_tensor_is_its_own_key():
     a, b = weft.ones(1), weft.ones(1)
     assert {a: 1, b: 2}[a] == 1
     assert weakref.ref(a)() is a
+
+
+@pytest.mark.parametrize("convert", [float, int, complex])
+def test_a_number_of_a_tensor_that_requires_grad_warns(convert):
+    weft.core.warn.warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="requires_grad=True to a scalar") as caught:
+        assert convert(weft.ones(1, requires_grad=True)) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert convert(weft.ones(1)) == 1
+        assert convert(weft.ones(1, requires_grad=True).detach()) == 1

@@ -7,6 +7,7 @@ from typing import Any
 from ..core.op import public
 from ..core.printing import tensor_format, tensor_repr
 from ..core.tensor import Tensor
+from ..core.warn import warn_once
 from ..families.library import array
 from .copying import clone
 
@@ -57,13 +58,18 @@ def tolist(self: Tensor) -> Any:
 
 def _only(self: Tensor) -> Any:
     """The only element, for Python's conversions."""
+    if self.requires_grad:
+        warn_once(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first.",
+            stacklevel=3,
+        )
     if self.spec.numel != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return self.item()
 
 
-def _real(self: Tensor, wanted: str) -> Any:
-    value = _only(self)
+def _real(value: Any, wanted: str) -> Any:
     if isinstance(value, complex):
         if value.imag:
             raise RuntimeError(f"value cannot be converted to type {wanted} without overflow")
@@ -72,11 +78,11 @@ def _real(self: Tensor, wanted: str) -> Any:
 
 
 def __float__(self: Tensor) -> float:
-    return float(_real(self, "double"))
+    return float(_real(_only(self), "double"))
 
 
 def __int__(self: Tensor) -> int:
-    return int(_real(self, "int64_t"))
+    return int(_real(_only(self), "int64_t"))
 
 
 def __complex__(self: Tensor) -> complex:

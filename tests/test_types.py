@@ -18,6 +18,11 @@ def test_annotations_accept_what_pytorchs_accept():
     assert (weft.types._device, weft.types.Tensor) == (weft.device, weft.Tensor)
 
 
+def test_classes_print_as_pytorchs():
+    for name in ("Tensor", "dtype", "layout", "memory_format", "device", "Size"):
+        assert repr(getattr(weft, name)) == repr(getattr(torch, name))
+
+
 def test_types_of_layers():
     for name, expected in vars(torch.nn.common_types).items():
         if name.startswith(("_size", "_ratio")):

@@ -124,7 +124,7 @@ REFUSED_CALLS = {
     "a huge size": (call("torch.Size", b"\x8a\x10" + b"\x7f" * 16 + b"\x85"), "sizes must be integers"),
     "no layout": (
         call("torch.serialization._get_layout", text("torch.annotations")),
-        "the layout must be Layout",
+        "the layout must be layout",
     ),
     "a number": (b"K\x01)R", "unrecognized function an object of <class 'int'>"),
     "a method": (text("x") + b")R", "unrecognized function"),

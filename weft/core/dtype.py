@@ -87,6 +87,10 @@ class DType:
         return _by_name, (self.name,)
 
 
+DType.__name__ = DType.__qualname__ = "dtype"  # as PyTorch prints it
+DType.__module__ = "torch"
+
+
 def _by_name(name: str) -> DType:
     return DTYPES[name]
 

@@ -36,6 +36,9 @@ class Layout(_Named):
     __module__ = "torch"
 
 
+MemoryFormat.__name__ = MemoryFormat.__qualname__ = "memory_format"  # as PyTorch prints them
+Layout.__name__ = Layout.__qualname__ = "layout"
+
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
 channels_last = MemoryFormat("channels_last")

@@ -204,7 +204,10 @@ def frombuffer(
         raise ValueError("object does not implement Python buffer protocol.")
     if not isinstance(dtype, DType):
         raise TypeError(f"frombuffer(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
-    memory = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
+    try:
+        memory = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
+    except BufferError as error:  # its bytes do not lie next to each other
+        raise RuntimeError(f"could not retrieve buffer from object: {error}") from None
     length = memory.nbytes
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")

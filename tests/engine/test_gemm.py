@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.engine import blas, gemm
-from weft.engine.gemm import Products
+from weft.engine.gemm import products
 
 pytestmark = pytest.mark.skipif(
     blas.gemm(weft.float32) is None, reason="NumPy has another BLAS than OpenBLAS here"
@@ -23,7 +23,9 @@ def threads(request):
     before = weft.get_num_threads()
     weft.set_num_threads(request.param)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gemm, "ALWAYS_SHARED_WORK", 0)
+        patch.setattr(gemm, "SHARED_WORK", 1 << 12)
+        patch.setattr(gemm, "ALWAYS_SHARED_WORK", 1 << 12)
+        patch.setattr(gemm, "UNTHREADED_WORK", 1 << 10)
         yield request.param
     weft.set_num_threads(before)
 
@@ -54,16 +56,16 @@ class TestProducts:
         a, b = matrices(dtype, count, rows, terms, left, 1), matrices(dtype, count, terms, columns, right, 3)
         c = np.full((count, rows, columns), np.nan, a.dtype)
         order = np.arange(count)
-        offsets = np.stack([order * rows * terms, order[::-1] * terms * columns, order * rows * columns], 1)
-        job = Products(dtype, sizes, strides(a), strides(b), offsets)
-        job(a.ctypes.data, b.ctypes.data, c.ctypes.data)
+        offsets = np.stack([order * rows * columns, order * rows * terms, order[::-1] * terms * columns], 1)
+        job = products(dtype, sizes, strides(a), strides(b), offsets)
+        job.entry(c.ctypes.data, a.ctypes.data, b.ctypes.data, job.meta, job.count)
         assert (c == a @ b[::-1]).all()
 
     def test_every_element_is_in_one_task(self, threads):
         for rows, columns in [(1, 5), (5, 1), (7, 3), (3, 7)]:
-            tasks = gemm._tasks(rows, columns, 10, 1, np.zeros((1, 3), np.int64))
+            tasks = gemm._tasks(rows, columns, 10, 1, np.zeros((1, 3), np.int64), threads)
             done = np.zeros(rows * columns, int)
-            for height, width, _, _, start in tasks:
+            for height, width, start, _, _ in tasks:
                 for row in range(height):
                     done[start + row * columns : start + row * columns + width] += 1
             assert (done == 1).all() and len(tasks) == min(threads, max(rows, columns))

@@ -1,4 +1,4 @@
-"""Products of matrices in one job: BLAS does each on one thread, and the workers share them.
+"""Products of matrices as kernels: BLAS does each on one thread, and the workers share them if they are many or large.
 
 OpenBLAS shares a product among threads of its own. They are late for short products, each product of a stack waits for
 them anew, and while other programs run they wait for each other. Here a stack, or one large matrix cut into blocks, is a
@@ -8,27 +8,32 @@ job like any other kernel's: the caller takes back what a worker is slow to begi
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..core.dtype import DType
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
-from .kernel import Code, compile_loop, shared
+from .kernel import Code, Launch, compile_loop, shared
 
+# From so many multiplications on, products are shared with a worker that is awake.
+SHARED_WORK = 1 << 18
 # From so many multiplications on (about 150 us) it is worth waking a worker.
 ALWAYS_SHARED_WORK = 1 << 23
+# Up to so many in one product, BLAS stays on one thread unasked.
+UNTHREADED_WORK = 1 << 16
 
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
 
 # The words of meta: the function and what all products have in common (forms of a and b, terms, distances between rows or
-# columns in a, b and c), then for each task its rows, columns and offsets in a, b and c (bytes).
+# columns in a, b and c), then for each task its rows, columns and offsets in c, a and b (bytes).
 _HEADER, _TASK = 7, 5
 
 
 def _ir(letter: str) -> str:
-    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of a, b and c in `a @ b = c`."""
+    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of c, a and b in `c = a @ b`."""
     part = "float" if letter in "sc" else "double"
     scalars = {"one": "1.0", "zero": "0.0"}
     if letter in "sd":
@@ -41,9 +46,9 @@ def _ir(letter: str) -> str:
             for name, value in scalars.items()
         )
     places = "\n".join(
-        f"%po{k} = getelementptr ptr, ptr %operands, i64 {k}\n%o{k} = load ptr, ptr %po{k}\n"
-        f"%at{k} = getelementptr i8, ptr %o{k}, i64 %t{k + 2}"
-        for k in range(3)
+        f"%p{name} = getelementptr ptr, ptr %operands, i64 {k}\n%o{name} = load ptr, ptr %p{name}\n"
+        f"%{name} = getelementptr i8, ptr %o{name}, i64 %t{k + 2}"
+        for k, name in enumerate("cab")
     )
     return f"""
 define void @loop(ptr %operands, ptr %meta, i64 %begin, i64 %end) #0 {{
@@ -65,7 +70,7 @@ product:
 {_words("t", "task", _TASK)}
 {places}
 call void %gemm(i32 {_ROW_MAJOR}, i32 %left, i32 %right, i64 %t0, i64 %t1, i64 %h3,
-  {one}, ptr %at0, i64 %h4, ptr %at1, i64 %h5, {zero}, ptr %at2, i64 %h6)
+  {one}, ptr %a, i64 %h4, ptr %b, i64 %h5, {zero}, ptr %c, i64 %h6)
 %i1 = add i64 %i, 1
 br label %next
 done:
@@ -86,52 +91,58 @@ def _code(letter: str) -> Code:
     return compile_loop(_ir(letter), 3, "")
 
 
-class Products:
-    """`c[i] = a[i] @ b[i]`: call with the three addresses.
+def products(
+    dtype: DType,
+    sizes: tuple[int, int, int],
+    left: Sequence[int],
+    right: Sequence[int],
+    offsets: np.ndarray,
+) -> Launch:
+    """`c[i] = a[i] @ b[i]`, as `entry(c, a, b, meta, count)` with three addresses.
 
     sizes: rows, terms and columns of each product. left, right: the strides of the matrices of a and b, one of which is
-    1; those of c are contiguous. offsets: [products, 3], where each has its a, b and c. All count elements.
+    1; those of c are contiguous. offsets: [products, 3], where each has its c, a and b. All count elements.
     """
+    (rows, terms, columns), code = sizes, _code(LETTERS[dtype])
+    forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
+    header = [gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns]
+    each = math.prod(sizes)
+    work = len(offsets) * each
+    parts = 1 if work < SHARED_WORK else _parts(len(offsets))
+    tasks = _tasks(rows, columns, left[0], right[1], offsets, parts)
+    tasks[:, 2:] *= dtype.itemsize
+    meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+    entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK)
+    if each > UNTHREADED_WORK:
+        entry = _on_one_thread(entry)
+    return Launch(entry, meta.ctypes.data, len(tasks), meta)
 
-    __slots__ = ("entry", "meta", "address", "count")
 
-    def __init__(
-        self,
-        dtype: DType,
-        sizes: tuple[int, int, int],
-        left: Sequence[int],
-        right: Sequence[int],
-        offsets: np.ndarray,
-    ):
-        (rows, terms, columns), letter = sizes, LETTERS[dtype]
-        forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
-        header = [gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns]
-        tasks = _tasks(rows, columns, left[0], right[1], offsets)
-        tasks[:, 2:] *= dtype.itemsize
-        self.meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
-        self.address = self.meta.ctypes.data
-        self.count = len(tasks)
-        work = len(offsets) * rows * terms * columns
-        self.entry = shared(_code(letter), work >= ALWAYS_SHARED_WORK)
-
-    def __call__(self, a: int, b: int, c: int) -> None:
+def _on_one_thread(entry: Callable) -> Callable:
+    def call(c: int, a: int, b: int, meta: int, count: int) -> None:
         with ONE_THREAD:
-            self.entry(a, b, c, self.address, self.count)
+            entry(c, a, b, meta, count)
+
+    return call
 
 
-def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray) -> np.ndarray:
-    """[tasks, rows, columns and offsets]: the products, cut into blocks of rows or columns if they are few.
+def _parts(count: int) -> int:
+    """Into how many blocks each of so many products is cut, if they are few."""
+    threads = workers.get_num_threads()
+    return 1 if count % threads == 0 or count > 4 * threads else threads
+
+
+def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray, parts: int) -> np.ndarray:
+    """[tasks, rows, columns and offsets]: the products, each cut into blocks of rows or columns.
 
     down: from row to row of a. across: from column to column of b.
     """
-    threads, count = workers.get_num_threads(), len(offsets)
-    parts = 1 if count % threads == 0 or count > 4 * threads else threads
     by_rows = rows >= columns
     edges = np.unique(np.arange(parts + 1) * (rows if by_rows else columns) // parts)
-    tasks = np.empty((count, len(edges) - 1, _TASK), np.int64)
+    tasks = np.empty((len(offsets), len(edges) - 1, _TASK), np.int64)
     tasks[..., :2] = rows, columns
     tasks[..., 2:] = offsets[:, None]
     tasks[..., 0 if by_rows else 1] = np.diff(edges)
-    tasks[..., 2 if by_rows else 3] += edges[:-1] * (down if by_rows else across)
-    tasks[..., 4] += edges[:-1] * (columns if by_rows else 1)
+    tasks[..., 3 if by_rows else 4] += edges[:-1] * (down if by_rows else across)
+    tasks[..., 2] += edges[:-1] * (columns if by_rows else 1)
     return tasks.reshape(-1, _TASK)

@@ -1,4 +1,4 @@
-"""Matrix products: BLAS, through NumPy, straight into the memory of the result."""
+"""Matrix products: BLAS, called by machine code or through NumPy, straight into the memory of the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from ..core.op import PlanCache, needs_recording, record
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import blas
-from ..engine.gemm import Products
+from ..engine.gemm import products
+from ..engine.kernel import Launch
 from .library import BASE, MEMORY, array
 from .map import COPY, common_device
 
@@ -36,21 +37,35 @@ BLAS_DTYPES = tuple(blas.LETTERS)
 # Below this many multiplications the detour of integers over floats does not pay.
 SMALL_INTEGER_WORK = 1 << 15
 
-# From so many multiplications on, products are jobs for the workers; above so many in a single one, BLAS, whose threads
-# share the copies that it makes of the operands, does as well.
-SHARED = (1 << 18, 1 << 28)
+# Products of more multiplications are left to BLAS, whose threads share the copies that it makes of the operands.
+MOST_WORK = 1 << 28
 MOST_PRODUCTS = 1 << 14  # each needs a few words of the plan
+# Products with a vector of more multiplications are left to NumPy, which calls BLAS's function for them.
+VECTOR_WORK = 1 << 16
 
 _ndarray = np.ndarray
 
 
 class Plan:
-    """The result's spec, how to fill it: `run(result, a, b)`, and the op that autograd records."""
+    """The result's spec, how it is found (`entry`, a kernel, or else `fill(result, a, b)`), and what autograd records."""
 
-    __slots__ = ("spec", "allocate", "run", "step")
+    __slots__ = ("spec", "allocate", "entry", "meta", "count", "keep", "fill", "step")
 
-    def __init__(self, spec: Spec, allocate: Callable, run: Callable, step: Product):
-        self.spec, self.allocate, self.run, self.step = spec, allocate, run, step
+    def __init__(self, spec: Spec, allocate: Callable, how: Launch | Callable, step: Product):
+        self.spec, self.allocate, self.step = spec, allocate, step
+        self.entry: Any = None
+        self.fill: Any = None
+        if isinstance(how, Launch):
+            self.entry, self.meta, self.count, self.keep = how
+        else:
+            self.fill = how
+
+    def run(self, result: Tensor, a: Tensor, b: Tensor) -> None:
+        if self.entry is None:
+            self.fill(result, a, b)
+        else:
+            addresses = [each._storage.ptr + each._start for each in (result, a, b)]
+            self.entry(*addresses, self.meta, self.count)
 
 
 class Product:
@@ -76,8 +91,14 @@ class Product:
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         plan = self.plans[a.spec, b.spec]
-        result = make(plan.allocate(), 0, plan.spec)
-        plan.run(result, a, b)
+        storage = plan.allocate()
+        result = make(storage, 0, plan.spec)
+        if plan.entry is None:
+            plan.fill(result, a, b)
+        else:
+            plan.entry(
+                storage.ptr, a._storage.ptr + a._start, b._storage.ptr + b._start, plan.meta, plan.count
+            )
         if (a._autograd is not None or b._autograd is not None) and needs_recording((a, b)):
             return record(plan.step, result, (a, b))
         return result
@@ -96,9 +117,9 @@ class Product:
         columns = b.shape[-1:] if len(b.shape) > 1 else ()
         result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), a.dtype, where)
         step = self.step(a, b) if self.step else self
-        return Plan(result, where.backend.allocator(result.nbytes), self._runner(a, b, result), step)
+        return Plan(result, where.backend.allocator(result.nbytes), self._how(a, b, result), step)
 
-    def _runner(self, a: Spec, b: Spec, result: Spec) -> Callable[[Tensor, Tensor, Tensor], None]:
+    def _how(self, a: Spec, b: Spec, result: Spec) -> Launch | Callable[[Tensor, Tensor, Tensor], None]:
         if result.numel == 0 or not result.device.backend.has_memory:
             return _nothing
         if a.dtype.category == INTEGER:
@@ -145,50 +166,51 @@ def blas_strides(own: Spec) -> tuple[int, ...] | None:
     return None
 
 
-def _direct(a: Spec, left, b: Spec, right, result: Spec) -> Callable[[Tensor, Tensor, Tensor], None]:
+def _direct(a: Spec, left, b: Spec, right, result: Spec) -> Launch:
     a_shape, b_shape, shape = tuple(a.shape), tuple(b.shape), tuple(result.shape)
     if len(a_shape) > 2 and len(b_shape) <= 2 and left[-1] == 1 and _is_even(a_shape[:-1], left[:-1]):
-        # One call of BLAS: the batch is more rows.
+        # One product: the batch is more rows.
         rows = math.prod(a_shape[:-1])
         a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, *b_shape[1:])
-    products = _products(a_shape, left, b_shape, right, shape, a.dtype)
-    if products is not None:
-        return _as_job(products)
-    itemsize = a.dtype.itemsize
-    a_stride, b_stride = (tuple(step * itemsize for step in stride) for stride in (left, right))
-    dtype = numpy_dtype(a.dtype)
+    found = _by_kernel(a_shape, left, b_shape, right, shape, a.dtype)
+    return found or Launch(_by_numpy(a_shape, left, b_shape, right, shape, a.dtype), 0, 0, None)
+
+
+def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | None:
+    """The products of matrices as a kernel; None if NumPy does better."""
+    if blas.gemm(dtype) is None:
+        return None
+    batch = shape[: len(shape) - (len(a_shape) > 1) - (len(b_shape) > 1)]
+    if len(a_shape) == 1:  # a row
+        a_shape, left = (1, *a_shape), (a_shape[0], 1)
+    if len(b_shape) == 1:  # a column
+        b_shape, right = (*b_shape, 1), (1, 1)
+    sizes = (a_shape[-2], a_shape[-1], b_shape[-1])
+    each, count = math.prod(sizes), math.prod(batch)
+    if each > MOST_WORK or count > MOST_PRODUCTS or not each:
+        return None
+    if 1 in (sizes[0], sizes[2]) and each > VECTOR_WORK:
+        return None
+    places = [np.arange(count) * (sizes[0] * sizes[2])]
+    places += [_offsets(own[:-2], step[:-2], batch) for own, step in ((a_shape, left), (b_shape, right))]
+    return products(dtype, sizes, left[-2:], right[-2:], np.stack(places, 1))
+
+
+def _by_numpy(a_shape, left, b_shape, right, shape, dtype: DType) -> Callable:
+    a_stride, b_stride = (tuple(step * dtype.itemsize for step in stride) for stride in (left, right))
+    own = numpy_dtype(dtype)
     # np.dot makes the same BLAS call as np.matmul with half the overhead, but broadcasts differently.
     multiply: Any = np.dot if len(a_shape) <= 2 and len(b_shape) <= 2 else np.matmul
 
-    def run(result: Tensor, a: Tensor, b: Tensor) -> None:
+    def entry(result: int, a: int, b: int, meta: int, count: int) -> None:
         _QUIET.copy().run(
             multiply,
-            _ndarray(a_shape, dtype, MEMORY, a._storage.ptr + a._start - BASE, a_stride),
-            _ndarray(b_shape, dtype, MEMORY, b._storage.ptr + b._start - BASE, b_stride),
-            _ndarray(shape, dtype, MEMORY, result._storage.ptr + result._start - BASE),
+            _ndarray(a_shape, own, MEMORY, a - BASE, a_stride),
+            _ndarray(b_shape, own, MEMORY, b - BASE, b_stride),
+            _ndarray(shape, own, MEMORY, result - BASE),
         )
 
-    return run
-
-
-def _as_job(products: Products) -> Callable[[Tensor, Tensor, Tensor], None]:
-    def run(result: Tensor, a: Tensor, b: Tensor) -> None:
-        products(a._storage.ptr + a._start, b._storage.ptr + b._start, result._storage.ptr + result._start)
-
-    return run
-
-
-def _products(a_shape, left, b_shape, right, shape, dtype: DType) -> Products | None:
-    """The products of matrices as one job, if they are worth it."""
-    if len(a_shape) < 2 or len(b_shape) < 2 or blas.gemm(dtype) is None:
-        return None
-    sizes, batch = (a_shape[-2], a_shape[-1], b_shape[-1]), shape[:-2]
-    each, count = math.prod(sizes), math.prod(batch)
-    if each * count < SHARED[0] or each > SHARED[1] or count > MOST_PRODUCTS:
-        return None
-    offsets = [_offsets(own[:-2], stride[:-2], batch) for own, stride in ((a_shape, left), (b_shape, right))]
-    offsets.append(np.arange(count) * (sizes[0] * sizes[2]))
-    return Products(dtype, sizes, left[-2:], right[-2:], np.stack(offsets, 1))
+    return entry
 
 
 def _offsets(sizes: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> np.ndarray:

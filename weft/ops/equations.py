@@ -13,6 +13,7 @@ from ..core.op import FUNCTIONS, public
 from ..core.return_types import return_type
 from ..core.spec import Spec
 from ..core.tensor import Tensor
+from ..families import stacks
 from ..families.lapack import (
     LinAlgError,
     check_floating,
@@ -40,6 +41,11 @@ TriangularSolve = return_type("triangular_solve", ("solution", "cloned_coefficie
 
 @matrix_op
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
+    if stacks.beats_numpy(a, b):
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        found = stacks.inside_out(b, batch)
+        infos = stacks.solve(stacks.inside_out(a, batch), found).reshape(batch)
+        return columns(stacks.outside_in(found)), rows(infos)
     try:
         found, infos = np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
@@ -61,6 +67,12 @@ def _from_factors(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, trans:
     batch = np.broadcast_shapes(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
     factors, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factors, b))
     pivots = np.broadcast_to(pivots, (*batch, pivots.shape[-1]))
+    if trans == 0 and stacks.beats_scipy(factors, b):
+        inner, result = stacks.inside_out(factors, batch), stacks.inside_out(b, batch)
+        stacks.permute(result, np.moveaxis(pivots, -1, 0))
+        stacks.substitute(inner, result, upper=False, unitriangular=True)
+        stacks.substitute(inner, result, upper=True)
+        return stacks.outside_in(result)
     found = np.empty_like(b)
     if b.size:
         solve = routine("getrs", b.dtype)
@@ -168,6 +180,8 @@ def _linalg_solve_triangular(
     a: np.ndarray, b: np.ndarray, *, upper: bool, left: bool, unitriangular: bool
 ) -> Tensor:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if stacks.beats_scipy(a, b):
+        return _substitute(a, b, batch, upper, left, unitriangular)
     a, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (a, b))
     found = np.empty_like(b)
     if b.size:
@@ -175,6 +189,17 @@ def _linalg_solve_triangular(
         for i in each(batch):
             found[i] = solve(1.0, a[i], b[i], side=not left, lower=not upper, diag=unitriangular)
     return columns(found)
+
+
+def _substitute(
+    a: np.ndarray, b: np.ndarray, batch: tuple[int, ...], upper: bool, left: bool, unitriangular: bool
+) -> Tensor:
+    if not left:  # X @ A = B is A.mT @ X.mT = B.mT
+        a, b, upper = a.swapaxes(-2, -1), b.swapaxes(-2, -1), not upper
+    found = stacks.inside_out(b, batch)
+    stacks.substitute(stacks.inside_out(a, batch), found, upper, unitriangular)
+    found = stacks.outside_in(found)
+    return columns(found if left else found.swapaxes(-2, -1))
 
 
 def _triangular_rule(ct, out, A, B, upper, left, unitriangular, *, wanted):

@@ -11,6 +11,7 @@ from ..core.derivative import differentiate, nondifferentiable
 from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
+from ..families import stacks
 from ..families.lapack import (
     LinAlgError,
     check_floating,
@@ -33,6 +34,7 @@ from .equations import solve_triangular
 from .joining import cat
 from .matmul import matmul
 from .padding import pad
+from .rules import shown_as
 
 # ---- Cholesky --------------------------------------------------------------------------------------------------------
 
@@ -43,7 +45,7 @@ CholeskyEx = return_type("linalg_cholesky_ex", ("L", "info"))
 def _linalg_cholesky_ex(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
     infos = np.zeros(a.shape[:-2], np.int32)
     try:
-        factor = np.linalg.cholesky(a, upper=upper)
+        factor = _small_cholesky(a, upper) if stacks.beats_numpy(a) else np.linalg.cholesky(a, upper=upper)
     except np.linalg.LinAlgError:
         factor = np.empty_like(a)
         potrf = routine("potrf", a.dtype)
@@ -53,6 +55,15 @@ def _linalg_cholesky_ex(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
     if unknown.any():
         infos = np.where((infos == 0) & unknown.any(-1), unknown.argmax(-1) + 1, infos).astype(np.int32)
     return columns(factor), rows(infos)
+
+
+def _small_cholesky(a: np.ndarray, upper: bool) -> np.ndarray:
+    inner = stacks.inside_out(a.swapaxes(-2, -1).conj() if upper else a, a.shape[:-2])
+    stacks.cholesky(inner)
+    if not np.isfinite(inner[-1, -1]).all():
+        raise np.linalg.LinAlgError  # LAPACK says where
+    factor = stacks.outside_in(inner)
+    return factor.swapaxes(-2, -1).conj() if upper else factor
 
 
 def _cholesky_rule(ct, out, a, upper):
@@ -112,7 +123,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The older name of `linalg.cholesky`."""
     factor, info = _checked_cholesky(input, upper, "cholesky")
     _check_positive_definite(info, "cholesky")
-    return factor
+    return shown_as(factor, "CholeskyBackward0")
 
 
 # ---- LU --------------------------------------------------------------------------------------------------------------
@@ -127,6 +138,10 @@ LuUnpack = return_type("lu_unpack", ("P", "L", "U"))
 @matrix_op
 def _linalg_lu_factor_ex(a: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
     batch, size = a.shape[:-2], min(a.shape[-2:])
+    if stacks.beats_scipy(a):
+        inner = stacks.inside_out(a, batch)
+        swaps, infos = stacks.lu(inner)
+        return columns(stacks.outside_in(inner)), rows(np.moveaxis(swaps, 0, -1) + np.int32(1)), rows(infos)
     factors, pivots, infos = np.empty_like(a), np.empty((*batch, size), np.int32), np.zeros(batch, np.int32)
     getrf = routine("getrf", a.dtype)
     if a.size:

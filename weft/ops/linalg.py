@@ -17,6 +17,7 @@ from ..core.op import FUNCTIONS, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.complexes import Complex
+from ..families import stacks
 from ..families.lapack import (
     LinAlgError,
     check_floating,
@@ -53,6 +54,9 @@ OldSlogdet = return_type("slogdet", ("sign", "logabsdet"))
 
 @matrix_op
 def _linalg_det(a: np.ndarray) -> Tensor:
+    if stacks.beats_numpy(a):
+        diagonal, sign = stacks.triangle(stacks.inside_out(a, a.shape[:-2]))
+        return rows(diagonal.prod(0) * sign.astype(a.dtype))
     return rows(np.linalg.det(a))
 
 
@@ -95,6 +99,11 @@ def det(A: Tensor) -> Tensor:
 
 @matrix_op
 def _linalg_slogdet(a: np.ndarray) -> tuple[Tensor, Tensor]:
+    if stacks.beats_numpy(a):
+        diagonal, swapped = stacks.triangle(stacks.inside_out(a, a.shape[:-2]))
+        size = np.abs(diagonal)
+        sign = np.sign(diagonal) if a.dtype.kind == "f" else np.where(size == 0, 0, diagonal / size)
+        return rows(sign.prod(0) * swapped.astype(a.dtype)), rows(np.log(size).sum(0))
     sign, logarithm = np.linalg.slogdet(a)
     return rows(sign), rows(logarithm)
 
@@ -145,6 +154,10 @@ InvEx = return_type("linalg_inv_ex", ("inverse", "info"))
 
 @matrix_op
 def _linalg_inv_ex(a: np.ndarray) -> tuple[Tensor, Tensor]:
+    if stacks.beats_numpy(a):
+        inverse = stacks.inside_out(np.eye(a.shape[-1], dtype=a.dtype), a.shape[:-2])
+        infos = stacks.solve(stacks.inside_out(a, a.shape[:-2]), inverse)
+        return columns(stacks.outside_in(inverse)), rows(infos)
     infos = np.zeros(a.shape[:-2], np.int32)
     try:
         inverse = np.linalg.inv(a)

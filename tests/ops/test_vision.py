@@ -4,6 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
 
+import weft
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area")
@@ -79,3 +81,12 @@ def test_affine_grid(size, align_corners):
     n = len(size) - 2
     check(F + "affine_grid", torch.randn(2, n, n + 1, dtype=torch.float64), size, align_corners)
     check(F + "affine_grid", torch.randn(2, n, n), size, align_corners)
+
+
+def test_points_of_nearest_elements_have_a_zero_gradient():
+    image = weft.rand(1, 2, 4, 4, requires_grad=True)
+    points = weft.zeros(1, 3, 3, 2, requires_grad=True)
+    found = weft.nn.functional.grid_sample(image, points, mode="nearest", align_corners=False)
+    of_image, of_points = weft.autograd.grad(found.sum(), (image, points))
+    assert of_image.sum() == 18
+    assert of_points.equal(weft.zeros(1, 3, 3, 2))

@@ -13,7 +13,7 @@ from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
 from .creation import zeros
-from .pooling import check_filled, maxima_at
+from .pooling import check_filled, maxima_at, pooled
 from .windows import like_format, wide
 
 
@@ -58,7 +58,9 @@ def _adaptive_average(name: str, n: int, input: Tensor, output_size: Any) -> Ten
     (found,) = wide(dtype, input)
     for dim, count in zip(range(input.spec.ndim - n, input.spec.ndim), wanted, strict=True):
         found = _averaged_along(found, dim, count)
-    return like_format(found.to(dtype).clone() if found is input else found.to(dtype), input)
+    found = like_format(found.to(dtype).clone() if found is input else found.to(dtype), input)
+    whole = n > 1 and set(wanted) == {1}  # then PyTorch takes the mean
+    return found if whole else pooled("AdaptiveAvgPool", n, found)
 
 
 def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:
@@ -128,7 +130,7 @@ def _define_adaptive_max(n: int) -> None:
             _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)
         ]
         values, indices = maxima_at(input, positions, wanted)
-        return like_format(values, input), like_format(indices, input)
+        return pooled("AdaptiveMaxPool", n, like_format(values, input)), like_format(indices, input)
 
     def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
         values, indices = with_indices(input, output_size)

@@ -11,7 +11,7 @@ from ..core.dtype import bool_, uint8
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
-from .pooling import Geometry, check_input, padded, per_dim
+from .pooling import Geometry, check_input, padded, per_dim, pooled
 from .windows import like_format, wide, window_sum
 
 
@@ -31,7 +31,7 @@ def _average(
     if isinstance(divisor, np.ndarray):
         divisor = tensor_of(divisor, total.spec.dtype).to(total.spec.device)
     found = total / divisor if dtype.category >= 2 else total.div(divisor, rounding_mode="trunc")
-    return like_format(found.to(dtype), input)
+    return pooled("AvgPool", n, like_format(found.to(dtype), input))
 
 
 def _divisor(geometry: Geometry, count_include_pad: bool) -> Any:

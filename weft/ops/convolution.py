@@ -12,6 +12,7 @@ from ..core.op import public
 from ..core.tensor import Tensor
 from . import sliding
 from .padding import constant_pad
+from .rules import shown_as
 from .sliding import Geometry
 from .windows import folded, like_format, repeated, wide, windows
 
@@ -316,7 +317,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     columns = columns.view(
         patches.spec.shape[0], sizes[-3] * math.prod(kernel), math.prod(patches.spec.shape[2:4])
     )
-    return columns if len(sizes) == 4 else columns.squeeze(0)
+    return shown_as(columns if len(sizes) == 4 else columns.squeeze(0), "Im2ColBackward0")
 
 
 @public(name="nn.functional.fold")

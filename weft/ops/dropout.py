@@ -18,6 +18,7 @@ from ..engine import distributions
 from .activation import leaky_relu
 from .creation import empty, empty_like, ones_like, zeros_like
 from .reduction import softmax
+from .rules import shown_as
 from .windows import wide
 
 # The value that alpha dropout puts in place of elements: the limit of `selu` at minus infinity, negated.
@@ -200,9 +201,11 @@ def _rrelu(
     if input.spec.dtype.kind != "f":
         raise NotImplementedError(f"\"rrelu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     if not training:
-        return leaky_relu(input, (lower + upper) / 2, inplace)
+        result = leaky_relu(input, (lower + upper) / 2, inplace)
+        return result if inplace else shown_as(result, "RreluWithNoiseBackward0")
     (source,) = wide(input.spec.dtype, input)
     result = (source * _random_slopes(source, lower, upper, generator)).to(input.spec.dtype)
+    result = shown_as(result, "RreluWithNoiseBackward0")
     return _written(input, result, inplace)
 
 

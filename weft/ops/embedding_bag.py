@@ -11,6 +11,7 @@ from ..core.tensor import Tensor
 from .creation import zeros
 from .gather import embedding
 from .ranges import arange
+from .rules import shown_as
 
 
 @public(name="nn.functional.embedding_bag")
@@ -51,10 +52,16 @@ def embedding_bag(
     counted = None if padding_idx is None else input != padding_idx
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
+    return shown_as(_bags(rows, counted, offsets, include_last_offset, mode), "EmbeddingBagBackward0")
+
+
+def _bags(
+    rows: Tensor, counted: Tensor | None, offsets: Tensor | None, include_last_offset: bool, mode: str
+) -> Tensor:
     if offsets is None:
         return _reduced(rows, counted, mode)
     starts = offsets[:-1] if include_last_offset else offsets
-    sizes = _sizes(offsets, input.numel(), include_last_offset)
+    sizes = _sizes(offsets, rows.size(0), include_last_offset)
     if mode == "max":
         return _reduced(*_padded(rows, counted, starts, sizes), mode)
     return _added(rows, counted, sizes, mode)

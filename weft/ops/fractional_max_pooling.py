@@ -9,7 +9,7 @@ import numpy as np
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import array
-from .pooling import maxima_at, per_dim
+from .pooling import maxima_at, per_dim, pooled
 from .random import rand
 
 
@@ -46,7 +46,8 @@ def _fractional_maxima(
         _fractional_starts(given[..., which], size, count, k)[..., None] + np.arange(k)
         for which, size, count, k in zip(order, sizes[-n:], wanted, kernel, strict=True)
     ]
-    return maxima_at(input, positions, wanted)
+    values, indices = maxima_at(input, positions, wanted)
+    return pooled("FractionalMaxPool", n, values), indices
 
 
 def _output_size(name: str, n: int, input: Tensor, output_size: Any, output_ratio: Any) -> Any:

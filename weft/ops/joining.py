@@ -19,6 +19,7 @@ from .copying import formatted_spec
 from .creation import new
 from .filling import fill_
 from .reshaping import atleast_1d, atleast_2d, atleast_3d, reshape
+from .rules import shown_as
 from .views import SELECT, SLICE
 
 
@@ -220,4 +221,4 @@ def block_diag(*tensors: Tensor) -> Tensor:
         before, after = sum(widths[:position]), sum(widths[position + 1 :])
         left, right = (fill_(new((height, width), dtype, where), 0) for width in (before, after))
         rows.append(cat([left, block, right], 1))
-    return cat(rows, 0)
+    return shown_as(cat(rows, 0), "BlockDiagBackward0")

@@ -27,6 +27,7 @@ from ..families.step import step
 from .creation import zeros
 from .pooling import Geometry, check_input, elements_at, padded
 from .reduction import AMAX, MAX, lowest
+from .rules import shown_as
 from .windows import FEW, like_format, window_elements, windows
 
 
@@ -137,7 +138,7 @@ def _window_max(
         values, places = MAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
         indices = _flat_positions(places, geometry)
         values = elements_at(input, indices, n) if needs_recording((input,)) else values
-    values = like_format(values, input)
+    values = shown_as(like_format(values, input), _NAMES[n])
     return values if indices is None or not with_indices else (values, like_format(indices, input))
 
 

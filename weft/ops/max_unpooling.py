@@ -9,7 +9,7 @@ from ..core.dtype import LEGACY_NAMES, int64
 from ..core.op import public
 from ..core.tensor import Tensor
 from .creation import zeros
-from .pooling import check_filled, per_dim
+from .pooling import check_filled, per_dim, pooled
 from .windows import like_format
 
 
@@ -80,7 +80,7 @@ def _define_unpool(n: int) -> None:
         _check_indices(name, n, input, indices, sizes)
         flat = zeros(*own.shape[:-n], math.prod(sizes), dtype=own.dtype, device=own.device)
         filled = flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*own.shape[:-n], *sizes)
-        return like_format(filled, input)
+        return pooled("MaxUnpool", n, like_format(filled, input))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (

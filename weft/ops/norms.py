@@ -20,7 +20,7 @@ from ..families.step import step
 from .eigen import svdvals
 from .linalg import inv_ex
 from .masking import where
-from .rules import kept, shared
+from .rules import kept, shared, shown_as
 
 # ---- Vector norms, as reductions ---------------------------------------------------------------------------------------
 
@@ -355,4 +355,5 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     others = tuple(d for d in range(input.dim()) if d != dim)
     sizes = vector_norm(input, p, others, keepdim=True)
     # PyTorch's constant, which keeps the result just below the bound.
-    return input * where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0).to(sizes.dtype)
+    found = input * where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0).to(sizes.dtype)
+    return shown_as(found, "RenormBackward0")

@@ -317,6 +317,10 @@ for _names, _promotion, _element, _check, _numbers, _derivative, _what in _BINAR
     _forms = "function method" if _name.startswith("logadd") else "function method inplace"
     publish(OPS[_name], 2, _forms, *_aliases, numbers=_numbers, doc=f"{_what}, elementwise.")
 
+OPS["copysign"].node_name = lambda inputs, static: (
+    "CopysignBackward0" if isinstance(inputs[1], Tensor) else "CopysignBackward1"
+)
+
 # PyTorch has no derivative of it.
 HEAVISIDE = Map("heaviside", keep, _heaviside, check=_HEAVISIDE)
 

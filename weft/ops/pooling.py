@@ -15,6 +15,12 @@ from ..core.tensor import Tensor
 from ..families.library import tensor_of
 from .padding import constant_pad
 from .reduction import MAX
+from .rules import shown_as
+
+
+def pooled(name: str, n: int, result: Tensor) -> Tensor:
+    """`result` of a pooling as PyTorch shows it: of one dim it is made of two."""
+    return shown_as(result, "SqueezeBackward1" if n == 1 else f"{name}{n}DBackward0")
 
 
 def per_dim(value: Any, n: int, name: str, argument: str) -> tuple[int, ...]:

@@ -203,7 +203,9 @@ def _nansum_rule(ct, out, a, dims, keepdim):
 
 
 def _mean_rule(ct, out, a, dims, keepdim, count, *, specs):
-    return restored(ct / count, specs[0], dims, keepdim)
+    return (
+        restored(ct, specs[0], dims, keepdim) / count
+    )  # in this order, so that the gradient may be written into
 
 
 def _prod_rule(ct, out, a, dims, keepdim):
@@ -338,8 +340,10 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     repeated = [d for d, w in enumerate(wanted, missing) if w == 1 and own[d] != 1]
     if wanted and not missing and not repeated:
         return self
+    if not wanted:
+        return SUM.direct(self)
     kept = SUM(self, dims=(*range(missing), *repeated), keepdim=True)
-    return kept.view(wanted)
+    return kept.view(wanted) if missing else kept
 
 
 @public("function method", out=True)

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.op import tape
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.map import NUMBERS
@@ -83,6 +84,14 @@ def numbered(name: str, position: int = 1) -> Callable:
     """1 where the input at `position` is a tensor, 0 where it is a number."""
     names = f"{name}Backward0", f"{name}Backward1"
     return lambda inputs, static: names[isinstance(inputs[position], Tensor)]
+
+
+def shown_as(result: Tensor, node: str) -> Tensor:
+    """`result`, new and made by several steps, under the name of the one step that PyTorch records."""
+    if result._autograd is not None:
+        tape.rename(result, lambda name: node)
+        result._base = None  # a view of what was made on the way: nobody else sees that
+    return result
 
 
 def by_dims(name: str, whole: int = 0, dims: int = 1) -> Callable:

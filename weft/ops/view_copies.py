@@ -19,7 +19,7 @@ def copied(result: Any) -> Any:
         return tuple([copied(piece) for piece in result])
     copy = clone(detach(result), memory_format=contiguous_format)
     tape.become(copy, result)
-    tape.rename(copy, lambda node: f"{node}_copy")
+    tape.rename(copy, lambda node: f"{node.removesuffix('_copy')}_copy")
     return copy
 
 

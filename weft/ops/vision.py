@@ -15,9 +15,11 @@ from ..core.dtype import LEGACY_NAMES, float32, float64, int64, uint8
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
+from ..families.step import step
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .joining import stack
 from .ranges import linspace
+from .rules import same, shown_as
 from .windows import like_format, wide
 
 # What an element of a resized dim is made of: positions [taps, size] and weights [taps, size] (None: 1).
@@ -74,7 +76,9 @@ def interpolate(
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[n - 1](input, sizes)
     _check_sizes(input, sizes)
-    return _resized(input, sizes, scales, mode, align_corners, antialias)
+    found = _resized(input, sizes, scales, mode, align_corners, antialias)
+    kind = "".join(word.capitalize() for word in mode.split("-"))
+    return shown_as(found, f"Upsample{kind}{n}D{'Aa' * antialias}Backward0")
 
 
 def _target(
@@ -411,7 +415,16 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
         if weight is not None:
             found = found * weight.unsqueeze(1)
         total = found if total is None else total + found
-    return total.to(dtype).view(batch, channels, *places)
+    found = total.to(dtype).view(batch, channels, *places)
+    if mode == "nearest":
+        found = _constant_in(found, grid)
+    return shown_as(found, f"GridSampler{len(sizes)}DBackward0")
+
+
+@step(same, lambda ct, out, values, grid, *, specs: ct.new_zeros(specs[1].shape))
+def _constant_in(values: Tensor, grid: Tensor) -> Tensor:
+    """Values that stay the same when the grid moves a little: its gradient is zero, not missing."""
+    return values.detach()
 
 
 def _unnormalized(points: Tensor, size: int, align_corners: bool) -> Tensor:

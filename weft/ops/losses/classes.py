@@ -197,6 +197,7 @@ _NLL = Program(
     _describe_nll,
     numbers=(int,),
     derivative=Derivative(joint=_nll_rule, results=(1,)),
+    node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",
     blame=_blame,
 )
 _CROSS_ENTROPY = Program(
@@ -205,7 +206,7 @@ _CROSS_ENTROPY = Program(
     _describe_cross_entropy,
     numbers=(int,),
     derivative=Derivative(joint=_cross_entropy_rule, results=(1, 2)),
-    node_name="NllLossBackward0",
+    node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",
     blame=_blame,
 )
 

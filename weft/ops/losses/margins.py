@@ -6,6 +6,7 @@ from ...core.dtype import LEGACY_NAMES, int32, int64
 from ...core.op import public
 from ...core.tensor import Tensor
 from ..activation import logsigmoid
+from ..rules import shown_as
 from ..windows import wide
 from .arguments import check_reduction, reduced, reduction_of
 
@@ -19,7 +20,8 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """log(1 + exp(-target * input)) for targets of 1 and -1."""
-    return reduced((-target * input).exp().log1p(), reduction_of(reduction, size_average, reduce))
+    loss = reduced((-target * input).exp().log1p(), reduction_of(reduction, size_average, reduce))
+    return shown_as(loss, "SoftMarginLossBackward0")
 
 
 @public(name="nn.functional.hinge_embedding_loss")
@@ -107,7 +109,8 @@ def multi_margin_loss(
     if weight is not None:
         lacking = lacking * weight.reshape(-1).index_select(0, index.flatten()).view(index.spec.shape)
     loss = lacking.scatter(-1, index, 0.0).sum(-1) / classes
-    return reduced(loss if target.spec.ndim else loss.reshape(()), reduction)
+    loss = reduced(loss if target.spec.ndim else loss.reshape(()), reduction)
+    return shown_as(loss, "MultiMarginLossBackward0")
 
 
 def _check_float(name: str, input: Tensor) -> None:
@@ -152,7 +155,8 @@ def multilabel_margin_loss(
     others = (counts == 0).unsqueeze(1)
     lacking = (1 - rows.gather(1, index).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
     loss = lacking.masked_fill(~(listed.unsqueeze(2) & others), 0).sum((1, 2)) / classes
-    return reduced(loss if len(own) == 2 else loss.squeeze(0), reduction)
+    loss = reduced(loss if len(own) == 2 else loss.squeeze(0), reduction)
+    return shown_as(loss, "MultilabelMarginLossBackward0")
 
 
 @public(name="nn.functional.multilabel_soft_margin_loss")

@@ -13,6 +13,7 @@ from ...engine.convert import convert
 from ...families.map import ONLY_FLOATS, Map, keep, refuse
 from ...families.reduce import Reduce, Types
 from ..activation import logsigmoid
+from ..rules import shown_as
 from .arguments import check_reduction, reduced, reduction_of
 from .elementwise import elementwise
 
@@ -87,7 +88,8 @@ def binary_cross_entropy(
     if weight is None:
         return _binary_cross_entropy(input, target, reduction)
     loss = _binary_cross_entropy(input, target, "none")
-    return reduced(loss * weight.expand(loss.spec.shape), reduction)
+    loss = reduced(loss * weight.expand(loss.spec.shape), reduction)
+    return shown_as(loss, "BinaryCrossEntropyBackward0")
 
 
 @public(name="nn.functional.binary_cross_entropy_with_logits")
@@ -114,7 +116,8 @@ def binary_cross_entropy_with_logits(
     loss = (1 - target) * input - log_probability
     if weight is not None:
         loss = loss * weight
-    return reduced(loss, reduction_of(reduction, size_average, reduce))
+    loss = reduced(loss, reduction_of(reduction, size_average, reduce))
+    return shown_as(loss, "BinaryCrossEntropyWithLogitsBackward0")
 
 
 @public(name="nn.functional.kl_div")

@@ -1,10 +1,12 @@
 """NumPy's arrays and other buffers as tensors, tensors as arrays, and NumPy's functions of tensors."""
 
+import operator
 import re
 import sys
 
 import numpy as np
 import pytest
+import torch
 from expressions import check, lines
 
 import weft
@@ -154,3 +156,56 @@ def test_buffer_protocol():
     tensor = weft.zeros(2)
     memoryview(tensor)[0] = 3.0
     assert tensor[0] == 3
+
+
+TENSORS = {"float32": [1.0, 2, 3], "int64": [1, 2, 3], "int8": [3, 2, 1], "bool": [True, False, True]}
+ARRAYS = {"float64": [2.0, 1, 3], "float32": [2.0, 1, 3], "int64": [2, 1, 3], "uint8": [2, 1, 3]}
+
+
+@pytest.mark.parametrize(
+    "symbol", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "iadd", "imul", "ipow"]
+)
+@pytest.mark.parametrize("ours", TENSORS)
+@pytest.mark.parametrize("theirs", ARRAYS)
+def test_arrays_as_operands(symbol, ours, theirs):
+    apply, array = getattr(operator, symbol), np.array(ARRAYS[theirs], theirs)
+    try:
+        wanted = apply(torch.tensor(TENSORS[ours], dtype=getattr(torch, ours)), array)
+    except TypeError:
+        pytest.skip("PyTorch has no answer")
+    found = apply(weft.tensor(TENSORS[ours], dtype=getattr(weft, ours)), array)
+    assert str(found.dtype) == str(wanted.dtype)
+    assert found.tolist() == pytest.approx(wanted.tolist(), rel=1e-6)
+
+
+def test_arrays_in_front():
+    array, tensor = np.array([1, 2, 4]), weft.tensor([2.0, 2, 2], requires_grad=True)
+    for symbol in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+        found = getattr(operator, symbol)(array, tensor)
+        assert found.dtype is weft.float64
+        assert found.tolist() == getattr(operator, symbol)(array, np.full(3, 2.0)).tolist()
+    (array * tensor).sum().backward()
+    assert tensor.grad.tolist() == [1, 2, 4]
+    assert (np.broadcast_to(np.float32(2), (3,)) == tensor.detach()).all()  # it is read-only: nothing is said
+
+
+def test_arrays_are_assigned():
+    tensor = weft.zeros(3)
+    tensor[:2] = np.array([1, 2])
+    tensor[[2]] = np.array(5.0)
+    assert tensor.tolist() == [1, 2, 5]
+    with pytest.raises(RuntimeError, match="must match"):
+        tensor[:2] = np.ones(3)
+
+
+def test_series():
+    pandas = pytest.importorskip("pandas")
+    for values, dtype in (([1.0, 2], "float64"), ([1, 2], "int8"), ([True, False], "bool")):
+        series = pandas.Series(values, dtype=dtype)
+        for function in ("tensor", "as_tensor"):
+            found = getattr(weft, function)(series)
+            assert found.dtype is getattr(weft, dtype) and found.tolist() == values
+    assert weft.arange(3)[pandas.Series([2, 0])].tolist() == [2, 0]
+    assert weft.arange(3)[pandas.Series([True, False, True])].tolist() == [0, 2]
+    with pytest.raises(ValueError, match="shape of object type 'DataFrame'.*to_numpy"):
+        weft.tensor(pandas.DataFrame({"a": [1.0]}))

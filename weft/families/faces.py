@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dtype import from_numpy_dtype, numpy_dtype
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor, make
-from .map import NUMBERS, Map, not_a_tensor
+from .map import NUMBERS, Map, not_a_tensor, to_float
 
 _new = object.__new__
 
@@ -77,7 +78,8 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
         if operator:
             if not is_operand(other):
                 return NotImplemented
-            other = as_operand(other)
+            if isinstance(other, np.ndarray):
+                input, other = with_array(op, input, other)
         elif type(input) is not Tensor or type(other) is not Tensor:
             check_operands(op.name, numbers, input, other)
         return op(input, other) if out is None else op.into(out, input, other)
@@ -105,15 +107,26 @@ def is_operand(value: Any) -> bool:
     return isinstance(value, (Tensor, *NUMBERS, np.number, np.bool_, np.ndarray))
 
 
-def as_operand(value: Any) -> Any:
-    return FUNCTIONS["from_numpy"](value) if isinstance(value, np.ndarray) else value
+def with_array(op: Map, tensor: Tensor, array: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Operands of `tensor op array`, both as tensors of the dtype that NumPy promotes them to, as in PyTorch."""
+    other = FUNCTIONS["from_numpy"](array if array.flags.writeable else array.copy())
+    try:
+        common = np.result_type(numpy_dtype(tensor.spec.dtype), array.dtype)
+        dtype = from_numpy_dtype(
+            np.dtype(np.float64) if common.kind in "biu" and op.promotion is to_float else common
+        )
+    except TypeError:  # NumPy has no such type, or no common one: as for two tensors
+        return tensor, other
+    return tensor.to(dtype), other.to(dtype)
 
 
 def reflected(op: Map) -> Callable:
     """`other op self`, for the operators with an r in their names."""
 
     def function(self, other):
-        return op(as_operand(other), self) if is_operand(other) else NotImplemented
+        if isinstance(other, np.ndarray):
+            self, other = with_array(op, self, other)
+        return op(other, self) if is_operand(other) else NotImplemented
 
     return _named(function, op)
 

@@ -132,7 +132,11 @@ def _item(item: Any) -> Any:
         return vector(item)
     if isinstance(item, np.bool_):
         return bool(item)
-    if isinstance(item, np.ndarray) or isinstance(item, Sequence):
+    if (
+        isinstance(item, Sequence)
+        or hasattr(item, "__array__")
+        and not isinstance(item, (Tensor, np.generic))
+    ):
         item = from_data(item, int64 if len(item) == 0 else None, None)
     if isinstance(item, Tensor):
         return _index_tensor(item)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, int64
 from ..core.op import PlanCache, check_inplace, needs_recording
@@ -23,6 +25,7 @@ from .copying import copy_values
 from .filling import check_number, fill_, fill_number
 from .index_put import without_leading_ones, write_at, write_masked
 from .masking import MASKED_FILL, MASKED_INDEX
+from .values import from_data
 
 _new = object.__new__
 
@@ -94,10 +97,12 @@ def _take_masked(view: Tensor, mask: Tensor) -> Tensor:
 
 
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:
-    """Write a number or a tensor, broadcast, to the elements that `index` names.
+    """Write a number, a tensor or an array, broadcast, to the elements that `index` names.
 
     Raises: as reading; RuntimeError if the value does not fit, TypeError if it is neither. Nothing is written then.
     """
+    if type(value) is np.ndarray:
+        value = from_data(value, self.spec.dtype, self.spec.device)
     kind = type(index)
     if (kind is int or kind is slice) and self._autograd is None:
         _assign(__getitem__(self, index), value)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..core.tensor import Tensor
-from ..families.faces import as_operand, binary, inplace_of, is_operand, reflected, unary
+from ..families.faces import binary, inplace_of, is_operand, reflected, unary, with_array
 from ..families.map import Map
 from . import arithmetic as rows
 from . import powers
@@ -27,7 +29,10 @@ def _set(symbol: str, forward: Callable, backward: Callable, inplace: Callable |
 
 def _augmented(method: Callable) -> Callable:
     def augmented(self, other):
-        return method(self, other) if is_operand(other) else NotImplemented
+        # As in PyTorch, `tensor += array` is `tensor = tensor + array`.
+        return (
+            NotImplemented if isinstance(other, np.ndarray) or not is_operand(other) else method(self, other)
+        )
 
     return augmented
 
@@ -48,7 +53,10 @@ for _symbol in _COMPARISONS:
 
 def _reflected_division(self: Tensor, other: Any) -> Tensor:
     """other / self as PyTorch computes it: the reciprocal is rounded before it is multiplied."""
-    return OPS["reciprocal"](self) * as_operand(other) if is_operand(other) else NotImplemented
+    if isinstance(other, np.ndarray):
+        self, other = with_array(rows.DIV, self, other)
+        return rows.DIV(other, self)
+    return OPS["reciprocal"](self) * other if is_operand(other) else NotImplemented
 
 
 for _symbol in ("truediv", "div"):
@@ -68,11 +76,15 @@ def _power(self: Tensor, other: Any) -> Tensor:
         return _tensor_power(self, other)
     if kind in (int, float) and self.spec.dtype.kind in "fc" and other in _SIMPLE_POWERS:
         return _SIMPLE_POWERS[other](self)
+    if isinstance(other, np.ndarray):
+        self, other = with_array(powers.POW, self, other)
     return powers.pow(self, other) if is_operand(other) else NotImplemented
 
 
 def _reflected_power(self: Tensor, other: Any) -> Tensor:
-    return powers.pow(as_operand(other), self) if is_operand(other) else NotImplemented
+    if isinstance(other, np.ndarray):
+        self, other = with_array(powers.POW, self, other)
+    return powers.pow(other, self) if is_operand(other) else NotImplemented
 
 
 _set("pow", _power, _reflected_power, getattr(Tensor, "pow_"))  # noqa: B009

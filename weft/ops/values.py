@@ -157,9 +157,17 @@ def from_data(data: Any, dtype: DType | None, where: device | None) -> Tensor:
 
 
 def _from_sequence(data: Any, dtype: DType | None) -> Tensor:
-    if not is_sequence(data) and (hasattr(data, "__array__") or hasattr(data, "__array_interface__")):
-        if not isinstance(data, np.generic):
-            return from_data(np.asarray(data), dtype, places.CPU)
+    if not isinstance(data, np.generic) and (
+        hasattr(data, "__array__") or hasattr(data, "__array_interface__")
+    ):
+        values = np.asarray(data)
+        if values.dtype != object:  # whose elements may be numbers, or tell best what is wrong with them
+            if hasattr(data, "columns"):
+                raise ValueError(
+                    f"could not determine the shape of object type '{type(data).__name__}': its columns may be of several "
+                    "dtypes; use its to_numpy()"
+                )
+            return from_data(values, dtype, places.CPU)
     sizes, leaves = _flatten(data)
     kinds = set(map(type, leaves))
     target = dtype or _infer(kinds, leaves)

@@ -1,11 +1,13 @@
 import pytest
 
 import weft
+from weft.core import view_rules
 from weft.engine.scalar import exp
 from weft.families.map import Map, keep
 from weft.families.program import Program
 from weft.ops.arithmetic import ADD, MUL, SUB
 from weft.ops.gather import GATHER
+from weft.ops.matmul import MATMUL
 from weft.ops.reduction import SUM
 
 SCALED = Map("scaled", keep, lambda a, total, factor, shift: a / total * factor + shift)
@@ -91,3 +93,26 @@ def test_indices_are_checked():
     assert taken.tolist() == [3.0, 1.0] and put.tolist() == [1.0, 0.0, 3.0]
     with pytest.raises(IndexError, match="there"):
         program((x, weft.tensor([2, 3])))
+
+
+def _describe_products(planner, rule):
+    """a, or a view of it, times the last two columns of its own transpose plus a constant."""
+    (a,) = planner.inputs
+    a = planner.view(rule, a, 0, 1)
+    columns = planner.view(view_rules.slice, planner.view(view_rules.t, a), 1, 1, 3, 1)
+    shifted = planner.map(ADD, columns, planner.constant(SHIFT))
+    return [planner.matmul(MATMUL, a, shifted)]
+
+
+SHIFT = weft.tensor([1, 0])
+PRODUCTS = Program("products", 1, _describe_products)
+
+
+@pytest.mark.parametrize("dtype", [weft.float32, weft.complex128, weft.bfloat16, weft.int64])
+@pytest.mark.parametrize("step", [1, 2])
+def test_products_of_views(dtype, step):
+    a = weft.arange(24).view(4, 6).to(dtype)[:, ::step]
+    for rule, x in ((view_rules.transpose, a.t()), (lambda own, *dims: view_rules.alias(own), a)):
+        result = PRODUCTS((a,), (rule,))
+        assert result.dtype is dtype
+        assert weft.equal(result, x @ (x.t()[:, 1:3] + SHIFT))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from ..core.dtype import (
     numpy_dtype,
 )
 from ..core.iteration import broadcast_shapes
-from ..core.op import PlanCache, needs_recording, record
+from ..core.op import PlanCache, needs_recording, record, unrecorded
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import blas
 from ..engine.gemm import products
 from ..engine.kernel import Launch
-from .library import BASE, MEMORY, array
+from .library import BASE, MEMORY
 from .map import COPY, common_device
 
 # NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
@@ -46,26 +46,20 @@ VECTOR_WORK = 1 << 16
 _ndarray = np.ndarray
 
 
-class Plan:
-    """The result's spec, how it is found (`entry`, a kernel, or else `fill(result, a, b)`), and what autograd records."""
+class Plan(NamedTuple):
+    """The result's spec, how it is made, and what autograd records.
 
-    __slots__ = ("spec", "allocate", "entry", "meta", "count", "keep", "fill", "step")
+    `entry(result, a, b, meta, count)` takes addresses. It is None for operands that first must be copied: to `wanted`.
+    """
 
-    def __init__(self, spec: Spec, allocate: Callable, how: Launch | Callable, step: Product):
-        self.spec, self.allocate, self.step = spec, allocate, step
-        self.entry: Any = None
-        self.fill: Any = None
-        if isinstance(how, Launch):
-            self.entry, self.meta, self.count, self.keep = how
-        else:
-            self.fill = how
-
-    def run(self, result: Tensor, a: Tensor, b: Tensor) -> None:
-        if self.entry is None:
-            self.fill(result, a, b)
-        else:
-            addresses = [each._storage.ptr + each._start for each in (result, a, b)]
-            self.entry(*addresses, self.meta, self.count)
+    spec: Spec
+    allocate: Callable
+    entry: Callable | None
+    meta: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
+    keep: Any
+    wanted: tuple[Spec, Spec]
+    step: Product
 
 
 class Product:
@@ -94,7 +88,7 @@ class Product:
         storage = plan.allocate()
         result = make(storage, 0, plan.spec)
         if plan.entry is None:
-            plan.fill(result, a, b)
+            self._after_copies(plan, result, a, b)
         else:
             plan.entry(
                 storage.ptr, a._storage.ptr + a._start, b._storage.ptr + b._start, plan.meta, plan.count
@@ -117,35 +111,50 @@ class Product:
         columns = b.shape[-1:] if len(b.shape) > 1 else ()
         result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), a.dtype, where)
         step = self.step(a, b) if self.step else self
-        return Plan(result, where.backend.allocator(result.nbytes), self._how(a, b, result), step)
-
-    def _how(self, a: Spec, b: Spec, result: Spec) -> Launch | Callable[[Tensor, Tensor, Tensor], None]:
-        if result.numel == 0 or not result.device.backend.has_memory:
-            return _nothing
-        if a.dtype.category == INTEGER:
-            return _integers
-        left, right = blas_strides(a), blas_strides(b)
-        if left is None or right is None:
-            return self._after_copies
-        if len(b.shape) == 2 < len(a.shape) and left[-1] == 1 and not _is_even(a.shape[:-1], left[:-1]):
-            return self._as_rows
-        return _direct(a, left, b, right, result)
-
-    def _as_rows(self, result: Tensor, a: Tensor, b: Tensor) -> None:
-        """First copy a batch that is not in order, for one call of BLAS instead of one for each of its matrices."""
-        self.plans[_in_order(a.spec), b.spec].run(result, _copied(a, _in_order(a.spec)), b)
-
-    def _after_copies(self, result: Tensor, a: Tensor, b: Tensor) -> None:
-        """First bring the operands into a dtype and memory order that BLAS takes; round once at the end."""
-        a, b = _readable(a), _readable(b)
-        if a.spec.dtype is result.spec.dtype:
-            self.plans[a.spec, b.spec].run(result, a, b)
+        wanted = (a, b)
+        if result.numel == 0 or not where.backend.has_memory:
+            launch = Launch(_nothing, 0, 0, None)
+        elif a.dtype.category == INTEGER:
+            launch = Launch(_integers(a, b, result), 0, 0, None)
         else:
+            wanted = _readable(a, b)
+            launch = _direct(a, b, result) if wanted == (a, b) else Launch(None, 0, 0, None)
+        return Plan(result, where.backend.allocator(result.nbytes), *launch, wanted, step)
+
+    def _after_copies(self, plan: Plan, result: Tensor, a: Tensor, b: Tensor) -> None:
+        """First bring the operands into a dtype and memory order that BLAS takes; round once at the end."""
+        with unrecorded():
+            a, b = (
+                each if each.spec is own else COPY.write(empty(own), each)
+                for each, own in zip((a, b), plan.wanted, strict=True)
+            )
             COPY.write(result, self(a, b))
 
 
-def _nothing(result: Tensor, a: Tensor, b: Tensor) -> None:
+def _nothing(result: int, a: int, b: int, meta: int, count: int) -> None:
     pass
+
+
+def _readable(a: Spec, b: Spec) -> tuple[Spec, Spec]:
+    """The specs that BLAS can read: the operands' own, or those of copies."""
+    a, b = _readable_one(a), _readable_one(b)
+    left = blas_strides(a)
+    assert left is not None
+    if len(b.shape) == 2 < len(a.shape) and left[-1] == 1 and not _is_even(a.shape[:-1], left[:-1]):
+        # A batch in order is one product instead of one for each of its matrices.
+        a = contiguous_spec(a.shape, a.dtype, a.device)
+    return a, b
+
+
+def _readable_one(own: Spec) -> Spec:
+    """The compute type, in a memory order that BLAS takes: a transposed matrix stays transposed."""
+    if blas_strides(own) is not None:
+        return own
+    dtype = compute_type(own.dtype)
+    wanted = spec(own.shape, own.stride, dtype, own.device)
+    if own.is_dense and blas_strides(wanted) is not None:
+        return wanted
+    return contiguous_spec(own.shape, dtype, own.device)
 
 
 def blas_strides(own: Spec) -> tuple[int, ...] | None:
@@ -166,7 +175,9 @@ def blas_strides(own: Spec) -> tuple[int, ...] | None:
     return None
 
 
-def _direct(a: Spec, left, b: Spec, right, result: Spec) -> Launch:
+def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
+    left, right = blas_strides(a), blas_strides(b)
+    assert left is not None and right is not None
     a_shape, b_shape, shape = tuple(a.shape), tuple(b.shape), tuple(result.shape)
     if len(a_shape) > 2 and len(b_shape) <= 2 and left[-1] == 1 and _is_even(a_shape[:-1], left[:-1]):
         # One product: the batch is more rows.
@@ -228,29 +239,25 @@ def _is_even(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     )
 
 
-def _readable(tensor: Tensor) -> Tensor:
-    """The tensor, or a copy that BLAS can read: in the compute type, a transposed matrix still transposed."""
-    own = tensor.spec
-    if blas_strides(own) is not None:
-        return make(tensor._storage, tensor._start, own)
-    dtype = compute_type(own.dtype)
-    wanted = spec(own.shape, own.stride, dtype, own.device)
-    if not own.is_dense or blas_strides(wanted) is None:
-        wanted = contiguous_spec(own.shape, dtype, own.device)
-    return _copied(tensor, wanted)
-
-
-def _in_order(own: Spec) -> Spec:
-    return contiguous_spec(own.shape, own.dtype, own.device)
-
-
-def _copied(tensor: Tensor, wanted: Spec) -> Tensor:
-    return COPY.write(empty(wanted), make(tensor._storage, tensor._start, tensor.spec))
-
-
-def _integers(result: Tensor, a: Tensor, b: Tensor) -> None:
+def _integers(a: Spec, b: Spec, result: Spec) -> Callable:
     """Integer products wrap around. NumPy's loops are slow, so BLAS does what floats represent exactly."""
-    out, x, y = array(result), array(a), array(b)
+    layouts = [
+        (each.shape, numpy_dtype(each.dtype), tuple(step * each.dtype.itemsize for step in each.stride))
+        for each in (result, a, b)
+    ]
+
+    def entry(result: int, a: int, b: int, meta: int, count: int) -> None:
+        _multiply_integers(
+            *[
+                _ndarray(sizes, dtype, MEMORY, address - BASE, strides)
+                for address, (sizes, dtype, strides) in zip((result, a, b), layouts, strict=True)
+            ]
+        )
+
+    return entry
+
+
+def _multiply_integers(out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
     terms = x.shape[-1]
     if out.size * terms >= SMALL_INTEGER_WORK:
         bound = terms * _magnitude(x) * _magnitude(y)  # of every partial sum, in whatever order

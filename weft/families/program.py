@@ -20,6 +20,7 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from .indexed import Put, Take, add_elements, faults
 from .map import COPY, FILL, Map
+from .product import Product
 from .reduce import Reduce
 
 ALIGNMENT = 64  # of the values on the way, in bytes
@@ -31,6 +32,10 @@ class Operand(NamedTuple):
     kind: str  # "input", "made", "number" or "constant"
     number: int
     spec: Any
+    offset: int = 0  # in bytes, from what is made or given
+
+    def __str__(self) -> str:
+        return f"{self.kind}{self.number}" + (f" + {self.offset}" if self.offset else "")
 
 
 class Planner:
@@ -45,7 +50,7 @@ class Planner:
         self.made: list[Operand] = []
         self.constants: list[Any] = []
         self.launches: list[tuple[Callable, list[Operand]]] = []
-        self.plans: list[Any] = []  # they keep the kernels
+        self.plans: list[Any] = []  # they keep the kernels, and constants
         self.written: list[int] = []  # the inputs that are
         self.guarded = self.idle = (
             False  # whether indices are followed; whether there is nothing to follow them to
@@ -80,6 +85,16 @@ class Planner:
         if plan.results[0].numel:
             self._launch(plan, [*results, *inputs, plan.reduced, *numbers])
         return results
+
+    def matmul(self, op: Product, a: Operand, b: Operand) -> Operand:
+        """The product of matrices."""
+        dtype = a.spec.dtype
+        wanted = op.plans[a.spec, b.spec].wanted
+        a, b = (each if each.spec is own else self._copy(each, own) for each, own in zip((a, b), wanted))
+        plan = op.plans[wanted]
+        result = self._new(plan.spec)
+        self._launch(plan, [result, a, b])
+        return self.to(result, dtype)
 
     def take(self, op: Take, input: Operand, indices: Sequence[Operand], static: Any) -> Operand:
         """What the indices point at."""
@@ -123,7 +138,17 @@ class Planner:
             return operand
         if view_rules.view_stride(own, sizes) is None:
             operand = self._copy(operand, contiguous_spec(own.shape, own.dtype, own.device))
-        return operand._replace(spec=view_rules.view(operand.spec, sizes)[0])
+        return self.view(view_rules.view, operand, sizes)
+
+    def view(self, rule: Callable[..., tuple[Spec, int]], operand: Operand, *static: Any) -> Operand:
+        """A view of an operand, by one of `core.view_rules`."""
+        spec, offset = rule(operand.spec, *static)
+        return operand._replace(spec=spec, offset=operand.offset + offset * spec.dtype.itemsize)
+
+    def constant(self, tensor: Tensor) -> Operand:
+        """A tensor that is the same for all calls."""
+        self.plans.append(tensor)
+        return self._constant(tensor._storage.ptr + tensor._start)._replace(spec=tensor.spec)
 
     def empty(self, dtype: DType) -> Operand:
         """In place of a result that there is not."""
@@ -190,7 +215,7 @@ class Planner:
             lines.insert(1, "    block = allocate()")
         for place, (entry, arguments) in enumerate(self.launches):
             known[f"launch{place}"] = entry
-            lines.append(f"    launch{place}({', '.join(f'{each.kind}{each.number}' for each in arguments)})")
+            lines.append(f"    launch{place}({', '.join(map(str, arguments))})")
         known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
         found = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {found}")

@@ -11,8 +11,8 @@ from ..core.op import PlanCache, needs_recording, public
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from . import reduction
-from .blockwise import attend
-from .creation import ones, zeros, zeros_like
+from .blockwise import all_weights, attend
+from .creation import zeros, zeros_like
 from .dropout import dropout
 from .joining import cat
 from .linear import linear
@@ -104,18 +104,7 @@ def _at_once(
     q: Tensor, k: Tensor, v: Tensor, mask: Any, is_causal: bool, scale: float, dropout_p: float
 ) -> Tensor:
     """With all weights in memory: for dropout, batches that broadcast, and masks that are trained."""
-    scores = (q * scale).matmul(k.transpose(-2, -1))
-    if is_causal:
-        later = ones(q.size(-2), k.size(-2), dtype=bool_, device=q.device).triu(1)
-        scores = scores.masked_fill(later, -math.inf)
-    elif mask is not None and mask.spec.dtype is bool_:
-        scores = scores.masked_fill(~mask, -math.inf)
-    elif mask is not None:
-        scores = scores + mask.to(scores.spec.dtype)
-    weights = reduction.softmax(scores, -1)
-    if mask is not None:
-        # A query that sees nothing gets zeros rather than NaN.
-        weights = weights.masked_fill((scores == -math.inf).all(-1, keepdim=True), 0)
+    weights = all_weights(q, k, mask, is_causal, scale)
     return dropout(weights, dropout_p).matmul(v)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from ..core import view_rules
+from ..core.dtype import compute_type
 from ..core.op import public
 from ..core.tensor import Tensor
-from ..families.step import step
+from ..families.program import Operand, Planner, Program
+from .arithmetic import ADD
 from .complex_views import conj
-from .matmul import MATMUL, MM, added, check_same, check_tensors, matmul, outer, rows_of
+from .matmul import MATMUL, MM, check_same, check_tensors, matmul, outer, rows_of
 from .views import T
 
 
@@ -24,14 +27,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"both arguments to linear need to be at least 1D, but they are {input.dim()}D and {weight.dim()}D"
         )
     if bias is None:
-        return _linear(input, weight) if n_dims == 2 else MATMUL(input, weight)
+        return _LINEAR((input, weight)) if n_dims == 2 else MATMUL(input, weight)
     if n_dims == 1:
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
     if bias.spec.dtype is not weight.spec.dtype:
         check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
     if input.spec.dtype is not weight.spec.dtype:
         check_same(input, "mat1 and mat2 must have the same dtype, but got {0} and {1}", weight)
-    return _linear_with_bias(bias, input, weight)
+    return _LINEAR_WITH_BIAS((bias, input, weight))
 
 
 # In one step, so that backward is two matrix products into new memory: neither the transpose of the weight nor that of
@@ -55,25 +58,38 @@ def _weight_rule(ct, out, input, weight):
     return MM(T(rows_of(ct)), conj(rows_of(input)))
 
 
-@step(_input_rule, _weight_rule)
-def _linear(input: Tensor, weight: Tensor) -> Tensor:
-    return MATMUL(input, T(weight))
+def _describe(planner: Planner, input: Operand, weight: Operand) -> list[Operand]:
+    return [planner.matmul(MATMUL, input, planner.view(view_rules.t, weight))]
 
 
-@step(
-    _bias_rule,
-    lambda ct, out, bias, input, weight: _input_rule(ct, None, None, weight),
-    lambda ct, out, bias, input, weight: _weight_rule(ct, None, input, None),
-)
-def _linear_with_bias(bias: Tensor, input: Tensor, weight: Tensor) -> Tensor:
-    return added(bias, 1, 1, (input, T(weight)), MATMUL)
+def _describe_with_bias(planner: Planner) -> list[Operand]:
+    """The narrow floats stay wide until the end."""
+    dtype = planner.inputs[1].spec.dtype
+    bias, input, weight = (planner.to(each, compute_type(dtype)) for each in planner.inputs)
+    (result,) = _describe(planner, input, weight)
+    planner.write(ADD, result, result, planner.view(view_rules.expand, bias, result.spec.shape))
+    return [planner.to(result, dtype)]
 
 
 # PyTorch has several steps; the last gives the node its name.
 _NAMES = {1: "SqueezeBackward4", 2: "MmBackward0"}
-_linear.node_name = lambda inputs, static: _NAMES.get(inputs[0].dim(), "UnsafeViewBackward0")
-_linear_with_bias.node_name = lambda inputs, static: (
-    "AddmmBackward0" if inputs[1].dim() == 2 else "ViewBackward0"
+_LINEAR = Program(
+    "linear",
+    2,
+    lambda planner: _describe(planner, *planner.inputs),
+    derivative=(_input_rule, _weight_rule),
+    node_name=lambda inputs, static: _NAMES.get(inputs[0].dim(), "UnsafeViewBackward0"),
+)
+_LINEAR_WITH_BIAS = Program(
+    "linear",
+    3,
+    _describe_with_bias,
+    derivative=(
+        _bias_rule,
+        lambda ct, out, bias, input, weight: _input_rule(ct, None, None, weight),
+        lambda ct, out, bias, input, weight: _weight_rule(ct, None, input, None),
+    ),
+    node_name=lambda inputs, static: "AddmmBackward0" if inputs[1].dim() == 2 else "ViewBackward0",
 )
 
 

@@ -111,6 +111,34 @@ def test_cells(name, gates):
     oracle.check(f"{name}_cell", input, hx, *weights)
 
 
+@pytest.mark.parametrize(
+    "call, packed",
+    [
+        ("LSTM(3, 4)", False),
+        ("LSTM(3, 4)", True),
+        ("LSTM(3, 4, 2, bidirectional=True, bias=False)", False),
+        ("LSTM(3, 4, 4, proj_size=2)", False),
+        ("LSTM(3, 4, dtype=lib.float16)", False),
+        ("GRU(3, 4)", False),
+        ("RNN(3, 4)", False),
+    ],
+)
+def test_dtypes_under_autocast(call, packed):
+    found = []
+    for lib in (torch, weft):
+        layer = eval(f"lib.nn.{call}")
+        input = lib.zeros(5, 2, 3, dtype=layer.weight_ih_l0.dtype)
+        if packed:
+            input = lib.nn.utils.rnn.pack_sequence([input[:, 0], input[:2, 0]])
+        with lib.autocast("cpu"):
+            output, state = layer(input)
+        output = output.data if packed else output
+        found.append(
+            [str(each.dtype) for each in (output, *(state if isinstance(state, tuple) else [state]))]
+        )
+    assert found[1] == found[0]
+
+
 def test_lstm_checks_both_states():
     lstm = weft.nn.LSTM(2, 3)
     zeros = weft.zeros

@@ -30,6 +30,7 @@ LOWERED = frozenset(
         *(_FUNCTIONAL + name for name in ("linear", "scaled_dot_product_attention")),
         *(f"{_FUNCTIONAL}conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)),
         f"{_FUNCTIONAL}conv_tbc",
+        "mkldnn_rnn_layer",
     )
 )
 

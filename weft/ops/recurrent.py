@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.autocast import cast_arguments
+from ..core.dtype import bfloat16, float32
 from ..core.op import public
 from ..core.tensor import Tensor
 from .dropout import dropout
@@ -51,6 +53,15 @@ def _layers(
     return input, *[stack(parts) for parts in zip(*states)]
 
 
+# Under autocast, PyTorch's LSTM of sequences is one product; what it composes of products chooses in each of them.
+_lowered_layers = cast_arguments(_layers, "mkldnn_rnn_layer")
+
+
+def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
+    """Whether PyTorch has a kernel for a layer with `n_params` parameters; for projections it has none."""
+    return kind is LSTM and n_params in (2, 4) and input.dtype in (float32, bfloat16)
+
+
 def _state(kind: Kind, hx: Any) -> State:
     """`hx` is a tensor, or of an LSTM a pair."""
     return tuple(hx) if kind.n_states > 1 else (hx,)
@@ -86,7 +97,9 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
         if n_steps == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         rest = (params, has_biases, num_layers, dropout, train, bidirectional)
-        output, *final = _layers(kind, input, (batch,) * n_steps, hx, *rest)
+        n_params = len(params) // (num_layers * (1 + bidirectional))
+        compute = _lowered_layers if _is_whole(kind, input, n_params) else _layers
+        output, *final = compute(kind, input, (batch,) * n_steps, hx, *rest)
         return output.transpose(0, 1) if batch_first else output, *final
 
     def over_packed(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.autocast import open_contexts
+from ..core.autocast import state as autocast
 from ..core.device import CPU
 from ..core.dtype import bfloat16, float16, float32, float64
 from ..core.grad_mode import enable_grad, mode, open_levels
@@ -36,7 +37,8 @@ def layer(
     """The output and the final state, which has the shape of the initial one: [N, hidden] or [1, N, hidden]."""
     tensors = (input, *weights, *initial)
     specs = [None if each is None else each.spec for each in tensors]
-    if not open_levels and not open_contexts and _fits[kind, sizes, *specs]:
+    casting = open_contexts and autocast.enabled
+    if not open_levels and not casting and _fits[kind, sizes, *specs]:
         saving = needs_recording(tensors)
         return _STEPS[kind](kind, sizes, reverse, saving, *tensors)[2 * saving :]
     return composed(kind, sizes, reverse, input, weights, initial)

@@ -13,7 +13,7 @@ from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
 from .creation import zeros
-from .pooling import check_filled, maxima_at, pooled
+from .pooling import check_filled, maxima_at, pooled, window_sum
 from .windows import like_format, wide
 
 
@@ -56,11 +56,19 @@ def _adaptive_average(name: str, n: int, input: Tensor, output_size: Any) -> Ten
     check_filled(name, input, n)
     dtype = input.spec.dtype
     (found,) = wide(dtype, input)
-    for dim, count in zip(range(input.spec.ndim - n, input.spec.ndim), wanted, strict=True):
-        found = _averaged_along(found, dim, count)
-    found = like_format(found.to(dtype).clone() if found is input else found.to(dtype), input)
-    whole = n > 1 and set(wanted) == {1}  # then PyTorch takes the mean
-    return found if whole else pooled("AdaptiveAvgPool", n, found)
+    sizes, whole = input.spec.shape[-n:], set(wanted) == {1}
+    if whole:
+        found = found.mean(tuple(range(-n, 0)), keepdim=True)
+    elif all(count and size % count == 0 for size, count in zip(sizes, wanted, strict=True)):
+        kernel = tuple([size // count for size, count in zip(sizes, wanted, strict=True)])
+        found = window_sum(found, kernel, kernel, (1,) * n, wanted) / math.prod(kernel)
+    else:
+        for dim, count in enumerate(wanted, input.spec.ndim - n):
+            found = _averaged_along(found, dim, count)
+    found = like_format(found.to(dtype), input)
+    return (
+        found if whole and n > 1 else pooled("AdaptiveAvgPool", n, found)
+    )  # as in PyTorch, which takes the mean
 
 
 def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:

@@ -11,8 +11,8 @@ from ..core.dtype import bool_, uint8
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
-from .pooling import Geometry, check_input, padded, per_dim, pooled
-from .windows import like_format, wide, window_sum
+from .pooling import Geometry, check_input, padded, per_dim, pooled, window_sum
+from .windows import like_format, wide
 
 
 def _average(

@@ -13,9 +13,11 @@ from ..core.dtype import LEGACY_NAMES, bool_
 from ..core.op import needs_recording
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
+from ..families.step import step
 from .padding import constant_pad
 from .reduction import MAX
 from .rules import shown_as
+from .windows import FEW, FOLD, window_elements, windows
 
 
 def pooled(name: str, n: int, result: Tensor) -> Tensor:
@@ -44,6 +46,35 @@ def check_input(name: str, input: Tensor, n: int, refused: tuple = (bool_,)) -> 
         )
     if input.spec.dtype.is_complex or input.spec.dtype in refused:
         raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+
+
+def _given_to_windows(ct, out, input, kernel, stride, dilation, counts, *, specs):
+    """Every element of a window gets the window's cotangent."""
+    n, shape = len(kernel), specs[0].shape
+    lead, sizes = shape[:-n], shape[-n:]
+    if tuple(kernel) == tuple(stride) and max(dilation) == 1:  # side by side: one copy
+        apart = [size for pair in zip(counts, kernel, strict=True) for size in pair]
+        ct = ct.reshape(*lead, *[size for count in counts for size in (count, 1)]).expand(*lead, *apart)
+        ct = ct.reshape(*lead, *[count * k for count, k in zip(counts, kernel, strict=True)])
+        rest = [size - have for size, have in zip(sizes, ct.shape[-n:], strict=True)]
+        return (
+            constant_pad(ct, [width for after in reversed(rest) for width in (0, after)]) if any(rest) else ct
+        )
+    batch = math.prod(lead)
+    ct = ct.reshape(batch, *[1] * n, *counts).expand(batch, *kernel, *counts)
+    return FOLD(ct, tuple(sizes), tuple(stride), tuple(dilation)).reshape(shape)
+
+
+@step(_given_to_windows)
+def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
+    """The sum of each window."""
+    if math.prod(kernel) > FEW:
+        n = len(kernel)
+        return windows(input, kernel, stride, dilation).sum(tuple(range(-n, 0)))
+    total, *rest = window_elements(input, kernel, stride, dilation, counts)
+    for element in rest:
+        total = total + element
+    return total if rest else total.clone()
 
 
 class Geometry:

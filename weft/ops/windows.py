@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from ..families.map import FILL
 from .arithmetic import ADD
 from .views import SLICE, UNFOLD
 
-# Above this many positions in a window, one reduction is faster than one addition per position.
+# Above this many positions in a window, one reduction is faster than one operation per position.
 FEW = 16
 
 
@@ -77,17 +76,6 @@ def _strided(input: Tensor, starts: Sequence[int], stride: Sequence[int], counts
     for dim, (start, step, count) in enumerate(zip(starts, stride, counts, strict=True)):
         input = SLICE(input, first + dim, start, start + step * (count - 1) + 1 if count else start, step)
     return input
-
-
-def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
-    """The sum of each window."""
-    if math.prod(kernel) > FEW:
-        n = len(kernel)
-        return windows(input, kernel, stride, dilation).sum(tuple(range(-n, 0)))
-    total, *rest = window_elements(input, kernel, stride, dilation, counts)
-    for element in rest:
-        total = total + element
-    return total if rest else total.clone()
 
 
 # ---- And back ----------------------------------------------------------------------------------------------------------

@@ -85,17 +85,27 @@ class Product:
 
     def __call__(self, a: Tensor, b: Tensor) -> Tensor:
         plan = self.plans[a.spec, b.spec]
-        storage = plan.allocate()
-        result = make(storage, 0, plan.spec)
+        result = make(plan.allocate(), 0, plan.spec)
+        self._run(plan, result, a, b)
+        if (a._autograd is not None or b._autograd is not None) and needs_recording((a, b)):
+            return record(plan.step, result, (a, b))
+        return result
+
+    def write(self, target: Tensor, a: Tensor, b: Tensor) -> None:
+        """Write the product into a tensor that is like the result."""
+        self._run(self.plans[a.spec, b.spec], target, a, b)
+
+    def _run(self, plan: Plan, result: Tensor, a: Tensor, b: Tensor) -> None:
         if plan.entry is None:
             self._after_copies(plan, result, a, b)
         else:
             plan.entry(
-                storage.ptr, a._storage.ptr + a._start, b._storage.ptr + b._start, plan.meta, plan.count
+                result._storage.ptr + result._start,
+                a._storage.ptr + a._start,
+                b._storage.ptr + b._start,
+                plan.meta,
+                plan.count,
             )
-        if (a._autograd is not None or b._autograd is not None) and needs_recording((a, b)):
-            return record(plan.step, result, (a, b))
-        return result
 
     def _plan(self, a: Spec, b: Spec) -> Plan:
         self.check(a, b)
@@ -128,7 +138,10 @@ class Product:
                 each if each.spec is own else COPY.write(empty(own), each)
                 for each, own in zip((a, b), plan.wanted, strict=True)
             )
-            COPY.write(result, self(a, b))
+            if a.spec.dtype is result.spec.dtype:
+                self.write(result, a, b)
+            else:
+                COPY.write(result, self(a, b))
 
 
 def _nothing(result: int, a: int, b: int, meta: int, count: int) -> None:

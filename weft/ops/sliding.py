@@ -21,6 +21,7 @@ from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..families.product import BLAS_DTYPES
 from ..families.step import step
+from . import depthwise
 from .matmul import MATMUL
 from .padding import constant_pad
 from .windows import window_elements, windows
@@ -57,11 +58,14 @@ def _parts(count: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
+def _padded(input: Tensor, how: Geometry) -> Tensor:
+    border = [width for pair in reversed(how.border) for width in pair]
+    return constant_pad(input, border, 0) if any(border) else input
+
+
 def _patches(input: Tensor, how: Geometry) -> Tensor:
     """[n, C, *sizes] -> [n, groups, C / groups * prod(kernel), prod(positions)]."""
-    if any(width for pair in how.border for width in pair):
-        input = constant_pad(input, [width for pair in reversed(how.border) for width in pair], 0)
-    n = len(how.kernel)
+    input, n = _padded(input, how), len(how.kernel)
     view = windows(input, how.kernel, how.stride, how.dilation)
     for dim, count in enumerate(how.positions, 2):
         view = view.narrow(dim, 0, count)
@@ -79,7 +83,7 @@ def _rows(weight: Tensor, groups: int) -> Tensor:
 def _multiply_into(target: Tensor, a: Tensor, b: Tensor) -> None:
     own = target.spec
     if own.dtype in BLAS_DTYPES and own.is_contiguous and own.device.backend.has_memory:
-        MATMUL.plans[a.spec, b.spec].run(target, a, b)
+        MATMUL.write(target, a, b)
     else:
         target.copy_(a.matmul(b))
 
@@ -91,6 +95,9 @@ def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
 @step()
 def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Slide `weight` over `input` and add up the products."""
+    if depthwise.suits(input.spec, how.groups, weight.shape[1]):
+        source = _padded(input, how).contiguous()
+        return depthwise.convolve(source, weight.contiguous(), how.stride, how.dilation, how.positions)
     images, made = input.shape[0], weight.shape[0]
     result = _new((images, made, *how.positions), input)
     rows = _rows(weight, how.groups)
@@ -103,6 +110,9 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
 @step()
 def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Add the kernel, times each element of `result`, to where its window lies in the input."""
+    if depthwise.suits(result.spec, how.groups, weight.shape[1]) and weight.shape[0] == how.groups:
+        before = [pair[0] for pair in how.border]
+        return depthwise.spread(result, weight, how.sizes, before, how.stride, how.dilation)
     images, made = result.shape[:2]
     channels = weight.shape[1] * how.groups
     input = _new((images, channels, *how.sizes), result)
@@ -128,6 +138,9 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     """For each element of the kernel the sum of what it multiplies, times what that adds to."""
     images, channels = input.shape[:2]
     made = result.shape[1]
+    if made == channels == how.groups and depthwise.suits(input.spec, how.groups, 1):
+        source = _padded(input, how).contiguous()
+        return depthwise.correlate(source, result, how.kernel, how.stride, how.dilation)
     weight = _new((made, channels // how.groups, *how.kernel), input).zero_()
     total = weight.view(how.groups, made // how.groups, -1) if weight.numel() else weight
     flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))

@@ -66,7 +66,7 @@ def missing_function(torch_name: str, instead: str) -> Callable[..., NoReturn]:
 def _nearest(name: str, candidates: Iterable[str]) -> str:
     from difflib import get_close_matches  # only names that are missing need it
 
-    found = get_close_matches(name, candidates)
+    found = get_close_matches(name, dict.fromkeys(candidates))
     return f"; nearest name{'s' if len(found) > 1 else ''}: {', '.join(found)}" if found else ""
 
 

@@ -111,8 +111,8 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
 def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Add the kernel, times each element of `result`, to where its window lies in the input."""
     if depthwise.suits(result.spec, how.groups, weight.shape[1]) and weight.shape[0] == how.groups:
-        before = [pair[0] for pair in how.border]
-        return depthwise.spread(result, weight, how.sizes, before, how.stride, how.dilation)
+        starts = [pair[0] for pair in how.border]
+        return depthwise.spread(result, weight, how.sizes, starts, how.stride, how.dilation)
     images, made = result.shape[:2]
     channels = weight.shape[1] * how.groups
     input = _new((images, channels, *how.sizes), result)

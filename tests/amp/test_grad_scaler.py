@@ -59,3 +59,35 @@ def test_state_is_loaded():
     assert target.state_dict() == source.state_dict()
     with pytest.raises(RuntimeError, match="empty"):
         target.load_state_dict({})
+
+
+def test_scale_and_tracker_are_tensors_once_in_use():
+    for library in (torch, weft):
+        scaler = library.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+        weight = library.ones(2, requires_grad=True)
+        optimizer = library.optim.SGD([weight], lr=0.0)
+        assert scaler._scale is None and scaler._growth_tracker is None
+        assert scaler.get_scale() == 8.0
+        said = []
+        for _ in range(3):
+            scaler.scale(weight.sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            said.append((scaler._scale.item(), scaler._growth_tracker.item(), scaler._get_growth_tracker()))
+        assert str(scaler._growth_tracker.dtype) == "torch.int32"
+        assert said == [(8.0, 1, 1), (16.0, 0, 0), (16.0, 1, 1)]
+        scaler.load_state_dict({**scaler.state_dict(), "scale": 2.0, "_growth_tracker": 0})
+        assert scaler._scale.item() == 2.0 and scaler._growth_tracker.item() == 0
+        scaler.update(4.0)
+        assert scaler.get_scale() == 4.0
+
+
+def test_scale_stays_finite():
+    for library in (torch, weft):
+        scaler = library.amp.GradScaler("cpu", init_scale=3e38, growth_interval=1)
+        weight = library.ones(2, requires_grad=True)
+        scaler.scale(weight.sum() * 0)
+        weight.grad = library.zeros(2)
+        scaler.step(library.optim.SGD([weight], lr=0.0))
+        scaler.update()
+        assert scaler.get_scale() == scaler._scale.item() < math.inf

@@ -464,3 +464,13 @@ def test_random_writes_agree_with_reverse_mode(seed):
     second = torch.tensor(weft.func.jacrev(weft.func.jacrev(kept))(x).tolist())
     for way in (weft.func.jacfwd(weft.func.jacrev(kept)), weft.func.jacfwd(weft.func.jacfwd(function))):
         torch.testing.assert_close(torch.tensor(way(x).tolist()), second)
+
+
+def test_dual_tensors_are_printed_with_their_tangents():
+    def program(lib):
+        dual = lib.autograd.forward_ad
+        with dual.dual_level():
+            x = dual.make_dual(lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0]))
+            return [repr(x), str(x * x), repr(lib.ones(2))]
+
+    same(program)

@@ -1,8 +1,11 @@
 import pytest
 import torch
+from alike import same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
+
+import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
@@ -89,3 +92,22 @@ def test_multi_head_attention_rejects():
     check(F + "multi_head_attention_forward", x, x[0], x, 6, 2, **options)
     check(F + "multi_head_attention_forward", x, x, x, 6, 2, **options, is_causal=True)
     check(F + "multi_head_attention_forward", x, x, x, 6, 2, **options, attn_mask=numbers(2, 2))
+
+
+@pytest.mark.parametrize(
+    "q, k, v",
+    [
+        ((3, 4), (3, 5), (3, 4)),
+        ((3, 4), (3, 4), (2, 4)),
+        ((3,), (3,), (3,)),
+        ((2, 3, 4), (2, 3, 5), (2, 3, 4)),
+    ],
+)
+def test_sizes_that_do_not_fit(q, k, v):
+    same(lambda lib: lib.nn.functional.scaled_dot_product_attention(*map(lib.zeros, (q, k, v))))
+
+
+def test_masks_of_two_dtypes_warn():
+    x, padding = weft.zeros(3, 2, 4), weft.zeros(2, 3, dtype=weft.bool)
+    with pytest.warns(UserWarning, match="mismatched key_padding_mask and attn_mask"):
+        weft.nn.MultiheadAttention(4, 2)(x, x, x, key_padding_mask=padding, attn_mask=weft.zeros(3, 3))

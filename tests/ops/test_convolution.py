@@ -1,5 +1,6 @@
 import pytest
 import torch
+from alike import same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_weft
@@ -104,3 +105,28 @@ def test_unfold_and_fold(kernel, stride, dilation, padding, batch):
     columns = torch.nn.functional.unfold(x, **options)
     check(F + "fold", columns, output_size=(5, 6), **options)
     check(F + "fold", columns[0], output_size=(5, 7), **options)
+
+
+@pytest.mark.parametrize(
+    "input, weight, bias",
+    [
+        ("uint8", "float32", "float32"),
+        ("uint8", "float32", None),
+        ("float64", "float32", "float32"),
+        ("float64", "float32", None),
+        ("float32", "float32", "float16"),
+        ("int64", "float32", "int64"),
+    ],
+)
+def test_dtypes_that_differ_are_errors(input, weight, bias):
+    def program(lib):
+        offsets = bias and lib.zeros(1, dtype=getattr(lib, bias))
+        image, kernel = (lib.zeros(1, 1, 3, 3, dtype=getattr(lib, each)) for each in (input, weight))
+        return lib.nn.functional.conv2d(image, kernel, offsets)
+
+    same(program)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 3), (1, 1, 1, 3, 3)])
+def test_unfold_of_a_wrong_number_of_dims(shape):
+    same(lambda lib: lib.nn.functional.unfold(lib.zeros(shape), 2))

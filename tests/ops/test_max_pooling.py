@@ -1,5 +1,6 @@
 import pytest
 import torch
+from alike import same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from images import images, windows
@@ -59,3 +60,19 @@ def test_gradients_to_second_order(n, kernel, stride, padding, dilation, ceil_mo
     found = gradients(weft, to_weft(x), to_weft(direction))
     for mine, wanted in zip(found, gradients(torch, x, direction), strict=True):
         assert_same(mine.detach().contiguous(), wanted.detach())
+
+
+@pytest.mark.parametrize("n, shape", [(2, (3,)), (2, (3, 3)), (3, (1, 1, 3)), (2, (1, 1, 1, 3, 3))])
+def test_a_wrong_number_of_dims(n, shape):
+    same(lambda lib: getattr(lib.nn.functional, f"max_pool{n}d")(lib.zeros(shape), 2))
+
+
+@pytest.mark.parametrize(
+    "arguments", [(1.0,), (True,), (1, 1.0), ((1.0, 1),), (1, (1, True)), (1, 1, 0.0), (1, 1, 0, 1.0)]
+)
+def test_no_other_numbers_find_the_plans_of_ints(arguments):
+    image = weft.zeros(1, 2, 2)
+    ints = [tuple(map(int, each)) if isinstance(each, tuple) else int(each) for each in arguments]
+    assert weft.nn.functional.max_pool2d(image, *ints).shape == (1, 2, 2)
+    with pytest.raises(TypeError):
+        weft.nn.functional.max_pool2d(image, *arguments)

@@ -83,3 +83,10 @@ def test_one_value_per_channel_is_an_error():
     check(F + "batch_norm", torch.ones(1, 2, 1), None, None, training=True)
     check(F + "instance_norm", torch.ones(2, 2, 1))
     check(F + "group_norm", torch.ones(1, 2, 1), 2)
+
+
+def test_layer_norm_has_two_signatures():
+    x = weft.zeros(2, 3)
+    assert weft.layer_norm(x, (3,), None, None, 1e-5, False).equal(x)
+    with pytest.raises(TypeError, match="from 2 to 5 positional arguments but 6 were given"):
+        weft.nn.functional.layer_norm(x, (3,), None, None, 1e-5, False)

@@ -6,7 +6,7 @@ import warnings
 from collections import abc
 from typing import Any
 
-from ..core.dtype import float16, float32
+from ..core.dtype import float16, float32, int32
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import full
@@ -48,29 +48,36 @@ class GradScaler:
             raise AssertionError("The growth factor must be > 1.0.")
         if enabled and backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
-        self._scale, self._in_use = init_scale, False
+        self._init_scale, self._init_growth_tracker = init_scale, 0
+        # Tensors from the first `scale` on.
+        self._scale: Tensor | None = None
+        self._growth_tracker: Tensor | None = None
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
-        self._growth_interval, self._growth_tracker = growth_interval, 0
+        self._growth_interval = growth_interval
         self._optimizers: dict[int, dict[str, Any]] = {}  # id -> stage, and whether gradients overflowed
 
     def scale(self, outputs: Any) -> Any:
         """`outputs`, a tensor or an iterable of them, times the scale."""
         if not self._enabled:
             return outputs
-        self._in_use = True
+        if self._scale is None:
+            self._scale = full((), self._init_scale, dtype=float32)
+            self._growth_tracker = full((), self._init_growth_tracker, dtype=int32)
         if isinstance(outputs, Tensor):
-            return outputs * full((), self._scale, dtype=float32)
+            return outputs * self._scale
         if isinstance(outputs, abc.Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
-    def _check_in_use(self, attempted: str) -> None:
-        if not self._in_use:
+    def _in_use(self, attempted: str) -> tuple[Tensor, Tensor]:
+        """The scale, and the steps since it last changed."""
+        if self._scale is None or self._growth_tracker is None:
             raise AssertionError(
                 f"Attempted {attempted} but _scale is None.  This may indicate your script did not use "
                 "scaler.scale(loss or outputs) earlier in the iteration."
             )
+        return self._scale, self._growth_tracker
 
     def _of(self, optimizer: Any) -> dict[str, Any]:
         return self._optimizers.setdefault(id(optimizer), {"stage": _READY, "overflow": False})
@@ -83,7 +90,7 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        self._check_in_use("unscale_")
+        scale, _ = self._in_use("unscale_")
         own = self._of(optimizer)
         if own["stage"] == _UNSCALED:
             raise RuntimeError(
@@ -92,6 +99,7 @@ class GradScaler:
         if own["stage"] == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         own["overflow"], own["gradients"] = False, 0
+        inverse = 1.0 / scale.item()
         for group in optimizer.param_groups:
             for param in group["params"]:
                 if param.grad is None:
@@ -100,7 +108,7 @@ class GradScaler:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 own["overflow"] |= not param.grad.isfinite().all().item()
                 own["gradients"] += 1
-                param.grad.mul_(1.0 / self._scale)
+                param.grad.mul_(inverse)
         own["stage"] = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -109,7 +117,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        self._check_in_use("step")
+        self._in_use("step")
         own = self._of(optimizer)
         if own["stage"] == _STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
@@ -124,25 +132,31 @@ class GradScaler:
         """Shrink the scale if gradients overflowed since the last time, else let it grow after so many steps."""
         if not self._enabled:
             return
-        self._check_in_use("update")
+        scale, tracker = self._in_use("update")
         checked = [own["overflow"] for own in self._optimizers.values() if own["stage"] != _READY]
         if new_scale is not None:
-            self._scale = float(new_scale)
+            scale.fill_(new_scale)
         elif not checked:
             raise AssertionError("No inf checks were recorded prior to update.")
         elif any(checked):
-            self._scale, self._growth_tracker = self._scale * self._backoff_factor, 0
+            scale.mul_(self._backoff_factor)
+            tracker.zero_()
         else:
-            self._growth_tracker += 1
-            if self._growth_tracker == self._growth_interval:
-                self._scale, self._growth_tracker = self._scale * self._growth_factor, 0
+            tracker.add_(1)
+            if tracker.item() == self._growth_interval:
+                grown = scale * self._growth_factor
+                if grown.isfinite():
+                    scale.copy_(grown)
+                tracker.zero_()
         self._optimizers.clear()
 
     def is_enabled(self) -> bool:
         return self._enabled
 
     def get_scale(self) -> float:
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
         return self._growth_factor
@@ -162,16 +176,21 @@ class GradScaler:
     def set_growth_interval(self, new_interval: int) -> None:
         self._growth_interval = new_interval
 
+    def _get_growth_tracker(self) -> int:
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
+
     def state_dict(self) -> dict[str, Any]:
         """The scale, how it changes, and the steps since it last did; empty if not enabled."""
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -182,5 +201,9 @@ class GradScaler:
             raise RuntimeError(
                 "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
             )
-        for name in self.state_dict():
-            setattr(self, name if name.startswith("_") else f"_{name}", state_dict[name])
+        self._init_scale, self._init_growth_tracker = state_dict["scale"], state_dict["_growth_tracker"]
+        if self._scale is not None and self._growth_tracker is not None:
+            self._scale.fill_(self._init_scale)
+            self._growth_tracker.fill_(self._init_growth_tracker)
+        for name in ("growth_factor", "backoff_factor", "growth_interval"):
+            setattr(self, f"_{name}", state_dict[name])

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.dtype import FLOAT
+from ..core.printing import tensor_repr
 from ..core.tensor import Tensor
 from . import dual
 
@@ -81,6 +82,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         return UnpackedDualTensor(tensor, None)
     found = dual.tangents(tensor).get(_opened[-1])
     return UnpackedDualTensor(tensor if found is None else dual.below(tensor, _opened[-1]), found)
+
+
+def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
+    value, tangent = unpack_dual(self)
+    return tensor_repr(value, tensor_contents=tensor_contents, tangent=tangent)
+
+
+Tensor.__repr__ = _repr  # type: ignore[method-assign, assignment]
 
 
 class dual_level:  # noqa: N801 (PyTorch's name)

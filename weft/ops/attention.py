@@ -127,8 +127,16 @@ def _check_attention(query: Spec, key: Spec, value: Spec, attn_mask: Spec | None
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RuntimeError(
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
-            f"{query.ndim}, key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+            f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
         )
+    if query.ndim == key.ndim == value.ndim == 2:
+        (length, features), (keys, n), (values, m) = query.shape, key.shape, value.shape
+        for a, b in (((length, features), (n, keys)), ((length, keys), (values, m))):
+            if a[1] != b[0]:
+                raise RuntimeError(
+                    f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})\nscaled_dot_product_attention: "
+                    f"query {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}"
+                )
     if attn_mask is None:
         return
     if is_causal:
@@ -203,6 +211,15 @@ def multi_head_attention_forward(
     if features % num_heads:
         raise AssertionError(f"embed_dim {features} not divisible by num_heads {num_heads}")
     per_head = features // num_heads
+    if (
+        attn_mask is not None
+        and key_padding_mask is not None
+        and attn_mask.dtype is not key_padding_mask.dtype
+    ):
+        warnings.warn(
+            "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
+            stacklevel=3,
+        )
     # Where nothing else hides keys, the hint stands for the mask.
     is_causal = is_causal and key_padding_mask is None and not need_weights
     attn_mask = None if is_causal else _additive(attn_mask, query, "attn_mask")

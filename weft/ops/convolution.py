@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.dtype import LEGACY_NAMES, bool_
+from ..core.dtype import LEGACY_NAMES, DType, bool_
 from ..core.layout import contiguous_format, suggested_format
 from ..core.op import public
 from ..core.tensor import Tensor
 from . import sliding
+from .matmul import cpp_name
 from .padding import constant_pad
 from .rules import shown_as
 from .sliding import Geometry
@@ -30,7 +31,9 @@ def _check_parameters(stride, padding, dilation, groups) -> None:
         raise RuntimeError(f"non-positive groups is not supported (got groups={groups})")
 
 
-def _check_operands(name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int) -> None:
+def _check_operands(
+    name: str, input: Tensor, weight: Tensor, bias: Tensor | None, n: int, transposed: bool
+) -> None:
     for position, (argument, value) in enumerate((("input", input), ("weight", weight), ("bias", bias)), 1):
         if not isinstance(value, Tensor) and not (value is None and argument == "bias"):
             raise TypeError(
@@ -45,14 +48,25 @@ def _check_operands(name: str, input: Tensor, weight: Tensor, bias: Tensor | Non
         raise RuntimeError(
             f"{name}: expected a weight of {n + 2} dims, but got weight of size {list(weight.spec.shape)}"
         )
-    for argument, value in (("weight", weight), ("bias", bias)):
-        if value is not None and value.spec.dtype is not input.spec.dtype:
-            raise RuntimeError(
-                f"Input type ({LEGACY_NAMES[input.spec.dtype].lower()}) and {argument} type "
-                f"({LEGACY_NAMES[value.spec.dtype].lower()}) should be the same ({name}: convert one of them)"
-            )
-    if input.spec.dtype is bool_:
+    own = input.spec.dtype
+    if not transposed:
+        _check_bias_type(name, own, bias)
+    if own is bool_:
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+    if weight.spec.dtype is not own:
+        raise RuntimeError(
+            f"expected scalar type {LEGACY_NAMES[own]} but found {LEGACY_NAMES[weight.spec.dtype]}\n"
+            f"{name}: the input is {own}, the weight {weight.spec.dtype}; convert one of them"
+        )
+    _check_bias_type(name, own, bias)
+
+
+def _check_bias_type(name: str, own: DType, bias: Tensor | None) -> None:
+    if bias is not None and bias.spec.dtype is not own:
+        raise RuntimeError(
+            f"Input type ({cpp_name(own)}) and bias type ({cpp_name(bias.spec.dtype)}) should be the same\n"
+            f"{name}: the input is {own}, the bias {bias.spec.dtype}; convert one of them"
+        )
 
 
 def _check_bias(weight: Tensor, bias: Tensor | None, channels: int, transposed: bool) -> None:
@@ -98,7 +112,7 @@ def _border(name: str, padding: Any, kernel, stride, dilation) -> list[tuple[int
 
 def convolve(name: str, n: int, input, weight, bias, stride, padding, dilation, groups) -> Tensor:
     """Slide `weight` over `input`; [N, C, *sizes] with [M, C / groups, *kernel] -> [N, M, *positions]."""
-    _check_operands(name, input, weight, bias, n)
+    _check_operands(name, input, weight, bias, n, transposed=False)
     stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
     kernel = weight.spec.shape[2:]
     border = _border(name, padding, kernel, stride, dilation)
@@ -146,7 +160,7 @@ def convolve_transposed(
     name: str, n: int, input, weight, bias, stride, padding, output_padding, groups, dilation
 ) -> Tensor:
     """The adjoint of `convolve`: [N, C, *positions] with [C, M / groups, *kernel] -> [N, M, *sizes]."""
-    _check_operands(name, input, weight, bias, n)
+    _check_operands(name, input, weight, bias, n, transposed=True)
     stride, dilation = repeated(stride, n, name, "stride"), repeated(dilation, n, name, "dilation")
     padding = repeated(padding, n, name, "padding")
     extra = repeated(output_padding, n, name, "output_padding")
@@ -299,7 +313,12 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     pad, step = _pair(padding, "unfold", "padding"), _pair(stride, "unfold", "stride")
     _check_positive(kernel_size=kernel, dilation=gap, padding=pad, stride=step)
     sizes = input.spec.shape
-    if len(sizes) not in (3, 4) or 0 in sizes[-3:]:
+    if len(sizes) < 3:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(len(sizes), 1)}, {max(len(sizes), 1) - 1}], but got "
+            f"{len(sizes)})\nunfold: the input has the shape {list(sizes)}, but needs three or four dims"
+        )
+    if len(sizes) > 4 or 0 in sizes[-3:]:
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
             f"but got: {list(sizes)}"

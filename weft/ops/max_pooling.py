@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import integer
 from ..core.dtype import uint8
 from ..core.op import PlanCache, needs_recording, public
 from ..core.spec import Spec
@@ -123,11 +124,14 @@ def _window_max(
     name: str, n: int, input, kernel_size, stride, padding, dilation, ceil_mode, with_indices: bool
 ) -> Any:
     """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
-    check_input(name, input, n)
-    options = [
-        tuple(o) if type(o) is list else o for o in (kernel_size, stride, padding, dilation, ceil_mode)
-    ]
-    geometry = _GEOMETRIES[name, input.spec.shape[-n:], *options]
+    _check_max_input(name, input, n)
+    given = (
+        _ints(kernel_size, name, "kernel_size"),
+        _ints(stride, name, "stride"),
+        _ints(padding, name, "padding"),
+        _ints(dilation, name, "dilation"),
+    )
+    geometry = _GEOMETRIES[name, input.spec.shape[-n:], *given, ceil_mode]
     few = math.prod(geometry.kernel) <= FEW
     if not with_indices and not needs_recording((input,)):
         return like_format((_few_maxima if few else _many_maxima)(input, geometry), input)
@@ -140,6 +144,24 @@ def _window_max(
         values = elements_at(input, indices, n) if needs_recording((input,)) else values
     values = shown_as(like_format(values, input), _NAMES[n])
     return values if indices is None or not with_indices else (values, like_format(indices, input))
+
+
+def _check_max_input(name: str, input: Tensor, n: int) -> None:
+    if n > 1 and isinstance(input, Tensor) and len(input.spec.shape) not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input\n"
+            f"{name}: the input has the shape {list(input.spec.shape)}"
+        )
+    check_input(name, input, n)
+
+
+def _ints(value: Any, name: str, argument: str) -> Any:
+    """As the key of a geometry: 2.0 and True would find those of 2 and 1."""
+    if type(value) is int or value is None:
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple([integer(each, name, argument) for each in value])
+    return integer(value, name, argument)
 
 
 def _few_maxima(input: Tensor, geometry: Geometry) -> Tensor:

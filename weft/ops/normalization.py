@@ -352,7 +352,22 @@ def native_layer_norm(
     return _LAYER((x, weight, bias), (normalized_shape,), (eps,))[:3]
 
 
-@public("function", "nn.functional.layer_norm")
+@public(name="nn.functional.layer_norm")
+def functional_layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise over the last dims, whose sizes are `normalized_shape`, then scale and shift element by element."""
+    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+functional_layer_norm.__name__ = "layer_norm"
+
+
+@public("function")
 def layer_norm(
     input: Tensor,
     normalized_shape: Any,
@@ -361,7 +376,7 @@ def layer_norm(
     eps: float = 1e-05,
     cudnn_enable: bool = True,
 ) -> Tensor:
-    """Normalise over the last dims, whose sizes are `normalized_shape`, then scale and shift element by element."""
+    """Normalise over the last dims; see `nn.functional.layer_norm`."""
     return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 

@@ -68,7 +68,7 @@ def interpolate(
     if not 1 <= n <= 3 or mode not in _DIMS:
         raise NotImplementedError(
             "Input Error: Only 3D, 4D and 5D input Tensors supported"
-            f" (got {input.spec.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact"
+            f" (got {input.spec.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
             f" (got {mode})"
         )
     if n not in _DIMS[mode]:

@@ -64,9 +64,19 @@ class Scan(Reduce):
     def __call__(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]
         """The result, or a tuple of them, of scanning `input` along `dim` (not negative; 0 for a 0-dim tensor)."""
         plan = self.plans[input.spec, dim]
-        results = [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results, strict=True)]
-        if plan.launch is not None:
-            addresses = [t._storage.ptr + t._start for t in (*results, input)]
-            plan.launch.entry(*addresses, plan.launch.meta, plan.launch.count)
-        found = results[0] if len(results) == 1 else tuple(results)
-        return record(self, found, (input,), (dim,)) if needs_recording((input,)) else found
+        if len(plan.results) == 1:
+            storage = plan.allocators[0]()
+            found: Any = make(storage, 0, plan.results[0])
+            if plan.launch is not None:
+                entry, meta, count, _ = plan.launch
+                entry(storage.ptr, input._storage.ptr + input._start, meta, count)
+        else:
+            found = tuple(
+                [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results, strict=True)]
+            )
+            if plan.launch is not None:
+                addresses = [t._storage.ptr + t._start for t in (*found, input)]
+                plan.launch.entry(*addresses, plan.launch.meta, plan.launch.count)
+        if input._autograd is not None and needs_recording((input,)):
+            return record(self, found, (input,), (dim,))
+        return found

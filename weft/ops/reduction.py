@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core import view_rules
 from ..core.arguments import integer
 from ..core.derivative import nondifferentiable
 from ..core.dtype import (
@@ -29,11 +30,11 @@ from ..engine.complexes import Complex
 from ..engine.convert import convert
 from ..engine.expr import Expr, cast, isnan, select
 from ..engine.monoid import index
-from ..engine.scalar import exp, log, sqrt
+from ..engine.scalar import exp, isinf, log, sqrt, where
 from ..families.elements import as_type
 from ..families.map import Map, to_float
 from ..families.map import Types as MapTypes
-from ..families.program import Program
+from ..families.program import Operand, Planner, Program
 from ..families.reduce import Reduce, Types, dims_of, single_dim
 from ..families.step import step
 from .creation import ones_like
@@ -600,24 +601,40 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     Source: the maximum is subtracted first, Blanchard, Higham, Higham 2021, "Accurately computing the log-sum-exp".
     """
     check_tensor(input, "logsumexp")
-    return _logsumexp(input, dims_of(dim, len(input.spec.shape), "logsumexp"), keepdim)
+    own = input.spec
+    dims = dims_of(dim, len(own.shape), "logsumexp")
+    if own.dtype.is_complex or not own.numel:
+        return _logsumexp(input, dims, keepdim)
+    return _LOGSUMEXP((_as_float(input, None),), (dims, bool(keepdim)))
 
 
 def _logsumexp_rule(ct, out, input, dims, keepdim):
     return kept(ct, dims, keepdim) * (input - kept(out, dims, keepdim)).exp().conj()
 
 
+_FINITE = Map("finite", to_float, lambda a: where(isinf(a), 0, a))
+_LOG_ABOVE = Map("log_above", to_float, lambda total, center: log(total) + center)
+
+
+def _describe_logsumexp(planner: Planner, dims: tuple[int, ...], keepdim: bool) -> list[Operand]:
+    (x,) = planner.inputs
+    (highest,) = planner.reduce(AMAX, x, dims=dims)
+    center = planner.map(_FINITE, highest)  # so that subtracting it is safe
+    (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
+    found = planner.to(planner.map(_LOG_ABOVE, total, center), x.spec.dtype)
+    return [found if keepdim else planner.view(view_rules.squeeze, found, dims)]
+
+
+_LOGSUMEXP = Program("logsumexp", 1, _describe_logsumexp, derivative=_logsumexp_rule)
+
+
 @step(_logsumexp_rule)
 def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    input = _as_float(input, None)
-    if input.spec.dtype.is_complex:
-        center = _stable_maximum(input.real, dims).to(input.spec.dtype)
-    elif input.spec.numel == 0 and any(input.spec.shape[d] == 0 for d in dims):
-        return LOG(SUM(input, dims=dims, keepdim=keepdim))
-    else:
-        center = _stable_maximum(input, dims)
-    total = SUM_EXP(input, center, dims=dims, keepdim=True)
-    found = (LOG(total) + center.to(total.spec.dtype)).to(input.spec.dtype)
+    """Of complex numbers, or of none."""
+    if not input.spec.dtype.is_complex:
+        return LOG(SUM(_as_float(input, None), dims=dims, keepdim=keepdim))
+    center = _stable_maximum(input.real, dims).to(input.spec.dtype)
+    found = LOG(SUM_EXP(input, center, dims=dims, keepdim=True)) + center
     return found if keepdim else found.squeeze(dims)
 
 

@@ -7,7 +7,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..core.arguments import integer
 from ..core.dtype import (
+    FLOAT,
     LEGACY_NAMES,
     REDUCED_FLOATS,
     DType,
@@ -22,7 +24,7 @@ from ..core.dtype import (
 from ..core.grad_mode import mode
 from ..core.op import add_inplace, check_inplace, copy_values, public, write_out
 from ..core.return_types import return_type
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, wrap_dim
 from ..engine.expr import Expr, isnan, lift
 from ..engine.monoid import index
 from ..engine.scalar import exp, isinf, log, maximum, where
@@ -101,8 +103,10 @@ CUMPROD = Scan(
 
 def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
     def scan(input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
-        dim = dim_of(input, dim, name)
         own = input.spec.dtype
+        dim = wrap_dim(dim if type(dim) is int else integer(dim, name, "dim"), len(input.spec.shape))
+        if dtype is None and out is None and own.category >= FLOAT:  # the usual case
+            return op(input, dim)
         if dtype is None:
             dtype = out.spec.dtype if out is not None else int64 if own.category < 2 else own
         if dtype is bool_ and input.spec.shape and input.spec.numel:

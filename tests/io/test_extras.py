@@ -23,8 +23,8 @@ print(weft.io.safetensors.load_file("t.safetensors"))
 
 def test_a_missing_library_names_its_extra(run):
     done = run("-c", SCRIPT)
-    hdf5 = "this needs h5py, which is not installed: pip install weft[hdf5]"
-    images = "this needs PIL, which is not installed: pip install weft[images]"
+    hdf5 = "this needs h5py, which is not installed: pip install 'weft[hdf5]'"
+    images = "this needs pillow, which is not installed: pip install 'weft[images]'"
     expected = [hdf5, hdf5, images, images, "{'a': tensor([1.])}"]
     assert done.stdout.splitlines() == expected, done.stderr
 

@@ -185,7 +185,8 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any], create_graph: bool)
         edge = tensor._autograd
         if not takes_gradient(edge) or "_unconnected" in tensor.__dict__:
             raise RuntimeError(
-                f"element {position} of tensors does not require grad and does not have a grad_fn"
+                f"element {position} of tensors does not require grad and does not have a grad_fn\n"
+                "Nothing it was computed from requires grad, or it was computed under no_grad, or from detach() or item()"
             )
         roots.append(
             (edge, _first_cotangent(tensor) if gradient is None else _checked(gradient, tensor, position))

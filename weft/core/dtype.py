@@ -172,6 +172,30 @@ LEGACY_NAMES = {
     float8_e5m2fnuz: "Float8_e5m2fnuz",
 }
 
+# What other messages say in its place: the C++ types.
+_CPP_NAMES = {
+    bool_: "bool",
+    uint8: "unsigned char",
+    uint16: "short unsigned int",
+    uint32: "unsigned int",
+    uint64: "long unsigned int",
+    int8: "signed char",
+    int16: "short int",
+    int32: "int",
+    int64: "long int",
+    float16: "c10::Half",
+    bfloat16: "c10::BFloat16",
+    float32: "float",
+    float64: "double",
+    complex32: "c10::complex<c10::Half>",
+    complex64: "c10::complex<float>",
+    complex128: "c10::complex<double>",
+}
+
+
+def cpp_name(dtype: DType) -> str:
+    return _CPP_NAMES.get(dtype, dtype.name)
+
 
 def compute_type(dtype: DType) -> DType:
     """The type in which kernels calculate: the narrow floats are widened to float32."""

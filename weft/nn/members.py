@@ -64,7 +64,12 @@ class Members:
         Raises: KeyError for a name that is empty, taken or has a dot in it; TypeError for anything but a Module.
         """
         if module is not None and not isinstance(module, Members):
-            raise TypeError(f"{typename(module)} is not a Module subclass")
+            several = (
+                "\nSeveral modules are given one by one: *modules"
+                if isinstance(module, (list, tuple))
+                else ""
+            )
+            raise TypeError(f"{typename(module)} is not a Module subclass{several}")
         self._check_name("module", "_modules", name)
         self._modules[name] = hooks.registered(hooks.module_registration, self, name, module)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.op import public
+from ..core.op import needs_recording, public
 from ..core.printing import tensor_format, tensor_repr
 from ..core.tensor import Tensor
 from ..core.warn import warn_once
@@ -20,7 +20,10 @@ def item(self: Tensor) -> Any:
     """
     own = self.spec
     if own.numel != 1:
-        raise RuntimeError(f"a Tensor with {own.numel} elements cannot be converted to Scalar")
+        raise RuntimeError(
+            f"a Tensor with {own.numel} elements cannot be converted to Scalar\n"
+            f"item: shape {list(own.shape)}; tolist() gives all numbers"
+        )
     if not own.device.backend.has_memory:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     read = READERS.get(own.dtype.name)
@@ -58,12 +61,6 @@ def tolist(self: Tensor) -> Any:
 
 def _only(self: Tensor) -> Any:
     """The only element, for Python's conversions."""
-    if self.requires_grad:
-        warn_once(
-            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-            "Consider using tensor.detach() first.",
-            stacklevel=3,
-        )
     if self.spec.numel != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return self.item()
@@ -77,7 +74,17 @@ def _real(value: Any, wanted: str) -> Any:
     return value
 
 
+def _warn_if_recorded(self: Tensor) -> None:
+    if needs_recording((self,)):
+        warn_once(
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+            "Consider using tensor.detach() first.",
+            stacklevel=3,
+        )
+
+
 def __float__(self: Tensor) -> float:
+    _warn_if_recorded(self)
     return float(_real(_only(self), "double"))
 
 
@@ -86,13 +93,17 @@ def __int__(self: Tensor) -> int:
 
 
 def __complex__(self: Tensor) -> complex:
+    _warn_if_recorded(self)
     return complex(_only(self))
 
 
 def __bool__(self: Tensor) -> bool:
     if self.spec.numel != 1:
         kind = "no values" if self.spec.numel == 0 else "more than one value"
-        raise RuntimeError(f"Boolean value of Tensor with {kind} is ambiguous")
+        raise RuntimeError(
+            f"Boolean value of Tensor with {kind} is ambiguous\n"
+            f"bool: shape {list(self.spec.shape)}; say any() or all(), and & | ~ between masks for and, or, not"
+        )
     return bool(self.item())
 
 

@@ -66,7 +66,10 @@ def _check_devices(specs: Sequence[Spec]) -> None:
 
 def _check_sizes(first: Spec, own: Spec, dim: int, position: int) -> None:
     if own.ndim != first.ndim:
-        raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {own.ndim}")
+        raise RuntimeError(
+            f"Tensors must have same number of dimensions: got {first.ndim} and {own.ndim}\n"
+            f"cat: shapes {list(first.shape)} and {list(own.shape)}"
+        )
     for each, (expected, size) in enumerate(zip(first.shape, own.shape, strict=True)):
         if each != dim and expected != size:
             raise RuntimeError(
@@ -131,7 +134,8 @@ STACK = Rearrange("stack", _stack_result, _stack_pieces, Derivative(joint=_stack
 def _tensor_list(tensors: Any, name: str) -> Sequence[Tensor]:
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(
-            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}\n"
+            f"Write {name}([a, b]), with a list around the tensors"
         )
     return tensors
 

@@ -33,7 +33,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias.spec.dtype is not weight.spec.dtype:
         check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
     if input.spec.dtype is not weight.spec.dtype:
-        check_same(input, "mat1 and mat2 must have the same dtype, but got {0} and {1}", weight)
+        advice = f"\nlinear: convert the input with .to({weight.spec.dtype})"
+        check_same(input, "mat1 and mat2 must have the same dtype, but got {0} and {1}" + advice, weight)
     return _LINEAR_WITH_BIAS((bias, input, weight))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
-from ..core.dtype import LEGACY_NAMES, DType, bool_, int64, uint8
+from ..core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
 from ..core.iteration import broadcast_shapes
 from ..core.op import (
     FUNCTIONS,
@@ -165,7 +165,7 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
         )
     if mask.spec.dtype is not bool_:
         raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.spec.dtype.name}"
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {cpp_name(mask.spec.dtype)}"
         )
     if isinstance(value, Tensor):
         if value.spec.shape:
@@ -235,7 +235,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """
     if mask.spec.dtype is not bool_:
         raise RuntimeError(
-            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.spec.dtype.name}"
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {LEGACY_NAMES[mask.spec.dtype]}"
         )
     if self.spec.dtype is not source.spec.dtype:
         raise RuntimeError(

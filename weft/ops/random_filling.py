@@ -21,6 +21,7 @@ from ..core.dtype import (
     complex32,
     complex64,
     complex128,
+    cpp_name,
     float16,
     float32,
     float64,
@@ -47,12 +48,6 @@ FLOATS = (float16, bfloat16, float32, float64)
 CONTINUOUS = (*FLOATS, complex32, complex64, complex128)
 INTEGERS = (uint8, int8, int16, int32, int64)
 WIDE_UNSIGNED = (uint16, uint32, uint64)
-# How messages about ranges name the types.
-_C_NAMES = {
-    bool_: "bool", uint8: "unsigned char", int8: "signed char", int16: "short int", int32: "int", int64: "long int",
-    uint16: "short unsigned int", uint32: "unsigned int", uint64: "long unsigned int",
-    float16: "c10::Half", bfloat16: "c10::BFloat16", float32: "float", float64: "double",
-}  # fmt: skip
 
 
 def generator_or_default(generator: Any, name: str) -> Generator:
@@ -170,7 +165,7 @@ def _check_uniform_bounds(low: float, high: float, dtype: DType) -> None:
     largest = _largest(dtype)
     for bound, name in ((low, "from"), (high, "to")):
         if not -largest <= bound <= largest:
-            raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[dtype]}")
+            raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
     if low > high:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
@@ -243,7 +238,7 @@ def cauchy_(
     check_inplace(self, "cauchy")
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    _check_continuous(self, "Cauchy", _C_NAMES.get(self.dtype, str(self.dtype)))
+    _check_continuous(self, "Cauchy", cpp_name(self.dtype))
     check_implemented(self, FLOATS, "cauchy_cpu")
     return _fill(self, lambda out, n, dtype: distributions.cauchy(generator, out, n, median, sigma, dtype))
 
@@ -404,10 +399,10 @@ def _check_integers(low: int, last: int, dtype: DType) -> None:
         smallest = -largest - 1 if dtype.is_signed else 0
     for value, name in ((low, "from"), (last, "to - 1")):
         if not smallest <= value <= largest:
-            raise RuntimeError(f"{name} is out of bounds for {_C_NAMES[dtype]}")
+            raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
         if dtype.is_floating_point and abs(value) > 2 ** (digits := dtype.mantissa_bits + 1):
             warnings.warn(
-                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {_C_NAMES[dtype]} "
+                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {cpp_name(dtype)} "
                 "can support discrete uniform distribution only within this range. This warning will become an error "
                 "in version 1.7 release, please fix the code in advance",
                 UserWarning,

@@ -70,7 +70,11 @@ class Optimizer:
         self._prepare()
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        groups: list[Any] = list(params)
+        try:
+            groups: list[Any] = list(params)
+        except TypeError as error:
+            error.add_note("The optimizer wants parameters: model.parameters()")
+            raise
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):

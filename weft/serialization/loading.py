@@ -83,6 +83,8 @@ def load(
             io.BufferedReader(file) if isinstance(file, io.FileIO) else file
         )  # for the many small reads
         with _advising():
+            if weights_only and read is read_legacy:
+                _check_start(file)
             return read(buffered, restorer(map_location), unpickle)
 
 
@@ -158,6 +160,15 @@ def _advising() -> Iterator[None]:
         else:
             head = "Weights only load failed. "
         raise pickle.UnpicklingError(head + reason) from error.__cause__
+
+
+def _check_start(file: Any) -> None:
+    """Raises: UnpicklingError for a file that does not begin as pickles do: a text, a picture, a page of HTML."""
+    start = file.tell()
+    head = file.read(16)
+    file.seek(start)
+    if head and not head.startswith(pickle.PROTO):
+        raise pickle.UnpicklingError(f"This is not a file of torch.save: it begins with {head!r}")
 
 
 # ---- Unpickling ------------------------------------------------------------------------------------------------------

@@ -32,12 +32,18 @@ def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
         found = wanted[0] if wanted else "none"
         raise ValueError(f"Expected input batch_size ({own[0]}) to match target batch_size ({found}).")
     if len(own) == 1 and len(wanted) > 1 or len(own) == 2 and len(wanted) > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        raise RuntimeError(
+            "0D or 1D target tensor expected, multi-target not supported\n"
+            f"input {list(own)}, target {list(wanted)}: one class number for each sample; of a column of them, target.squeeze(1)"
+        )
     expected = (own[0], *own[2:]) if len(own) > 1 else wanted
     if wanted != expected:
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(wanted)}")
     if target.dtype not in (int64, uint8):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {LEGACY_NAMES[target.dtype]}")
+        raise RuntimeError(
+            f"expected target dtype to be Long or Byte, but got {LEGACY_NAMES[target.dtype]}\n"
+            "The target has the numbers of classes: .long(); probabilities of classes have the shape of the input"
+        )
     if target.dtype is uint8 and len(own) > 2:
         raise RuntimeError("expected scalar type Long but found Byte (targets of more than one dimension)")
     classes = own[1 if len(own) > 1 else 0]

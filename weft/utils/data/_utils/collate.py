@@ -70,7 +70,10 @@ def collate(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:
             raise RuntimeError("each element in list of batch should be of equal size")
         transposed = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
         return transposed if isinstance(first, tuple) else _sequence_like(first, transposed)
-    raise TypeError(default_collate_err_msg_format.format(type(first)))
+    error = TypeError(default_collate_err_msg_format.format(type(first)))
+    if first is None:
+        error.add_note("The dataset gave None for an item: does its __getitem__ return?")
+    raise error
 
 
 def _rule_for(item: Any, rules: _Rules) -> Callable | None:
@@ -109,7 +112,13 @@ def _sequence_like(model: Any, values: list) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: _Rules | None = None) -> Tensor:
-    return stack(batch, 0)
+    try:
+        return stack(batch, 0)
+    except RuntimeError as error:
+        error.add_note(
+            "Tensors of one batch have one shape: pad or crop them, in the dataset or in a collate_fn="
+        )
+        raise
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: _Rules | None = None) -> Any:

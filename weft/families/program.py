@@ -35,7 +35,10 @@ class Operand(NamedTuple):
     offset: int = 0  # in bytes, from what is made or given
 
     def __str__(self) -> str:
-        return f"{self.kind}{self.number}" + (f" + {self.offset}" if self.offset else "")
+        name = f"{self.kind}{self.number}"
+        if self.spec is complex:  # two arguments
+            return f"{name}.real, {name}.imag"
+        return f"{name} + {self.offset}" if self.offset else name
 
 
 class Planner:
@@ -61,7 +64,7 @@ class Planner:
     def map(self, op: Map, *operands: Operand | float) -> Operand:
         """The result of an elementwise op of operands and numbers."""
         plan = op.plans[_key(operands)]
-        result = self._new(plan.spec)
+        result = self.new(plan.spec)
         self._launch_map(plan, result, operands)
         return result
 
@@ -81,7 +84,7 @@ class Planner:
     ) -> list[Operand]:
         """The results of a reduction."""
         plan = op.plans[tuple([each.spec for each in inputs]), dims, keepdim, None, len(numbers)]
-        results = [self._new(each) for each in plan.results]
+        results = [self.new(each) for each in plan.results]
         if plan.results[0].numel:
             self._launch(plan, [*results, *inputs, plan.reduced, *numbers])
         return results
@@ -92,14 +95,14 @@ class Planner:
         wanted = op.plans[a.spec, b.spec].wanted
         a, b = (each if each.spec is own else self._copy(each, own) for each, own in zip((a, b), wanted))
         plan = op.plans[wanted]
-        result = self._new(plan.spec)
+        result = self.new(plan.spec)
         self._launch(plan, [result, a, b])
         return self.to(result, dtype)
 
     def take(self, op: Take, input: Operand, indices: Sequence[Operand], static: Any) -> Operand:
         """What the indices point at."""
         plan = op.plans[(input.spec, static, *[each.spec for each in indices])]
-        result = self._new(plan.spec)
+        result = self.new(plan.spec)
         self._follow(plan.launch, [result, input, *indices])
         return result
 
@@ -118,7 +121,7 @@ class Planner:
 
     def adjoint(self, op: Take, ct: Operand, indices: Sequence[Operand], static: Any, input: Spec) -> Operand:
         """Zeros of the shape of `input` with what was taken added to where it was."""
-        whole = self._new(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device))
+        whole = self.new(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device))
         self.write(FILL, whole, 0)
         self.put(op.put, whole, indices, ct, static, add_elements)
         return whole
@@ -152,14 +155,15 @@ class Planner:
 
     def empty(self, dtype: DType) -> Operand:
         """In place of a result that there is not."""
-        return self._new(contiguous_spec((0,), dtype, self.inputs[0].spec.device))
+        return self.new(contiguous_spec((0,), dtype, self.inputs[0].spec.device))
 
     def _copy(self, operand: Operand, wanted: Spec) -> Operand:
-        result = self._new(wanted)
+        result = self.new(wanted)
         self.write(COPY, result, operand)
         return result
 
-    def _new(self, spec: Spec) -> Operand:
+    def new(self, spec: Spec) -> Operand:
+        """Memory to be written."""
         self.made.append(Operand("made", len(self.made), spec))
         return self.made[-1]
 

@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from ..core import view_rules
 from ..core.arguments import integers
-from ..core.derivative import Derivative
+from ..core.dtype import FLOAT
 from ..core.layout import contiguous_format, strides_for, suggested_format
-from ..core.op import needs_recording, public, record
+from ..core.op import public
 from ..core.spec import Spec, spec
-from ..core.tensor import Tensor, empty
+from ..core.tensor import Tensor
 from ..families.library import tensor_of
-from ..families.map import FILL
+from ..families.map import COPY, FILL
+from ..families.program import Operand, Planner, Program
 from ..families.step import Step
-from .views import SLICE
+from .filling import check_number
 from .windows import like_format
 
 
@@ -26,60 +28,55 @@ def _by_dim(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
     return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
 
 
-def _inside(tensor: Tensor, pairs, outside: bool) -> Tensor:
+def _inside(planner: Planner, operand: Operand, pairs, outside: bool) -> Operand:
     """The part that input and result share: of the result what is not padding, of the input what is not cut off."""
     for dim, (before, after) in enumerate(pairs):
         before, after = (max(before, 0), max(after, 0)) if outside else (max(-before, 0), max(-after, 0))
         if before or after:
-            tensor = SLICE(tensor, dim, before, tensor.spec.shape[dim] - after, 1)
-    return tensor
+            end = operand.spec.shape[dim] - after
+            operand = planner.view(view_rules.slice, operand, dim, before, end, 1)
+    return operand
 
 
-def _cut_off(ct, out, a, pad, value):
-    return CONSTANT_PAD(ct, tuple([-n for n in pad]), 0)
+def _describe_constant(planner: Planner, pad: tuple[int, ...]) -> list[Operand]:
+    (x,) = planner.inputs
+    own = x.spec
+    pairs = _by_dim(pad, len(own.shape))
+    sizes = tuple(size + before + after for size, (before, after) in zip(own.shape, pairs, strict=True))
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(
+            f"The input size {list(own.shape)}, plus negative padding {list(pad)}, resulted in a negative output "
+            f"size {list(sizes)}, which is invalid. Check dimension {sizes.index(min(sizes))} of your input."
+        )
+    inner = _inside(planner, x, pairs, outside=False)
+    if all(width <= 0 for width in pad):
+        return [planner.map(COPY, inner)]
+    result = planner.new(spec(sizes, strides_for(sizes, suggested_format(own)), own.dtype, own.device))
+    planner.write(FILL, result, planner.numbers[0])
+    planner.write(COPY, _inside(planner, result, pairs, outside=True), inner)
+    return [result]
 
 
-class ConstantPad:
-    """A border of one value; negative widths cut elements off."""
-
-    name = "constant_pad_nd"
-    derivative = Derivative(_cut_off)
-
-    def __call__(self, input: Tensor, pad: tuple[int, ...], value: Any) -> Tensor:
-        own = input.spec
-        pairs = _by_dim(pad, len(own.shape))
-        sizes = tuple(size + before + after for size, (before, after) in zip(own.shape, pairs, strict=True))
-        if any(size < 0 for size in sizes):
-            raise RuntimeError(
-                f"The input size {list(own.shape)}, plus negative padding {list(pad)}, resulted in a negative output "
-                f"size {list(sizes)}, which is invalid. Check dimension {sizes.index(min(sizes))} of your input."
-            )
-        inner = _inside(input.detach(), pairs, outside=False)
-        if all(width <= 0 for width in pad):
-            result = inner.clone()
-        else:
-            memory_format = suggested_format(own)
-            result = empty(spec(sizes, strides_for(sizes, memory_format), own.dtype, own.device))
-            if result.spec.numel:
-                FILL.write(result, value)
-            _copy_into(_inside(result, pairs, outside=True), inner)
-        return record(self, result, (input,), (pad, value)) if needs_recording((input,)) else result
-
-
-def _copy_into(target: Tensor, source: Tensor) -> None:
-    if target.spec.numel:
-        target.copy_(source)
-
-
-CONSTANT_PAD = ConstantPad()
+# By the type of the value. Negative widths cut elements off.
+_CONSTANT = {
+    kind: Program(
+        "constant_pad_nd",
+        1,
+        _describe_constant,
+        numbers=(kind,),
+        derivative=lambda ct, out, a, pad, value: constant_pad(ct, tuple([-n for n in pad])),
+    )
+    for kind in (int, float, complex)
+}
 
 
 def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     """A border of `value`, which is converted to the tensor's dtype."""
     dtype = input.spec.dtype
-    if dtype.category < 2 and not isinstance(value, int):
-        value = int(value)
-    return CONSTANT_PAD(input, tuple(pad), value)
+    if value:
+        check_number(value, dtype)
+    kind = int if dtype.category < FLOAT else complex if dtype.is_complex else float
+    return _CONSTANT[kind]((input,), (tuple(pad),), (kind(value),))
 
 
 @public("function")

@@ -129,9 +129,10 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
         sizes
     )
     if density:
-        found /= found.sum()
-        for dim, bound in enumerate(bounds):
-            found /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])
+        with np.errstate(divide="ignore", invalid="ignore"):  # no points, or empty bins: NaN and infinity
+            found /= found.sum()
+            for dim, bound in enumerate(bounds):
+                found /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])
     return tensor_of(found, points.spec.dtype)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from ..core.op import needs_recording, public, record, unrecorded
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..engine.expr import Expr
+from ..engine.scalar import sgn
 from ..families.lapack import check_tensor
 from ..families.library import tensor_of
 from ..families.map import Map, keep
+from ..families.reduce import Reduce, Types
 from ..families.step import step
 from .creation import zeros_like
 from .joining import cat
@@ -76,8 +79,40 @@ def cdist(
 _DIFFERENCES_AT_ONCE = 1 << 22
 
 
+def _sum_of(slope: Callable) -> Reduce:
+    """The sum of ratio * slope(a - b); no temporary has the differences."""
+    return Reduce(
+        "cdist_backward",
+        lambda dtype, wanted: Types(dtype, (dtype,)),
+        lambda compute: ((0, compute),),
+        lambda b, a, ratio: (ratio * slope(a - b),),
+        lambda a, b: (a[0] + b[0],),
+        cascade=True,
+    )
+
+
+# For p in use: the sum, and what the cotangents are divided by first.
+_SUMS = {1.0: (_sum_of(sgn), None), 2.0: (_sum_of(lambda difference: difference), "distance")}
+
+
 def _cdist_rule(ct, out, x1, x2, p):
-    """A few dimensions at a time, so that no temporary has all differences."""
+    if p not in _SUMS or needs_recording((ct, out, x1, x2)):
+        return _recorded_cdist_rule(ct, out, x1, x2, p)
+    total, divisor = _SUMS[p]
+    if divisor:
+        ct = (ct / out).masked_fill_(out == 0, 0)
+    return _pulled(total, ct, x1, x2), _pulled(total, ct.mT, x2, x1)
+
+
+def _pulled(total: Reduce, ct: Tensor, own: Tensor, others: Tensor) -> Tensor:
+    """[..., n, m], [..., n, d], [..., m, d] -> [..., n, d]; the sums run along memory."""
+    sizes = (*ct.shape[:-1], own.shape[-1], ct.shape[-1])
+    parts = (others.mT.contiguous().unsqueeze(-3), own.unsqueeze(-1), ct.contiguous().unsqueeze(-2))
+    return total(*[each.expand(sizes) for each in parts], dims=(len(sizes) - 1,))
+
+
+def _recorded_cdist_rule(ct, out, x1, x2, p):
+    """Made of ops with derivatives; a few dimensions at a time, so that no temporary has all differences."""
     step = max(1, _DIFFERENCES_AT_ONCE // max(1, out.numel()))
     left, right = [], []
     for a, b in zip(x1.split(step, -1), x2.split(step, -1), strict=True):

@@ -22,10 +22,10 @@ tenths = (grey * 10).long().clamp(max=9)
 for tenth, share in enumerate(torch.bincount(tenths.flatten(), minlength=10) / grey.numel()):
     print(f"  {tenth / 10:.1f} to {(tenth + 1) / 10:.1f} {share:6.1%} {'#' * round(100 * share.item())}")
 
-brighter = grey.sqrt()
-triptych = torch.cat(
-    (colour, grey.unsqueeze(-1).expand_as(colour), brighter.unsqueeze(-1).expand_as(colour)), dim=1
-)
+# Side by side, with white between: the photograph, its grey, and the grey with its shadows brightened.
+white = torch.ones(len(photo), 12, 3)
+grey, brightened = (each.unsqueeze(-1).expand_as(colour) for each in (grey, grey.sqrt()))
+triptych = torch.cat((colour, white, grey, white, brightened), dim=1)
 pixels = (triptych * 255).round().to(torch.uint8)
 
 target = Path("pictures/photo_to_grey.png")

@@ -88,8 +88,9 @@ class Spec:
     @property
     def repeats(self) -> bool:
         """Whether an element appears more than once (an expanded dimension), so that writing is ambiguous."""
-        pairs = zip(self.shape, self.stride, strict=True)
-        return self.numel > 0 and any(stride == 0 and size > 1 for size, stride in pairs)
+        if 0 not in self.stride or not self.numel:
+            return False
+        return any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.stride, strict=True))
 
     def like(self, *, dtype: DType | None = None, device: Device | None = None) -> Spec:
         return spec(self.shape, self.stride, dtype or self.dtype, device or self.device)

@@ -37,6 +37,11 @@ def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
     """
     if not sizes:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    for each in sizes:
+        if type(each) is not int or not 0 <= each < 2**63:
+            break
+    else:
+        return sizes  # the usual case needs no further look
     if isinstance(sizes[0], (tuple, list)):
         if len(sizes) > 1:
             raise TypeError(f"{name}() takes 1 positional argument but {len(sizes)} were given")

@@ -37,7 +37,8 @@ from ..core.dtype import (
 from ..core.generator import Generator, default_generator
 from ..core.iteration import broadcast_shapes
 from ..core.layout import preserve_format
-from ..core.op import add_inplace, check_inplace, needs_recording, recorded_write
+from ..core.op import PlanCache, add_inplace, check_inplace, needs_recording, recorded_write
+from ..core.spec import Spec
 from ..core.tensor import Tensor, address
 from ..core.tensor import empty as empty_of
 from ..engine import distributions
@@ -47,6 +48,7 @@ from .copying import copy_values, formatted_spec
 FLOATS = (float16, bfloat16, float32, float64)
 CONTINUOUS = (*FLOATS, complex32, complex64, complex128)
 INTEGERS = (uint8, int8, int16, int32, int64)
+COMMON = (*FLOATS, *INTEGERS, bool_)
 WIDE_UNSIGNED = (uint16, uint32, uint64)
 
 
@@ -60,19 +62,29 @@ def generator_or_default(generator: Any, name: str) -> Generator:
     return generator
 
 
+@PlanCache
+def _order(own: Spec) -> tuple[bool, int, DType] | None:
+    """Whether elements are filled where they lie, how many numbers of which real dtype that takes; None for nothing."""
+    if own.device.type == "meta" or own.numel == 0:
+        return None
+    if own.device is not CPU:
+        raise NotImplementedError(f"random numbers on device {own.device}")
+    plain = (own.is_contiguous or own.is_dense) and not own.conj and not own.neg
+    return plain, own.numel * (2 if own.dtype.is_complex else 1), own.dtype.to_real()
+
+
 def _fill(target: Tensor, write: Callable[[int, int, DType], None]) -> Tensor:
     """Let `write(address, n, dtype)` fill the elements in the order in which they lie in memory.
 
     Complex elements are two of the real dtype.
     """
     own = target.spec
-    if own.device.type == "meta" or own.numel == 0:
+    order = _order[(own,)]
+    if order is None:
         return target
-    if own.device is not CPU:
-        raise NotImplementedError(f"random numbers on device {own.device}")
-    plain = (own.is_contiguous or own.is_dense) and not own.conj and not own.neg
+    plain, count, dtype = order
     into = target if plain else empty_of(formatted_spec(own, preserve_format, own.dtype, own.device))
-    write(address(into), own.numel * (2 if own.dtype.is_complex else 1), own.dtype.to_real())
+    write(address(into), count, dtype)
     if plain:
         target._storage.version += 1
     else:
@@ -109,7 +121,7 @@ def _constant(name: str) -> Callable[[Callable], Callable]:
     def decorate(fill: Callable) -> Callable:
         @functools.wraps(fill)
         def complete(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-            if needs_recording((self,)):
+            if self._autograd is not None and needs_recording((self,)):
                 return recorded_write(op, self, (), (), functools.partial(fill, **kwargs), self, *args)
             return fill(self, *args, **kwargs)
 
@@ -135,7 +147,7 @@ def uniform_(self: Tensor, *bounds: Any, generator: Generator | None = None, **n
 
 def fill_uniform(target: Tensor, generator: Generator, low: float = 0.0, high: float = 1.0) -> Tensor:
     check_implemented(target, CONTINUOUS, "check_uniform_bounds")
-    if not target.is_meta:
+    if (low, high) != (0.0, 1.0) and not target.is_meta:
         _check_uniform_bounds(low, high, target.dtype.to_real())
     return _fill(target, lambda out, n, dtype: distributions.uniform(generator, out, n, low, high, dtype))
 
@@ -263,12 +275,12 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     generator = generator_or_default(generator, "bernoulli_")
     check_inplace(self, "bernoulli")
     if isinstance(p, Tensor):
-        check_implemented(self, (*FLOATS, *INTEGERS, bool_), "bernoulli_tensor_cpu_self_")
+        check_implemented(self, COMMON, "bernoulli_tensor_cpu_self_")
         return _fill_bernoulli_each(self, p, generator)
     p = _number(p, "bernoulli_", "p", 1)
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
-    check_implemented(self, (*FLOATS, *INTEGERS, bool_), "bernoulli_scalar_cpu_")
+    check_implemented(self, COMMON, "bernoulli_scalar_cpu_")
     return _fill(self, lambda out, n, dtype: distributions.bernoulli(generator, out, n, p, dtype))
 
 
@@ -304,7 +316,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     generator = generator_or_default(generator, "random_")
     check_inplace(self, "random")
     if not bounds and not named:
-        check_implemented(self, (*FLOATS, *INTEGERS, bool_), "random_kernel_cpu")
+        check_implemented(self, COMMON, "random_kernel_cpu")
         return _fill(self, lambda out, n, dtype: distributions.any_integers(generator, out, n, dtype))
     if len(bounds) == 1 and not named:
         bounds = (0, *bounds)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -51,3 +52,18 @@ def test_what_a_cut_leaves_goes_around():
     assert weft.nn.functional.pad(rows, (2, -1), "circular").tolist() == [[0, 3, 0, 3], [1, 4, 1, 4]]
     with pytest.raises(RuntimeError, match="empty dimension"):
         weft.nn.functional.pad(rows, (1, -3), "circular")
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize("widths", [(1, 2), (3, 0, 0, 2), (2, 1, 1, 1, 0, 2), (1, -1)])
+def test_derivatives_of_repeated_elements(mode, widths):
+    found = []
+    for T in (torch, weft):
+        x = T.arange(120.0, dtype=T.float64).reshape(1, 2, 3, 4, 5)[(0,) * (3 - len(widths) // 2)]
+        x.requires_grad_()
+        y = T.nn.functional.pad(x, widths if mode != "circular" else [abs(each) for each in widths], mode)
+        (first,) = T.autograd.grad((y**3).sum(), x, create_graph=True)
+        (second,) = T.autograd.grad((first**2).sum(), x)
+        found.append([each.detach().numpy() for each in (y, first, second)])
+    for expected, ours in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, expected)

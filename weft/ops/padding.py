@@ -124,9 +124,9 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
         )
     if mode != "circular":
         _check_something_left(sizes[len(sizes) - n :], widths)
-    if mode == "circular":
-        return _by_index(input, widths, mode)
-    return _MIRRORS[mode, n](input, tuple(widths), mode)
+    if min(widths) < 0:
+        return _CUTTING[mode, n](input, tuple(widths), mode)
+    return _REPEATING[mode, n]((input,), (tuple(widths), mode))
 
 
 def _check_something_left(sizes: Sequence[int], widths: Sequence[int]) -> None:
@@ -145,8 +145,42 @@ def _pairs(widths: Sequence[int]) -> list[tuple[int, int]]:
 pad_function = pad
 
 
+def _describe_repeating(planner: Planner, widths: tuple[int, ...], mode: str) -> list[Operand]:
+    """The inside is copied, then each border, dim by dim, from what lies inside of it."""
+    (x,) = planner.inputs
+    own, pairs = x.spec, _by_dim(widths, len(x.spec.shape))
+    found = [
+        _INDEX_RULES[mode](size, *pair, dim, own) if any(pair) else range(size)
+        for dim, (size, pair) in enumerate(zip(own.shape, pairs, strict=True))
+    ]
+    sizes = tuple([len(each) for each in found])
+    memory_format = contiguous_format if mode == "circular" else suggested_format(own)
+    result = planner.new(spec(sizes, strides_for(sizes, memory_format), own.dtype, own.device))
+    if not result.spec.numel:
+        return [result]
+    planner.write(COPY, _inside(planner, result, pairs, outside=True), x)
+    for dim, (before, after) in enumerate(pairs):
+        outer = [(0, 0)] * (dim + 1) + pairs[dim + 1 :]
+        filled = _inside(planner, result, outer, outside=True)
+        for begin, end in ((0, before), (sizes[dim] - after, sizes[dim])):
+            if begin < end:
+                first, last = (int(found[dim][each]) + before for each in (begin, end - 1))
+                step = (last > first) - (last < first)
+                source = planner.view(_run, filled, dim, first, end - begin, step)
+                planner.write(COPY, planner.view(_run, filled, dim, begin, end - begin, 1), source)
+    return [result]
+
+
+def _run(own: Spec, dim: int, first: int, count: int, step: int) -> tuple[Spec, int]:
+    """`count` positions of a dim from the first one on: forwards, backwards or (step 0) all the same."""
+    sizes, strides = list(own.shape), list(own.stride)
+    offset = first * strides[dim]
+    sizes[dim], strides[dim] = count, strides[dim] * step
+    return view_rules.moved(own, tuple(sizes), tuple(strides)), offset
+
+
 def _by_index(input: Tensor, widths: Sequence[int], mode: str) -> Tensor:
-    """Padding that repeats elements: each dim is read at computed positions."""
+    """If some elements are cut off: each dim is read at computed positions."""
     result = input
     rule = _INDEX_RULES[mode]
     for dim, (before, after) in enumerate(_by_dim(widths, input.spec.ndim)):
@@ -209,15 +243,25 @@ def _folded_back(ct, out, input, widths, mode, *, specs):
     return ct
 
 
-def _mirror(name: str) -> Step:
+def _repeating(name: str, node_name: str | None) -> Program:
+    return Program(name, 1, _describe_repeating, derivative=_folded_back, node_name=node_name)
+
+
+def _cutting(name: str, node_name: str | None) -> Step:
     op = Step(_by_index, _folded_back)
-    op.name = name
+    op.name, op.node_name = name, node_name
     return op
 
 
 # As in PyTorch, one name for each number of dims.
-_MIRRORS = {
-    (mode, n): _mirror(f"{name}_pad{n}d")
-    for mode, name in (("reflect", "reflection"), ("replicate", "replication"))
+_NAMES = {
+    (mode, n): (f"{name}_pad{n}d", node_name)
+    for mode, name, node_name in (
+        ("reflect", "reflection", None),
+        ("replicate", "replication", None),
+        ("circular", "circular", "CopySlices"),
+    )
     for n in (1, 2, 3)
 }
+_REPEATING = {key: _repeating(*names) for key, names in _NAMES.items()}
+_CUTTING = {key: _cutting(*names) for key, names in _NAMES.items()}

@@ -88,6 +88,39 @@ MAKERS = {
         t.distributions.Exponential(t.ones(2)),
         t.distributions.transforms.AffineTransform(t.zeros(3, 2), t.ones(2), event_dim=1),
     ),
+    "von mises": lambda t: t.distributions.VonMises(t.tensor([0.0, 3.0]), t.tensor([0.5, 20.0])),
+    "lkj": lambda t: t.distributions.LKJCholesky(3, t.tensor([0.5, 2.0])),
+    "lkj of two": lambda t: t.distributions.LKJCholesky(2, 1.5),
+    "wishart": lambda t: t.distributions.Wishart(t.tensor(4.0), t.tensor([[2.0, 0.5], [0.5, 1.0]])),
+    "wishart of a factor": lambda t: t.distributions.Wishart(
+        t.tensor(4.5), scale_tril=t.tensor([[2.0, 0.0], [0.5, 1.0]])
+    ),
+    "wisharts of factors": lambda t: t.distributions.Wishart(
+        t.tensor([3.0, 5.5, 7.0]), scale_tril=t.tensor([[2.0, 0.0], [0.5, 1.0]])
+    ),
+    "wisharts of precisions": lambda t: t.distributions.Wishart(
+        t.tensor([3.0, 5.5]), precision_matrix=t.tensor([[2.0, 0.5], [0.5, 1.0]])
+    ),
+    "low rank": lambda t: t.distributions.LowRankMultivariateNormal(
+        t.tensor([1.0, 2.0]), t.tensor([[2.0], [0.5]]), t.tensor([0.5, 1.5])
+    ),
+    "batch of low rank": lambda t: t.distributions.LowRankMultivariateNormal(
+        t.ones(2), t.tensor([[[2.0, 1.0], [0.5, 0.0]], [[1.0, 0.0], [0.5, 3.0]]]), t.tensor([0.5, 1.5])
+    ),
+    "kumaraswamy": lambda t: t.distributions.Kumaraswamy(
+        t.tensor([0.5, 2.0, 3.0]), t.tensor([2.0, 1.0, 5.0])
+    ),
+    "f": lambda t: t.distributions.FisherSnedecor(t.tensor([0.5, 2.0, 8.0]), t.tensor([2.0, 4.5, 9.0])),
+    "continuous bernoulli": lambda t: t.distributions.ContinuousBernoulli(t.tensor([0.0, 0.2, 0.5, 0.9])),
+    "continuous bernoulli of logits": lambda t: t.distributions.ContinuousBernoulli(
+        logits=t.tensor([-2.0, 0.0, 5.0])
+    ),
+    "generalized pareto": lambda t: t.distributions.GeneralizedPareto(
+        t.tensor([1.0, 2.0]), t.tensor([1.5, 3.0]), t.tensor([0.3, 1.2])
+    ),
+    "generalized pareto without tail": lambda t: t.distributions.GeneralizedPareto(
+        t.tensor([1.0, 2.0]), t.tensor([1.5, 3.0]), t.tensor([-0.3, 0.0])
+    ),
 }
 QUESTIONS = {
     "batch_shape": lambda d, x: tuple(d.batch_shape),
@@ -173,6 +206,11 @@ def test_answers_are_those_of_pytorch(name, question):
         ("RelaxedBernoulli", ([0.5], [0.4])),
         ("RelaxedOneHotCategorical", ([0.5], [0.4, 0.6])),
         ("OneHotCategoricalStraightThrough", ([0.4, 0.6],)),
+        ("LowRankMultivariateNormal", ([0.5, 1.0], [[2.0], [0.5]], [1.0, 2.0])),
+        ("Kumaraswamy", ([0.5], [2.0])),
+        ("FisherSnedecor", ([3.0], [5.0])),
+        ("ContinuousBernoulli", ([0.3],)),
+        ("GeneralizedPareto", ([0.5], [2.0], [0.3])),
     ],
 )
 def test_samples_move_with_the_parameters(name, parameters):
@@ -226,6 +264,8 @@ KLS = [
         for name in ("log-normal", "half-normal", "cauchy", "geometric of logits", "gumbel", "one-hot")
     ),
     ("one-hot of logits", "one-hot of logits"),
+    *(("low rank", "batch of low rank"), ("multivariate normal", "low rank"), ("low rank", "its factor")),
+    *(("wishart", "wishart of a factor"), ("continuous bernoulli", "continuous bernoulli")),
 ]
 
 

@@ -28,6 +28,9 @@ TRANSFORMS = {
     "softmax": lambda T: T.SoftmaxTransform(),
     "lower cholesky": lambda T: T.LowerCholeskyTransform(),
     "positive definite": lambda T: T.PositiveDefiniteTransform(),
+    "cat": lambda T: T.CatTransform([T.ExpTransform(), T.TanhTransform()], dim=1),
+    "cat of lengths": lambda T: T.CatTransform([T.ExpTransform()], dim=-1, lengths=[2]),
+    "stack": lambda T: T.StackTransform([T.ExpTransform(), T.AffineTransform(1.0, 2.0)], dim=1),
 }
 
 
@@ -158,3 +161,40 @@ def test_utils():
     import weft.distributions.utils  # noqa: F401
 
     same(answer)
+
+
+def test_factors_of_correlations():
+    def answers(t):
+        T = t.distributions.transforms
+        transform, x = T.CorrCholeskyTransform(), t.tensor([[0.3, -0.7, 2.0], [0.2, 0.9, 0.0]])
+        y = transform(x)
+        found = [y, transform.inv(y), transform.log_abs_det_jacobian(x, y), transform.codomain.check(y)]
+        found += [tuple(transform.forward_shape((2, 3))), tuple(transform.inverse_shape((2, 3, 3)))]
+        return [*found, t.distributions.biject_to(t.distributions.constraints.corr_cholesky)(x)]
+
+    same(answers)
+
+
+def test_constraints_of_parts():
+    def answers(t):
+        c = t.distributions.constraints
+        x = t.tensor([[0.3, -0.7], [-0.2, 0.9]])
+        for constraint in (c.cat([c.positive, c.real], 1), c.stack([c.positive, c.real], 0)):
+            found = [constraint.check(x), constraint.event_dim, constraint.is_discrete]
+            transform = t.distributions.transform_to(constraint)
+            found += [transform(x), constraint.check(transform(x))]
+        return found
+
+    same(answers)
+
+
+def test_triangles():
+    from torch.distributions import utils as theirs
+
+    from weft.distributions import utils as ours
+
+    for count, diag in ((3, 0), (3, -1), (1, -2), (9, 2)):
+        vec = [float(k + 1) for k in range(count)]
+        matrix = ours.vec_to_tril_matrix(weft.tensor([vec, vec]), diag)
+        assert matrix.tolist() == theirs.vec_to_tril_matrix(torch.tensor([vec, vec]), diag).tolist()
+        assert ours.tril_matrix_to_vec(matrix, diag).tolist() == [vec, vec]

@@ -9,19 +9,26 @@ from .categorical import Categorical
 from .cauchy import Cauchy
 from .chi2 import Chi2
 from .constraint_registry import biject_to, transform_to
+from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
 from .distribution import Distribution
 from .exponential import Exponential
+from .exponential_family import ExponentialFamily
+from .fisher_snedecor import FisherSnedecor
 from .gamma import Gamma
+from .generalized_pareto import GeneralizedPareto
 from .geometric import Geometric
 from .gumbel import Gumbel
 from .half import HalfCauchy, HalfNormal
 from .independent import Independent
 from .inverse_gamma import InverseGamma
 from .kl import kl_divergence, register_kl
+from .kumaraswamy import Kumaraswamy
 from .laplace import Laplace
+from .lkj_cholesky import LKJCholesky
 from .log_normal import LogNormal
 from .logistic_normal import LogisticNormal
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .mixture_same_family import MixtureSameFamily
 from .multivariate_normal import MultivariateNormal
 from .negative_binomial import NegativeBinomial
@@ -35,7 +42,9 @@ from .transformed_distribution import TransformedDistribution
 from .transforms import *  # noqa: F403
 from .transforms import __all__ as _transforms
 from .uniform import Uniform
+from .von_mises import VonMises
 from .weibull import Weibull
+from .wishart import Wishart
 
 __all__ = [
     *_transforms,
@@ -45,6 +54,15 @@ __all__ = [
     "Categorical",
     "Cauchy",
     "Chi2",
+    "ContinuousBernoulli",
+    "ExponentialFamily",
+    "FisherSnedecor",
+    "GeneralizedPareto",
+    "Kumaraswamy",
+    "LKJCholesky",
+    "LowRankMultivariateNormal",
+    "VonMises",
+    "Wishart",
     "Dirichlet",
     "Distribution",
     "Exponential",

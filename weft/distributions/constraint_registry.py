@@ -106,7 +106,22 @@ def _positive_definite(constraint):
     return transforms.PositiveDefiniteTransform()
 
 
+@_register(constraints.CorrCholesky)
+def _corr_cholesky(constraint):
+    return transforms.CorrCholeskyTransform()
+
+
 for _registry in (biject_to, transform_to):
+
+    @_registry.register(constraints.Cat)
+    def _cat(constraint, registry=_registry):
+        return transforms.CatTransform(
+            list(map(registry, constraint.cseq)), constraint.dim, constraint.lengths
+        )
+
+    @_registry.register(constraints.Stack)
+    def _stack(constraint, registry=_registry):
+        return transforms.StackTransform(list(map(registry, constraint.cseq)), constraint.dim)
 
     @_registry.register(constraints.Independent)
     def _independent(constraint, registry=_registry):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import weft
@@ -228,12 +228,51 @@ class PositiveDefinite(Square):
         return is_symmetric & (weft.linalg.cholesky_ex(value).info == 0)
 
 
-independent = Independent
+class CorrCholesky(LowerCholesky):
+    """Cholesky factors of correlation matrices: their rows have the length 1."""
+
+    def check(self, value: Tensor) -> Tensor:
+        tolerance = weft.finfo(value.dtype).eps * value.size(-1) * 10  # 10 is a margin for rounding
+        lengths = value.detach().norm(dim=-1)
+        return super().check(value) & ((lengths - 1).abs() <= tolerance).all(-1)
+
+
+class _OfParts(Constraint):
+    """Tensors that consist of parts along `dim`, each of which is in a set of its own."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
+        self.cseq, self.dim = list(cseq), dim
+        self.is_discrete = any(each.is_discrete for each in self.cseq)
+        self.event_dim = max(each.event_dim for each in self.cseq)
+
+
+class Cat(_OfParts):
+    """Parts of several `lengths`, as `torch.cat` joins them."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None):
+        super().__init__(cseq, dim)
+        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+
+    def check(self, value: Tensor) -> Tensor:
+        parts = value.split(self.lengths, self.dim)
+        return weft.cat([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+class Stack(_OfParts):
+    """Parts as `torch.stack` joins them."""
+
+    def check(self, value: Tensor) -> Tensor:
+        parts = value.unbind(self.dim)
+        return weft.stack([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
+
+
+independent, cat, stack = Independent, Cat, Stack
 greater_than, greater_than_eq, less_than = GreaterThan, GreaterThanEq, LessThan
 interval, integer_interval, half_open_interval = Interval, IntegerInterval, HalfOpenInterval
 multinomial = Multinomial
 real, boolean, one_hot, simplex = Real(), Boolean(), OneHot(), Simplex()
 square, lower_cholesky, positive_definite = Square(), LowerCholesky(), PositiveDefinite()
+corr_cholesky = CorrCholesky()
 real_vector = Independent(real, 1)
 positive, nonnegative, unit_interval = GreaterThan(0.0), GreaterThanEq(0.0), Interval(0.0, 1.0)
 nonnegative_integer, positive_integer = IntegerGreaterThan(0), IntegerGreaterThan(1)

@@ -13,6 +13,7 @@ from .bernoulli import Bernoulli
 from .beta import Beta
 from .categorical import Categorical
 from .cauchy import Cauchy
+from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
 from .distribution import Distribution, sum_rightmost
 from .exponential import Exponential
@@ -21,12 +22,14 @@ from .geometric import Geometric
 from .gumbel import EULER, Gumbel
 from .independent import Independent
 from .laplace import Laplace
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .multivariate_normal import MultivariateNormal
 from .normal import Normal
 from .of_categorical import OneHotCategorical
 from .poisson import Poisson
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
+from .wishart import Wishart, expected_log_gammas
 
 _RULES: dict[tuple[type, type], Callable] = {}
 
@@ -147,6 +150,69 @@ def _multivariate_normal(p, q):
     offset = weft.linalg.solve_triangular(q._factor, (q.loc - p.loc).unsqueeze(-1), upper=False)
     trace, distance = whitened.pow(2).sum((-2, -1)), offset.squeeze(-1).pow(2).sum(-1)
     return q._half_log_det() - p._half_log_det() + 0.5 * (trace + distance - p.event_shape[0])
+
+
+def _check_shapes(p, q):
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            f"KL-divergence between two {type(p).__name__} with different event shapes cannot be computed"
+        )
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _low_rank(p, q):
+    _check_shapes(p, q)
+    # The trace of covariance(p) by the inverse of covariance(q), by the Woodbury identity.
+    scaled = q._factor.mT / q._diagonal.unsqueeze(-2)
+    whitened = weft.linalg.solve_triangular(q._capacitance, scaled, upper=False)
+    trace = (
+        (p._diagonal / q._diagonal).sum(-1)
+        + (p._factor * q._diagonal.rsqrt().unsqueeze(-1)).pow(2).sum((-2, -1))
+        - (whitened * p._diagonal.sqrt().unsqueeze(-2)).pow(2).sum((-2, -1))
+        - (whitened @ p._factor).pow(2).sum((-2, -1))
+    )
+    return 0.5 * (q._log_det() - p._log_det() + trace + q._distance(q.loc - p.loc) - p.event_shape[0])
+
+
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+def _full_and_low_rank(p, q):
+    _check_shapes(p, q)
+    scaled = q._factor.mT / q._diagonal.unsqueeze(-2)
+    whitened = weft.linalg.solve_triangular(q._capacitance, scaled, upper=False)
+    trace = (p._factor * q._diagonal.rsqrt().unsqueeze(-1)).pow(2).sum((-2, -1))
+    trace = trace - (whitened @ p._factor).pow(2).sum((-2, -1))
+    log_dets = q._log_det() - 2 * p._half_log_det()
+    return 0.5 * (log_dets + trace + q._distance(q.loc - p.loc) - p.event_shape[0])
+
+
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+def _low_rank_and_full(p, q):
+    _check_shapes(p, q)
+    parts = weft.cat([p._factor, p._diagonal.sqrt().diag_embed()], -1)
+    trace = weft.linalg.solve_triangular(q._factor, parts, upper=False).pow(2).sum((-2, -1))
+    offset = weft.linalg.solve_triangular(q._factor, (q.loc - p.loc).unsqueeze(-1), upper=False)
+    distance = offset.squeeze(-1).pow(2).sum(-1)
+    return 0.5 * (2 * q._half_log_det() - p._log_det() + trace + distance - p.event_shape[0])
+
+
+@register_kl(Wishart, Wishart)
+def _wishart(p, q):
+    n = p._event_shape[-1]
+    trace = weft.linalg.solve_triangular(q._factor, p._factor, upper=False).pow(2).sum((-2, -1))
+    return (
+        q.df * (q._half_log_det() - p._half_log_det())
+        + p.df * (trace - n) / 2
+        + weft.mvlgamma(q.df / 2, n)
+        - weft.mvlgamma(p.df / 2, n)
+        + (p.df - q.df) / 2 * expected_log_gammas(p.df / 2, n)
+    )
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _continuous_bernoulli(p, q):
+    first = p.mean * (p.logits - q.logits)
+    rest = p._log_normalizer() + (-p.probs).log1p() - q._log_normalizer() - (-q.probs).log1p()
+    return first + rest
 
 
 @register_kl(Independent, Independent)

@@ -16,11 +16,14 @@ from ..core.size import Size
 from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Distribution, Shape, sum_rightmost
+from .triangles import tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
     "AbsTransform",
     "AffineTransform",
+    "CatTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",
@@ -31,6 +34,7 @@ __all__ = [
     "SigmoidTransform",
     "SoftmaxTransform",
     "SoftplusTransform",
+    "StackTransform",
     "StickBreakingTransform",
     "TanhTransform",
     "Transform",
@@ -626,6 +630,175 @@ class PositiveDefiniteTransform(Transform):
 
     def _inverse(self, y: Tensor) -> Tensor:
         return LowerCholeskyTransform().inv(weft.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """Vectors of n (n - 1) / 2 numbers as Cholesky factors of n x n correlation matrices.
+
+    tanh of each number is a partial correlation: of what is left of its row's length 1, the part that its element takes.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _call(self, x: Tensor) -> Tensor:
+        eps = weft.finfo(x.dtype).eps
+        parts = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), -1)
+        left = (1 - parts.pow(2)).sqrt().cumprod(-1)
+        diagonal = weft.eye(parts.shape[-1], dtype=x.dtype, device=x.device)
+        return (parts + diagonal) * _shifted(left)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        left = _shifted(1 - y.pow(2).cumsum(-1))
+        parts = tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(left, -1).sqrt()
+        return (parts.log1p() - (-parts).log1p()) / 2
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        left = tril_matrix_to_vec(1 - y.pow(2).cumsum(-1), -2)
+        of_tanh = -2 * (x + weft.nn.functional.softplus(-2 * x) - math.log(2)).sum(-1)
+        return 0.5 * left.log().sum(-1) + of_tanh
+
+    def forward_shape(self, shape: Shape) -> Size:
+        if len(shape) < 1:
+            raise ValueError("Too few dimensions on input")
+        n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+        if n * (n - 1) // 2 != shape[-1]:
+            raise ValueError("Input is not a flattened lower-diagonal number")
+        return Size((*shape[:-1], n, n))
+
+    def inverse_shape(self, shape: Shape) -> Size:
+        if len(shape) < 2:
+            raise ValueError("Too few dimensions on input")
+        if shape[-2] != shape[-1]:
+            raise ValueError("Input is not square")
+        return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
+
+
+def _shifted(left: Tensor) -> Tensor:
+    """What is left before each element, given what is left behind it."""
+    return weft.nn.functional.pad(left[..., :-1], [1, 0], value=1)
+
+
+class _PartsTransform(Transform):
+    """Each part along `dim` goes through a function of its own."""
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0):
+        if not all(isinstance(each, Transform) for each in tseq):
+            raise AssertionError("All elements of tseq must be Transform instances")
+        super().__init__(cache_size)
+        self.transforms = [each.with_cache(cache_size) for each in tseq] if cache_size else list(tseq)
+        self.dim = dim
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        return all(each.bijective for each in self.transforms)
+
+    def _parts(self, value: Tensor) -> Sequence[Tensor]:
+        raise NotImplementedError
+
+    def _pairs(self, value: Tensor) -> list[tuple[Transform, Tensor]]:
+        parts = self._parts(value)
+        if len(parts) != len(self.transforms):
+            raise ValueError(
+                f"got {len(parts)} parts along dim {self.dim} for {len(self.transforms)} transforms"
+            )
+        return list(zip(self.transforms, parts))
+
+
+class CatTransform(_PartsTransform):
+    """Parts of the given `lengths` along `dim` (1 each, unless given), as `torch.cat` joins them.
+
+    >>> import weft as torch
+    >>> from weft.distributions.transforms import CatTransform, ExpTransform, identity_transform
+    >>> CatTransform([identity_transform, ExpTransform()], lengths=[2, 1])(torch.zeros(3))
+    tensor([0., 0., 1.])
+    """
+
+    def __init__(
+        self,
+        tseq: Sequence[Transform],
+        dim: int = 0,
+        lengths: Sequence[int] | None = None,
+        cache_size: int = 0,
+    ):
+        super().__init__(tseq, dim, cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(f"got {len(self.lengths)} lengths for {len(self.transforms)} transforms")
+
+    @property
+    def event_dim(self) -> int:
+        return max(each.event_dim for each in self.transforms)
+
+    @property
+    def length(self) -> int:
+        return sum(self.lengths)
+
+    @property
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.cat([each.domain for each in self.transforms], self.dim, self.lengths)
+
+    @property
+    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.cat([each.codomain for each in self.transforms], self.dim, self.lengths)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        if cache_size == self._cache_size:
+            return self
+        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
+    def _parts(self, value: Tensor) -> Sequence[Tensor]:
+        if value.size(self.dim) != self.length:
+            raise ValueError(
+                f"got size {value.size(self.dim)} along dim {self.dim}, but the parts have lengths {self.lengths}"
+            )
+        return value.split(self.lengths, self.dim)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return weft.cat([each(part) for each, part in self._pairs(x)], self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return weft.cat([each._inv_call(part) for each, part in self._pairs(y)], self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        terms = []
+        for (each, before), after in zip(self._pairs(x), self._parts(y), strict=True):
+            term = each.log_abs_det_jacobian(before, after)
+            terms.append(sum_rightmost(term, self.event_dim - each.event_dim))
+        dim = self.dim - x.dim() if self.dim >= 0 else self.dim
+        dim += self.event_dim
+        return weft.cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
+
+
+class StackTransform(_PartsTransform):
+    """Parts along `dim`, as `torch.stack` joins them."""
+
+    @property
+    def domain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.stack([each.domain for each in self.transforms], self.dim)
+
+    @property
+    def codomain(self) -> constraints.Constraint:  # type: ignore[override]
+        return constraints.stack([each.codomain for each in self.transforms], self.dim)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return (
+            self if cache_size == self._cache_size else StackTransform(self.transforms, self.dim, cache_size)
+        )
+
+    def _parts(self, value: Tensor) -> Sequence[Tensor]:
+        return value.unbind(self.dim)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return weft.stack([each(part) for each, part in self._pairs(x)], self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return weft.stack([each._inv_call(part) for each, part in self._pairs(y)], self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        pairs = zip(self._pairs(x), self._parts(y), strict=True)
+        return weft.stack([each.log_abs_det_jacobian(part, after) for (each, part), after in pairs], self.dim)
 
 
 class CumulativeDistributionTransform(Transform):

@@ -8,8 +8,16 @@ import weft.nn.functional
 from ..core.tensor import Tensor
 from .distribution import broadcast_parameters as broadcast_all
 from .logits import clamped as clamp_probs
+from .triangles import tril_matrix_to_vec, vec_to_tril_matrix
 
-__all__ = ["broadcast_all", "clamp_probs", "logits_to_probs", "probs_to_logits"]
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

@@ -1,0 +1,188 @@
+"""The Wishart distribution of covariance matrices."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import weft
+
+from ..core.grad_mode import enable_grad
+from ..core.tensor import Tensor
+from . import constraints
+from .chi2 import Chi2
+from .distribution import Distribution, Shape
+from .multivariate_normal import _factor_of_inverse
+
+
+class Wishart(Distribution):
+    """Positive definite matrices [..., n, n]: sums of squares of `df` normal vectors of a covariance.
+
+    df > n - 1; of covariance_matrix, its inverse and its Cholesky factor, one is given.
+
+    >>> import weft as torch
+    >>> torch.distributions.Wishart(torch.tensor(2.0), torch.eye(2)).mean
+    tensor([[2., 0.],
+            [0., 2.]])
+    """
+
+    arg_constraints = {
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+        "df": constraints.greater_than(0),
+    }
+    support = constraints.positive_definite
+    has_rsample = True
+
+    def __init__(
+        self,
+        df: Any,
+        covariance_matrix: Tensor | None = None,
+        precision_matrix: Tensor | None = None,
+        scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ):
+        given = {
+            name: matrix
+            for name, matrix in (
+                ("covariance_matrix", covariance_matrix),
+                ("precision_matrix", precision_matrix),
+                ("scale_tril", scale_tril),
+            )
+            if matrix is not None
+        }
+        if len(given) != 1:
+            raise ValueError(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
+            )
+        ((name, matrix),) = given.items()
+        if matrix.dim() < 2:
+            raise ValueError(
+                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
+            )
+        event_shape = matrix.shape[-2:]
+        n = event_shape[-1]
+        df = df if isinstance(df, Tensor) else weft.tensor(df, dtype=matrix.dtype, device=matrix.device)
+        batch = weft.broadcast_shapes(matrix.shape[:-2], df.shape)
+        self.df = df.expand(batch)
+        setattr(self, name, matrix.expand((*batch, -1, -1)))
+        self.arg_constraints = {**self.arg_constraints, "df": constraints.greater_than(n - 1)}
+        if (self.df <= n - 1).any():
+            raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
+        super().__init__(batch, event_shape, validate_args=validate_args)
+        if (self.df < n).any():
+            warnings.warn(
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
+                stacklevel=2,
+            )
+        if name == "scale_tril":
+            self._factor = matrix
+        elif name == "covariance_matrix":
+            self._factor = weft.linalg.cholesky(matrix)
+        else:
+            self._factor = _factor_of_inverse(matrix)
+        self._squares = self._of_diagonals()
+
+    def _of_diagonals(self) -> Chi2:
+        """Of the diagonal of Bartlett's factor: its squares have ever fewer degrees of freedom."""
+        steps = weft.arange(self._event_shape[-1], dtype=self._factor.dtype, device=self._factor.device)
+        return Chi2(self.df.unsqueeze(-1) - steps.expand((*self._batch_shape, -1)))
+
+    def __getattr__(self, name: str) -> Tensor:
+        """The matrices that were not given."""
+        if name not in ("scale_tril", "covariance_matrix", "precision_matrix"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        factor = self._factor
+        with enable_grad():  # it is kept, whoever asks first
+            if name == "scale_tril":
+                matrix = factor
+            elif name == "covariance_matrix":
+                matrix = factor @ factor.mT
+            else:
+                matrix = weft.cholesky_inverse(factor)
+            value = matrix.expand((*self._batch_shape, *self._event_shape))
+        self.__dict__[name] = value
+        return value
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new.arg_constraints, new._factor = self.arg_constraints, self._factor
+        new._squares = new._of_diagonals()
+        return new
+
+    @property
+    def _scaled_df(self) -> Tensor:
+        return self.df.view((*self._batch_shape, 1, 1))
+
+    @property
+    def mean(self) -> Tensor:
+        return self._scaled_df * self.covariance_matrix
+
+    @property
+    def mode(self) -> Tensor:
+        factor = self._scaled_df - self._event_shape[-1] - 1
+        return factor.masked_fill(factor <= 0, weft.nan) * self.covariance_matrix
+
+    @property
+    def variance(self) -> Tensor:
+        covariance = self.covariance_matrix
+        diagonal = covariance.diagonal(dim1=-2, dim2=-1)
+        outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
+        return self._scaled_df * (covariance.pow(2) + outer)
+
+    def _bartlett(self, sample_shape: Shape) -> Tensor:
+        """Source: Bartlett 1933: the factor of a sample is that of the covariance times a random one."""
+        n = self._event_shape[-1]
+        noise = self._squares.rsample(sample_shape).sqrt().diag_embed()
+        rows, columns = weft.tril_indices(n, n, -1)
+        noise[..., rows, columns] = weft.randn(
+            (*sample_shape, *self._batch_shape, n * (n - 1) // 2), dtype=noise.dtype, device=noise.device
+        )
+        factor = self._factor @ noise
+        return factor @ factor.mT
+
+    def rsample(self, sample_shape: Shape = (), max_try_correction: int = 10) -> Tensor:
+        """Samples; those that rounding makes singular are drawn again, up to `max_try_correction` times."""
+        sample_shape = tuple(sample_shape)
+        self._bartlett(sample_shape)  # PyTorch takes good samples for singular: a seed gives the second ones
+        found = self._bartlett(sample_shape)
+        for _ in range(max_try_correction):
+            singular = ~self.support.check(found)
+            if self._batch_shape:
+                singular = singular.flatten(len(sample_shape)).any(-1)
+            count = int(singular.sum())
+            if not count:
+                break
+            again = self._bartlett((count,))
+            found[singular] = again if sample_shape else again[0]
+        return found
+
+    def _half_log_det(self) -> Tensor:
+        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        n, df = self._event_shape[-1], self.df
+        trace = weft.cholesky_solve(value, self._factor).diagonal(dim1=-2, dim2=-1).sum(-1)
+        return (
+            -df * (n * math.log(2) / 2 + self._half_log_det())
+            - weft.mvlgamma(df / 2, n)
+            + (df - n - 1) / 2 * weft.linalg.slogdet(value).logabsdet
+            - trace / 2
+        )
+
+    def entropy(self) -> Tensor:
+        n, df = self._event_shape[-1], self.df
+        return (
+            (n + 1) * (n * math.log(2) / 2 + self._half_log_det())
+            + weft.mvlgamma(df / 2, n)
+            - (df - n - 1) / 2 * expected_log_gammas(df / 2, n)
+            + df * n / 2
+        )
+
+
+def expected_log_gammas(x: Tensor, n: int) -> Tensor:
+    """The derivative of mvlgamma(x, n)."""
+    return (x.unsqueeze(-1) - weft.arange(n, dtype=x.dtype, device=x.device) / 2).digamma().sum(-1)

@@ -34,11 +34,11 @@ class Operand(NamedTuple):
     spec: Any
     offset: int = 0  # in bytes, from what is made or given
 
-    def __str__(self) -> str:
+    @property
+    def name(self) -> str:
+        """What a plan's function calls it."""
         name = f"{self.kind}{self.number}"
-        if self.spec is complex:  # two arguments
-            return f"{name}.real, {name}.imag"
-        return f"{name} + {self.offset}" if self.offset else name
+        return f"{name}.real, {name}.imag" if self.spec is complex else name
 
 
 class Planner:
@@ -193,7 +193,10 @@ class Planner:
     # -- the plan ------------------------------------------------------------------------------------------------------
 
     def finish(self, results: Sequence[Operand]) -> Plan:
-        """The plan, as a function written for it: a loop over launches would take longer than small kernels do."""
+        """The plan, as a function written for it: a loop over launches would take longer than small kernels do.
+
+        Its source has no sizes in it: compiling takes longer than all the rest, so plans share it.
+        """
         first = [each.number for each in results]
         known: dict[str, Any] = {"make": make}
         lines = ["def run(inputs, numbers):"]
@@ -212,14 +215,20 @@ class Planner:
         end = 0
         for each in self.made:
             if each.number not in first:
-                lines.append(f"    made{each.number} = block.ptr + {end}")
+                lines.append(f"    made{each.number} = block.ptr + place{each.number}")
+                known[f"place{each.number}"] = end
                 end += -(-each.spec.nbytes // ALIGNMENT) * ALIGNMENT
                 known["allocate"] = each.spec.device.backend.allocator(end)
         if "allocate" in known:
             lines.insert(1, "    block = allocate()")
         for place, (entry, arguments) in enumerate(self.launches):
             known[f"launch{place}"] = entry
-            lines.append(f"    launch{place}({', '.join(map(str, arguments))})")
+            names = [each.name for each in arguments]
+            for k, each in enumerate(arguments):
+                if each.offset:
+                    names[k] += f" + offset{place}_{k}"
+                    known[f"offset{place}_{k}"] = each.offset
+            lines.append(f"    launch{place}({', '.join(names)})")
         known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
         found = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {found}")

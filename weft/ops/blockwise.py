@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..core import view_rules
-from ..core.dtype import bool_
+from ..core.device import device
+from ..core.dtype import DType, bool_
 from ..core.op import PlanCache, needs_recording
 from ..core.spec import Spec
 from ..core.tensor import Tensor
@@ -109,13 +110,11 @@ _SCORE_COTANGENT = Map(
 )
 
 
-def _count(scores: Spec) -> tuple[Tensor, Tensor]:
+@PlanCache
+def _positions(queries: int, keys: int, dtype: DType, where: device) -> tuple[Tensor, Tensor]:
     """The numbers of keys and of queries, so that they broadcast to scores."""
-    queries, keys = (arange(size, dtype=scores.dtype, device=scores.device) for size in scores.shape[-2:])
-    return keys, queries.unsqueeze(-1)
-
-
-_positions = PlanCache(_count)
+    options = {"dtype": dtype, "device": where}
+    return arange(keys, **options), arange(queries, **options).unsqueeze(-1)
 
 
 def _describe_powers(
@@ -130,7 +129,8 @@ def _describe_powers(
     scores = planner.matmul(MATMUL, planner.map(MUL, query, scale), turned)
     if first is not None and first < scores.spec.shape[-1]:  # all keys before are seen by all queries
         last = planner.view(view_rules.slice, scores, -1, first, None, 1)
-        planner.write(_UNSEEN, last, last, *map(planner.constant, _positions[(last.spec,)]))
+        positions = _positions[*last.spec.shape[-2:], last.spec.dtype, last.spec.device]
+        planner.write(_UNSEEN, last, last, *map(planner.constant, positions))
     elif mask is not None:
         planner.write(_MASKED if mask.spec.dtype is bool_ else ADD, scores, scores, mask)
     dims = (len(scores.spec.shape) - 1,)

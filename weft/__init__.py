@@ -133,6 +133,7 @@ for _module in (
     "attention",
     "embedding_bag",
     "recurrent",
+    "foreach",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):
@@ -169,6 +170,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 __getattr__ = _module_getattr(
     __name__,
     (
+        "_C",
         "_dynamo",
         "accelerator",
         "amp",
@@ -190,6 +192,7 @@ __getattr__ = _module_getattr(
         "mps",
         "nn",
         "optim",
+        "overrides",
         "random",
         "return_types",
         "signal",

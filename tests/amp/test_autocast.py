@@ -2,6 +2,7 @@ import warnings
 
 import pytest
 import torch
+from alike import same
 
 import weft
 import weft.nn.functional
@@ -105,6 +106,24 @@ def test_the_old_names_of_cuda():
         with weft.cuda.amp.autocast():
             assert (weft.ones(1, 1) @ weft.ones(1, 1)).dtype is weft.float32
     assert not scaler.is_enabled()
+
+
+def test_the_old_names_of_the_processor():
+    def program(lib):
+        found = []
+        for name in ("autocast", "GradScaler"):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                made = getattr(lib.cpu.amp, name)()
+            found += [str(each.message) for each in caught]
+            found += [type(made).__name__, isinstance(made, getattr(lib.amp, name))]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with lib.cpu.amp.autocast():
+                found.append(str((lib.ones(1, 1) @ lib.ones(1, 1)).dtype))
+        return found
+
+    same(program)
 
 
 def test_functions_with_their_own_dtype():

@@ -152,7 +152,8 @@ def clamp_max(input, max):
 
 def bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, Sequence[Any]]:
     """A row and its operands, which are checked."""
-    check_operands(op.name, "other", input)
+    if type(input) is not Tensor:
+        check_operands(op.name, "other", input)
     if input.spec.dtype in (float32, float64):
         for bound in bounds:
             if type(bound) not in (int, float) or not -1e30 < bound < 1e30:

@@ -134,6 +134,7 @@ for _module in (
     "embedding_bag",
     "recurrent",
     "foreach",
+    "segments",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):

@@ -621,7 +621,8 @@ def _describe_logsumexp(planner: Planner, dims: tuple[int, ...], keepdim: bool) 
     (highest,) = planner.reduce(AMAX, x, dims=dims)
     center = planner.map(_FINITE, highest)  # so that subtracting it is safe
     (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
-    found = planner.to(planner.map(_LOG_ABOVE, total, center), x.spec.dtype)
+    found = planner.map(_LOG_ABOVE, total, planner.to(center, total.spec.dtype))
+    found = planner.to(found, x.spec.dtype)
     return [found if keepdim else planner.view(view_rules.squeeze, found, dims)]
 
 
@@ -634,7 +635,8 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if not input.spec.dtype.is_complex:
         return LOG(SUM(_as_float(input, None), dims=dims, keepdim=keepdim))
     center = _stable_maximum(input.real, dims).to(input.spec.dtype)
-    found = LOG(SUM_EXP(input, center, dims=dims, keepdim=True)) + center
+    total = SUM_EXP(input, center, dims=dims, keepdim=True)
+    found = (LOG(total) + center.to(total.spec.dtype)).to(input.spec.dtype)
     return found if keepdim else found.squeeze(dims)
 
 

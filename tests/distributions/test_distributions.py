@@ -352,3 +352,30 @@ def test_distributions_are_copied_and_pickled():
             expected = distribution.sample()
             weft.manual_seed(0)
             assert twin.sample().equal(expected), name
+
+
+FAMILY = [
+    *("normal", "exponential", "gamma", "beta", "dirichlet", "bernoulli", "poisson"),
+    *("bernoulli of logits", "chi squared"),
+]
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_natural_parameters_are_those_of_pytorch(name):
+    theirs, ours = both(MAKERS[name])
+    assert isinstance(theirs, torch.distributions.ExponentialFamily)
+    assert isinstance(ours, weft.distributions.ExponentialFamily)
+    expected, found = theirs._natural_params, ours._natural_params
+    for one, other in zip(found, expected, strict=True):
+        same(one, other)
+    same(ours._log_normalizer(*found), theirs._log_normalizer(*expected))
+
+
+def test_entropy_follows_from_the_log_normalizer():
+    class Family(weft.distributions.Normal):
+        _mean_carrier_measure = 0.0
+        entropy = weft.distributions.ExponentialFamily.entropy
+
+    scale = weft.tensor([1.0, 3.0])
+    found = Family(weft.tensor([0.0, 2.0]), scale).entropy()
+    same(found, torch.distributions.Normal(torch.zeros(2), torch.tensor([1.0, 3.0])).entropy())

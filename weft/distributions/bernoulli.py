@@ -10,10 +10,11 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Shape, broadcast_parameters
+from .exponential_family import ExponentialFamily
 from .logits import FromProbsOrLogits
 
 
-class Bernoulli(FromProbsOrLogits):
+class Bernoulli(FromProbsOrLogits, ExponentialFamily):
     """1 with probability `probs`, else 0; or with log-odds `logits`.
 
     >>> import weft as torch
@@ -52,6 +53,13 @@ class Bernoulli(FromProbsOrLogits):
         self._validate_sample(value)
         logits, value = weft.broadcast_tensors(self.logits, value)
         return -weft.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (weft.logit(self.probs),)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return x.exp().log1p()
 
     def entropy(self) -> Tensor:
         return weft.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")

@@ -9,10 +9,11 @@ import weft
 from ..core.tensor import Tensor
 from . import constraints
 from .dirichlet import Dirichlet
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Shape, broadcast_parameters
+from .exponential_family import ExponentialFamily
 
 
-class Beta(Distribution):
+class Beta(ExponentialFamily):
     """Numbers in [0, 1] around concentration1 / (concentration1 + concentration0).
 
     >>> import weft as torch
@@ -61,6 +62,13 @@ class Beta(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         return self._dirichlet.log_prob(weft.stack([value, 1.0 - value], -1))
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.concentration1, self.concentration0)
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.lgamma() + y.lgamma() - (x + y).lgamma()
 
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()

@@ -6,10 +6,11 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape
+from .distribution import Shape
+from .exponential_family import ExponentialFamily
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ExponentialFamily):
     """Probabilities: vectors [..., k] of numbers >= 0 with sum 1, around concentration / sum of concentration.
 
     >>> import weft as torch
@@ -56,6 +57,13 @@ class Dirichlet(Distribution):
             + self.concentration.sum(-1).lgamma()
             - self.concentration.lgamma().sum(-1)
         )
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.concentration,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return x.lgamma().sum(-1) - x.sum(-1).lgamma()
 
     def entropy(self) -> Tensor:
         k, total = self.concentration.size(-1), self.concentration.sum(-1)

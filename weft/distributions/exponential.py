@@ -6,10 +6,11 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Shape, broadcast_parameters
+from .exponential_family import ExponentialFamily
 
 
-class Exponential(Distribution):
+class Exponential(ExponentialFamily):
     """Waiting times for what happens `rate` times in a unit of time, on average.
 
     >>> import weft as torch
@@ -54,6 +55,13 @@ class Exponential(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         return -(-value).log1p() / self.rate
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (-self.rate,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return -(-x).log()
 
     def entropy(self) -> Tensor:
         return 1.0 - self.rate.log()

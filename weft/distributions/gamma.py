@@ -8,10 +8,11 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Shape, broadcast_parameters
+from .exponential_family import ExponentialFamily
 
 
-class Gamma(Distribution):
+class Gamma(ExponentialFamily):
     """Positive numbers of shape `concentration` and mean concentration / rate.
 
     >>> import weft as torch
@@ -57,6 +58,13 @@ class Gamma(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
         return weft.special.gammainc(self.concentration, self.rate * value)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.concentration - 1, -self.rate)
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x + 1).lgamma() + (x + 1) * (-y.reciprocal()).log()
 
     def entropy(self) -> Tensor:
         shape = self.concentration

@@ -9,10 +9,11 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from .distribution import Shape, standard_normal
+from .exponential_family import ExponentialFamily
 from .location_scale import LocationScale
 
 
-class Normal(LocationScale):
+class Normal(LocationScale, ExponentialFamily):
     """Normal numbers with mean `loc` and standard deviation `scale`.
 
     >>> import weft as torch
@@ -47,6 +48,13 @@ class Normal(LocationScale):
 
     def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal())
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()
 
     def entropy(self) -> Tensor:
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()

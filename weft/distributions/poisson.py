@@ -9,10 +9,11 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Shape, broadcast_parameters
+from .exponential_family import ExponentialFamily
 
 
-class Poisson(Distribution):
+class Poisson(ExponentialFamily):
     """How often it happens what happens `rate` times on average.
 
     >>> import weft as torch
@@ -42,6 +43,13 @@ class Poisson(Distribution):
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with no_grad():
             return weft.poisson(self.rate.expand(self._extended_shape(sample_shape)))
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.rate.log(),)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return x.exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import weft
 
 from ..core.grad_mode import enable_grad
@@ -16,7 +18,7 @@ class ExponentialFamily(Distribution):
     def _natural_params(self) -> tuple[Tensor, ...]:
         raise NotImplementedError
 
-    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+    def _log_normalizer(self, *natural_params: Any, **_: Any) -> Tensor:
         raise NotImplementedError
 
     @property

@@ -76,7 +76,7 @@ class TestThreads:
         a = weft.ones(300, 300)
         for _ in range(3):
             a @ a
-        get = blas._library().get_threads
+        get = blas._library("numpy", "64_").get_threads
         assert get() == threads
         with pytest.raises(KeyError), blas.ONE_THREAD:
             assert get() == 1

@@ -1,13 +1,15 @@
-"""The OpenBLAS inside NumPy: its threads, and its products of matrices as machine code calls them.
+"""The OpenBLAS inside NumPy and the one inside SciPy: their threads, and NumPy's products as machine code calls them.
 
-Another BLAS keeps its own setting of threads, and is called through NumPy only.
+Another BLAS keeps its own setting of threads, and is called through NumPy and SciPy only.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,26 +26,32 @@ class _Library(NamedTuple):
 
 
 @functools.cache
-def _library() -> _Library | None:
-    import numpy
-
-    folder = os.path.join(os.path.dirname(os.path.dirname(numpy.__file__)), "numpy.libs")
+def _library(package: str, suffix: str) -> _Library | None:
+    """The OpenBLAS that comes with `package`; `suffix` ends its names and tells the width of its integers."""
+    module = importlib.import_module(package)
+    assert module.__file__ is not None
+    folder = os.path.join(os.path.dirname(os.path.dirname(module.__file__)), f"{package}.libs")
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
-        if "scipy_openblas64_" in name:
+        if f"scipy_openblas{suffix}-" in name:
             # PyDLL keeps the interpreter's lock: getting it back takes longer than these calls.
             functions = ctypes.PyDLL(os.path.join(folder, name))
-            get, put = (
-                functions.scipy_openblas_get_num_threads64_,
-                functions.scipy_openblas_set_num_threads64_,
-            )
-            return _Library(functions, get, put)
+            get = functions[f"scipy_openblas_get_num_threads{suffix}"]
+            return _Library(functions, get, functions[f"scipy_openblas_set_num_threads{suffix}"])
     return None
+
+
+def _libraries() -> list[_Library]:
+    """Those that are loaded: NumPy's, and SciPy's once something needed it."""
+    found = [_library("numpy", "64_")]
+    if "scipy.linalg" in sys.modules:
+        found.append(_library("scipy", ""))
+    return [library for library in found if library is not None]
 
 
 @functools.cache
 def gemm(dtype: DType) -> int | None:
-    """The address of `cblas_?gemm`, with integers of 64 bits."""
-    library = _library()
+    """The address of NumPy's `cblas_?gemm`, with integers of 64 bits."""
+    library = _library("numpy", "64_")
     if library is None:
         return None
     return ctypes.cast(library.functions[f"scipy_cblas_{LETTERS[dtype]}gemm64_"], ctypes.c_void_p).value
@@ -55,43 +63,39 @@ class _OneThread:
     def __init__(self):
         self.lock = threading.Lock()
         self.inside = 0  # how many threads are in it
-        self.count = 1  # the setting to return to
+        self.before: list[tuple[_Library, int]] = []  # the settings to return to
 
     def __enter__(self) -> None:
-        library = _library()
-        if library is not None:
-            with self.lock:
-                if self.inside == 0:
-                    self.count = library.get_threads()
+        with self.lock:
+            if self.inside == 0:
+                self.before = [(library, library.get_threads()) for library in _libraries()]
+                for library, _ in self.before:
                     library.set_threads(1)
-                self.inside += 1
+            self.inside += 1
 
     def __exit__(self, *exception: object) -> None:
-        library = _library()
-        if library is not None:
-            with self.lock:
-                self.inside -= 1
-                if self.inside == 0:
-                    library.set_threads(self.count)
+        with self.lock:
+            self.inside -= 1
+            if self.inside == 0:
+                for library, count in self.before:
+                    library.set_threads(count)
 
 
 ONE_THREAD = _OneThread()
 
 
 def set_threads(count: int) -> None:
-    library = _library()
-    if library is not None:
-        with ONE_THREAD.lock:
-            ONE_THREAD.count = count
-            if ONE_THREAD.inside == 0:
-                library.set_threads(count)
+    with ONE_THREAD.lock:
+        for library in _libraries() if not ONE_THREAD.inside else ():
+            library.set_threads(count)
+        ONE_THREAD.before = [(library, count) for library, _ in ONE_THREAD.before]
 
 
 def _after_fork() -> None:
-    inside, count = ONE_THREAD.inside, ONE_THREAD.count
+    inside, before = ONE_THREAD.inside, ONE_THREAD.before
     ONE_THREAD.__init__()  # type: ignore[misc]  # who was in it did not survive
-    if inside:
-        set_threads(count)
+    for library, count in before if inside else ():
+        library.set_threads(count)
 
 
 if hasattr(os, "register_at_fork"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,7 +25,12 @@ from ..core.dtype import (
 from ..core.op import needs_recording, record
 from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.tensor import Tensor, make
+from ..engine import workers
+from ..engine.blas import ONE_THREAD, set_threads
 from .library import array, tensor_in
+
+# Matrices of up to so many elements are done before a second thread of BLAS has begun.
+SMALL = 1 << 14
 
 
 class LinAlgError(RuntimeError):
@@ -55,7 +62,8 @@ class matrix_op:  # noqa: N801 (a decorator)
                 raise NotImplementedError(
                     f"{self.name} on device {tensor.spec.device}: weft has no kernel for it"
                 )
-        with np.errstate(all="ignore"):
+        small = all(math.prod(tensor.spec.shape[-2:]) <= SMALL for tensor in tensors)
+        with np.errstate(all="ignore"), ONE_THREAD if small else contextlib.nullcontext():
             result = self.function(*(array(make(t._storage, t._start, t.spec)) for t in tensors), **static)
         if needs_recording(tensors):
             return record(
@@ -93,10 +101,17 @@ def rows(values: Any) -> Tensor:
 # ---- One matrix at a time --------------------------------------------------------------------------------------------
 
 
-def routine(name: str, dtype: np.dtype, complex_name: str | None = None) -> Callable:
-    """SciPy's wrapper of a LAPACK or BLAS routine: `getrf` for float32 is `sgetrf`."""
+@functools.cache
+def _scipy() -> tuple[Any, Any]:
     from scipy.linalg import blas, lapack
 
+    set_threads(workers.get_num_threads())  # SciPy has a BLAS of its own
+    return blas, lapack
+
+
+def routine(name: str, dtype: np.dtype, complex_name: str | None = None) -> Callable:
+    """SciPy's wrapper of a LAPACK or BLAS routine: `getrf` for float32 is `sgetrf`."""
+    blas, lapack = _scipy()
     if complex_name is not None and dtype.kind == "c":
         name = complex_name
     full = {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char] + name

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.op import FUNCTIONS
+from ..core.overrides import overridable, unasked
 from ..core.tensor import Tensor
 from . import engine
 from .dual import Dual
 from .graph import GradientEdge, Leaf
 
 
+@unasked
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -53,6 +55,7 @@ def backward(
     engine.run(roots, wanted=wanted, keep_graph=keep, create_graph=create_graph)
 
 
+@overridable
 def grad(
     outputs: Any,
     inputs: Any,

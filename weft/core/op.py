@@ -12,6 +12,8 @@ from weakref import WeakValueDictionary
 from .autocast import cast_arguments
 from .dtype import LEGACY_NAMES, int64, when_default_changes
 from .grad_mode import mode
+from .names import FUNCTIONS
+from .overrides import PLAIN, insides, known, meets, overridable, overridden, twin
 from .spec import Spec, contiguous_spec
 from .storage import Storage
 from .tensor import Tensor
@@ -113,9 +115,6 @@ class unrecorded:  # noqa: N801 (used like a function)
 
 # ---- Public names -----------------------------------------------------------------------------------------------
 
-# name -> function: what `weft/__init__.py` offers. Names with dots belong to submodules ("linalg.inv").
-FUNCTIONS: dict[str, Callable] = {}
-
 # Other names of arguments that PyTorch accepts, after NumPy.
 _NUMPY_ARGUMENTS = {
     "axis": "dim",
@@ -139,17 +138,28 @@ def public(forms: str = "function", *aliases: str, name: str | None = None, out:
 
     def decorate(function: Callable) -> Callable:
         own = name or function.__name__
-        complete = cast_arguments(_with_keywords(function, own, out), own, *aliases)
+        asking = _with_keywords(function, own, out)
+        if asking is function and _takes_tensors(function, further="function" not in wanted):
+            asking = overridable(function)
+        complete = cast_arguments(asking, own, *aliases)
+        if complete is not asking:
+            insides[asking] = complete
         for each in (own, *aliases):
             if "function" in wanted:
                 FUNCTIONS[each] = complete
             if "method" in wanted:
-                setattr(Tensor, each.rpartition(".")[2], complete)
+                add_method(each.rpartition(".")[2], complete)
             if "inplace" in wanted:
-                add_inplace(each.rpartition(".")[2], inplace(function, own))
+                add_method(f"{each.rpartition('.')[2]}_", inplace(function, own))
         return complete
 
     return decorate
+
+
+def _takes_tensors(function: Callable, further: bool) -> bool:
+    """Whether arguments of `function` are tensors; if `further`, others than the first."""
+    kinds = [kind for name, kind in function.__annotations__.items() if name != "return"]
+    return any("Tensor" in str(kind) for kind in kinds[further:])
 
 
 def namespace(module: str) -> dict[str, Callable]:
@@ -162,8 +172,13 @@ def namespace(module: str) -> dict[str, Callable]:
     }
 
 
+def add_method(name: str, function: Callable) -> None:
+    setattr(Tensor, name, twin(function, name))
+
+
 def add_inplace(name: str, function: Callable) -> None:
-    setattr(Tensor, f"{name}_", function)
+    """Make a function that writes its first argument the method `name_`."""
+    add_method(f"{name}_", overridable(function) if _takes_tensors(function, further=True) else function)
 
 
 def add_function(name: str, function: Callable) -> None:
@@ -185,17 +200,22 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
 
     @functools.wraps(function)
     def complete(*args, **kwargs):
+        if known and (answer := overridden(complete, args, kwargs)) is not PLAIN:
+            return answer
         try:
             if not kwargs:
                 return function(*args)
             for theirs in renamed.keys() & kwargs.keys():
                 kwargs[renamed[theirs]] = kwargs.pop(theirs)
             return writing(*args, **kwargs)
-        except AttributeError:
-            check_tensors(function, name, args, kwargs)
-            raise
         except MemoryError as error:  # of NumPy, or of a list
             raise RuntimeError(f"{name}: can't allocate memory: {error}") from None
+        except Exception as error:
+            if meets((*args, *kwargs.values())):
+                return complete(*args, **kwargs)
+            if isinstance(error, AttributeError):
+                check_tensors(function, name, args, kwargs)
+            raise
 
     return complete
 
@@ -390,15 +410,20 @@ def inplace(function: Callable, name: str) -> Callable:
 
     @functools.wraps(function)
     def method(self, *args, **kwargs):
-        check_inplace(self, name)
-        old = self
-        if needs_recording((self,)):  # what the steps save must survive the write
-            tape.check_write(self)
-            old = self.clone()
+        if known and (answer := overridden(method, (self, *args), kwargs)) is not PLAIN:
+            return answer
         try:
+            check_inplace(self, name)
+            old = self
+            if needs_recording((self,)):  # what the steps save must survive the write
+                tape.check_write(self)
+                old = self.clone()
             result = function(old, *args, **kwargs)
-        except AttributeError:
-            check_tensors(function, f"{name}_", (self, *args), kwargs)
+        except Exception as error:
+            if meets((self, *args, *kwargs.values())):
+                return method(self, *args, **kwargs)
+            if isinstance(error, AttributeError):
+                check_tensors(function, f"{name}_", (self, *args), kwargs)
             raise
         if result.spec.shape != self.spec.shape:
             raise RuntimeError(

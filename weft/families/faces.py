@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.dtype import from_numpy_dtype, numpy_dtype
-from ..core.op import FUNCTIONS
+from ..core.op import FUNCTIONS, add_method
+from ..core.overrides import PLAIN, declined, known, meets, overridden, overridden_operator
 from ..core.tensor import Tensor, make
 from .map import NUMBERS, Map, not_a_tensor, to_float
 
@@ -32,9 +33,16 @@ def unary(op: Map) -> Callable:
             result.spec = plan.spec
             result._autograd = result._base = None
             return result
-        if not isinstance(input, Tensor):
-            raise not_a_tensor(op.name, 0, input)
-        return op(input) if out is None else op.into(out, input)
+        if known and (answer := overridden(function, (input,), _given(out))) is not PLAIN:
+            return answer
+        try:
+            if not isinstance(input, Tensor):
+                raise not_a_tensor(op.name, 0, input)
+            return op(input) if out is None else op.into(out, input)
+        except TypeError:
+            if meets((input, out)):
+                return function(input, out=out)
+            raise
 
     return _named(function, op)
 
@@ -46,6 +54,7 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
     """
     plans = op.plans
     fast = op.is_kernel
+    asked = overridden_operator if operator else overridden
     fast_numbers = operator or numbers in ("all", "other", "input other")
 
     def function(input, other, *, out=None):
@@ -75,16 +84,27 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                     storage = plan.allocate()
                     plan.entry(storage.ptr, input._storage.ptr + input._start, other, plan.meta, plan.count)
                     return make(storage, 0, plan.spec)
+        if known and (answer := asked(function, (input, other), _given(out))) is not PLAIN:
+            return answer
         if operator:
             if not is_operand(other):
-                return NotImplemented
+                return declined(function, input, other)
             if isinstance(other, np.ndarray):
                 input, other = with_array(op, input, other)
-        elif type(input) is not Tensor or type(other) is not Tensor:
-            check_operands(op.name, numbers, input, other)
-        return op(input, other) if out is None else op.into(out, input, other)
+        try:
+            if not operator and (type(input) is not Tensor or type(other) is not Tensor):
+                check_operands(op.name, numbers, input, other)
+            return op(input, other) if out is None else op.into(out, input, other)
+        except TypeError:
+            if meets((input, other, out)):
+                return function(input, other, out=out)
+            raise
 
     return _named(function, op)
+
+
+def _given(out: Any) -> dict[str, Any]:
+    return {} if out is None else {"out": out}
 
 
 def check_operands(name: str, numbers: str, *operands: Any) -> None:
@@ -126,7 +146,7 @@ def reflected(op: Map) -> Callable:
     def function(self, other):
         if isinstance(other, np.ndarray):
             self, other = with_array(op, self, other)
-        return op(other, self) if is_operand(other) else NotImplemented
+        return op(other, self) if is_operand(other) else declined(function, self, other)
 
     return _named(function, op)
 
@@ -161,9 +181,16 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
                     storage.version += 1
                     plan.entry(address, address, other, plan.meta, plan.count)
                     return self
-        if type(other) is not Tensor:
-            check_operands(op.name, numbers, self, other)
-        return op.inplace(self, other)
+        if known and (answer := overridden(method, (self, other), {})) is not PLAIN:
+            return answer
+        try:
+            if type(other) is not Tensor:
+                check_operands(op.name, numbers, self, other)
+            return op.inplace(self, other)
+        except TypeError:
+            if meets((self, other)):
+                return method(self, other)
+            raise
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
     return method
@@ -181,6 +208,10 @@ def inplace_unary(op: Map) -> Callable:
             storage.version += 1
             plan.entry(address, address, plan.meta, plan.count)
             return self
+        if known and (answer := overridden(method, (self,), {})) is not PLAIN:
+            return answer
+        if not isinstance(self, Tensor) and meets((self,)):
+            return method(self)
         return op.inplace(self)
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
@@ -212,9 +243,9 @@ def add_forms(
     if "function" in forms:
         FUNCTIONS[name] = function
     if "method" in forms:
-        setattr(Tensor, name, function)
+        add_method(name, function)
     if "inplace" in forms:
-        setattr(Tensor, f"{name}_", method)
+        add_method(f"{name}_", method)
         if function_inplace:
             FUNCTIONS[f"{name}_"] = method
 
@@ -230,13 +261,27 @@ def chosen(forms: str, *aliases: str) -> Callable:
 
         @functools.wraps(choose)
         def function(*args, out=None, **kwargs):
-            op, operands = choose(*args, **kwargs)
-            return op(*operands) if out is None else op.into(out, *operands)
+            if known and (answer := overridden(function, args, {**kwargs, **_given(out)})) is not PLAIN:
+                return answer
+            try:
+                op, operands = choose(*args, **kwargs)
+                return op(*operands) if out is None else op.into(out, *operands)
+            except Exception:
+                if meets((*args, *kwargs.values(), out)):
+                    return function(*args, out=out, **kwargs)
+                raise
 
         @functools.wraps(choose)
         def method(*args, **kwargs):
-            op, operands = choose(*args, **kwargs)
-            return op.inplace(*operands)
+            if known and (answer := overridden(method, args, kwargs)) is not PLAIN:
+                return answer
+            try:
+                op, operands = choose(*args, **kwargs)
+                return op.inplace(*operands)
+            except Exception:
+                if meets((*args, *kwargs.values())):
+                    return method(*args, **kwargs)
+                raise
 
         method.__name__ = method.__qualname__ = f"{name}_"
         for each in (name, *aliases):

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from ..core.overrides import disabled, make_subclass
 from ..core.tensor import Tensor
 from ..interop.pickling import attributes
 from ..ops.creation import empty
@@ -33,18 +34,16 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """
 
     __module__ = "torch.nn.parameter"
+    __torch_function__ = staticmethod(disabled)
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = empty(0)
-        result = data.detach()
-        if requires_grad and not (result.is_floating_point() or result.is_complex()):
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if type(data) in (Tensor, cls):
-            result = result.as_subclass(cls)
-        else:
-            result._is_param = True
-        return result.requires_grad_() if requires_grad else result
+            return make_subclass(cls, data, requires_grad)
+        result = data.detach().requires_grad_(requires_grad)
+        result._is_param = True
+        return result
 
     def __deepcopy__(self, memo: dict) -> Any:
         if id(self) not in memo:
@@ -80,6 +79,7 @@ class Buffer(Tensor, metaclass=_BufferType):
     """
 
     __module__ = "torch.nn.parameter"
+    __torch_function__ = staticmethod(disabled)
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
@@ -215,6 +215,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[ove
 
     __slots__ = ()
     __module__ = "torch.nn.parameter"
+    __torch_function__ = staticmethod(disabled)
     cls_to_become = Tensor
 
     def __new__(

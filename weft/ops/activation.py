@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.derivative import at_once
 from ..core.op import FUNCTIONS, add_function, public
+from ..core.overrides import overridable
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, refuse, to_float
@@ -334,6 +335,7 @@ def _inplace_form(name: str, function: Any) -> None:
 
     method.__name__ = f"{name}_"
     method.__doc__ = f"In-place form of `{name}`."
+    method = overridable(method)
     add_function(f"nn.functional.{name}_", method)
     if name in ("celu", "selu", "threshold"):
         add_function(f"{name}_", method)

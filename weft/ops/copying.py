@@ -20,6 +20,7 @@ from ..core.layout import (
     suggested_format,
 )
 from ..core.op import PlanCache, check_inplace, needs_recording, public, record, set_copy, tape
+from ..core.overrides import PLAIN, known, meets, overridden
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, empty, make
 from ..core.warn import warn_once
@@ -151,7 +152,6 @@ def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format
     return all(size == 1 or a == b for size, a, b in zip(own.shape, own.stride, expected, strict=True))
 
 
-@public("method")
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor."""
     if type(src) is Tensor and self._autograd is src._autograd is None and self._storage is not src._storage:
@@ -161,6 +161,8 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             storage.version += 1  # first, because it may raise
             plan.entry(storage.ptr + self._start, src._storage.ptr + src._start, plan.meta, plan.count)
             return self
+    if (known or meets((src,))) and (answer := overridden(copy_, (self, src), {})) is not PLAIN:
+        return answer
     if isinstance(src, NUMBERS):
         return self.fill_(src)
     if not isinstance(src, Tensor):
@@ -178,6 +180,9 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return self
 
 
+setattr(Tensor, "copy_", copy_)  # noqa: B010 (not `public`, because it asks on its long way only)
+
+
 @public("method")
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor with another dtype or device: itself if nothing changes and `copy` is not asked for.
@@ -188,6 +193,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     >>> torch.tensor([1.9, -1.9]).to(torch.int32)
     tensor([ 1, -1], dtype=torch.int32)
     """
+    if known and (answer := overridden(vars(Tensor)["to"], (self, *args), kwargs)) is not PLAIN:
+        return answer
     own = self.spec
     if not kwargs and len(args) == 1 and args[0] is own.device:
         return self

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.op import public
+from ..core.overrides import overridable
 from ..core.tensor import Tensor
 from .matmul import bmm
 
@@ -16,6 +17,7 @@ _ELLIPSIS = ".."  # stands for the label of the first dim of an ellipsis; its di
 
 
 @public("function")
+@overridable
 def einsum(*args: Any) -> Tensor:
     """Sums of products of tensors: `einsum("ij,jk->ik", a, b)` is the product of two matrices.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.arguments import integer
 from ..core.op import public
+from ..core.overrides import overridable
 from ..core.tensor import Tensor
 from ..core.warn import warn_once
 from ..families.library import tensor_of
@@ -20,6 +21,7 @@ from .views import EXPAND, UNSAFE_VIEW, VIEW
 
 
 @public("function")
+@overridable
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """The coordinates of a grid: each tensor of one dimension repeated along those of the others.
 

@@ -13,6 +13,7 @@ import numpy as np
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, int64
 from ..core.op import PlanCache, check_inplace, needs_recording
+from ..core.overrides import PLAIN, known, meets, overridden
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty
@@ -75,6 +76,10 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             return INDEX(self, (index,), (0,))
         if found.dtype is bool_ and found.shape == own.shape:
             return _take_masked(self, index)
+    if (known or meets((index,))) and (
+        answer := overridden(Tensor.__getitem__, (self, index), {})
+    ) is not PLAIN:
+        return answer
     return _general(self, as_tuple(index))
 
 
@@ -101,6 +106,8 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
 
     Raises: as reading; RuntimeError if the value does not fit, TypeError if it is neither. Nothing is written then.
     """
+    if known and overridden(Tensor.__setitem__, (self, index, value), {}) is not PLAIN:
+        return
     if type(value) is np.ndarray:
         value = from_data(value, self.spec.dtype, self.spec.device)
     kind = type(index)

@@ -12,10 +12,12 @@ from ..core import dtype as dt
 from ..core.device import CPU, as_device
 from ..core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
 from ..core.op import add_function, public
+from ..core.overrides import check_subclass
 from ..core.size import Size
 from ..core.spec import contiguous_spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make, of_class
+from .basic_indexing import GETITEM
 from .creation import empty, size_arguments
 from .values import from_data, is_sequence
 
@@ -42,7 +44,7 @@ def _construct(
             raise TypeError(
                 f"expected a tensor of {dtype}, got one of {data.spec.dtype}: convert it with .to({dtype})"
             )
-        return data.detach()
+        return GETITEM["alias"](data)
     untyped = getattr(data, "_untyped_storage", data)
     if isinstance(untyped, Storage):
         return make(untyped, 0, contiguous_spec((untyped.nbytes() // dtype.itemsize,), dtype, untyped.device))
@@ -61,7 +63,7 @@ def _none(dtype: DType, where) -> Tensor:
 
 def _new_tensor(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
     result = _construct(get_default_dtype(), positional, device, size, exact=False)
-    return result if cls is Tensor else as_subclass(result, cls)
+    return result if cls is Tensor else of_class(cls, result)
 
 
 Tensor._legacy_new = classmethod(_new_tensor)
@@ -69,8 +71,9 @@ Tensor._legacy_new = classmethod(_new_tensor)
 
 @public("method")
 def as_subclass(self: Tensor, cls: type) -> Tensor:
-    """The same tensor as an object of a subclass of Tensor: both share memory."""
-    return of_class(cls, self)
+    """A view of the whole tensor as an object of a subclass of Tensor."""
+    check_subclass(cls)
+    return of_class(cls, GETITEM["alias"](self))
 
 
 @public("method")

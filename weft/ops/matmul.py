@@ -11,23 +11,12 @@ from ..core.autocast import open_contexts
 from ..core.dtype import (
     INTEGER,
     LEGACY_NAMES,
-    DType,
-    bfloat16,
     bool_,
-    complex32,
-    complex64,
-    complex128,
     compute_type,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
+    cpp_name,
 )
 from ..core.op import public
+from ..core.overrides import declined
 from ..core.promotion import common_dtype
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
@@ -37,27 +26,6 @@ from .arithmetic import mul
 from .complex_views import conj
 from .joining import stack
 from .views import T
-
-# How messages about matrices name dtypes: PyTorch prints the C++ types here.
-_CPP_NAMES = {
-    bool_: "bool",
-    uint8: "unsigned char",
-    int8: "signed char",
-    int16: "short",
-    int32: "int",
-    int64: "long int",
-    float16: "c10::Half",
-    bfloat16: "c10::BFloat16",
-    float32: "float",
-    float64: "double",
-    complex32: "c10::complex<c10::Half>",
-    complex64: "c10::complex<float>",
-    complex128: "c10::complex<double>",
-}
-
-
-def cpp_name(dtype: DType) -> str:
-    return _CPP_NAMES.get(dtype, dtype.name)
 
 
 def _shapes(name: str, a: Spec, b: Spec) -> str:
@@ -671,11 +639,11 @@ def _linalg_cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
 def __matmul__(self: Tensor, other: Any) -> Tensor:
     if open_contexts and isinstance(other, Tensor):
         return matmul(self, other)
-    return MATMUL(self, other) if isinstance(other, Tensor) else NotImplemented
+    return MATMUL(self, other) if isinstance(other, Tensor) else declined(__matmul__, self, other)
 
 
 def __rmatmul__(self: Tensor, other: Any) -> Tensor:
-    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+    return matmul(other, self) if isinstance(other, Tensor) else declined(__rmatmul__, self, other)
 
 
 for _function in (__matmul__, __rmatmul__):

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..core.op import add_method
+from ..core.overrides import declined
 from ..core.tensor import Tensor
 from ..families.faces import binary, inplace_of, is_operand, reflected, unary, with_array
 from ..families.map import Map
@@ -21,18 +23,18 @@ def _install(symbol: str, op: Map) -> None:
 
 
 def _set(symbol: str, forward: Callable, backward: Callable, inplace: Callable | None) -> None:
-    setattr(Tensor, f"__{symbol}__", forward)
-    setattr(Tensor, f"__r{symbol}__", backward)
+    add_method(f"__{symbol}__", forward)
+    add_method(f"__r{symbol}__", backward)
     if inplace is not None:
-        setattr(Tensor, f"__i{symbol}__", _augmented(inplace))
+        add_method(f"__i{symbol}__", _augmented(inplace))
 
 
 def _augmented(method: Callable) -> Callable:
     def augmented(self, other):
         # As in PyTorch, `tensor += array` is `tensor = tensor + array`.
-        return (
-            NotImplemented if isinstance(other, np.ndarray) or not is_operand(other) else method(self, other)
-        )
+        if isinstance(other, np.ndarray):
+            return NotImplemented
+        return method(self, other) if is_operand(other) else declined(augmented, self, other)
 
     return augmented
 
@@ -48,7 +50,7 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 for _symbol, _op in _ARITHMETIC.items():
     _install(_symbol, _op)
 for _symbol in _COMPARISONS:
-    setattr(Tensor, f"__{_symbol}__", binary(OPS[_symbol], operator=True))
+    add_method(f"__{_symbol}__", binary(OPS[_symbol], operator=True))
 
 
 def _reflected_division(self: Tensor, other: Any) -> Tensor:
@@ -56,11 +58,13 @@ def _reflected_division(self: Tensor, other: Any) -> Tensor:
     if isinstance(other, np.ndarray):
         self, other = with_array(rows.DIV, self, other)
         return rows.DIV(other, self)
-    return OPS["reciprocal"](self) * other if is_operand(other) else NotImplemented
+    return (
+        OPS["reciprocal"](self) * other if is_operand(other) else declined(Tensor.__rtruediv__, self, other)
+    )
 
 
 for _symbol in ("truediv", "div"):
-    setattr(Tensor, f"__r{_symbol}__", _reflected_division)
+    add_method(f"__r{_symbol}__", _reflected_division)
 
 
 # ---- Powers: the exponent may choose a simpler row ------------------------------------------------------------------
@@ -78,13 +82,13 @@ def _power(self: Tensor, other: Any) -> Tensor:
         return _SIMPLE_POWERS[other](self)
     if isinstance(other, np.ndarray):
         self, other = with_array(powers.POW, self, other)
-    return powers.pow(self, other) if is_operand(other) else NotImplemented
+    return powers.pow(self, other) if is_operand(other) else declined(Tensor.__pow__, self, other)
 
 
 def _reflected_power(self: Tensor, other: Any) -> Tensor:
     if isinstance(other, np.ndarray):
         self, other = with_array(powers.POW, self, other)
-    return powers.pow(other, self) if is_operand(other) else NotImplemented
+    return powers.pow(other, self) if is_operand(other) else declined(Tensor.__rpow__, self, other)
 
 
 _set("pow", _power, _reflected_power, getattr(Tensor, "pow_"))  # noqa: B009
@@ -101,6 +105,6 @@ def _invert(self: Tensor) -> Tensor:
 
 _UNARY = {"neg": unary(OPS["neg"]), "abs": unary(OPS["abs"]), "pos": positive, "invert": _invert}
 for _symbol, _function in _UNARY.items():
-    setattr(Tensor, f"__{_symbol}__", _function)
+    add_method(f"__{_symbol}__", _function)
 # NumPy's scalars and arrays leave `array + tensor` to the tensor.
 setattr(Tensor, "__array_priority__", 1000)  # noqa: B010 (mypy knows the attributes in the class)

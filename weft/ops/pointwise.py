@@ -15,6 +15,7 @@ from ..core.dtype import (
     float64,
 )
 from ..core.op import add_function, add_inplace, public
+from ..core.overrides import overridable
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.faces import check_operands, chosen, inplace_unary, publish
@@ -189,7 +190,7 @@ def _abs_(self: Tensor) -> Tensor:
 
 for _name in ("abs", "absolute"):
     add_inplace(_name, _abs_)
-add_function("abs_", _abs_)
+add_function("abs_", overridable(_abs_))
 _publish_unary([(*row[:-1], nondifferentiable, row[-1]) for row in _QUESTIONS], "function method")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.dtype import DType
 from ..core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format
 from ..core.op import add_function, public
+from ..core.overrides import overridable
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..families.map import NUMBERS
@@ -31,7 +32,7 @@ def _asked(name: str) -> None:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = method.__doc__
-    add_function(name, function)
+    add_function(name, overridable(function))
 
 
 for _name in ("is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "numel"):
@@ -64,6 +65,7 @@ def get_device(input: Tensor) -> int:
 
 
 @public("function")
+@overridable
 def result_type(tensor1: Any, tensor2: Any) -> DType:
     """The dtype of an arithmetic result of two tensors or numbers.
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..core.autocast import cast_arguments
 from ..core.dtype import bfloat16, float32
 from ..core.op import public
+from ..core.overrides import overridable
 from ..core.tensor import Tensor
 from .dropout import dropout
 from .joining import cat, stack
@@ -125,7 +126,7 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
     function.__doc__ = (
         f"Layers of {kind.name} over sequences: the output of the last layer, then the final states."
     )
-    return public("function")(function)
+    return public("function")(overridable(function))
 
 
 rnn_tanh, rnn_relu, gru, lstm = map(_network, (TANH, RELU, GRU, LSTM))

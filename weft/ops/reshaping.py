@@ -10,6 +10,7 @@ from ..core.arguments import integer, integers
 from ..core.dtype import DType
 from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, PlanCache, public
+from ..core.overrides import overridable
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
 from .copying import clone, contiguous
@@ -198,6 +199,7 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
 def _each(function):
     """Also for several tensors, or one sequence of them: a tuple of results."""
 
+    @overridable
     @functools.wraps(function)
     def complete(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], Tensor):

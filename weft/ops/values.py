@@ -29,6 +29,7 @@ from ..core.dtype import (
     int64,
 )
 from ..core.op import PlanCache, public
+from ..core.overrides import plain
 from ..core.promotion import promote_types
 from ..core.spec import contiguous_spec
 from ..core.storage import Storage
@@ -76,6 +77,7 @@ def tensor(
             return with_grad(result, requires_grad)
     if isinstance(data, Tensor):
         _warn_about_copy(requires_grad)
+        data = plain(data)
     result = from_data(data, check_dtype(dtype, "tensor"), None if device is None else as_device(device))
     return with_grad(result, requires_grad)
 

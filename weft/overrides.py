@@ -1,0 +1,167 @@
+"""Classes that have a say in what functions make of their objects: `torch.overrides`.
+
+A class defines `__torch_function__(cls, func, types, args=(), kwargs=None)`, as in PyTorch: a subclass of Tensor, whose
+default gives results of the subclass, or any other class.
+
+>>> import weft as torch
+>>> class Metres(torch.Tensor):
+...     @classmethod
+...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+...         print(func.__name__)
+...         return super().__torch_function__(func, types, args, kwargs)
+>>> torch.add(Metres([1.0]), 1) * 2
+add
+mul
+__repr__
+Metres([4.])
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from types import FunctionType, ModuleType
+from typing import Any
+
+from .compat.missing import module_getattr
+from .core.names import FUNCTIONS
+from .core.overrides import UNASKED, ask, full_name, overriding, switch, unconverted
+from .core.tensor import Tensor
+
+__all__ = [
+    "get_default_nowrap_functions",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether one of these objects has a say: its class defines `__torch_function__` and is no plain Tensor.
+
+    >>> import weft as torch
+    >>> has_torch_function((torch.ones(1), 2.0))
+    False
+    """
+    return switch.on and bool(overriding(relevant_args))
+
+
+def has_torch_function_unary(relevant_arg: Any) -> bool:
+    """`has_torch_function` of one object."""
+    return has_torch_function((relevant_arg,))
+
+
+def has_torch_function_variadic(*relevant_args: Any) -> bool:
+    """`has_torch_function` of the arguments."""
+    return has_torch_function(relevant_args)
+
+
+def handle_torch_function(
+    public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """What the classes of `relevant_args` make of `public_api(*args, **kwargs)`.
+
+    Raises: TypeError if all of them answer NotImplemented.
+    """
+    return ask(public_api, overriding(relevant_args), args, kwargs)
+
+
+def wrap_torch_function(dispatcher: Callable) -> Callable[[Callable], Callable]:
+    """Decorator: a function that asks the classes of its arguments; `dispatcher(*args, **kwargs)` says of which ones.
+
+    >>> @wrap_torch_function(lambda a: (a,))
+    ... def double(a):
+    ...     return a + a
+    >>> double(2)
+    4
+    """
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether it is a tensor or of a class that defines `__torch_function__`."""
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Whether it is a method of Tensor, or a property's `__get__`, rather than a function of a namespace.
+
+    >>> import weft as torch
+    >>> is_tensor_method_or_property(torch.Tensor.add), is_tensor_method_or_property(torch.add)
+    (True, False)
+    """
+    return getattr(func, "__name__", "") == "__get__" or (full_name(func) or "").startswith("torch.Tensor.")
+
+
+def resolve_name(f: Callable) -> str | None:
+    """The name of a function that can be overridden, with its namespace; None for others.
+
+    >>> import weft as torch
+    >>> resolve_name(torch.linalg.norm), resolve_name(torch.Tensor.shape.__get__), resolve_name(len)
+    ('torch.linalg.norm', 'torch.Tensor.shape.__get__', None)
+    """
+    return full_name(f)
+
+
+def get_default_nowrap_functions() -> set[Callable]:
+    """The functions whose results the default `__torch_function__` gives as they are."""
+    return set(unconverted())
+
+
+_IGNORED = (
+    "tensor as_tensor asarray scalar_tensor from_dlpack from_file from_numpy frombuffer zeros ones empty full eye rand randn "
+    "randint randperm arange range linspace logspace empty_permuted empty_strided tril_indices triu_indices "
+    "bartlett_window blackman_window hamming_window hann_window kaiser_window fft.fftfreq fft.rfftfreq "
+    "is_tensor is_storage typename broadcast_shapes manual_seed seed initial_seed get_rng_state set_rng_state "
+    "eig symeig lstsq solve matrix_rank set_default_tensor_type is_anomaly_enabled is_anomaly_check_nan_enabled"
+).split()
+
+
+def get_ignored_functions() -> set[Callable]:
+    """The public functions that never call `__torch_function__`, because they take no tensors or make plain ones."""
+    return {FUNCTIONS[name] for name in _IGNORED}
+
+
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """The functions that call `__torch_function__`, by namespace."""
+    import weft
+
+    namespaces: dict[str, ModuleType] = {
+        name: functools.reduce(getattr, name.split(".") if name else (), weft)
+        for name in ("", "nn.functional", "linalg", "fft", "special")
+    }
+    ignored = get_ignored_functions()
+    found: dict[Any, list[Callable]] = {each: [] for each in namespaces.values()}
+    for name, function in FUNCTIONS.items():
+        space = name.rpartition(".")[0]
+        is_hidden = name.startswith("_") or function in ignored
+        if space in namespaces and isinstance(function, FunctionType) and not is_hidden:
+            found[namespaces[space]].append(function)
+    members = {name: member for name, member in vars(Tensor).items() if name not in UNASKED}
+    found[Tensor] = [
+        member.__get__ if isinstance(member, property) else member
+        for member in members.values()
+        if isinstance(member, (FunctionType, property))
+    ]
+    return found
+
+
+__getattr__ = module_getattr(__name__)

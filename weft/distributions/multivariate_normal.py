@@ -7,13 +7,13 @@ from typing import Any
 
 import weft
 
-from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, standard_normal
+from .distribution import Shape, standard_normal
+from .of_covariance import OfCovariance
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(OfCovariance):
     """Normal vectors [..., n] with mean `loc` and one of: covariance_matrix, its inverse, or its Cholesky factor.
 
     >>> import weft as torch
@@ -40,50 +40,12 @@ class MultivariateNormal(Distribution):
     ):
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {
-            name: matrix
-            for name, matrix in (
-                ("covariance_matrix", covariance_matrix),
-                ("scale_tril", scale_tril),
-                ("precision_matrix", precision_matrix),
-            )
-            if matrix is not None
-        }
-        if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        ((name, matrix),) = given.items()
-        if matrix.dim() < 2:
-            raise ValueError(
-                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
-            )
+        name, matrix = self._given(covariance_matrix, precision_matrix, scale_tril)
         batch_shape = weft.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
         setattr(self, name, matrix.expand((*batch_shape, -1, -1)))
         self.loc = loc.expand((*batch_shape, -1))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._factor = matrix
-        elif name == "covariance_matrix":
-            self._factor = weft.linalg.cholesky(matrix)
-        else:
-            self._factor = _factor_of_inverse(matrix)
-
-    def __getattr__(self, name: str) -> Tensor:
-        """The matrices that were not given."""
-        if name not in ("scale_tril", "covariance_matrix", "precision_matrix"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        factor = self._factor
-        with enable_grad():  # it is kept, whoever asks first
-            if name == "scale_tril":
-                matrix = factor
-            elif name == "covariance_matrix":
-                matrix = factor @ factor.mT
-            else:
-                matrix = weft.cholesky_inverse(factor)
-            value = matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
-        self.__dict__[name] = value
-        return value
+        self._factorize(name, matrix)
 
     @property
     def mean(self) -> Tensor:
@@ -115,14 +77,3 @@ class MultivariateNormal(Distribution):
     def entropy(self) -> Tensor:
         found = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._half_log_det()
         return found.expand(self._batch_shape)
-
-    def _half_log_det(self) -> Tensor:
-        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
-
-def _factor_of_inverse(matrix: Tensor) -> Tensor:
-    """The lower Cholesky factor of the inverse: that of the matrix read backwards, inverted."""
-    backwards = weft.linalg.cholesky(matrix.flip((-2, -1))).flip((-2, -1)).mT
-    return weft.linalg.solve_triangular(
-        backwards, weft.eye(matrix.shape[-1], dtype=matrix.dtype), upper=False
-    )

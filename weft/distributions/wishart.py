@@ -8,15 +8,14 @@ from typing import Any
 
 import weft
 
-from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
-from .distribution import Distribution, Shape
-from .multivariate_normal import _factor_of_inverse
+from .distribution import Shape
+from .of_covariance import OfCovariance
 
 
-class Wishart(Distribution):
+class Wishart(OfCovariance):
     """Positive definite matrices [..., n, n]: sums of squares of `df` normal vectors of a covariance.
 
     df > n - 1; of covariance_matrix, its inverse and its Cholesky factor, one is given.
@@ -44,24 +43,7 @@ class Wishart(Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ):
-        given = {
-            name: matrix
-            for name, matrix in (
-                ("covariance_matrix", covariance_matrix),
-                ("precision_matrix", precision_matrix),
-                ("scale_tril", scale_tril),
-            )
-            if matrix is not None
-        }
-        if len(given) != 1:
-            raise ValueError(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified."
-            )
-        ((name, matrix),) = given.items()
-        if matrix.dim() < 2:
-            raise ValueError(
-                "scale_tril must be at least two-dimensional, with optional leading batch dimensions"
-            )
+        name, matrix = self._given(covariance_matrix, precision_matrix, scale_tril)
         event_shape = matrix.shape[-2:]
         n = event_shape[-1]
         df = df if isinstance(df, Tensor) else weft.tensor(df, dtype=matrix.dtype, device=matrix.device)
@@ -77,34 +59,13 @@ class Wishart(Distribution):
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        if name == "scale_tril":
-            self._factor = matrix
-        elif name == "covariance_matrix":
-            self._factor = weft.linalg.cholesky(matrix)
-        else:
-            self._factor = _factor_of_inverse(matrix)
+        self._factorize(name, matrix)
         self._squares = self._of_diagonals()
 
     def _of_diagonals(self) -> Chi2:
         """Of the diagonal of Bartlett's factor: its squares have ever fewer degrees of freedom."""
         steps = weft.arange(self._event_shape[-1], dtype=self._factor.dtype, device=self._factor.device)
         return Chi2(self.df.unsqueeze(-1) - steps.expand((*self._batch_shape, -1)))
-
-    def __getattr__(self, name: str) -> Tensor:
-        """The matrices that were not given."""
-        if name not in ("scale_tril", "covariance_matrix", "precision_matrix"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        factor = self._factor
-        with enable_grad():  # it is kept, whoever asks first
-            if name == "scale_tril":
-                matrix = factor
-            elif name == "covariance_matrix":
-                matrix = factor @ factor.mT
-            else:
-                matrix = weft.cholesky_inverse(factor)
-            value = matrix.expand((*self._batch_shape, *self._event_shape))
-        self.__dict__[name] = value
-        return value
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)
@@ -158,9 +119,6 @@ class Wishart(Distribution):
             again = self._bartlett((count,))
             found[singular] = again if sample_shape else again[0]
         return found
-
-    def _half_log_det(self) -> Tensor:
-        return self._factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

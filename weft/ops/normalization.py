@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.arguments import integer
@@ -284,6 +284,29 @@ def functional_instance_norm(
 functional_instance_norm.__name__ = "instance_norm"
 
 
+# ---- What layers and groups share -----------------------------------------------------------------------------------------
+
+
+def _affine(name: str, kernel: str, rows: Callable[..., Rows]) -> Program:
+    """(x, weight, bias), how to group them, eps -> the results of `native_{name}`; `rows` says what is standardized together.
+
+    `kernel` is how PyTorch's message names the computation.
+    """
+
+    def describe(planner: Planner, how: Any) -> list[Operand]:
+        x, weight, bias = planner.inputs
+        together = rows(x.spec, how, *_specs(weight, bias))
+        _check_float(kernel, x.spec)
+        kept = _check_dtypes(name, x.spec, *_specs(weight, bias))
+        return standardized(planner, x, weight, bias, together, planner.numbers[0], kept)[0]
+
+    def rule(cts, outs, x, weight, bias, how, eps, *, specs, wanted):
+        return cotangents(cts, outs, x, weight, rows(specs[0], how, *specs[1:]), specs, wanted)
+
+    derivative = Derivative(joint=rule, results=STATISTICS)
+    return Program(f"native_{name}", 3, describe, numbers=(float,), derivative=derivative)
+
+
 # ---- Layers ---------------------------------------------------------------------------------------------------------------
 
 
@@ -320,25 +343,7 @@ def _layers(own: Spec, normalized_shape: Any, weight: Spec | None, bias: Spec | 
     return Rows(own.shape, dims, own.shape[dims[0] :], kept)
 
 
-def _describe_layer(planner: Planner, normalized_shape: Any) -> list[Operand]:
-    x, weight, bias = planner.inputs
-    rows = _layers(x.spec, normalized_shape, *_specs(weight, bias))
-    _check_float("LayerNormKernelImpl", x.spec)
-    kept = _check_dtypes("layer_norm", x.spec, *_specs(weight, bias))
-    return standardized(planner, x, weight, bias, rows, planner.numbers[0], kept)[0]
-
-
-def _layer_rule(cts, outs, x, weight, bias, normalized_shape, eps, *, specs, wanted):
-    return cotangents(cts, outs, x, weight, _layers(specs[0], normalized_shape, *specs[1:]), specs, wanted)
-
-
-_LAYER = Program(
-    "native_layer_norm",
-    3,
-    _describe_layer,
-    numbers=(float,),
-    derivative=Derivative(joint=_layer_rule, results=STATISTICS),
-)
+_LAYER = _affine("layer_norm", "LayerNormKernelImpl", _layers)
 
 
 @public("function")
@@ -424,25 +429,7 @@ def _groups(own: Spec, groups: int, *parameters: Spec | None) -> Rows:
     return Rows(sizes, (2, 3), (groups, channels // groups, 1), (samples, groups))
 
 
-def _describe_group(planner: Planner, groups: int) -> list[Operand]:
-    x, weight, bias = planner.inputs
-    rows = _groups(x.spec, groups, *_specs(weight, bias))
-    _check_float("GroupNormKernelImpl", x.spec)
-    kept = _check_dtypes("group_norm", x.spec, *_specs(weight, bias))
-    return standardized(planner, x, weight, bias, rows, planner.numbers[0], kept)[0]
-
-
-def _group_rule(cts, outs, x, weight, bias, groups, eps, *, specs, wanted):
-    return cotangents(cts, outs, x, weight, _groups(specs[0], groups, *specs[1:]), specs, wanted)
-
-
-_GROUP = Program(
-    "native_group_norm",
-    3,
-    _describe_group,
-    numbers=(float,),
-    derivative=Derivative(joint=_group_rule, results=STATISTICS),
-)
+_GROUP = _affine("group_norm", "GroupNormKernelImpl", _groups)
 
 
 def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -4,6 +4,7 @@ import copy
 import io
 import operator
 import pickle
+import threading
 import types
 import warnings
 
@@ -332,6 +333,70 @@ def test_metadata_travels(lib):
     for result in (lib.add(x, lib.ones(1)), lib.mul(lib.tensor(3.0), x), lib.sum(x, dim=0), lib.ones(1) + x):
         assert result._metadata == "metres" and isinstance(result._t, lib.Tensor)
     assert lib.mul(lib.tensor(3.0), x)._t.tolist() == [[3.0], [6.0]]
+
+
+@LIBRARIES
+def test_units_travel(lib):
+    """A subclass with an attribute that its handler passes on."""
+
+    class Measured(lib.Tensor):
+        @staticmethod
+        def __new__(cls, values, unit):
+            return super().__new__(cls, values)
+
+        def __init__(self, values, unit):
+            self.unit = unit
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            result = super().__torch_function__(func, types, args, kwargs or {})
+            if isinstance(result, cls):
+                result.unit = next(each.unit for each in args if isinstance(each, cls))
+            return result
+
+    x = Measured([1.0, 2.0], "m")
+    for y in (
+        x * 2,
+        2 - x,
+        lib.ones(2) - x,
+        x[0],
+        lib.sum(x),
+        x.view(2, 1),
+        lib.nn.Linear(2, 2)(lib.ones(2)) * x,
+    ):
+        assert isinstance(y, Measured) and y.unit == "m"
+
+
+@LIBRARIES
+def test_functions_of_autograd_see_the_class_forward(lib):
+    seen = []
+
+    class Double(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            seen.append(type(x))
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, ct):
+            seen.append(type(ctx.saved_tensors[0]))
+            return ct * 2
+
+    x = PLAIN[lib]([1.0, 2.0]).requires_grad_()
+    y = Double.apply(x)
+    y.sum().backward()
+    assert type(y) is PLAIN[lib] and seen == [PLAIN[lib]] * 2 and x.grad.tolist() == [2.0, 2.0]
+
+
+@LIBRARIES
+def test_the_switch_is_of_its_thread(lib):
+    found = []
+    with lib._C.DisableTorchFunctionSubclass():
+        thread = threading.Thread(target=lambda: found.append(type(PLAIN[lib]([1.0]) + 1)))
+        thread.start()
+        thread.join()
+    assert found == [PLAIN[lib]]
 
 
 @LIBRARIES

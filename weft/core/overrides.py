@@ -32,7 +32,8 @@ switch = _Switch()
 
 # What `overridden` says where nobody has a say.
 PLAIN: Any = type("Plain", (), {"__repr__": lambda self: "PLAIN"})()
-_SILENT = frozenset((Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType))
+# Classes that have none.
+_SILENT: set[type] = {Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType}
 
 
 class DisableTorchFunctionSubclass:
@@ -92,7 +93,7 @@ def overridden(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
     Raises: TypeError if all of them decline.
     """
-    if not switch.on:
+    if not kwargs and _SILENT.issuperset(map(type, args)) or not switch.on:  # the first because it is fast
         return PLAIN
     found = overriding((*args, *kwargs.values()))
     return ask(function, found, args, kwargs) if found else PLAIN
@@ -281,6 +282,7 @@ class _Asking(Tensor):
 def _init_subclass(cls: Any, **kwargs: Any) -> None:
     super(Tensor, cls).__init_subclass__(**kwargs)
     if not has_say(cls):
+        _SILENT.add(cls)
         return
     known.add(cls)
     _complete_asking()

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.derivative import nondifferentiable
 from ..core.dtype import bool_
 from ..core.op import PlanCache
-from ..core.overrides import PLAIN, insides, known, meets, overridden
+from ..core.overrides import PLAIN, insides, known, meets, overridden, twin
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
 from ..engine import scalar as s
@@ -82,39 +82,41 @@ def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, wh
     """`function(input, other, *, alpha=1, out=None)` and its in-place form."""
     plain_inplace = inplace_of(op)
 
-    def function(input, other, *, alpha=1, out=None):
-        if known and not (type(input) is type(other) is Tensor and out is None):
-            keywords = {"alpha": alpha, "out": out}
+    def of(plain: Callable) -> Callable:
+        def function(input, other, *, alpha=1, out=None):
             if type(alpha) is int and alpha == 1:
-                del keywords["alpha"]
-            if out is None:
-                del keywords["out"]
-            if (answer := overridden(function, (input, other), keywords)) is not PLAIN:
+                return plain(input, other, out=out)
+            keywords = {"alpha": alpha} if out is None else {"alpha": alpha, "out": out}
+            if known and (answer := overridden(plain, (input, other), keywords)) is not PLAIN:
                 return answer
-        if type(alpha) is int and alpha == 1:
-            return plain(input, other, out=out)
-        if meets((input, other, out)):
-            return function(input, other, alpha=alpha, out=out)
-        _check_alpha(alpha, name, input, other)
-        return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
+            if meets((input, other, out)):
+                return function(input, other, **keywords)
+            _check_alpha(alpha, name, input, other)
+            return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
+
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = what
+        return function
 
     def method(self, other, *, alpha=1):
         if type(alpha) is int and alpha == 1:
             return plain_inplace(self, other)
         if (known or meets((other,))) and (
-            answer := overridden(method, (self, other), {"alpha": alpha})
+            answer := overridden(plain_inplace, (self, other), {"alpha": alpha})
         ) is not PLAIN:
             return answer
         _check_alpha(alpha, name, self, other)
         return scaled.inplace(self, other, alpha)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = what
     method.__name__ = method.__qualname__ = f"{name}_"
-    insides[plain] = function
+    plain_method = twin(plain, name)  # another one, to tell the method from the function
+    function, as_method = of(plain), of(plain_method)
     for each in (name, alias):
         if each:
-            add_forms(each, ("function", "method", "inplace"), function, method, function_inplace=False)
+            add_forms(each, ("function",), function, method, function_inplace=False)
+            add_forms(each, ("method", "inplace"), as_method, method, function_inplace=False)
+    insides[plain] = function
+    insides[plain_method] = getattr(Tensor, name)
     insides[plain_inplace] = getattr(Tensor, f"{name}_")
     return function
 

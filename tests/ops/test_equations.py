@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import BATCHES, DTYPES, both, close, definite, random
 
+import weft
+
 
 @settings(max_examples=60, deadline=None)
 @given(BATCHES, DTYPES, st.integers(0, 4), st.integers(0, 3), st.booleans(), st.booleans())
@@ -81,3 +83,11 @@ def test_rank_deficient_least_squares():
     for driver in ("gelsy", "gelsd", "gelss"):
         for got, expected in zip(*both("linalg.lstsq", a, random(3, 1).float(), driver=driver), strict=True):
             close(got, expected)
+
+
+def test_the_older_triangular_solve_clones_its_coefficients():
+    a, b = weft.eye(3).mT.requires_grad_(), weft.ones(3, 2, requires_grad=True)
+    for stack in ((), (0,)):
+        results = weft.triangular_solve(b.expand(*stack, 3, 2), a.expand(*stack, 3, 3))
+        assert results[1].data_ptr() != a.data_ptr()
+        assert len(weft.autograd.grad(list(results), (a, b), [weft.ones_like(each) for each in results])) == 2

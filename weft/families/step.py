@@ -36,7 +36,10 @@ class Step:
         with unrecorded():
             result = self.function(*args)
         for each in (result,) if isinstance(result, Tensor) else result:
-            each._base = None  # a view of what the step made on the way: nobody else sees that
+            if each._base is not None:  # a view of what the step made on the way: nobody else sees that
+                each._base = None
+                for mark in ("_unwritable", "_unconnected"):  # of views made without a record
+                    each.__dict__.pop(mark, None)
         return record(self, result, args)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..core.derivative import differentiate
 from ..core.dtype import LEGACY_NAMES
 from ..core.iteration import broadcast_shapes
+from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, public
 from ..core.return_types import return_type
 from ..core.spec import Spec
@@ -273,7 +274,8 @@ def _triangular_solve(
 ) -> tuple[Tensor, Tensor]:
     triangle = A.mT if transpose else A
     solution = solve_triangular(triangle, b, upper=upper != transpose, unitriangular=unitriangular)
-    return solution, A.expand((*solution.shape[:-2], *A.shape[-2:])).mT.contiguous().mT
+    cloned = A.expand((*solution.shape[:-2], *A.shape[-2:])).mT.clone(memory_format=contiguous_format).mT
+    return solution, cloned
 
 
 @public("function method", out=True)

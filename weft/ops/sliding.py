@@ -27,7 +27,7 @@ from .padding import constant_pad
 from .windows import window_elements, windows
 
 # So many elements of patches at a time: few enough for the cache that cores share, enough work for all of them.
-PATCH_ELEMENTS = 1 << 20
+PATCH_ELEMENTS = 1 << 19
 
 
 class Geometry(NamedTuple):

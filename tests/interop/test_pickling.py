@@ -140,3 +140,13 @@ class TestOtherPicklers:
         calls = [joblib.delayed(sharing_workers.double)(weft.full((2,), n)) for n in range(3)]
         results = joblib.Parallel(n_jobs=2, backend=backend)(calls)
         assert [result.tolist() for result in results] == [[0, 0], [2, 2], [4, 4]]
+
+
+def test_a_view_made_under_no_grad_arrives_as_a_leaf():
+    leaf = weft.ones(4, requires_grad=True)
+    with weft.no_grad():
+        view = leaf.view(2, 2)
+    copy = pickle.loads(pickle.dumps(view))
+    assert not vars(copy) and copy.requires_grad
+    copy.sum().backward()
+    assert copy.grad.tolist() == [[1, 1], [1, 1]]

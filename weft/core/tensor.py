@@ -202,6 +202,9 @@ class Tensor:
 
 _new = object.__new__
 
+# What autograd notes among the attributes of a view: why it must not be written to, that no graph leads to it.
+VIEW_NOTES = ("_unwritable", "_unconnected")
+
 
 def make(storage: Storage, start: int, spec: Spec) -> Tensor:
     """A Tensor of these parts; nothing is checked."""
@@ -211,6 +214,14 @@ def make(storage: Storage, start: int, spec: Spec) -> Tensor:
     tensor.spec = spec
     tensor._autograd = tensor._base = None
     return tensor
+
+
+def end_view(tensor: Tensor) -> None:
+    """Let a view of what nobody else sees be a tensor of its own, for autograd."""
+    if tensor._base is not None:
+        tensor._base = None
+        for note in VIEW_NOTES:
+            tensor.__dict__.pop(note, None)
 
 
 def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:

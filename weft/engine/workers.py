@@ -364,13 +364,13 @@ def _hire() -> None:
 
 def share_words(grain: int, always: bool) -> tuple[int, ...]:
     """What `share` needs beside a job: its own address and its arguments pool, grain and always."""
-    get_num_threads()
+    get_num_threads()  # the pool knows how many are wanted from here on
     return _native().share, _pool.ctypes.data, grain, always
 
 
 def run(function: int, operands: int, meta: int, count: int) -> None:
     """Run `function(operands, meta, 0..count)`, split over the threads."""
-    get_num_threads()
+    get_num_threads()  # as above
     _native().run(_pool.ctypes.data, function, operands, meta, count)
 
 

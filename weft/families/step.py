@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.derivative import Derivative
 from ..core.op import needs_recording, record, unrecorded
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, end_view
 
 
 class Step:
@@ -36,10 +36,7 @@ class Step:
         with unrecorded():
             result = self.function(*args)
         for each in (result,) if isinstance(result, Tensor) else result:
-            if each._base is not None:  # a view of what the step made on the way: nobody else sees that
-                each._base = None
-                for mark in ("_unwritable", "_unconnected"):  # of views made without a record
-                    each.__dict__.pop(mark, None)
+            end_view(each)
         return record(self, result, args)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.op import public
 from ..core.spec import Spec
 from ..core.storage import Storage
-from ..core.tensor import Tensor, empty, make
+from ..core.tensor import VIEW_NOTES, Tensor, empty, make
 from ..ops.slicing import check_bounds
 
 
@@ -58,7 +58,7 @@ def attributes(tensor: Tensor) -> dict[str, Any]:
 
 
 # What autograd keeps among the attributes: neither saved nor copied.
-OF_AUTOGRAD = frozenset(("_grad", "_views", "_unwritable"))
+OF_AUTOGRAD = frozenset(("_grad", "_views", *VIEW_NOTES))
 
 
 def _rebuilt(storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:

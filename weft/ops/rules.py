@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.op import tape
 from ..core.spec import Spec
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, end_view
 from ..families.map import NUMBERS
 from .creation import zeros_like
 
@@ -90,7 +90,7 @@ def shown_as(result: Tensor, node: str) -> Tensor:
     """`result`, new and made by several steps, under the name of the one step that PyTorch records."""
     if result._autograd is not None:
         tape.rename(result, lambda name: node)
-        result._base = None  # a view of what was made on the way: nobody else sees that
+        end_view(result)
     return result
 
 

@@ -7,7 +7,7 @@ TEST := .venv-test/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 
 .DELETE_ON_ERROR:
-.PHONY: demo test clean
+.PHONY: demo test test-fence clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -21,6 +21,11 @@ test: .venv-test/installed
 	$(TEST)/ruff format --check
 	$(TEST)/mypy
 	$(TEST)/pytest -n auto -q
+
+# The whole suite with every block of memory fenced (weft/engine/fence.py), first behind, then in front.
+test-fence: .venv-test/installed
+	WEFT_FENCE=after $(TEST)/pytest -n auto -q
+	WEFT_FENCE=before $(TEST)/pytest -n auto -q
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

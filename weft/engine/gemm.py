@@ -17,11 +17,12 @@ from ..core.dtype import DType
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .kernel import Code, Launch, compile_loop, shared
+from .memory import FENCE
 
 # From so many multiplications on, products are shared with a worker that is awake.
-SHARED_WORK = 1 << 18
+SHARED_WORK = 1 if FENCE else 1 << 18
 # From so many multiplications on (about 150 us) it is worth waking a worker.
-ALWAYS_SHARED_WORK = 1 << 23
+ALWAYS_SHARED_WORK = 1 if FENCE else 1 << 23
 # Up to so many in one product, BLAS stays on one thread unasked.
 UNTHREADED_WORK = 1 << 16
 

@@ -26,13 +26,14 @@ from .loops import (
     meta_words,
     shared_loop_ir,
 )
+from .memory import FENCE
 from .monoid import Monoid, block_width, chunk_bytes, chunks
 from .reduce import META_HEADER, ReduceKernel, reduce_ir
 from .tiles import regions
 
 # Work for fewer bytes than this (about 100 us) is done before a parked thread has been of use: waking it takes 20 us.
-PARALLEL_BYTES = 4 << 20
-SHARED_BYTES = 1 << 18  # from here on work is shared with a thread that is awake
+PARALLEL_BYTES = 1 if FENCE else 4 << 20
+SHARED_BYTES = 1 if FENCE else 1 << 18  # from here on work is shared with a thread that is awake
 NODE_BYTES = 0.5  # a node of an expression takes about as long as moving half a byte
 
 

@@ -18,6 +18,11 @@ HUGE_PAGE = 1 << 21
 # Python's default is memory that a forked process shares: its tensors would be written over ours. (Windows has no fork.)
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
+# For tests: "after" or "before" has each block end, or begin, at a page that cannot be read. See fence.py.
+FENCE = os.environ.get("WEFT_FENCE", "")
+if FENCE not in ("", "after", "before"):
+    raise ValueError(f"WEFT_FENCE must be 'after' or 'before', not {FENCE!r}")
+
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # A child has no thread that would give back a lock taken at the time, or finish what it was doing to the lists.
@@ -78,12 +83,20 @@ def size_class(nbytes: int) -> int:
 
 
 def bin_for(nbytes: int) -> Bin:
-    size = size_class(nbytes)
+    size = nbytes if FENCE else size_class(nbytes)
     found = _bins.get(size)
     if found is None:
         with _lock:
-            found = _bins.setdefault(size, (Bin if size <= SMALL else LargeBin)(size))
+            found = _bins.setdefault(size, _new_bin(size))
     return found
+
+
+def _new_bin(size: int) -> Bin:
+    if FENCE:
+        from .fence import FencedBin  # only tests need it
+
+        return FencedBin(size)
+    return Bin(size) if size <= SMALL else LargeBin(size)
 
 
 def _grow(bin: Bin) -> int:
@@ -98,7 +111,7 @@ def _carve(bin: Bin) -> int:
     count = SLAB // bin.size
     bin.total += count
     bin.extend(range(start + (count - 1) * bin.size, start, -bin.size))
-    _note_peak()
+    note_peak(_allocated())
     return start
 
 
@@ -110,15 +123,19 @@ def _map_large(bin: Bin) -> int:
         try:
             block = _mapping(bin.size)
         except (OSError, OverflowError):
-            raise RuntimeError(
-                f"[enforce fail at alloc_cpu] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
-                f"{bin.size} bytes. {_allocated()} bytes are in use by tensors."
-            ) from None
+            raise out_of_memory(bin.size) from None
     address = _address(block)
     _mappings[address] = block
     bin.total += 1
-    _note_peak()
+    note_peak(_allocated())
     return address
+
+
+def out_of_memory(nbytes: int, reason: str = "") -> RuntimeError:
+    return RuntimeError(
+        f"[enforce fail at alloc_cpu] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+        f"{nbytes} bytes. {_allocated()} bytes are in use by tensors.{reason}"
+    )
 
 
 def _mapping(size: int) -> mmap.mmap:
@@ -150,17 +167,18 @@ def release_cached(keep: int) -> None:
 
 
 def _reserved() -> int:
-    return len(_slabs) * SLAB + sum(bin.total * bin.size for bin in _bins.values() if bin.size > SMALL)
+    own_mappings = [bin for bin in list(_bins.values()) if isinstance(bin, LargeBin)]
+    return len(_slabs) * SLAB + sum(bin.total * bin.size for bin in own_mappings)
 
 
 def _allocated() -> int:
     return sum((bin.total - len(bin)) * bin.size for bin in list(_bins.values()))
 
 
-def _note_peak() -> None:
+def note_peak(allocated: int) -> None:
     # Memory in use only reaches a new height when a bin had to grow.
     global _peak
-    _peak = max(_peak, _allocated())
+    _peak = max(_peak, allocated)
 
 
 def memory_stats() -> dict[str, int]:

@@ -28,6 +28,7 @@ from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
 from ..engine.kernel import Launch
+from ..engine.memory import FENCE
 from .map import COPY, Map, Plan, keyed
 
 # All memory as one buffer: an array at any address without a new buffer object for each.
@@ -127,10 +128,11 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     return COPY.write(empty(contiguous_spec(result.spec.shape, dtype)), result)
 
 
-def adopt(values: np.ndarray, exposed: bool = False) -> Tensor:
+def adopt(values: np.ndarray) -> Tensor:
     """A tensor on the memory of an array, with its strides."""
     own, nbytes = _adopted[values.shape, values.strides, values.dtype]
-    return make(foreign(values.__array_interface__["data"][0], nbytes, values, exposed), 0, own)
+    storage = foreign(values.__array_interface__["data"][0], nbytes, values)
+    return make(storage.clone() if FENCE else storage, 0, own)  # NumPy's own memory has no fence
 
 
 def _adopted_spec(sizes: tuple[int, ...], steps: tuple[int, ...], numpy: np.dtype) -> tuple[Spec, int]:

@@ -1,0 +1,151 @@
+"""The allocator of the tests: an access outside a block, or to a block that was freed, is a segmentation fault.
+
+Each block lies on pages of its own between pages that cannot be read. With WEFT_FENCE=after it ends at the byte where
+readable memory ends, with WEFT_FENCE=before it begins where readable memory begins. A new block is filled with 0xFF, so
+that memory read before it is written shows as NaN, -1 or 255. A freed block becomes unreadable at once, and its addresses
+serve no other block until several arenas of addresses have been used up.
+
+The same switch makes the workers share every loop that may be shared (`kernel.py`, `gemm.py`), whatever its size.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections import deque
+
+from . import memory
+
+PAGE = mmap.PAGESIZE
+PATTERN = 0xFF
+FILLED = (
+    1 << 26
+)  # bytes; of larger blocks only both ends are filled, so that tests may make 10 GiB they never touch
+ARENA = 1 << 34  # bytes of address space, not of memory
+RETIRED = 4  # how many used-up arenas stay unreadable before the oldest goes back to the system
+
+_NO_ACCESS, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
+_RESERVED = (
+    mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
+)  # MAP_NORESERVE: addresses are no promise of memory
+_FIXED = 0x10  # MAP_FIXED
+
+_system = ctypes.CDLL(None, use_errno=True)
+_system.mmap.restype = ctypes.c_void_p
+_system.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
+_system.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+_system.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+class _Arena:
+    """A range of addresses, unreadable at first, that blocks are cut from in ascending order."""
+
+    __slots__ = ("start", "size", "next", "live")
+
+    def __init__(self, size: int):
+        self.start = _map(None, size, _RESERVED)
+        self.size = size
+        self.next = self.start + PAGE  # the page before the first block stays unreadable
+        self.live = 0  # blocks in use
+
+    def cut(self, size: int) -> int | None:
+        """The address of `size` bytes with an unreadable page behind them, or None if they do not fit."""
+        start = self.next
+        if start + size + PAGE > self.start + self.size:
+            return None
+        self.next = start + size + PAGE
+        self.live += 1
+        return start
+
+
+_arena = None
+_retired: deque[_Arena] = deque()
+_blocks: dict[int, tuple[int, int, _Arena]] = {}  # address -> first byte and size of its pages, arena
+_in_use = 0
+
+
+class FencedBin(memory.LargeBin):
+    """A bin of blocks of exactly `size` bytes, which is always empty: no block serves twice."""
+
+    __slots__ = ()
+
+    def take(self) -> int:
+        with memory._lock:
+            address = _take(self.size)
+            self.total += 1
+            _count(self.size)
+        return address
+
+    def append(self, address: int) -> None:
+        with memory._lock:
+            _give_back(address)
+            self.total -= 1
+            _count(-self.size)
+
+
+def _take(nbytes: int) -> int:
+    size = (nbytes + PAGE - 1) // PAGE * PAGE
+    start, arena = _cut(size)
+    if size and _system.mprotect(start, size, _READ_WRITE):
+        arena.live -= 1
+        raise memory.out_of_memory(
+            nbytes, f" The fence needs 2 of vm.max_map_count mappings for each of {len(_blocks)} blocks."
+        )
+    address = start + (size - nbytes if memory.FENCE == "after" else 0)
+    _blocks[address] = start, size, arena
+    _fill(start, size)
+    return address
+
+
+def _cut(size: int) -> tuple[int, _Arena]:
+    global _arena
+    start = None if _arena is None else _arena.cut(size)
+    if _arena is None or start is None:
+        if _arena is not None:
+            _retired.append(_arena)
+        _unmap_oldest()
+        _arena = _Arena(max(ARENA, size + 2 * PAGE))
+        start = _arena.cut(size)
+        assert start is not None
+    return start, _arena
+
+
+def _unmap_oldest() -> None:
+    for arena in [arena for arena in _retired if not arena.live][:-RETIRED]:
+        _retired.remove(arena)
+        _system.munmap(arena.start, arena.size)
+
+
+def _fill(start: int, size: int) -> None:
+    part = size if size <= FILLED else PAGE
+    ctypes.memset(start, PATTERN, part)
+    ctypes.memset(start + size - part, PATTERN, part)
+
+
+def _give_back(address: int) -> None:
+    start, size, arena = _blocks.pop(address)
+    arena.live -= 1
+    if size:
+        _map(start, size, _RESERVED | _FIXED)  # unlike mprotect, this also gives the pages back
+
+
+def _map(address: int | None, size: int, flags: int) -> int:
+    found = _system.mmap(address, size, _NO_ACCESS, flags, -1, 0)
+    if found == ctypes.c_void_p(-1).value:
+        raise memory.out_of_memory(size, f" mmap: {os.strerror(ctypes.get_errno())}.")
+    return found
+
+
+def _count(nbytes: int) -> None:
+    # The sum over all bins would take longer than the rest: under the fence there are as many bins as sizes.
+    global _in_use
+    _in_use += nbytes
+    memory.note_peak(_in_use)

@@ -283,3 +283,51 @@ def test_metadata_in_place_without_grad_leaves_a_leaf(method, args):
         assert leaf.requires_grad and leaf.is_leaf and leaf._version == before + 1
         leaf.sum().backward()
         assert leaf.grad.shape == leaf.shape
+
+
+COMPARISONS = ("lt_", "le_", "gt_", "ge_", "eq_", "ne_")
+
+
+@pytest.mark.parametrize("through", ["the tensor", "a view", "itself"])
+@pytest.mark.parametrize("kind", ["constant", "needs grad", "number"])
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_comparisons_in_place_pass_on_zero(name, kind, through):
+    def program(lib):
+        x = lib.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        other = lib.tensor([1.0, 5.0, 1.0], requires_grad=kind == "needs grad")
+        y = x * 2
+        target = y[1:] if through == "a view" else y
+        operand = 2.0 if kind == "number" else other[1:] if through == "a view" else other
+        if through == "itself":
+            operand = target
+        getattr(target, name)(operand)
+        (y * lib.tensor([1.0, 10.0, 100.0])).sum().backward()
+        grads = [None if each.grad is None else each.grad.tolist() for each in (x, other)]
+        return y.tolist(), type(y.grad_fn).__name__, y.requires_grad, grads
+
+    assert program(weft) == program(torch)
+
+
+@pytest.mark.parametrize("name", ["logical_and_", "logical_or_", "logical_xor_", "logical_not_"])
+def test_logic_in_place_passes_on_zero(name):
+    """PyTorch keeps the history of the values that were overwritten, and so gives a wrong gradient."""
+    x = weft.tensor([1.0, 2.0, 0.0], requires_grad=True)
+    y = x * 2
+    getattr(y[1:], name)(*([] if name == "logical_not_" else [weft.tensor([1.0, 1.0])]))
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 0.0, 0.0]
+
+
+def test_comparison_in_place_of_a_tensor_without_history():
+    def program(lib):
+        x = lib.tensor([1.0, 2.0], requires_grad=True)
+        y = lib.ones(2).lt_(x)
+        (y.sum() + x.sum()).backward()
+        return y.requires_grad, y.tolist(), x.grad.tolist()
+
+    assert program(weft) == program(torch)
+
+
+def test_comparison_in_place_has_zero_tangents():
+    _, tangent = weft.func.jvp(lambda x: (x * 2).lt_(3.0) + x, (weft.ones(3),), (weft.ones(3),))
+    assert tangent.tolist() == [1.0, 1.0, 1.0]

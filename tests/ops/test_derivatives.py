@@ -481,3 +481,71 @@ def test_tangents(name):
         tangents = tuple(cotangent(lib, each, k) for k, each in enumerate(inputs))
         found.append(lib.func.jvp(lambda *xs, lib=lib: function(lib, *xs), inputs, tangents)[1].tolist())
     np.testing.assert_allclose(*found, rtol=1e-7, atol=1e-12)
+
+
+# ---- Infinite cotangents ---------------------------------------------------------------------------------------------
+
+SELECTIONS = {
+    "max": lambda lib, x: x.max(),
+    "min": lambda lib, x: x.min(),
+    "median": lambda lib, x: x.median(),
+    "nanmedian": lambda lib, x: x.nanmedian(),
+    "max(dim)": lambda lib, x: x.max(1).values,
+    "median(dim)": lambda lib, x: x.median(1).values,
+    "cummax": lambda lib, x: x.cummax(1).values,
+    "topk": lambda lib, x: x[:, :3].topk(1).values,
+    "sort": lambda lib, x: x.sort().values,
+    "kthvalue": lambda lib, x: x.kthvalue(2).values,
+    "mode": lambda lib, x: x.mode(1).values,
+    "clamp": lambda lib, x: x.clamp(1.5, 2.5),
+    "relu": lambda lib, x: (x - 2).relu(),
+    "where": lambda lib, x: lib.where(x > 2, x, -x),
+    "masked_fill": lambda lib, x: x.masked_fill(x > 2, 0.0),
+    "maximum": lambda lib, x: lib.maximum(x, x.flip(0).detach()),
+    "max_pool1d": lambda lib, x: lib.nn.functional.max_pool1d(x, 3, 1),
+    "cdist p=0": lambda lib, x: lib.cdist(x, x.flip(0).detach() + 1, 0.0),
+    "pdist p=0": lambda lib, x: lib.nn.functional.pdist(x, 0.0),
+}
+
+
+@pytest.mark.parametrize("value", [INF, -INF, NAN])
+@pytest.mark.parametrize("name", sorted(SELECTIONS))
+def test_an_infinite_cotangent_reaches_chosen_elements_only(name, value):
+    def gradient(lib):
+        x = lib.tensor([[1.0, 3.0, 2.0, 3.0], [0.5, 1.0, 1.0, 2.0]], requires_grad=True)
+        out = SELECTIONS[name](lib, x)
+        ct = np.ones(out.shape)
+        ct.reshape(-1)[0] = value
+        out.backward(lib.tensor(ct.tolist()))
+        return repr(x.grad.tolist())
+
+    assert gradient(weft) == gradient(torch)
+
+
+@pytest.mark.parametrize("name", ["amax", "amin"])
+def test_an_infinite_cotangent_of_an_extremum_over_dims(name):
+    """PyTorch multiplies with the mask here, and gives NaN to the other elements."""
+    x = weft.tensor([[1.0, 3.0], [3.0, 1.0]], requires_grad=True)
+    getattr(x, name)().backward(weft.tensor(INF))
+    chosen = x.detach() == getattr(x.detach(), name)()
+    assert x.grad.tolist() == chosen.to(weft.float32).where(~chosen, weft.tensor(INF)).tolist()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda lib, x: x.unique(),
+        lambda lib, x: x.unique(dim=0),
+        lambda lib, x: lib.unique_consecutive(x),
+        lambda lib, x: lib.histogram(x, 4).hist,
+        lambda lib, x: lib.histogram(x.detach(), 4, weight=x).hist,
+    ],
+)
+def test_a_derivative_that_is_not_there_is_an_error(function):
+    """A constant in place of the result would leave its part out of the gradient in silence."""
+    for lib in (torch, weft):
+        x = lib.tensor([1.0, 2.0, 2.0], requires_grad=True)
+        result = function(lib, x)
+        assert result.requires_grad
+        with pytest.raises(RuntimeError, match="not implemented"):
+            (result.sum() + x.sum()).backward()

@@ -69,11 +69,25 @@ class Overwrite(Node):
         return [*Node.pull(self, ct, edges[:-1], recording), zero]
 
 
+class ConstantWrite(Node):
+    """A write by a nondifferentiable op: every input, the old target included, gets a cotangent of zero.
+
+    Without this node the target would keep the history of the values that the write destroyed.
+    """
+
+    __slots__ = ()
+
+    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        zeros = FUNCTIONS["zeros"]
+        return [
+            None if edge is None else zeros(own.shape, dtype=own.dtype, device=own.device)
+            for edge, own in zip(edges, self.specs, strict=True)
+        ]
+
+
 def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Node | None:
-    """The node of a write that is about to happen; None if nothing differentiable is written."""
+    """The node of a write that is about to happen; None if the target has an integer dtype."""
     check_write(target)
-    if step.derivative is nondifferentiable:
-        return None
     if target.spec.dtype.category < 2:
         return None
     rules, read, needs_out = step.derivative, inputs, False
@@ -87,6 +101,8 @@ def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
         node.edges = (*node.edges, target._autograd)
         node.specs = (*node.specs, target.spec)
         node.__class__ = node_type(type(node).__name__, Overwrite)
+    elif rules is nondifferentiable:
+        node.__class__ = node_type(type(node).__name__, ConstantWrite)
     node.result = target.spec
     return node
 

@@ -45,6 +45,7 @@ _LOGIC = (
 for _names, _element, _check, _what in _COMPARISONS:
     _name, *_aliases = _names.split()
     OPS[_name] = Map(_name, to_bool, _element, check=_check, derivative=nondifferentiable)
+    OPS[_name].node_name = numbered(_name.capitalize())  # of the in-place form
     publish(
         OPS[_name], 2, "function method inplace", *_aliases, doc=f"{_what}, elementwise: bools.".capitalize()
     )

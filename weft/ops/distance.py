@@ -113,6 +113,8 @@ def _pulled(total: Reduce, ct: Tensor, own: Tensor, others: Tensor) -> Tensor:
 
 def _recorded_cdist_rule(ct, out, x1, x2, p):
     """Made of ops with derivatives; a few dimensions at a time, so that no temporary has all differences."""
+    if p == 0:  # no product with the cotangent, which may be infinite
+        return zeros_like(x1), zeros_like(x2)
     step = max(1, _DIFFERENCES_AT_ONCE // max(1, out.numel()))
     left, right = [], []
     for a, b in zip(x1.split(step, -1), x2.split(step, -1), strict=True):
@@ -124,8 +126,6 @@ def _recorded_cdist_rule(ct, out, x1, x2, p):
 
 def _slope(difference: Tensor, distance: Tensor, p: float) -> Tensor:
     """The derivative of distances by differences; 0 where vectors are equal."""
-    if p == 0:
-        return zeros_like(difference)
     if p == math.inf:
         return difference.sgn() * (difference.abs() == distance)
     # What is divided by, and what has a steep power, is 1 in place of 0: else derivatives of the slope are NaN there.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.derivative import nondifferentiable
+from ..core.derivative import Derivative, nondifferentiable
 from ..core.dtype import FLOAT8, DType, float32, float64, int64
 from ..core.op import public
 from ..core.return_types import return_type
@@ -16,6 +16,7 @@ from ..core.tensor import Tensor
 from ..families.library import array, differentiable, tensor_of
 from .creation import zeros
 from .ranges import linspace
+from .rules import unknown
 from .sorting import check_tensor, not_implemented
 
 # ---- Bins ----------------------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
 # ---- Histograms in several dimensions ------------------------------------------------------------------------------
 
 
-@differentiable(nondifferentiable)
+@differentiable(Derivative(joint=unknown("histogram")))
 def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
     """Counts, of points [n, dims] between `edges` of each dim."""
     values, bounds = array(points), [array(edge) for edge in edges]
@@ -149,7 +150,7 @@ def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, 
     elif points.spec.numel == 0:
         found = [(0.0, 1.0)] * dims
     else:
-        found = list(zip(points.amin(0).tolist(), points.amax(0).tolist(), strict=True))
+        found = list(zip(*(each.tolist() for each in points.detach().aminmax(dim=0)), strict=True))
     for dim, (low, high) in enumerate(found):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuntimeError(f"torch.histogramdd: dimension {dim}'s range [{low}, {high}] is not finite")
@@ -209,7 +210,7 @@ def _count_points(
         _check_count(each.spec.numel - 1 if given else each, dim)
     if dtype not in (float32, float64):
         raise not_implemented("histogramdd", dtype)
-    points = points.detach().reshape(-1, points.spec.shape[-1])
+    points = points.reshape(-1, points.spec.shape[-1])
     if not given:
         bounds = _ranges(points, range)
         edges = [linspace(*bound, count + 1, dtype=dtype) for count, bound in zip(bins, bounds, strict=True)]

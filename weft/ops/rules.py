@@ -61,8 +61,13 @@ def restored(reduced: Tensor, whole: Spec, dims: Sequence[int] | None, keepdim: 
 
 
 def shared(ct: Tensor, chosen: Tensor, dims: Sequence[int] | None) -> Tensor:
-    """A cotangent divided evenly among the chosen elements of each reduction; `ct` has the reduced dims."""
-    return chosen * (ct / chosen.sum(dims, keepdim=dims is not None))
+    """A cotangent divided evenly among the chosen elements of each reduction; `ct` has the reduced dims.
+
+    The other elements do not depend on the cotangent, because an infinite cotangent times zero is NaN. They get zero,
+    or NaN where no element was chosen, as in PyTorch.
+    """
+    count = chosen.sum(dims, keepdim=dims is not None)
+    return (ct / count).where(chosen, 0 / count)
 
 
 def sum_of(cotangents: Sequence[Tensor]) -> Tensor | None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.derivative import nondifferentiable
+from ..core.derivative import Derivative, Recorded, nondifferentiable
 from ..core.dtype import LEGACY_NAMES, bool_, int32, int64
-from ..core.op import public, write_out
+from ..core.op import needs_recording, public, record, write_out
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor, wrap_dim
 from ..families.library import array, differentiable, tensor_of, wide_array
 from ..families.map import NUMBERS
+from .rules import unknown
 from .sorting import check_comparable, check_tensor, order_key, stable_order
 from .values import tensor
 
@@ -90,7 +91,7 @@ def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Te
     plain, sizes = input.detach(), input.spec.shape
     if dim is None:
         values, inverse, counts = _unique(plain.reshape(-1), consecutive)
-        return values, inverse.reshape(sizes), counts
+        return _without_rule(name, values, input), inverse.reshape(sizes), counts
     if not sizes:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = wrap_dim(dim, len(sizes))
@@ -100,7 +101,14 @@ def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Te
             f"{name}: shape {list(sizes)}, dim {dim}"
         )
     values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive)
-    return values.movedim(0, dim), inverse, counts
+    return _without_rule(name, values.movedim(0, dim), input), inverse, counts
+
+
+def _without_rule(name: str, values: Tensor, input: Tensor) -> Tensor:
+    """`values` as the result of a recorded step whose derivative raises, because PyTorch has none either."""
+    if not needs_recording((input,)):
+        return values
+    return record(Recorded(name, Derivative(unknown(name))), values, (input,))
 
 
 @public("function method")

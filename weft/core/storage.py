@@ -22,6 +22,16 @@ class _Foreign(deque):
 
 
 FOREIGN: Any = _Foreign(maxlen=0)
+_UINT8 = np.dtype(np.uint8)
+
+
+class _Memory(ctypes.c_char * 2**62):  # type: ignore[misc]
+    """The memory from an address on, as a buffer with a reference to the Storage: who holds the buffer keeps both.
+
+    One type for all sizes, because making a ctypes type takes longer than making the array on it.
+    """
+
+    __slots__ = ("storage",)
 
 
 class Storage:
@@ -65,18 +75,25 @@ class Storage:
     def __del__(self):
         self.bin.append(self.ptr)
 
-    def memory(self) -> Any:
-        """The bytes as a buffer, for NumPy and friends; the caller keeps this Storage alive."""
-        return (ctypes.c_char * self.nbytes_).from_address(self.ptr)
+    def array(
+        self, shape: Sequence[int], dtype: np.dtype, start: int = 0, strides: Sequence[int] | None = None
+    ) -> np.ndarray:
+        """An array on this memory, which keeps this Storage alive. `start` and `strides` are in bytes.
+
+        The caller sees to it that there are so many bytes, and that there is at least one element.
+        """
+        memory = _Memory.from_address(self.ptr)
+        memory.storage = self
+        return np.ndarray(shape, dtype, memory, start, strides)
 
     def bytes_(self) -> np.ndarray:
-        """The bytes as an array on this memory.
+        """The bytes as an array on this memory, which keeps this Storage alive.
 
         Raises: NotImplementedError if they are on another device.
         """
         if not self.device.backend.has_memory:
             raise NotImplementedError(f"Not available for '{self.device.type}' device type")
-        return np.frombuffer(self.memory(), np.uint8)
+        return self.array((self.nbytes_,), _UINT8) if self.nbytes_ else np.empty(0, _UINT8)
 
     # -- sizes and places ----------------------------------------------------------------------------------------------
 

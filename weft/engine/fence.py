@@ -22,7 +22,7 @@ PATTERN = 0xFF
 FILLED = (
     1 << 26
 )  # bytes; of larger blocks only both ends are filled, so that tests may make 10 GiB they never touch
-ARENA = 1 << 34  # bytes of address space, not of memory
+ARENA = 1 << 31  # bytes of address space, not of memory
 RETIRED = 4  # how many used-up arenas stay unreadable before the oldest goes back to the system
 
 _NO_ACCESS, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE

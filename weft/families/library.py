@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import inspect
 from collections.abc import Callable
@@ -30,11 +29,6 @@ from ..core.tensor import Tensor, empty, make
 from ..engine.kernel import Launch
 from ..engine.memory import FENCE
 from .map import COPY, Map, Plan, keyed
-
-# All memory as one buffer: an array at any address without a new buffer object for each.
-# It starts at an address that is never used, but not at 0, which NumPy takes for no buffer.
-BASE = 64
-MEMORY: Any = (ctypes.c_char * 2**62).from_address(BASE)
 
 
 class library:  # noqa: N801 (a decorator)
@@ -78,21 +72,21 @@ def differentiable(derivative: Any) -> Callable[[Callable], library]:
 
 
 def array(tensor: Tensor) -> np.ndarray:
-    """The elements as a NumPy array on the same memory, for reading while `tensor` is alive.
+    """The elements as a NumPy array on the same memory, which the array keeps alive. It is for reading.
 
     bfloat16 and float8 come as ml_dtypes arrays; a pending conjugation and complex32 are carried out, on a copy.
     """
     own = tensor.spec
     if own.dtype is complex32 or own.conj or own.neg:
-        copy = resolved(tensor)
-        return array(copy).copy()  # NumPy does not keep the tensor's memory alive
+        return array(resolved(tensor))
     if own.numel == 0:
         return np.empty(own.shape, numpy_dtype(own.dtype))
-    dtype, strides = _layouts[(own,)]
-    return np.ndarray(own.shape, dtype, MEMORY, tensor._storage.ptr + tensor._start - BASE, strides)
+    shape, dtype, strides = _layouts[(own,)]
+    return tensor._storage.array(shape, dtype, tensor._start, strides)
 
 
-_layouts = PlanCache(lambda own: (numpy_dtype(own.dtype), own.byte_stride))
+# NumPy reads a plain tuple 0.35 us faster than a subclass of it.
+_layouts = PlanCache(lambda own: (tuple(own.shape), numpy_dtype(own.dtype), own.byte_stride))
 
 
 def resolved(tensor: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import ctypes
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +26,6 @@ from ..core.tensor import Tensor, empty, make
 from ..engine import blas
 from ..engine.gemm import products
 from ..engine.kernel import Launch
-from .library import BASE, MEMORY
 from .map import COPY, common_device
 
 # NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
@@ -44,6 +44,10 @@ MOST_PRODUCTS = 1 << 14  # each needs a few words of the plan
 VECTOR_WORK = 1 << 16
 
 _ndarray = np.ndarray
+# All memory as one buffer: an array at an address. The caller of a launch holds the tensors until the launch returns.
+# It starts at an address that is never used, but not at 0, which NumPy takes for no buffer.
+_BASE = 64
+_MEMORY: Any = (ctypes.c_char * 2**62).from_address(_BASE)
 
 
 class Plan(NamedTuple):
@@ -229,9 +233,9 @@ def _by_numpy(a_shape, left, b_shape, right, shape, dtype: DType) -> Callable:
     def entry(result: int, a: int, b: int, meta: int, count: int) -> None:
         _QUIET.copy().run(
             multiply,
-            _ndarray(a_shape, own, MEMORY, a - BASE, a_stride),
-            _ndarray(b_shape, own, MEMORY, b - BASE, b_stride),
-            _ndarray(shape, own, MEMORY, result - BASE),
+            _ndarray(a_shape, own, _MEMORY, a - _BASE, a_stride),
+            _ndarray(b_shape, own, _MEMORY, b - _BASE, b_stride),
+            _ndarray(shape, own, _MEMORY, result - _BASE),
         )
 
     return entry
@@ -262,7 +266,7 @@ def _integers(a: Spec, b: Spec, result: Spec) -> Callable:
     def entry(result: int, a: int, b: int, meta: int, count: int) -> None:
         _multiply_integers(
             *[
-                _ndarray(sizes, dtype, MEMORY, address - BASE, strides)
+                _ndarray(sizes, dtype, _MEMORY, address - _BASE, strides)
                 for address, (sizes, dtype, strides) in zip((result, a, b), layouts, strict=True)
             ]
         )

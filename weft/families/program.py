@@ -233,7 +233,8 @@ class Planner:
         found = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {found}")
         exec(_compiled("\n".join(lines)), known)
-        return Plan(known["run"], self.guarded, self.idle, self.plans)
+        known["keep"] = self.plans  # the memory behind the constants lives as long as the function
+        return Plan(known["run"], self.guarded, self.idle)
 
 
 def _names(letters: str, values: Sequence[Any]) -> str:
@@ -260,7 +261,6 @@ class Plan(NamedTuple):
     run: Callable  # (inputs, numbers) -> the result, or a tuple of them
     guarded: bool
     idle: bool
-    keep: list[Any]
 
 
 class Eager:

@@ -7,31 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype, numpy_dtype
+from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype
 from ..core.op import PlanCache, public
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
-from ..families.library import resolved
+from ..families.library import array, resolved
 
 # ---- Tensor -> array -------------------------------------------------------------------------------------------------
-
-
-class _Exporter:
-    """Describes a tensor's memory to NumPy, and keeps its storage alive as the array's base."""
-
-    __slots__ = ("storage", "__array_interface__")
-
-    def __init__(self, tensor: Tensor):
-        own = tensor.spec
-        self.storage = tensor._storage
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": tuple(own.shape),
-            "strides": own.byte_stride,
-            "typestr": f"|V{own.dtype.itemsize}" if own.dtype.itemsize > 1 else "|u1",
-            "data": (tensor._storage.ptr + tensor._start, False),
-        }
 
 
 @public("method")
@@ -70,11 +53,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
 
 def shared_array(tensor: Tensor) -> np.ndarray:
     """An array on the tensor's memory that keeps it alive."""
-    own = tensor.spec
     tensor._storage.exposed = True
-    if own.numel == 0:
-        return np.empty(own.shape, numpy_dtype(own.dtype))
-    return np.asarray(_Exporter(tensor)).view(numpy_dtype(own.dtype))
+    return array(tensor)
 
 
 @public("method")

@@ -154,11 +154,8 @@ def vector(values: Sequence[int]) -> Tensor:
         held = buffer("q", values)
     except OverflowError:
         raise RuntimeError("Overflow when unpacking long long") from None
-    return make(
-        foreign(held.buffer_info()[0], 8 * len(values), held, False),
-        0,
-        vector_spec(len(values), int64, CPU),
-    )
+    address, count = held.buffer_info()  # `values` may be a list that another thread has changed by now
+    return make(foreign(address, 8 * count, held, False), 0, vector_spec(count, int64, CPU))
 
 
 def _index_tensor(item: Tensor) -> Any:

@@ -153,7 +153,6 @@ def forward(
     state = [seen if projection is None else empty(others[0].spec), *others]
     saved = [] if not saving else [rest[1] if len(rest) > 1 else projected, rest[0]]
     addresses = plan.addresses([*state, output, *saved, projected, own, *biases, *state])
-    # Arrays do not keep the memory of tensors alive: these names do.
     input, weight, own_weight = wide(rows_of(input)), wide(weight), wide(own_weight)
     view, multiply, in_order = plan.products
     matrix, gates, hidden = view(own_weight).T, view(own), view(_rows(seen))

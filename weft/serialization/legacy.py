@@ -49,7 +49,7 @@ def write_legacy(obj: Any, write: Callable[[Any], Any], pickle_module: Any, prot
         on_cpu = storage.cpu()
         write(struct.pack("<q", storage.nbytes_ // (dtype or uint8).itemsize))
         if storage.nbytes_:
-            write(memoryview(on_cpu.memory()).cast("B"))
+            write(on_cpu.bytes_().data)
 
 
 def read_legacy(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callable) -> Any:
@@ -127,7 +127,7 @@ class _Storages:
                     f"storage {key} has {numel} elements of {dtype}, but the pickle says {storage.nbytes_} bytes"
                 )
             if storage.nbytes_:
-                source.read_into(position + 8, memoryview(storage.memory()).cast("B"))
+                source.read_into(position + 8, storage.bytes_().data)
             if swap:
                 storage.byteswap(dtype)
             if restored is not storage and restored.device.backend.has_memory:
@@ -239,7 +239,7 @@ def _read_storages(file: Any, objects: dict[int, Any], restore: Callable, unpick
                 f"a storage is said to have {nbytes} bytes, but the file ends after {source.size - 8}"
             )
         storage = CPU.backend.allocate(nbytes)
-        source.read_into(8, memoryview(storage.memory()).cast("B")) if nbytes else None
+        source.read_into(8, storage.bytes_().data) if nbytes else None
         file.seek(source.start + 8 + nbytes)
         restored = restore(storage, location if isinstance(location, str) else "cpu").untyped()
         objects[_key(key)] = TypedStorage(wrap_storage=restored, dtype=dtype, _internal=True)

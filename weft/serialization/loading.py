@@ -281,5 +281,5 @@ class _Storages:
                 return foreign(self.mapped.ctypes.data + start, record.size, self.mapped)
         storage = CPU.backend.allocate(record.size)
         if record.size and not local.skip_data:
-            self.archive.read_into(record, memoryview(storage.memory()).cast("B"))
+            self.archive.read_into(record, storage.bytes_().data)
         return storage

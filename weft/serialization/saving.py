@@ -79,7 +79,7 @@ def save(
 def bytes_of(storage: Storage) -> memoryview:
     """The memory of a storage, brought to the CPU if it is elsewhere."""
     on_cpu = storage.cpu()
-    return memoryview(on_cpu.memory()).cast("B") if on_cpu.nbytes_ else memoryview(b"")
+    return on_cpu.bytes_().data if on_cpu.nbytes_ else memoryview(b"")
 
 
 def _top_folder(path: Any) -> str:

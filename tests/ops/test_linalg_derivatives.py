@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from oracle import to_torch, to_weft
@@ -298,3 +299,23 @@ def test_names_of_nodes(name):
     for T in (torch, weft):
         a, b = (T.ones(3, 3, requires_grad=True) + T.eye(3) for _ in range(2))
         assert type(NODES[name](T, a, b).grad_fn).__name__ == name
+
+
+def cofactors(a):
+    """The derivatives of the determinant with respect to the elements, each from the minor without its row and column."""
+    n = len(a)
+    minors = [[np.delete(np.delete(a, i, 0), j, 1) for j in range(n)] for i in range(n)]
+    return np.array([[(-1) ** (i + j) * np.linalg.det(minors[i][j]) for j in range(n)] for i in range(n)])
+
+
+@pytest.mark.parametrize("rank", [2, 1, 3])
+@pytest.mark.parametrize("name", ["det", "linalg.det"])
+def test_gradient_of_the_determinant_of_a_singular_complex_matrix(rank, name):
+    generator = np.random.default_rng(0)
+    parts = generator.normal(size=(4, 3, rank))
+    a = (parts[0] + 1j * parts[1]) @ (parts[2] + 1j * parts[3]).T
+    cotangent = 2.0 - 3.0j
+    x = weft.tensor(a, requires_grad=True)
+    function = weft.det if name == "det" else weft.linalg.det
+    function(x).backward(weft.tensor(cotangent, dtype=weft.complex128))
+    np.testing.assert_allclose(x.grad.numpy(), cotangent * cofactors(a).conj(), rtol=1e-9, atol=1e-12)

@@ -62,9 +62,11 @@ def _linalg_det(a: np.ndarray) -> Tensor:
 
 def _det_rule(ct, out, a):
     """Jacobi's formula: the cofactors, which are conj(det) * inv(A).mH if there is an inverse."""
-    scale = ct * out.conj()
-    if array(out).all():
-        return linalg_solve(a.mH, _diagonal(scale, a))
+    # Of a nearly singular matrix the determinant is all rounding error. It cancels against that of the inverse if both
+    # come from the same factors: those of A.mH, which `out` does not come from.
+    conjugate = det(a.mH)
+    if array(conjugate).all():
+        return linalg_solve(a.mH, _diagonal(ct * conjugate, a))
     U, S, Vh = linalg_svd(a)
     ones = tensor_of(np.eye(S.shape[-1], dtype=bool))
     others = (

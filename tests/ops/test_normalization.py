@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -90,3 +91,63 @@ def test_layer_norm_has_two_signatures():
     assert weft.layer_norm(x, (3,), None, None, 1e-5, False).equal(x)
     with pytest.raises(TypeError, match="from 2 to 5 positional arguments but 6 were given"):
         weft.nn.functional.layer_norm(x, (3,), None, None, 1e-5, False)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_gradients_of_batch_norm_with_running_statistics(training, dtype):
+    """Means far from 0, so that a weight's gradient shows whether the mean was taken off."""
+    found = []
+    for lib in (torch, weft):
+        as_dtype = {"dtype": getattr(lib, dtype)}
+        x = (lib.arange(24.0, **as_dtype).reshape(2, 3, 4) ** 2 / 10).requires_grad_()
+        weight = lib.tensor([1.0, -2.0, 3.0], requires_grad=True, **as_dtype)
+        bias = lib.tensor([0.5, 0.0, -1.0], requires_grad=True, **as_dtype)
+        mean, var = lib.tensor([10.0, -20.0, 30.0], **as_dtype), lib.tensor([1.0, 4.0, 9.0], **as_dtype)
+        y = lib.nn.functional.batch_norm(x, mean, var, weight, bias, training)
+        found.append(
+            [each.tolist() for each in (*lib.autograd.grad((y * y * x).sum(), (x, weight, bias)), mean, var)]
+        )
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4 if dtype == "float32" else 1e-10)
+
+
+# Normalisations of x, [1, 2, 3], whose second row of three has no deviation.
+WITHOUT_EPS = """
+F.layer_norm(x, (3,), eps=0.0)
+F.group_norm(x, 2, eps=0.0)
+F.rms_norm(x - x.detach(), (3,), eps=0.0)
+F.instance_norm(x, eps=0.0)
+torch.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)[0]
+F.batch_norm(x, torch.zeros(2), torch.tensor([1.0, 4.0]), eps=0.0)
+F.normalize(x * torch.tensor([[1.0], [0.0]]), dim=2, eps=0.0)
+F.cosine_similarity(x, x * 0, dim=2, eps=0.0)
+F.pairwise_distance(x, x.detach(), eps=0.0)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", WITHOUT_EPS)
+def test_without_eps(expression):
+    found = []
+    for lib in (torch, weft):
+        x = lib.tensor([[[1.0, 2.0, 4.0], [3.0, 3.0, 3.0]]], requires_grad=True)
+        y = eval(expression, {"torch": lib, "F": lib.nn.functional, "x": x})
+        gradient = lib.autograd.grad(y.float().square().sum(), x)[0] if y.requires_grad else x
+        found.append((y.detach().numpy(), gradient.detach().numpy()))
+    for ours, theirs in zip(found[1], found[0], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=2e-6)
+
+
+REFUSED_EPS = """
+F.batch_norm(x, None, None, training=True, eps=0.0)
+F.batch_norm(x, None, None, training=True, eps=-1.0)
+F.batch_norm(x, torch.zeros(2), torch.ones(2), eps=-1.0)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", REFUSED_EPS)
+def test_eps_that_is_refused(expression):
+    for lib in (torch, weft):
+        with pytest.raises(ValueError, match="eps must be"):
+            eval(expression, {"torch": lib, "F": lib.nn.functional, "x": lib.ones(1, 2, 3)})

@@ -18,7 +18,7 @@ from ..families.map import COPY, Map, keep
 from ..families.program import Operand, Planner, Program
 from .average_pooling import avg_pool2d, avg_pool3d
 from .padding import constant_pad
-from .standardization import AFFINE, STATISTICS, Rows, cotangents, standardized
+from .standardization import AFFINE, SPREAD_OR_ZERO, STATISTICS, Rows, cotangents, standardized
 from .windows import like_format, wide
 
 
@@ -86,7 +86,7 @@ def _describe_training(planner: Planner, name: str) -> list[Operand]:
     if not x.spec.numel:
         return [planner.map(COPY, x), planner.empty(kept), planner.empty(kept)]
     rows = _channels(x.spec)
-    results, var = standardized(planner, x, weight, bias, rows, eps, kept)
+    results, var = standardized(planner, x, weight, bias, rows, eps, kept, SPREAD_OR_ZERO)
     factor = rows.together / (rows.together - 1) if rows.together > 1 else math.nan
     for running, value, scale in ((running_mean, results[-2], 1.0), (running_var, var, factor)):
         if running is not None:
@@ -218,6 +218,8 @@ def functional_batch_norm(
         _check_more_than_one(input.spec.shape)
         if eps <= 0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
     return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[
         0
     ]

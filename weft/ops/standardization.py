@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.dtype import DType, compute_type
 from ..core.op import needs_recording
 from ..core.tensor import Tensor
-from ..engine.scalar import rsqrt
+from ..engine.scalar import eq, rsqrt, where
 from ..families.map import Map, keep
 from ..families.program import Operand, Planner, Program
 from ..families.reduce import Reduce, Types
@@ -44,19 +45,35 @@ class Rows(NamedTuple):
 # ---- Forward ---------------------------------------------------------------------------------------------------------
 
 AFFINE = Map("normalize", keep, lambda x, mean, inverse, weight, bias: (x - mean) * inverse * weight + bias)
-SPREAD = Reduce(
-    "norm_spread",
-    lambda dtype, wanted: Types(dtype, (dtype, dtype)),
-    lambda dtype: (0,),
-    lambda x, mean: ((x - mean) * (x - mean),),
-    lambda a, b: (a[0] + b[0],),
-    lambda sums, count, eps: (rsqrt(sums[0] / count + eps), sums[0] / count),
-    cascade=True,
-)
+
+
+def _spread(inverse: Callable) -> Reduce:
+    """(inverse of the variance plus eps, variance) along dims, given the mean."""
+    return Reduce(
+        "norm_spread",
+        lambda dtype, wanted: Types(dtype, (dtype, dtype)),
+        lambda dtype: (0,),
+        lambda x, mean: ((x - mean) * (x - mean),),
+        lambda a, b: (a[0] + b[0],),
+        lambda sums, count, eps: (inverse(sums[0] / count + eps), sums[0] / count),
+        cascade=True,
+    )
+
+
+SPREAD = _spread(rsqrt)
+# As PyTorch has it for batch norm alone: a channel of equal elements becomes 0 with eps=0, not NaN.
+SPREAD_OR_ZERO = _spread(lambda x: where(eq(x, 0.0), 0.0, rsqrt(x)))
 
 
 def standardized(
-    planner: Planner, x: Operand, weight: Any, bias: Any, rows: Rows, eps: Operand, kept: DType
+    planner: Planner,
+    x: Operand,
+    weight: Any,
+    bias: Any,
+    rows: Rows,
+    eps: Operand,
+    kept: DType,
+    spread: Reduce = SPREAD,
 ) -> tuple[list[Operand], Operand]:
     """The result, the means and the inverse deviations, as dtype `kept`; the variances.
 
@@ -68,7 +85,7 @@ def standardized(
     source = planner.reshape(source, rows.sizes)
     weight, bias = (None if each is None else planner.reshape(each, rows.across) for each in (weight, bias))
     (mean,) = planner.reduce(MEAN, source, dims=rows.dims, numbers=(rows.together,))
-    inverse, var = planner.reduce(SPREAD, source, mean, dims=rows.dims, numbers=(rows.together, eps))
+    inverse, var = planner.reduce(spread, source, mean, dims=rows.dims, numbers=(rows.together, eps))
     result = planner.map(AFFINE, source, mean, inverse, weight or 1.0, bias or 0.0)
     result = planner.to(planner.reshape(result, x.spec.shape), dtype)
     statistics = [planner.reshape(each, rows.statistics) for each in (mean, inverse)]

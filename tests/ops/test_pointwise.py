@@ -427,3 +427,57 @@ def test_fmod_is_exact_for_all_quotients(dtype):
         found = weft.fmod(weft.from_numpy(a), weft.from_numpy(b)).numpy()
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(expected[expected == 0]))
+
+
+@pytest.mark.parametrize("start", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("step", [2, 3])
+def test_operands_with_gaps_that_overlap_the_target_are_read_first(start, step):
+    """Both have the same sizes and strides, and lie some elements apart."""
+    values = np.arange(1.0, 21.0)
+    ours, expected = weft.tensor(values), values.copy()
+    target, operand = slice(2, 2 + 4 * step, step), slice(start, start + 4 * step, step)
+    ours[target].mul_(ours[operand])
+    expected[target] = values[target] * values[operand]
+    assert ours.tolist() == expected.tolist()
+    ours, expected = weft.tensor(values), values.copy()
+    weft.sub(ours[operand], ours[target], out=ours[target])
+    expected[target] = values[operand] - values[target]
+    assert ours.tolist() == expected.tolist()
+
+
+# Results written to tensors whose elements share memory.
+INTO_ONE = """
+torch.add(torch.ones(2, 3), 1, out=one.expand(2, 3))
+torch.exp(torch.ones(2), out=one.expand(2))
+torch.clamp(torch.ones(3), 0, out=one.expand(3))
+torch.where(torch.ones(2) > 0, torch.ones(2), torch.ones(2), out=one.expand(2))
+torch.matmul(torch.ones(2, 3), torch.ones(3, 3), out=one.expand(2, 3))
+torch.mean(torch.ones(3, 3), 0, out=one.expand(3))
+torch.cumsum(torch.ones(3), 0, out=one.expand(3))
+torch.cat([torch.ones(3), torch.ones(3)], out=one.expand(6))
+torch.stack([torch.ones(3)], out=one.expand(1, 3))
+torch.gather(torch.ones(3), 0, torch.tensor([1, 2]), out=one.expand(2))
+torch.index_select(torch.ones(3), 0, torch.tensor([1, 2]), out=one.expand(2))
+torch.take(torch.ones(3), torch.tensor([1, 2]), out=one.expand(2))
+torch.scatter(torch.ones(3), 0, torch.tensor([1]), torch.ones(1), out=one.expand(3))
+torch.sort(torch.ones(3), out=(one.expand(3), torch.zeros(3, dtype=torch.int64)))
+torch.max(torch.ones(2, 2), 0, out=(one.expand(2), torch.zeros(2, dtype=torch.int64)))
+torch.arange(3.0, out=one.expand(3))
+torch.linspace(0, 1, 3, out=one.expand(3))
+torch.logspace(0, 1, 3, out=one.expand(3))
+torch.rand(3, out=one.expand(3))
+torch.randn(3, out=one.expand(3))
+torch.randint(3, (3,), out=one.expand(3))
+torch.normal(torch.zeros(3), 1.0, out=one.expand(3))
+torch.multinomial(torch.ones(3), 2, out=one.long().expand(2))
+torch.bernoulli(torch.ones(3), out=one.expand(3))
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", INTO_ONE)
+def test_results_are_not_written_over_each_other(expression):
+    for lib in (torch, weft):
+        one = lib.zeros(1)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            eval(expression, {"torch": lib, "one": one})
+    assert one.tolist() == [0.0]

@@ -12,7 +12,7 @@ from ..core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
 from ..core.generator import Generator, default_generator
 from ..core.iteration import broadcast_shapes
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format
-from ..core.op import public, resize_out
+from ..core.op import check_inplace, public, resize_out
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor
 from ..core.tensor import empty as empty_of
@@ -99,7 +99,9 @@ def _target(sizes, name, out, dtype, layout, where, default: DType | None = None
     """What a constructor fills: `out`, resized to fit, or a new tensor."""
     if out is None:
         return new(sizes, default if dtype is None else dtype, where, layout=layout)
-    return resized_out(out, sizes, name, check_dtype(dtype, name), layout, where)
+    result = resized_out(out, sizes, name, check_dtype(dtype, name), layout, where)
+    check_inplace(result, name)
+    return result
 
 
 def _sized(name: str, fill: Callable, what: str) -> Callable:

@@ -23,6 +23,8 @@ from .rules import kept, placed, shared
 SHORT_ROW = 2048
 # What NumPy has no order for.
 ALIEN = FLOAT8 | {bfloat16}
+# What is sorted by keys: of bools, NumPy compares the bytes, which memory of others may hold other than 0 and 1.
+KEYED = ALIEN | {bool_}
 # Up to so many elements in all, NumPy's own stable sort is done before keys would be made.
 FEW = 256
 
@@ -33,7 +35,7 @@ FEW = 256
 def order_key(values: np.ndarray) -> np.ndarray:
     """Unsigned integers that compare as the values do: -0.0 equals 0.0, NaN (all of them equal) is the greatest."""
     if values.dtype.kind == "b":
-        return values.view(np.uint8)
+        return (values.view(np.uint8) != 0).view(np.uint8)  # memory of others may hold 2 or 255 for True
     if values.dtype.kind == "u":
         return values
     bits = np.dtype(f"u{values.itemsize}")
@@ -109,7 +111,7 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
 
     The last axis runs along `dim`. NaN is the greatest; of equals, the first comes first.
     """
-    if input.spec.numel <= FEW and input.spec.dtype not in ALIEN:
+    if input.spec.numel <= FEW and input.spec.dtype not in KEYED:
         rows = rows_of(array(input), dim)
         if not descending:
             return rows.argsort(axis=-1, kind="stable")[..., :k]

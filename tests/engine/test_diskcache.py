@@ -47,11 +47,14 @@ def test_no_directory_is_harmless():
     assert cache.load("key") is None
 
 
-def test_a_directory_that_others_can_write_is_not_trusted(tmp_path):
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o702, 0o722])
+def test_a_directory_that_others_can_write_is_not_trusted(tmp_path, mode):
     shared = tmp_path / "shared"
     shared.mkdir()
-    shared.chmod(0o777)
+    shared.chmod(mode)
     assert _private(shared) is None
+    shared.chmod(0o755)
+    assert _private(shared) == shared
     mine = _private(tmp_path / "mine")
     assert mine is not None and stat.S_IMODE(mine.stat().st_mode) == 0o700
 

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 import weft
 from weft.core import view_rules
@@ -116,3 +117,34 @@ def test_products_of_views(dtype, step):
         result = PRODUCTS((a,), (rule,))
         assert result.dtype is dtype
         assert weft.equal(result, x @ (x.t()[:, 1:3] + SHIFT))
+
+
+def _describe_missing(planner):
+    x, index = planner.inputs
+    return [planner.take(GATHER, x, (index,), 0)]
+
+
+def _blame_missing(x, index):
+    GATHER(x, (index,), 0)
+
+
+def test_indices_into_a_dimension_without_elements_are_checked():
+    """No kernel runs then, so none can meet the bad index."""
+    program = Program("missing", 2, _describe_missing, blame=_blame_missing)
+    for index in ([0], [-1], [0, 5]):
+        with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
+            program((weft.ones(0), weft.tensor(index)))
+    assert program((weft.ones(0), weft.tensor([], dtype=weft.int64))).tolist() == []
+    assert program((weft.ones(2), weft.tensor([], dtype=weft.int64))).tolist() == []
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses_of_no_classes(reduction):
+    for lib in (torch, weft):
+        scores = lib.ones(3, 0, requires_grad=True)
+        for name in ("nll_loss", "cross_entropy"):
+            loss = getattr(lib.nn.functional, name)
+            with pytest.raises(IndexError, match="out of bounds"):
+                loss(scores, lib.tensor([0, 1, 2]), reduction=reduction)
+            with pytest.raises(IndexError, match="out of bounds"):
+                loss(scores, lib.tensor([-100, -100, 0]), lib.ones(0), reduction=reduction)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import weft
+from weft.interop import dlpack
 
 
 @pytest.mark.parametrize("library", [np, torch])
@@ -161,3 +162,44 @@ def test_nothing_and_numbers():
 def test_negative_strides():
     with pytest.raises(ValueError, match="negative strides"):
         weft.from_dlpack(np.arange(3)[::-1])
+
+
+def described(tensor):
+    """A capsule, and the description of a tensor that it points to, which may be changed before it is taken."""
+    capsule = tensor.__dlpack__(max_version=(1, 0))
+    return capsule, dlpack._managed(capsule).tensor
+
+
+@pytest.mark.parametrize("take", [weft.from_dlpack, torch.from_dlpack])
+def test_an_offset_in_bytes_is_followed(take):
+    capsule, tensor = described(weft.arange(6.0))
+    tensor.byte_offset = 8
+    tensor.shape[0] = 3
+    assert take(capsule).tolist() == [2, 3, 4]
+
+
+def test_an_offset_in_bytes_keeps_the_address():
+    array = np.arange(6.0)
+    ours = weft.from_dlpack(array)
+    capsule, tensor = described(ours)
+    tensor.byte_offset = 16
+    tensor.shape[0] = 2
+    assert weft.from_dlpack(capsule).data_ptr() == array.ctypes.data + 16
+
+
+@pytest.mark.parametrize("lanes", [0, 2, 4])
+def test_vectors_as_elements_are_refused(lanes):
+    capsule, tensor = described(weft.arange(6.0))
+    tensor.dtype.lanes = lanes
+    with pytest.raises(BufferError, match=f"{lanes} lanes"):
+        weft.from_dlpack(capsule)
+    tensor.dtype.lanes = 1  # the capsule was not taken: it still is whole
+    assert weft.from_dlpack(capsule).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_unknown_types_are_refused():
+    for code, bits in ((7, 32), (2, 128), (0, 4), (200, 8)):
+        capsule, tensor = described(weft.arange(6.0))
+        tensor.dtype.code, tensor.dtype.bits = code, bits
+        with pytest.raises(BufferError, match="Unsupported DLPack type"):
+            weft.from_dlpack(capsule)

@@ -209,3 +209,26 @@ def test_series():
     assert weft.arange(3)[pandas.Series([True, False, True])].tolist() == [0, 2]
     with pytest.raises(ValueError, match="shape of object type 'DataFrame'.*to_numpy"):
         weft.tensor(pandas.DataFrame({"a": [1.0]}))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "complex128"])
+def test_buffers_are_not_left(dtype):
+    """All counts and offsets about a buffer of 16 bytes: the same elements, or an error in both libraries."""
+    ours, theirs = getattr(weft, dtype), getattr(torch, dtype)
+    size, accepted = ours.itemsize, 0
+    for count in (-2, -1, 0, 1, 2, 3, 4, 5, 16, 17):
+        for offset in (-4, -1, 0, 1, 3, 4, 8, 12, 15, 16, 17, 2**40):
+            buffer = bytearray(range(1, 17))
+            try:
+                expected = torch.frombuffer(buffer, dtype=theirs, count=count, offset=offset).tolist()
+            except ValueError:
+                with pytest.raises(ValueError):
+                    weft.frombuffer(buffer, dtype=ours, count=count, offset=offset)
+                continue
+            accepted += 1
+            got = weft.frombuffer(buffer, dtype=ours, count=count, offset=offset)
+            assert got.tolist() == expected, (count, offset)
+            assert max(count, 0) * size + offset <= 16
+    assert accepted >= 2
+    with pytest.raises(ValueError):
+        weft.frombuffer(bytearray(16), dtype=ours, count=2**62)  # PyTorch multiplies modulo 2**64

@@ -229,3 +229,67 @@ def test_large_tensors_use_all_threads_and_agree():
     assert facts(out)["values"] == repr([-i if i % 3 == 0 else i for i in range(400000)])
     with pytest.raises(IndexError, match="index 400000 is out of bounds"):
         t[index + 1]
+
+
+SMALL_INDICES = """
+t[i]
+t[i, i]
+t[i, :2]
+t[:, i]
+t.index_put((i,), torch.tensor(7.0))
+t.index_put((i, i), torch.arange(3.0))
+t.index_select(0, i)
+t.gather(0, i[:, None])
+t.take(i)
+t.scatter(0, i[:, None], 1.0)
+t[0].index_add(0, i, torch.ones(3))
+t.index_fill(0, i, 1.0)
+t.index_copy(0, i, torch.ones(3, 5))
+t.put(i, torch.ones(3))
+torch.take_along_dim(t, i[:, None], 0)
+F.embedding(i, t)
+F.embedding_bag(i[None], t)
+F.nll_loss(t[:3], i)
+F.one_hot(i)
+torch.bincount(i)
+torch.tensor_split(t, i)
+torch.repeat_interleave(t, i, 0)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("values", [(1, 0, 3), (1, -1, 0), (4, -5, 5), (127, 0, 1), (-128, 0, 1)], ids=str)
+@pytest.mark.parametrize("expression", SMALL_INDICES)
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "int32", "int64"])
+def test_index_dtypes(dtype, expression, values):
+    """Small integers index like int64 where PyTorch takes them: also negative ones, and those out of range."""
+    found = []
+    for lib in (torch, weft):
+        t = lib.arange(25.0).reshape(5, 5)
+        i = lib.tensor(values).to(getattr(lib, dtype))
+        try:
+            result = eval(expression, {"torch": lib, "F": lib.nn.functional, "t": t, "i": i})
+        except Exception as error:
+            found.append(type(error))
+        else:
+            found.append([each.tolist() for each in (result if isinstance(result, tuple) else [result])])
+    assert found[1] == found[0]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "float32"])
+def test_dtypes_that_do_not_index(dtype):
+    """PyTorch takes them neither as positions nor as masks."""
+    for lib in (torch, weft):
+        t, index = lib.zeros(5), lib.tensor([1, 0, 1, 0, 1]).to(getattr(lib, dtype))
+        for use in ("t[index]", "t.__setitem__(index, 1.0)", "t.index_put_((index,), t + 1)"):
+            with pytest.raises(IndexError, match="tensors used as indices must be"):
+                eval(use, {"t": t, "index": index})
+        assert not t.any()
+
+
+def test_int32_reaches_as_far_as_int64():
+    t = weft.arange(2**17)
+    index = [2**16, -(2**17), 2**17 - 1, -1]
+    assert t[weft.tensor(index, dtype=weft.int32)].tolist() == [2**16, 0, 2**17 - 1, 2**17 - 1]
+    for bad in (2**17, -(2**17) - 1, 2**31 - 1, -(2**31)):
+        with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
+            t[weft.tensor([0, bad], dtype=weft.int32)]

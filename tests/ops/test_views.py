@@ -2,6 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
+import torch
 from hypothesis import assume, given, settings
 from layouts import Layout, check, layouts
 
@@ -145,6 +146,41 @@ torch.broadcast_tensors([x])
 
 
 X, Z, E = Layout((2, 3, 4), (12, 4, 1)), Layout((), ()), Layout((0, 3), (3, 1))
+
+
+RETYPED = [  # sizes, strides, offset, dtype of a view of int32
+    ((2, 2), (4, 1), 0, "int64"),
+    ((2, 2), (3, 1), 0, "int64"),
+    ((2, 4), (5, 1), 0, "int64"),
+    ((1, 4), (3, 1), 0, "int64"),
+    ((0, 4), (3, 1), 0, "int64"),
+    ((2, 4), (6, 1), 1, "int64"),
+    ((2, 4), (6, 1), 2, "int64"),
+    ((4, 2), (1, 4), 0, "int64"),
+    ((2, 3), (4, 1), 0, "int64"),
+    ((2, 0), (3, 1), 0, "int64"),
+    ((2, 4), (0, 1), 0, "int64"),
+    ((), (), 0, "int64"),
+    ((2, 2), (6, 1), 0, "complex128"),
+    ((2, 4), (6, 1), 0, "complex128"),
+    ((2, 4), (8, 1), 4, "complex128"),
+    ((2, 3), (4, 2), 0, "int16"),
+    ((2, 3), (5, 1), 3, "int16"),
+    ((2, 4), (5, 1), 1, "float32"),
+]
+
+
+@pytest.mark.parametrize("sizes, strides, offset, dtype", RETYPED)
+def test_views_of_other_dtypes_need_strides_and_offsets_that_divide(sizes, strides, offset, dtype):
+    found = []
+    for lib in (torch, weft):
+        base = lib.arange(64, dtype=lib.int32).as_strided(sizes, strides, offset)
+        try:
+            view = base.view(getattr(lib, dtype))
+            found.append((view.shape, view.stride(), view.storage_offset(), repr(view.tolist())))
+        except RuntimeError as error:
+            found.append(str(error).splitlines()[0])
+    assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("expression", MESSAGES)

@@ -306,3 +306,21 @@ def test_swapping_needs_state():
     with pytest.raises(RuntimeError, match="requires initialized optimizer state"):
         with weft.optim.swap_in_optimizer_params_and_state(optimizer, {}, optimizer.state_dict()):
             pass
+
+
+@pytest.mark.parametrize("graph", [True, False])
+@pytest.mark.parametrize("of", ["optimizer", "module"])
+def test_zero_grad_detaches_gradients_that_take_part_in_autograd(graph, of):
+    for library in (torch, weft):
+        weight = library.nn.Parameter(library.tensor([1.0, 2.0]))
+        module = library.nn.Module()
+        module.weight = weight
+        owner = library.optim.SGD([weight]) if of == "optimizer" else module
+        if graph:
+            (weight.grad,) = library.autograd.grad((weight**3).sum(), weight, create_graph=True)
+        else:
+            weight.grad = library.ones(2, requires_grad=True)
+        kept = weight.grad
+        owner.zero_grad(set_to_none=False)
+        assert weight.grad is kept and kept.tolist() == [0.0, 0.0]
+        assert not kept.requires_grad and kept.grad_fn is None and kept.is_leaf

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import weft
+from weft.serialization import rebuild
 from weft.serialization.unpickler import Unpickler, unsafe_globals
 
 
@@ -412,3 +413,46 @@ def test_what_can_be_allowed_is_checked():
 def test_absent_features_are_named():
     with pytest.raises(NotImplementedError, match="torch._utils._rebuild_qtensor"):
         loaded(PROTO + name("torch._utils._rebuild_qtensor") + STOP)
+
+
+# Tensors that no file may ask for, and what is said about each: storage_offset, size, stride.
+REFUSED_TENSORS = {
+    "a negative size": ((0, (-1,), (1,)), "size must be integers from 0"),
+    "negative sizes whose product is positive": ((0, (-2, -2), (2, 1)), "size must be integers from 0"),
+    "a negative stride": ((3, (4,), (-1,)), "stride must be integers from 0"),
+    "a negative offset": ((-1, (2,), (1,)), "storage_offset must be integers from 0"),
+    "a size beyond 64 bits": ((0, (2**64 + 1,), (1,)), "size must be integers from 0"),
+    "a size that is a bool": ((0, (True,), (1,)), "size must be integers from 0"),
+    "a size that is a float": ((0, (2.0,), (1,)), "size must be integers from 0"),
+    "more sizes than strides": ((0, (1, 1), (1,)), "2 dims has 1 strides"),
+    "one element too many": ((0, (5,), (1,)), "storage"),
+    "an offset behind the end": ((4, (1,), (1,)), "storage"),
+    "a stride beyond the end": ((0, (2,), (4,)), "storage"),
+    "a product beyond 64 bits": ((0, (2**62, 2**62), (1, 1)), "overflow"),
+}
+
+
+@pytest.mark.parametrize("version", [0, 2, 3])
+@pytest.mark.parametrize("case", REFUSED_TENSORS)
+def test_tensors_stay_within_their_storage(case, version):
+    (offset, size, stride), message = REFUSED_TENSORS[case]
+    storage = rebuild.TypedStorage([1.0, 2.0, 3.0, 4.0], dtype=weft.float32, _internal=True)
+    make = (
+        lambda *where: rebuild.rebuild_tensor(storage, *where),
+        None,
+        lambda *where: rebuild.rebuild_tensor_v2(storage, *where, False, collections.OrderedDict()),
+        lambda *where: rebuild.rebuild_tensor_v3(
+            storage, *where, False, collections.OrderedDict(), weft.float32
+        ),
+    )[version]
+    assert make(1, (3,), (1,)).tolist() == [2, 3, 4]
+    assert make(4, (0,), (1,)).tolist() == make(0, (2, 0), (9, 9)).flatten().tolist() == []
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        make(offset, size, stride)
+
+
+def test_sizes_of_tensors_without_memory_are_checked():
+    assert rebuild.rebuild_meta_tensor(weft.float32, (2, 3), (3, 1), False).shape == (2, 3)
+    for size, stride in (((-2, 3), (3, 1)), ((2, 3), (3, -1)), ((2, 3), (1,))):
+        with pytest.raises(ValueError):
+            rebuild.rebuild_meta_tensor(weft.float32, size, stride, False)

@@ -24,7 +24,7 @@ def beats_scipy(*stacks: np.ndarray) -> bool:
 def _are_many(stacks: tuple[np.ndarray, ...], matrices_per_row: int, largest: int) -> bool:
     most = max(math.prod(each.shape[:-2]) for each in stacks)
     size = max(max(each.shape[-2:]) for each in stacks)
-    return 0 < size <= largest and most >= matrices_per_row * size
+    return size <= largest and most >= matrices_per_row * size and all(each.size for each in stacks)
 
 
 def inside_out(a: np.ndarray, stack: tuple[int, ...]) -> np.ndarray:

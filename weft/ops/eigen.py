@@ -15,13 +15,17 @@ from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..families.lapack import (
     LinAlgError,
+    all_finite,
     check_floating,
     check_matrix,
     check_square,
     check_supported,
     check_tensor,
     columns,
+    columns_spec,
+    first_matrix,
     matrix_op,
+    not_finite,
     rows,
 )
 from ..families.library import array, tensor_of
@@ -59,19 +63,25 @@ Eig = return_type("linalg_eig", ("eigenvalues", "eigenvectors"))
 Eigh = return_type("linalg_eigh", ("eigenvalues", "eigenvectors"))
 
 
-def _converging(function: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+def _converging(function: Any, name: str, *args: Any) -> Any:
     try:
-        return function(*args, **kwargs)
+        return function(*args)
     except np.linalg.LinAlgError:
-        raise LinAlgError(
-            f"{name}: The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
-            "repeated eigenvalues."
-        ) from None
+        raise _not_converged(name) from None
+
+
+def _not_converged(name: str, where: str = "") -> LinAlgError:
+    return LinAlgError(
+        f"{name}: {where}The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+        "repeated eigenvalues."
+    )
 
 
 @matrix_op
 def _linalg_eig(a: np.ndarray) -> tuple[Tensor, Tensor]:
     wide = np.result_type(a.dtype, np.complex64)
+    if not a.size:
+        return rows(np.empty(a.shape[:-1], wide)), columns(a.astype(wide))
     values, vectors = _converging(np.linalg.eig, "linalg.eig", a)
     return rows(values.astype(wide)), columns(vectors.astype(wide))
 
@@ -101,8 +111,10 @@ differentiate(_linalg_eig, joint=_eig_rule)
 
 @matrix_op
 def _eigvals(a: np.ndarray) -> Tensor:
-    values = _converging(np.linalg.eigvals, "linalg.eigvals", a)
-    return rows(values.astype(np.result_type(a.dtype, np.complex64)))
+    wide = np.result_type(a.dtype, np.complex64)
+    if not a.size:
+        return rows(np.empty(a.shape[:-1], wide))
+    return rows(_converging(np.linalg.eigvals, "linalg.eigvals", a).astype(wide))
 
 
 def _check_eig(A: Tensor, name: str) -> None:
@@ -111,7 +123,7 @@ def _check_eig(A: Tensor, name: str) -> None:
     if A.spec.dtype.category < 2:
         raise RuntimeError(f"Unknown Complex ScalarType for {LEGACY_NAMES[A.spec.dtype]}")
     check_supported(A, "linalg_eig_out_cpu")
-    if not np.isfinite(array(A.detach())).all():
+    if A.device.backend.has_memory and not all_finite(array(A)):
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 
@@ -131,6 +143,9 @@ def eigvals(input: Tensor) -> Tensor:
 
 @matrix_op
 def _linalg_eigh(a: np.ndarray, *, UPLO: str) -> tuple[Tensor, Tensor]:
+    if not a.size:
+        return rows(np.empty(a.shape[:-1], a.real.dtype)), columns(a)
+    _check_triangle(a, UPLO)
     values, vectors = _converging(np.linalg.eigh, "linalg.eigh", a, UPLO)
     return rows(values), columns(vectors)
 
@@ -150,6 +165,15 @@ def _eigh_rule(ct, out, a, UPLO):
 
 
 differentiate(_linalg_eigh, joint=_eigh_rule)
+
+
+def _check_triangle(a: np.ndarray, UPLO: str) -> None:
+    """Raises: LinAlgError if the triangle that is read has inf or NaN. The other triangle may hold anything."""
+    if all_finite(a):
+        return
+    spoiled = not_finite(np.tril(a) if UPLO == "L" else np.triu(a))
+    if spoiled.any():
+        raise _not_converged("linalg.eigh", first_matrix(spoiled))
 
 
 def _check_eigh(A: Tensor, UPLO: str, name: str) -> str:
@@ -179,6 +203,9 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 @matrix_op
 def _eigvalsh(a: np.ndarray, *, UPLO: str) -> Tensor:
+    if not a.size:
+        return rows(np.empty(a.shape[:-1], a.real.dtype))
+    _check_triangle(a, UPLO)
     return rows(_converging(np.linalg.eigvalsh, "linalg.eigh", a, UPLO))
 
 
@@ -188,22 +215,42 @@ SVD = return_type("linalg_svd", ("U", "S", "Vh"))
 OldSVD = return_type("svd", ("U", "S", "V"))
 
 
+_NOT_CONVERGED = "linalg.svd: {}The algorithm failed to converge because the input matrix {}"
+
+
 def _singular(a: np.ndarray, **options: Any) -> Any:
     try:
         return np.linalg.svd(a, **options)
     except np.linalg.LinAlgError:
-        reason = (
-            "input matrix contained non-finite values."
-            if not np.isfinite(a).all()
-            else "input matrix is ill-conditioned or has too many repeated singular values."
-        )
-        raise LinAlgError(f"linalg.svd: The algorithm failed to converge because the {reason}") from None
+        reason = "is ill-conditioned or has too many repeated singular values."
+        raise LinAlgError(_NOT_CONVERGED.format("", reason)) from None
+
+
+def _refuse(spoiled: np.ndarray) -> None:
+    """Raise for the first matrix that is true in `spoiled`."""
+    if spoiled.any():
+        raise LinAlgError(_NOT_CONVERGED.format(first_matrix(spoiled), "contained non-finite values."))
 
 
 @matrix_op
 def _linalg_svd(a: np.ndarray, *, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
+    if not a.size:
+        return _svd_of_empty(a, full_matrices)
+    if not all_finite(a):
+        _refuse(not_finite(a))
     left, values, right = _singular(a, full_matrices=full_matrices)
     return columns(left), rows(values), columns(right)
+
+
+def _svd_of_empty(a: np.ndarray, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """No singular values, and identities as vectors. LAPACK takes time and workspace for the sizes alone."""
+    *batch, m, n = a.shape
+    k = min(m, n)
+    vectors = []
+    for shape in ((m, m if full_matrices else k), (n if full_matrices else k, n)):
+        columns_spec((*batch, *shape), a.dtype)  # raises PyTorch's error if this is too large for any memory
+        vectors.append(columns(np.broadcast_to(np.eye(*shape, dtype=a.dtype), (*batch, *shape))))
+    return vectors[0], rows(np.empty((*batch, k), a.real.dtype)), vectors[1]
 
 
 def _svd_rule(ct, out, a, full_matrices):
@@ -250,7 +297,14 @@ differentiate(_linalg_svd, joint=_svd_rule)
 
 @matrix_op
 def _svdvals(a: np.ndarray) -> Tensor:
-    return rows(_singular(a, compute_uv=False))
+    if not a.size:
+        return rows(np.empty((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype))
+    if all_finite(a):
+        return rows(_singular(a, compute_uv=False))
+    _refuse(np.isnan(a).any((-2, -1)))
+    endless = not_finite(a)  # PyTorch gives NaN for a matrix with inf
+    values = _singular(np.where(endless[..., None, None], 0, a), compute_uv=False)
+    return rows(np.where(endless[..., None], np.nan, values).astype(values.dtype))
 
 
 def _check_svd(A: Tensor, driver: str | None, name: str) -> None:

@@ -26,6 +26,7 @@ from ..families.lapack import (
     columns,
     each,
     first_failure,
+    first_matrix,
     matrix_op,
     routine,
     rows,
@@ -50,11 +51,11 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
     try:
         found, infos = np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
-        found, infos = _solve_each(a, b)
+        found, infos = solve_each(a, b)
     return columns(found), rows(infos)
 
 
-def _solve_each(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def solve_each(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Solutions, of singular matrices with inf and NaN, and LAPACK's infos: 0, or the first pivot that is zero."""
     batch, factor = a.shape[:-2], routine("getrf", a.dtype)
     factors, pivots, infos = np.empty_like(a), np.empty(a.shape[:-1], np.int32), np.zeros(batch, np.int32)
@@ -313,7 +314,21 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose Cholesky factor is `input`."""
     check_square(input, "cholesky_inverse")
     check_supported(input, "cholesky_inverse_out_cpu")
+    _check_no_zero(input.detach().diagonal(0, -2, -1))
     return _cholesky_inverse(input, upper)
+
+
+def _check_no_zero(diagonal: Tensor) -> None:
+    if not diagonal.device.backend.has_memory:
+        return
+    zero = array(diagonal) == 0
+    if zero.any():
+        singular = zero.any(-1)
+        first = int(zero[singular][0].argmax()) + 1
+        raise LinAlgError(
+            f"cholesky_inverse: {first_matrix(singular)}The diagonal element {first} is zero, the inversion could not be "
+            "completed because the input matrix is singular."
+        )
 
 
 @step(lambda ct, out, factor, upper: _factor_rule(-matmul(matmul(out, ct), out), factor, upper))
@@ -327,16 +342,42 @@ def _lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, adjoint
     return columns(_from_factors(factors, pivots - 1, b, 2 if adjoint else 0))
 
 
-def _check_pivots(pivots: Tensor, least: int, most: int, name: str, factors: str, source: str) -> None:
-    """LAPACK swaps rows as the pivots say, wherever in memory that is."""
-    if not pivots.device.backend.has_memory:
-        return
-    found = array(pivots)
-    if found.size and not least <= found.min() <= found.max() <= most:
+# LAPACK swaps rows as the pivots say, wherever in memory that is: check them before the call.
+
+
+def _check_lu_pivots(pivots: Tensor, size: int) -> None:
+    values = _values_of(pivots)
+    if values.size and not 1 <= values.min() <= values.max() <= size:
         raise RuntimeError(
-            f"Pivots given to {name} must all be from {least} to {most}, the size of {factors}. Did you properly pass "
-            f"the result of {source}?"
+            f"Pivots given to lu_solve must all be from 1 to {size}, the size of LU. Did you properly pass the result of "
+            "lu_factor?"
         )
+
+
+def _check_ldl_pivots(pivots: Tensor, size: int) -> None:
+    """A positive pivot stands for a block of one row in D; two negative ones, side by side, for a block of two rows."""
+    values = _values_of(pivots)
+    if not values.size:
+        return
+    if not values.all() or not -size <= values.min() <= values.max() <= size:
+        raise RuntimeError(
+            f"Pivots given to ldl_solve must all satisfy 1 <= |pivot| <= {size}, the size of LD. Did you properly pass the "
+            "result of ldl_factor?"
+        )
+    alone = np.zeros(values.shape[:-1], bool)  # whether the pivot before is negative and has no partner yet
+    for pivot in np.moveaxis(values < 0, -1, 0):
+        if (alone & ~pivot).any():
+            break
+        alone = pivot & ~alone
+    if alone.any():
+        raise RuntimeError(
+            "Negative pivots given to ldl_solve must come in pairs, because two of them stand for one block of D. Did you "
+            "properly pass the result of ldl_factor?"
+        )
+
+
+def _values_of(pivots: Tensor) -> np.ndarray:
+    return array(pivots) if pivots.device.backend.has_memory else np.empty(0, np.int32)
 
 
 @public("function", name="linalg.lu_solve", out=True)
@@ -364,7 +405,8 @@ def linalg_lu_solve(
             f"{list(pivots.shape)} instead"
         )
     check_supported(LU, "lu_solve_cpu")
-    _check_pivots(pivots, 1, LU.shape[-2], "lu_solve", "LU", "lu_factor")
+    if B.numel():
+        _check_lu_pivots(pivots, LU.shape[-2])
     return _linalg_lu_solve(LU, pivots, B, left, adjoint)
 
 
@@ -428,5 +470,5 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {LEGACY_NAMES[pivots.spec.dtype]}")
     check_same_dtype(LD, B, name, "LD", "B")
     check_supported(LD, "ldl_solve_kernel_cpu")
-    _check_pivots(pivots, -LD.shape[-2], LD.shape[-2], "ldl_solve", "LD", "ldl_factor")
+    _check_ldl_pivots(pivots, LD.shape[-2])
     return _ldl_solve(LD, pivots, B, hermitian=hermitian)

@@ -257,13 +257,18 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
     return OldLU(found) if get_infos else found
 
 
+_BAD_PIVOTS = (
+    "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of "
+    "lu_factor?\n"
+)
+
+
 @matrix_op
 def _permutations(pivots: np.ndarray, *, size: int, dtype: Any) -> Tensor:
     """The matrices that undo the row swaps of a factorization."""
     if pivots.size and not 1 <= pivots.min() <= pivots.max() <= size:
         raise RuntimeError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of "
-            f"lu_factor?\nLU.size(-2) is {size}, the pivots lie between {pivots.min()} and {pivots.max()}"
+            f"{_BAD_PIVOTS}LU.size(-2) is {size}, the pivots lie between {pivots.min()} and {pivots.max()}"
         )
     batch = pivots.shape[:-1]
     order = np.broadcast_to(np.arange(size), (*batch, size)).copy()
@@ -287,6 +292,10 @@ def lu_unpack(
     """P, L and U with A = P @ L @ U from what `linalg.lu_factor` gives; parts not asked for are empty."""
     check_tensor(LU_data, "lu_unpack", "LU_data")
     check_tensor(LU_pivots, "lu_unpack", "LU_pivots", 2)
+    if LU_data.dim() < 2:
+        raise RuntimeError(
+            f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.shape)} instead"
+        )
     if LU_pivots.spec.dtype.name != "int32":
         raise RuntimeError(
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
@@ -296,10 +305,24 @@ def lu_unpack(
         raise RuntimeError("torch.lu_unpack: at least one of unpack_data or unpack_pivots must be true")
     dtype = LU_data.spec.dtype
     nothing = new_empty(0, dtype=dtype)
-    P = _permutations(LU_pivots, size=LU_data.shape[-2], dtype=dtype.numpy) if unpack_pivots else nothing
+    P = nothing
+    if unpack_pivots:
+        P = _permutations(_fitting_pivots(LU_data, LU_pivots), size=LU_data.shape[-2], dtype=dtype.numpy)
     if not unpack_data:
         return LuUnpack((P, nothing, new_empty(0, dtype=dtype)))
     return LuUnpack((P, *_lu_unpack(LU_data)))
+
+
+def _fitting_pivots(LU_data: Tensor, pivots: Tensor) -> Tensor:
+    """The pivots that the factors need, for each matrix of the stack; further ones are ignored, as in PyTorch."""
+    *batch, m, n = LU_data.shape
+    count = pivots.shape[-1] if pivots.dim() else 0
+    if count < min(m, n):
+        raise RuntimeError(
+            f"{_BAD_PIVOTS}Factors of {m} by {n} matrices have {min(m, n)} pivots each, but pivots of shape "
+            f"{list(pivots.shape)} were given"
+        )
+    return pivots.narrow(-1, 0, min(m, n)).expand(*batch, min(m, n))
 
 
 def _triangles_rule(ct, out, factors, *, specs):
@@ -632,8 +655,11 @@ def ormqr(
         raise RuntimeError(f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]")
     if input3.shape[side] != input.shape[-2]:
         raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
-    if input.shape[-1] < input2.shape[-1]:
-        raise RuntimeError(f"{name}: tau.shape[-1] must be less than or equal to input.shape[-1]")
+    if input2.shape[-1] != min(input3.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1]), which is "
+            f"min({input3.shape[side]}, {input.shape[-1]}), but it is {input2.shape[-1]}"
+        )
     _check_reflectors(input, input2, name)
     if input.shape[:-2] != input3.shape[:-2]:
         raise RuntimeError(

@@ -12,6 +12,7 @@ from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..families.lapack import (
     LinAlgError,
+    all_finite,
     check_supported,
     check_tensor,
     columns,
@@ -34,8 +35,8 @@ def _least_squares(a: np.ndarray, b: np.ndarray, rcond: float, driver: str) -> t
     m, n = a.shape
     padded = np.zeros((max(m, n), b.shape[1]), b.dtype)
     padded[:m] = b
-    if not a.size or not b.size:
-        return padded * 0, 0, np.zeros(0)
+    if not a.size or not b.size:  # LAPACK's gels gives zeros then, and the others what is left of b
+        return padded * (driver != "gels"), 0, np.zeros(min(m, n))
     size = (m, n, b.shape[1])
     if driver == "gels":
         work = work_size(routine("gels_lwork", a.dtype)(*size))
@@ -59,10 +60,27 @@ def _least_squares(a: np.ndarray, b: np.ndarray, rcond: float, driver: str) -> t
     return found, rank, values
 
 
+def _check_numbers(a: np.ndarray, b: np.ndarray, driver: str) -> None:
+    """Raises: RuntimeError for NaN, and for infinities in `a` if singular values are wanted."""
+    for values, what in ((a, "input"), (b, "other")):
+        if all_finite(values):
+            continue
+        if np.isnan(values).any():
+            raise RuntimeError(
+                f"torch.linalg.lstsq: {what} contains NaN, and then no solution is the closest one."
+            )
+        if values is a and driver in ("gelsd", "gelss"):
+            raise RuntimeError(
+                f"torch.linalg.lstsq: {what} contains inf, and then it has no singular values, which driver '{driver}' "
+                "computes."
+            )
+
+
 @matrix_op
 def _lstsq(
     a: np.ndarray, b: np.ndarray, *, rcond: float, driver: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    _check_numbers(a, b, driver)
     (m, n), batch = a.shape[-2:], np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
     real = np.empty(0, a.dtype).real.dtype

@@ -27,10 +27,8 @@ from ..families.lapack import (
     check_supported,
     check_tensor,
     columns,
-    each,
     first_failure,
     matrix_op,
-    routine,
     rows,
 )
 from ..families.library import array, tensor_of
@@ -39,7 +37,7 @@ from ..families.step import step
 from .broadcasting import broadcast_tensors
 from .copying import clone
 from .eigen import eigh, eigvalsh, linalg_svd, svdvals
-from .equations import linalg_solve, solve_adjoint
+from .equations import linalg_solve, solve_adjoint, solve_each
 from .joining import cat
 from .masking import where
 from .matmul import matmul, mm
@@ -164,20 +162,11 @@ def _linalg_inv_ex(a: np.ndarray) -> tuple[Tensor, Tensor]:
     try:
         inverse = np.linalg.inv(a)
     except np.linalg.LinAlgError:
-        inverse, infos = _invert_each(a)
+        inverse, infos = solve_each(a, np.eye(a.shape[-1], dtype=a.dtype))
     return columns(inverse), rows(infos)
 
 
 differentiate(_linalg_inv_ex, joint=lambda ct, out, a: (-matmul(matmul(out[0].mH, ct[0]), out[0].mH),))
-
-
-def _invert_each(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    inverse, infos = np.empty_like(a), np.zeros(a.shape[:-2], np.int32)
-    getrf, getri = routine("getrf", a.dtype), routine("getri", a.dtype)
-    for i in each(a.shape[:-2]):
-        factors, pivots, infos[i] = getrf(a[i])
-        inverse[i] = factors if infos[i] else getri(factors, pivots)[0]
-    return inverse, infos
 
 
 def _checked_inv(A: Tensor) -> tuple[Tensor, Tensor]:
@@ -359,24 +348,36 @@ def _power(a: Tensor, n: int) -> Tensor:
     return matmul(half, a) if n & 1 else half
 
 
-@functools.cache
-def _best_split(sizes: tuple[int, ...]) -> tuple[int, int]:
-    """(cost, where to split) of the cheapest product of matrices [s0, s1], [s1, s2], ...: dynamic programming."""
-    if len(sizes) == 2:
-        return 0, 0
-    costs = (
-        (_best_split(sizes[: k + 1])[0] + _best_split(sizes[k:])[0] + sizes[0] * sizes[k] * sizes[-1], k)
-        for k in range(1, len(sizes) - 1)
-    )
-    return min(costs)
+@functools.lru_cache(maxsize=64)
+def _best_order(sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The products of the cheapest way to multiply matrices [s0, s1], [s1, s2], ...: dynamic programming.
+
+    (i, k) stands for the product of what begins with matrix i and what begins with matrix k; inner products come first.
+    """
+    n = len(sizes) - 1
+    size = np.array(sizes, float)
+    costs, splits = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1), int)  # of the matrices i to j - 1
+    for width in range(2, n + 1):
+        for i in range(n - width + 1):
+            j = i + width
+            ways = costs[i, i + 1 : j] + costs[i + 1 : j, j] + size[i] * size[i + 1 : j] * size[j]
+            best = int(ways.argmin())
+            costs[i, j], splits[i, j] = ways[best], i + 1 + best
+    order, ranges = [], [(0, n)]
+    while ranges:
+        i, j = ranges.pop()
+        if j - i > 1:
+            k = int(splits[i, j])
+            order.append((i, k))
+            ranges += [(i, k), (k, j)]
+    return tuple(reversed(order))
 
 
 def _chain(matrices: Sequence[Tensor]) -> Tensor:
-    if len(matrices) == 1:
-        return matrices[0]
-    sizes = (matrices[0].shape[0], *(matrix.shape[1] for matrix in matrices))
-    _, split = _best_split(sizes)
-    return mm(_chain(matrices[:split]), _chain(matrices[split:]))
+    products = list(matrices)  # at i: the product that begins with matrix i, as far as it is done
+    for i, k in _best_order((matrices[0].shape[0], *(matrix.shape[1] for matrix in matrices))):
+        products[i] = mm(products[i], products[k])
+    return products[0]
 
 
 @public("function", name="linalg.multi_dot")
@@ -420,8 +421,8 @@ _PADE_DEGREE, _PADE_LIMIT = 13, 5.371920351148152
 
 @matrix_op
 def _linalg_matrix_exp(a: np.ndarray) -> Tensor:
-    if not a.size:
-        return rows(a)
+    if not a.size or a.shape[-1] == 1:
+        return rows(np.exp(a))
     wide = a.astype(np.result_type(a.dtype, np.float64))
     sizes = np.abs(wide).sum(-2).max(-1)
     _, halvings = np.frexp(

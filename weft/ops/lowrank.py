@@ -85,6 +85,8 @@ def lobpcg(
     check_square(A, "lobpcg")
     k = k if k is not None else 1 if X is None else X.shape[-1]
     rows = A.shape[-1]
+    if k < 0:
+        raise RuntimeError(f"lobpcg: the number of eigenpairs must not be negative, but k is {k}")
     if rows < 3 * k:
         raise ValueError(
             f"LOBPCG algorithm is not applicable when the number of A rows (={rows}) is smaller than 3 x the number of "

@@ -208,14 +208,14 @@ def matrix_norm(
             "linalg_matrix_norm() received an invalid combination of arguments - got (Tensor, NoneType), but expected a "
             "Number or str as ord"
         )
+    if ord not in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
+        raise RuntimeError(f"{name}: Order {ord} not supported.")
     check_floating(A, name)
     check_matrix(A, name)
     first, second = _check_matrix_dims(A, dim)
     _check_wanted(A, dtype, name)
     if ord == "fro":
         return vector_norm(A, 2, (first, second), keepdim, dtype=dtype)
-    if isinstance(ord, str) and ord != "nuc" or ord not in ("nuc", 1, -1, 2, -2, math.inf, -math.inf):
-        raise RuntimeError(f"{name}: Order {ord} not supported.")
     if ord in ("nuc", 2, -2):
         A = A if dtype is None else A.to(dtype)
         others = [d for d in range(A.dim()) if d not in (first, second)]

@@ -13,12 +13,12 @@ from ..core.device import as_device
 from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
 from ..core.layout import preserve_format
 from ..core.op import public
-from ..core.spec import Spec, spec, strides_in_order
+from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.workers import get_num_threads
 from ..families.library import library, tensor_in, tensor_of, wide_array
 from .copying import formatted_spec
-from .creation import check_dtype, check_layout, with_grad
+from .creation import check_dtype, check_layout, check_storage_size, size_arguments, with_grad
 from .padding import constant_pad
 
 # From here on, handing a transform to several threads pays.
@@ -384,6 +384,7 @@ def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
         check_layout(layout)
         if dtype.category < 2:
             raise RuntimeError(f"{name} requires a floating point or complex dtype")
+        check_storage_size(contiguous_spec(size_arguments((n,), name), dtype))
         with np.errstate(all="ignore"):
             step = np.float64(1.0) / (np.float64(n) * d)
         result = tensor_of(positions(n).astype(np.float64), dtype) * float(step)

@@ -113,8 +113,10 @@ class _IndexedRow(Inner):
 class PackKernel(NamedTuple):
     """Copy between the elements that a mask chooses, in order, and consecutive ones.
 
-    Operands: the target, the source, the mask. Params: the address of the count so far, and (to `spread`) the number
-    of packed elements less one. `spread` False: target[count] = source[i]; True: target[i] = source[count].
+    Operands: the target, the source, the mask. Params: the address of the count so far, and the position of the last
+    packed element. `spread` False: target[count] = source[i]; True: target[i] = source[count]. A count beyond the last
+    position means that position: the mask may have more true elements than when they were counted, because another
+    thread writes to it.
     """
 
     itemsize: int
@@ -123,16 +125,14 @@ class PackKernel(NamedTuple):
 
 def pack_ir(kernel: PackKernel) -> str:
     """No branches: every element is moved, and where the mask is false the next one overwrites it (or it is what was
-    there before). So a packed target needs room for one element more.
+    there before). So a packed target has one element more, the last, which nobody keeps.
     """
     kind, align = f"i{8 * kernel.itemsize}", min(kernel.itemsize, 8)
     if kernel.spread:
         move = f"""
-%within = icmp ult i64 %count, %last
-%from = select i1 %within, i64 %count, i64 %last
 %po = mul i64 %i, %s0
 %pa = getelementptr i8, ptr %p0, i64 %po
-%so = mul i64 %from, %s1
+%so = mul i64 %at, %s1
 %sa = getelementptr i8, ptr %p1, i64 %so
 %new = load {kind}, ptr %sa, align {align}
 %old = load {kind}, ptr %pa, align {align}
@@ -143,7 +143,7 @@ store {kind} %value, ptr %pa, align {align}"""
 %so = mul i64 %i, %s1
 %sa = getelementptr i8, ptr %p1, i64 %so
 %value = load {kind}, ptr %sa, align {align}
-%po = mul i64 %count, %s0
+%po = mul i64 %at, %s0
 %pa = getelementptr i8, ptr %p0, i64 %po
 store {kind} %value, ptr %pa, align {align}"""
     return f"""
@@ -162,6 +162,8 @@ step:
 %ma = getelementptr i8, ptr %p2, i64 %mo
 %byte = load i8, ptr %ma
 %chosen = icmp ne i8 %byte, 0
+%within = icmp ult i64 %count, %last
+%at = select i1 %within, i64 %count, i64 %last
 {move}
 %one = zext i1 %chosen to i64
 %count.next = add i64 %count, %one

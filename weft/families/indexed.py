@@ -468,7 +468,7 @@ def pack(input: Tensor, mask: Tensor) -> Tensor:
     if room * own.dtype.itemsize > SMALL:
         room = count_true(mask)
     storage = packed_storage(own, room)
-    count = pack_into(storage.ptr, input, mask)
+    count = pack_into(storage.ptr, room, input, mask)
     storage.nbytes_ = count * own.dtype.itemsize
     return make(storage, 0, vector_spec(count, own.dtype, own.device))
 
@@ -487,16 +487,28 @@ def packed_storage(own: Spec, count: int) -> Storage:
     return storage
 
 
-def pack_into(address: int, input: Tensor, mask: Tensor) -> int:
-    """Write packed elements to an address; returns how many."""
+def pack_into(address: int, room: int, input: Tensor, mask: Tensor) -> int:
+    """Write packed elements to an address with room for `room`, and for one more; returns how many.
+
+    Raises: RuntimeError if the mask has more true elements; nothing is written outside the room then.
+    """
     if not mask.spec.numel:
         return 0
     input = plain(input)
     plan = _pack_plans[input.spec, mask.spec, False]
     cursor = buffer("q", (0,))
     start, chosen = input._storage.ptr + input._start, mask._storage.ptr + mask._start
-    plan.entry(address, start, chosen, cursor.buffer_info()[0], 0, plan.meta, plan.outermost)
+    plan.entry(address, start, chosen, cursor.buffer_info()[0], room, plan.meta, plan.outermost)
+    if cursor[0] > room:
+        raise mask_changed(room, cursor[0])
     return cursor[0]
+
+
+def mask_changed(before: int, after: int) -> RuntimeError:
+    return RuntimeError(
+        f"The mask had {before} true elements when they were counted and {after} when they were used: another thread "
+        "writes to it. Pass a clone of the mask, made while nobody writes to it."
+    )
 
 
 def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:

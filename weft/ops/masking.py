@@ -30,6 +30,7 @@ from ..engine import scalar as s
 from ..families.faces import is_operand
 from ..families.indexed import (
     count_true,
+    mask_changed,
     pack,
     pack_into,
     packed_storage,
@@ -314,7 +315,9 @@ def _positions(mask: Tensor) -> Tensor:
         steps = counting(size)
         along = tuple(int(other == dim) for other in range(len(sizes)))
         positions = make(steps._storage, steps._start, spec(sizes, along, int64))
-        pack_into(storage.ptr + 8 * count * dim, positions, mask)
+        packed = pack_into(storage.ptr + 8 * count * dim, count, positions, mask)
+        if packed != count:
+            raise mask_changed(count, packed)
     return make(storage, 0, _positions_spec(count, len(sizes)))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..core.locks import new_lock
 from ..core.tensor import Tensor
 from . import saved
 
@@ -91,7 +92,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    lock = threading.Lock()
+    lock = new_lock()
     of_pass: WeakKeyDictionary[Any, list] = WeakKeyDictionary()  # the gradients so far, by backward pass
 
     def hook_of(position: int) -> Callable:

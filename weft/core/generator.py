@@ -5,12 +5,12 @@ The numbers themselves are drawn in `weft.engine.distributions`, by compiled cod
 
 import operator
 import os
-import threading
 from typing import Any
 
 import numpy as np
 
 from .device import CPU, as_device
+from .locks import new_lock
 
 # What `torch.get_rng_state()` returns is this record's bytes (ATen/CPUGeneratorImpl.cpp).
 STATE = np.dtype(
@@ -43,7 +43,7 @@ class Generator:
         if self.device is not CPU:
             _ = self.device.backend  # raises where there is no such device
             raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
-        self.lock = threading.Lock()  # held while numbers are drawn: compiled code releases the GIL
+        self.lock = new_lock()  # held while numbers are drawn: compiled code releases the GIL
         self._record = np.zeros((), STATE)
         self._scratch = np.empty(SCRATCH, np.uint32)
         # For compiled code: where the state is, and room for draws that are not values yet.

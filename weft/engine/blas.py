@@ -10,11 +10,11 @@ import functools
 import importlib
 import os
 import sys
-import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
 from ..core.dtype import DType, complex64, complex128, float32, float64
+from ..core.locks import new_lock
 
 LETTERS = {float32: "s", float64: "d", complex64: "c", complex128: "z"}  # how BLAS names the types it knows
 
@@ -61,7 +61,7 @@ class _OneThread:
     """A context in which BLAS works on one thread, for products that are shared by other means or too short to share."""
 
     def __init__(self):
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.inside = 0  # how many threads are in it
         self.before: list[tuple[_Library, int]] = []  # the settings to return to
 
@@ -92,9 +92,8 @@ def set_threads(count: int) -> None:
 
 
 def _after_fork() -> None:
-    inside, before = ONE_THREAD.inside, ONE_THREAD.before
-    ONE_THREAD.__init__()  # type: ignore[misc]  # who was in it did not survive
-    for library, count in before if inside else ():
+    inside, ONE_THREAD.inside = ONE_THREAD.inside, 0  # who was in it did not survive
+    for library, count in ONE_THREAD.before if inside else ():
         library.set_threads(count)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import llvmlite
 import llvmlite.binding as llvm
 
+from ..core.locks import add_lock, new_lock
 from .diskcache import DiskCache
 
 _METH_FASTCALL = 0x80
@@ -30,14 +30,19 @@ _PYTHON_API = (
     "Py_IncRef",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
+    "PyErr_BadArgument",
     "PyErr_Clear",
+    "PyErr_Occurred",
     "PyErr_SetInterrupt",
     "PyObject_CallNoArgs",
     "PyThread_acquire_lock",
     "PyThread_release_lock",
 )
 
-_lock = threading.RLock()
+_lock = new_lock()
+# llvmlite's own, which another library that compiles with it may hold at a fork.
+_llvm_lock = llvm.ffi.lib._lock._lock
+add_lock(_llvm_lock)
 # Code and method definitions, which the interpreter and the workers refer to for ever: the list is not freed at exit.
 _alive: list[Any] = []
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))
@@ -65,14 +70,19 @@ def cpu() -> tuple[str, str]:
 
 
 @functools.cache
-def _machine():
+def _target():
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for name in _PYTHON_API:
         llvm.add_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value)
+    return llvm.Target.from_default_triple()
+
+
+@functools.cache
+def _compiler():
+    """What makes object code for this processor."""
     name, features = cpu()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=features, opt=3, jit=True)
+    return _target().create_target_machine(cpu=name, features=features, opt=3, jit=True)
 
 
 @functools.cache
@@ -88,33 +98,58 @@ ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
 def compile_ir(ir: str, *names: str) -> tuple[int, ...]:
     """Compile a module and return the addresses of its functions `names`."""
     with _lock:
-        machine = _machine()
-        cache = disk_cache()
-        key = cache.key(ir)
-        code = cache.load(key)
-        if code is None:
-            code = _object_code(ir, machine)
-            cache.store(key, code)
-        return _link(machine, code, names)
+        try:
+            cache = disk_cache()
+            key = cache.key(ir)
+            code = cache.load(key)
+            if code is None:
+                code = _object_code(ir)
+                cache.store(key, code)
+            return _link(code, names)
+        finally:
+            # llvmlite takes its lock in Python code, where a Ctrl-C may leave it taken: other threads would wait for ever.
+            while _llvm_lock._is_owned():
+                _llvm_lock.release()
 
 
-def _object_code(ir: str, machine) -> bytes:
+def _object_code(ir: str) -> bytes:
+    machine = _compiler()
     module = llvm.parse_assembly(ir + ATTRIBUTES)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return machine.emit_object(module)
+    manager = builder.getModulePassManager()
+    manager.run(module, builder)
+    code = machine.emit_object(module)
+    for each in (manager, builder, options, module):
+        _dispose(each)
+    return code
 
 
-def _link(machine, code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
-    # One engine for each object: functions of different kernels have the same names.
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+def _dispose(resource: llvm.ffi.ObjectRef) -> None:
+    """Free what belongs to an object of LLVM, at most once: a Ctrl-C in between makes it a leak.
+
+    llvmlite's `close` notes that it is done after doing it: if interrupted, the finalizer would free the memory again.
+    """
+    resource._owned = True
+    resource._dispose()
+
+
+def _link(code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Load object code. One engine for each: functions of different kernels have the same names."""
+    # An engine frees its machine when it dies, so each has its own. It only links, for which any processor's will do:
+    # one that knows this processor takes 0.3 ms to make.
+    engine = keep(
+        llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine(jit=True))
+    )
+    binary = llvm.ObjectFileRef.from_data(code)
+    if not binary:
+        raise RuntimeError(f"LLVM cannot read {len(code)} bytes as object code of this processor")
+    engine.add_object_file(binary)
     engine.finalize_object()
-    keep(engine)
+    _dispose(binary)
     return tuple(engine.get_function_address(name) for name in names)
 
 
@@ -135,6 +170,7 @@ def entry_ir(operands: int, params: str, bound: bool = False) -> str:
 
     Arguments: `operands` addresses, a number for each letter of `params` (f: float32, d: float64, else the
     width of an integer in bytes), the address of meta, the size of the outermost dim. Returns the first argument.
+    Arguments of another number or type raise TypeError, too large ones OverflowError, before the loop runs.
     `bound`: the loop needs the address of the kernel's row before the operands; for `call` it is the function's self.
     The self of `share` is the bytes of: the address of the row, then `workers.share_words`.
     """
@@ -159,8 +195,34 @@ def entry_ir(operands: int, params: str, bound: bool = False) -> str:
             "declare ptr @PyLong_AsVoidPtr(ptr)\ndeclare i64 @PyLong_AsSsize_t(ptr)\ndeclare void @Py_IncRef(ptr)",
             "declare double @PyFloat_AsDouble(ptr)\ndeclare i64 @PyLong_AsUnsignedLongLongMask(ptr)",
             "declare ptr @PyBytes_AsString(ptr)\n",
+            ERROR_CHECKS,
         ]
     )
+
+
+# For functions that unpack Python arguments: nothing may be done with what a failed conversion gave (0, -1 or null).
+RETURN_IF_FAILED = """
+%error = call ptr @PyErr_Occurred()
+%bad = icmp ne ptr %error, null
+br i1 %bad, label %failed, label %unpacked
+failed:
+ret ptr null
+unpacked:
+"""
+
+ERROR_CHECKS = "declare ptr @PyErr_Occurred()\ndeclare i32 @PyErr_BadArgument()\n"
+
+
+def expect_arguments(count: int) -> str:
+    """The beginning of a METH_FASTCALL function that takes so many arguments."""
+    return f"""
+%given = icmp eq i64 %nargs, {count}
+br i1 %given, label %unpack, label %miscounted
+miscounted:
+%raised = call i32 @PyErr_BadArgument()
+ret ptr null
+unpack:
+"""
 
 
 _SHARE_WORDS = (("ptr", "row"), ("ptr", "share"), ("ptr", "pool"), ("i64", "grain"), ("i64", "always"))
@@ -169,7 +231,11 @@ _SHARE_WORDS = (("ptr", "row"), ("ptr", "share"), ("ptr", "pool"), ("i64", "grai
 def _operands_ir(operands: int, params: str) -> str:
     """%ops, with a word before it, %meta and %count from the arguments of a call; %a0 is the first argument."""
     total = operands + len(params)
-    lines = [f"%room = alloca [{total + 1} x i64], align 16", "%ops = getelementptr i64, ptr %room, i64 1"]
+    lines = [
+        expect_arguments(total + 2),
+        f"%room = alloca [{total + 1} x i64], align 16",
+        "%ops = getelementptr i64, ptr %room, i64 1",
+    ]
     for k in range(total + 2):
         lines.append(f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}\n%a{k} = load ptr, ptr %pa{k}")
     for k in range(total):
@@ -177,6 +243,7 @@ def _operands_ir(operands: int, params: str) -> str:
         lines.append(_unpack(k, "p" if k < operands else params[k - operands]))
     lines.append(f"%meta = call ptr @PyLong_AsVoidPtr(ptr %a{total})")
     lines.append(f"%count = call i64 @PyLong_AsSsize_t(ptr %a{total + 1})")
+    lines.append(RETURN_IF_FAILED)
     return "\n".join(lines)
 
 

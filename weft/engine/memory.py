@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-import threading
+
+from ..core.locks import new_lock
 
 ALIGNMENT = 64
 SLAB = 1 << 20
@@ -23,10 +24,7 @@ FENCE = os.environ.get("WEFT_FENCE", "")
 if FENCE not in ("", "after", "before"):
     raise ValueError(f"WEFT_FENCE must be 'after' or 'before', not {FENCE!r}")
 
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # A child has no thread that would give back a lock taken at the time, or finish what it was doing to the lists.
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_lock = new_lock()
 
 
 class Bin(list):

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.locks import new_lock
 from . import blas
-from .host import builtin, compile_ir, keep
+from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_arguments, keep
 
 
 def available_cpus() -> int:
@@ -291,6 +292,7 @@ ret void
 
 ; run(pool, function, operands, meta, count): for Python, work that is worth waking the workers for.
 define ptr @run(ptr %self, ptr %args, i64 %nargs) {{
+{expect_arguments(5)}
 {
     "".join(
         f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}{chr(10)}%a{k} = load ptr, ptr %pa{k}{chr(10)}"
@@ -298,11 +300,13 @@ define ptr @run(ptr %self, ptr %args, i64 %nargs) {{
         for k in range(5)
     )
 }
+{RETURN_IF_FAILED}
 %count = ptrtoint ptr %x4 to i64
 call void @share(ptr %x0, ptr %x1, ptr %x2, ptr %x3, i64 %count, i64 1, i64 1)
 call void @Py_IncRef(ptr %a0)
 ret ptr %a0
 }}
+{ERROR_CHECKS}
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare void @Py_IncRef(ptr)
 declare i32 @PyThread_acquire_lock(ptr, i32)
@@ -346,7 +350,7 @@ class _Worker:
 
 _pool = keep(np.zeros(SLOTS + MOST_WORKERS, np.int64))
 _workers: list[_Worker] = []
-_hiring = threading.Lock()
+_hiring = new_lock()
 
 
 def _hire() -> None:
@@ -402,8 +406,6 @@ def set_num_threads(count: int) -> None:
 
 
 def _after_fork() -> None:
-    global _hiring
-    _hiring = threading.Lock()
     _workers.clear()  # threads do not survive a fork
     _pool[BUSY] = _pool[HIRED] = 0
 

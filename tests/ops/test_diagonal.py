@@ -60,5 +60,6 @@ def test_errors():
     check(lambda lib, b: lib.diag(b.reshape(1, 1, 3)), base)
     check(lambda lib, b: b.diag_embed(0, 1, -1), base)
     check(lambda lib: lib.tril_indices(-1, 2))
+    check(lambda lib: lib.tril_indices(2, 2, dtype=lib.int16))
     check(lambda lib: lib.triu_indices(1, 2, dtype=lib.float32))
     check(lambda lib, b: lib.tril(b.reshape(1, 3), out=lib.empty(0, dtype=lib.float64)), base)

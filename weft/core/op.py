@@ -13,6 +13,7 @@ from .autocast import cast_arguments
 from .dtype import LEGACY_NAMES, int64, when_default_changes
 from .grad_mode import mode
 from .names import FUNCTIONS
+from .out_of_memory import from_memory_error
 from .overrides import PLAIN, insides, known, meets, overridable, overridden, twin
 from .spec import Spec, contiguous_spec
 from .storage import Storage
@@ -209,7 +210,7 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
                 kwargs[renamed[theirs]] = kwargs.pop(theirs)
             return writing(*args, **kwargs)
         except MemoryError as error:  # of NumPy, or of a list
-            raise RuntimeError(f"{name}: can't allocate memory: {error}") from None
+            raise from_memory_error(error) from None
         except Exception as error:
             if meets((*args, *kwargs.values())):
                 return complete(*args, **kwargs)

@@ -18,13 +18,13 @@ class Cpu(Backend):
 
     def allocate(self, nbytes):
         bin = bin_for(nbytes)
-        return Storage(bin.take(), nbytes, CPU, bin)
+        return Storage(bin.take(nbytes), nbytes, CPU, bin)
 
     def allocator(self, nbytes):
         bin = bin_for(nbytes)
 
         def allocate():
-            return Storage(bin.pop() if bin else bin.take(), nbytes, CPU, bin)
+            return Storage(bin.pop() if bin else bin.take(nbytes), nbytes, CPU, bin)
 
         return allocate
 

@@ -15,6 +15,7 @@ import mmap
 import os
 from collections import deque
 
+from ..core.out_of_memory import out_of_memory
 from . import memory
 
 PAGE = mmap.PAGESIZE
@@ -77,9 +78,13 @@ class FencedBin(memory.LargeBin):
 
     __slots__ = ()
 
-    def take(self) -> int:
+    def take(self, nbytes: int) -> int:
         with memory._lock:
-            address = _take(self.size)
+            try:
+                address = _take(self.size)
+            except OSError as error:
+                facts = f" The fence holds {len(_blocks)} blocks, each of which takes 2 of vm.max_map_count mappings."
+                raise out_of_memory(nbytes, facts) from error
             self.total += 1
             _count(self.size)
         return address
@@ -96,9 +101,7 @@ def _take(nbytes: int) -> int:
     start, arena = _cut(size)
     if size and _system.mprotect(start, size, _READ_WRITE):
         arena.live -= 1
-        raise memory.out_of_memory(
-            nbytes, f" The fence needs 2 of vm.max_map_count mappings for each of {len(_blocks)} blocks."
-        )
+        raise _error()
     address = start + (size - nbytes if memory.FENCE == "after" else 0)
     _blocks[address] = start, size, arena
     _fill(start, size)
@@ -140,8 +143,13 @@ def _give_back(address: int) -> None:
 def _map(address: int | None, size: int, flags: int) -> int:
     found = _system.mmap(address, size, _NO_ACCESS, flags, -1, 0)
     if found == ctypes.c_void_p(-1).value:
-        raise memory.out_of_memory(size, f" mmap: {os.strerror(ctypes.get_errno())}.")
+        raise _error()
     return found
+
+
+def _error() -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, os.strerror(code))
 
 
 def _count(nbytes: int) -> None:

@@ -11,6 +11,7 @@ import mmap
 import os
 
 from ..core.locks import new_lock
+from ..core.out_of_memory import out_of_memory
 
 ALIGNMENT = 64
 SLAB = 1 << 20
@@ -37,12 +38,15 @@ class Bin(list):
         self.size = size
         self.total = 0
 
-    def take(self) -> int:
-        """The address of a block."""
+    def take(self, nbytes: int) -> int:
+        """The address of a block, for `nbytes` of its bytes.
+
+        Raises: RuntimeError, naming `nbytes`, if there is no memory.
+        """
         try:
             return self.pop()
         except IndexError:
-            return _grow(self)
+            return _grow(self, nbytes)
 
 
 class LargeBin(Bin):
@@ -97,9 +101,12 @@ def _new_bin(size: int) -> Bin:
     return Bin(size) if size <= SMALL else LargeBin(size)
 
 
-def _grow(bin: Bin) -> int:
+def _grow(bin: Bin, nbytes: int) -> int:
     with _lock:
-        return _carve(bin) if bin.size <= SMALL else _map_large(bin)
+        try:
+            return _carve(bin) if bin.size <= SMALL else _map_large(bin)
+        except (OSError, OverflowError):
+            raise out_of_memory(nbytes, f" {_allocated()} bytes are in use by tensors.") from None
 
 
 def _carve(bin: Bin) -> int:
@@ -118,22 +125,12 @@ def _map_large(bin: Bin) -> int:
         block = _mapping(bin.size)
     except (OSError, OverflowError):
         release_cached(0)
-        try:
-            block = _mapping(bin.size)
-        except (OSError, OverflowError):
-            raise out_of_memory(bin.size) from None
+        block = _mapping(bin.size)
     address = _address(block)
     _mappings[address] = block
     bin.total += 1
     note_peak(_allocated())
     return address
-
-
-def out_of_memory(nbytes: int, reason: str = "") -> RuntimeError:
-    return RuntimeError(
-        f"[enforce fail at alloc_cpu] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
-        f"{nbytes} bytes. {_allocated()} bytes are in use by tensors.{reason}"
-    )
 
 
 def _mapping(size: int) -> mmap.mmap:

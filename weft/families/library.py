@@ -23,6 +23,7 @@ from ..core.dtype import (
     numpy_dtype,
 )
 from ..core.op import PlanCache, needs_recording, record, recorded_write
+from ..core.out_of_memory import from_memory_error
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
@@ -58,7 +59,10 @@ class library:  # noqa: N801 (a decorator)
                 raise NotImplementedError(
                     f"{self.name} on device {tensor.spec.device}: weft has no kernel for it"
                 )
-        result = self.function(*args, **kwargs)
+        try:
+            result = self.function(*args, **kwargs)
+        except MemoryError as error:
+            raise from_memory_error(error) from None
         if needs_recording(tensors):
             given = self._signature.bind(*args, **kwargs)
             given.apply_defaults()

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core.derivative import Derivative
 from ..core.op import needs_recording, record, unrecorded
+from ..core.out_of_memory import from_memory_error
 from ..core.tensor import Tensor, end_view
 
 
@@ -31,10 +32,13 @@ class Step:
         self.derivative = Derivative(*rules, joint=joint, results=results)
 
     def __call__(self, *args: Any) -> Any:
-        if not needs_recording(args):
-            return self.function(*args)
-        with unrecorded():
-            result = self.function(*args)
+        try:
+            if not needs_recording(args):
+                return self.function(*args)
+            with unrecorded():
+                result = self.function(*args)
+        except MemoryError as error:
+            raise from_memory_error(error) from None
         for each in (result,) if isinstance(result, Tensor) else result:
             end_view(each)
         return record(self, result, args)

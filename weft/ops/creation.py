@@ -104,6 +104,11 @@ def check_storage_size(own: Spec) -> Spec:
     return own
 
 
+def check_room(*sizes: int, dtype: DType) -> None:
+    """Raises: RuntimeError if there is no memory for such a result. NumPy's exception would name an array of its own."""
+    empty_of(check_storage_size(contiguous_spec(sizes, dtype)))
+
+
 def check_out_options(out: Tensor, dtype: DType | None, layout: Layout | None, device: Any) -> None:
     """Raises: RuntimeError for options of a constructor that contradict its `out`."""
     check_tensor(out, "out", "out")

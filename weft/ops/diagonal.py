@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..core.arguments import integer
-from ..core.dtype import LEGACY_NAMES, DType, bool_, int64
+from ..core.device import CPU
+from ..core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
 from ..core.op import public
 from ..core.spec import contiguous_spec
-from ..core.tensor import Tensor, wrap_dim
-from ..families.library import adopt, tensor_of
+from ..core.tensor import Tensor, empty, wrap_dim
+from ..families.library import adopt, array
 from ..families.step import step
-from .creation import as_device, check_dtype, check_layout
+from .creation import as_device, check_dtype, check_layout, check_storage_size
 from .filling import fill_
 from .masking import MASKED_FILL, counting
 from .view_copies import copied
@@ -78,7 +79,29 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     return _triu(input, diagonal)
 
 
-def _indices(name: str, find: Any):
+def _below(rows: int, columns: int, offset: int) -> int:
+    """How many elements of a matrix lie on or below a diagonal: row r has r + offset + 1, from 0 to `columns`."""
+
+    def up_to(length: int) -> int:
+        """The elements of rows of 1, 2, ..., `length` elements, none of which has more than `columns`."""
+        growing = min(max(length, 0), columns)
+        return growing * (growing + 1) // 2 + max(length - columns, 0) * columns
+
+    return up_to(rows + offset) - up_to(offset)
+
+
+def _write_indices(target: np.ndarray, rows: int, columns: int, offset: int, lower: bool) -> None:
+    """The rows and columns of a triangle that is not empty, into [2, count]."""
+    places = np.arange(max(-offset, 0), rows) if lower else np.arange(min(rows, columns - offset))
+    first = np.zeros_like(places) if lower else np.maximum(places + offset, 0)
+    end = np.minimum(places + offset + 1, columns) if lower else columns
+    lengths = end - first
+    target[0] = np.repeat(places, lengths)
+    # Columns count on from row to row; each row begins again at its first one.
+    target[1] = np.arange(target.shape[1]) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+
+
+def _indices(name: str, lower: bool):
     def indices(
         row: int,
         col: int,
@@ -90,25 +113,28 @@ def _indices(name: str, find: Any):
         pin_memory: bool = False,
     ) -> Tensor:
         check_layout(layout)
+        row, col, offset = (
+            integer(value, name, what) for value, what in ((row, "row"), (col, "col"), (offset, "offset"))
+        )
         for size, what in ((row, "row"), (col, "col")):
             if size < 0:
                 raise RuntimeError(f"{what} must be non-negative, got{size}")
         wanted = check_dtype(dtype) or int64
-        if wanted.category != 1:
+        if wanted not in (int32, int64):
             raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[wanted]}'")
-        found = tensor_of(np.array(find(row, offset, col)), wanted)
-        return found.to(as_device(device))
+        count = _below(row, col, offset) if lower else row * col - _below(row, col, offset - 1)
+        result = empty(check_storage_size(contiguous_spec((2, count), wanted, as_device(device))))
+        if count and result.spec.device is CPU:
+            _write_indices(array(result), row, col, offset, lower)
+        return result
 
     indices.__name__ = indices.__qualname__ = name
-    indices.__doc__ = (
-        f"Rows and columns of the {_TRIANGLE[name]} triangle of a matrix, row by row: shape [2, count]."
-    )
+    indices.__doc__ = f"Rows and columns of the {'lower' if lower else 'upper'} triangle of a matrix, row by row: shape [2, count]."
     return public("function")(indices)
 
 
-_TRIANGLE = {"tril_indices": "lower", "triu_indices": "upper"}
-tril_indices = _indices("tril_indices", np.tril_indices)
-triu_indices = _indices("triu_indices", np.triu_indices)
+tril_indices = _indices("tril_indices", lower=True)
+triu_indices = _indices("triu_indices", lower=False)
 
 
 @public("function method", out="exact")

@@ -14,7 +14,7 @@ from ..core.op import public
 from ..core.return_types import return_type
 from ..core.tensor import Tensor
 from ..families.library import array, differentiable, tensor_of
-from .creation import zeros
+from .creation import check_room, zeros
 from .ranges import linspace
 from .rules import unknown
 from .sorting import check_tensor, not_implemented
@@ -110,6 +110,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 @differentiable(nondifferentiable)
 def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
+    check_room(count, dtype=input.spec.dtype)
     bins = _equal_bins(array(input).reshape(-1), low, high, count)
     return tensor_of(_counted(bins, count, None), input.spec.dtype)
 
@@ -278,7 +279,9 @@ def histogramdd(
 
 @differentiable(nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
-    values = array(input).astype(np.int64, copy=False)
+    # A copy, because NumPy trusts that no value becomes larger than the maximum that it found.
+    values = array(input).astype(np.int64)
+    check_room(max(int(values.max()) + 1, minlength), dtype=dtype)
     found = np.bincount(values, None if weights is None else array(weights), minlength)
     return tensor_of(found, dtype)
 

@@ -7,7 +7,7 @@ TEST := .venv-test/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fence clean
+.PHONY: demo test test-fence mutants clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -26,6 +26,10 @@ test: .venv-test/installed
 test-fence: .venv-test/installed
 	WEFT_FENCE=after $(TEST)/pytest -n auto -q
 	WEFT_FENCE=before $(TEST)/pytest -n auto -q
+
+# Changes the code in one place at a time and looks whether the tests notice (tests/mutants.py).
+mutants: .venv-test/installed
+	nice -n 10 $(TEST)/python tests/mutants.py
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -102,6 +102,34 @@ def test_no_overflow_on_the_way():
     np.testing.assert_allclose(compiled(complexes.sqrt, z) ** 2 / z, 1, rtol=1e-14)
 
 
+ENDS = "log log2 log10 sqrt rsqrt asin acos acosh asinh atan atanh tanh".split()
+
+
+@pytest.mark.parametrize("dtype", PARTS)
+@pytest.mark.parametrize("name", ENDS)
+def test_both_ends_of_the_range_like_torch(name, dtype):
+    """Each part to some units in its last place: torch computes these carefully, but for one part of acos."""
+    limits = np.finfo(dtype)
+    parts = [0.0, limits.smallest_subnormal, limits.tiny / 4, limits.tiny, limits.eps**2, limits.tiny**0.5, limits.eps, 0.5,
+             1 - limits.eps / 2, 1.0, 1 + limits.eps, 2.0, 100.0, limits.max**0.5 * 1.5, limits.max / 8, limits.max]  # fmt: skip
+    parts = np.array(parts)
+    z = np.array([complex(x, y) for x, y in itertools.product([*parts, *-parts], repeat=2)]).astype(dtype)
+    got, want = compiled(getattr(complexes, name), z), getattr(torch, name)(torch.from_numpy(z)).numpy()
+    if name == "acos":
+        want = abs(torch.acosh(torch.from_numpy(z)).numpy().imag) + 1j * want.imag
+    with np.errstate(invalid="ignore"):
+        for mine, theirs in ((got.real, want.real), (got.imag, want.imag)):
+            bound = 64 * limits.eps * abs(theirs) + 8 * limits.smallest_subnormal
+            same = (mine == theirs) | (np.isnan(mine) & np.isnan(theirs)) | (abs(mine - theirs) <= bound)
+            assert same.all(), [(z[i], mine[i], theirs[i]) for i in np.flatnonzero(~same)[:5]]
+
+
+def test_tanh_of_an_infinite_angle():
+    z = np.array([complex(80, math.inf), complex(math.inf, math.inf), complex(-100, math.nan)])
+    got, want = compiled(complexes.tanh, z), torch.tanh(torch.from_numpy(z)).numpy()
+    np.testing.assert_array_equal(got.real, want.real)
+
+
 def test_python_numbers_and_real_expressions_take_part():
     z = np.array([1 + 2j])
     assert compiled(lambda a: 2 * a - 1j, z)[0] == 2 + 3j

@@ -12,6 +12,7 @@ FUNCTIONS = {
     "i1": (weft.special.i1, lambda x: mpmath.besseli(1, x)),
     "i0e": (weft.special.i0e, lambda x: mpmath.besseli(0, x) * mpmath.exp(-abs(x))),
     "i1e": (weft.special.i1e, lambda x: mpmath.besseli(1, x) * mpmath.exp(-abs(x))),
+    "lgamma": (weft.lgamma, lambda x: mpmath.re(mpmath.loggamma(x))),
     "digamma": (weft.digamma, mpmath.digamma),
     "trigamma": (lambda x: weft.polygamma(1, x), lambda x: mpmath.polygamma(1, x)),
 }
@@ -26,9 +27,45 @@ def test_accuracy(name, dtype):
     got = function(weft.from_numpy(x)).numpy()
     with mpmath.workdps(30):
         expected = [exact(mpmath.mpf(float(value))) for value in x]
-        floor = 1 if name == "digamma" else 0
+        floor = 1 if name in ("digamma", "lgamma") else 0
         errors = [abs(float(y) - e) / max(abs(e), floor) for y, e in zip(got, expected, strict=True)]
     assert max(errors) < 6 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_lgamma_at_its_zeros_and_at_both_ends_of_the_range(dtype):
+    limits = np.finfo(dtype)
+    steps = limits.eps * 2.0 ** np.arange(-1, 50)
+    steps = steps[steps < 0.3]
+    tiny = limits.smallest_subnormal * 3.0 ** np.arange(60)
+    x = np.concatenate(
+        [1 + steps, 1 - steps, 2 + steps, 2 - steps, tiny, -tiny, 7.9 + steps, 10 ** np.arange(36.0)]
+    )
+    x = x.astype(dtype)
+    got = weft.lgamma(weft.from_numpy(x)).numpy()
+    with mpmath.workdps(40):
+        expected = [mpmath.re(mpmath.loggamma(mpmath.mpf(float(value)))) for value in x[(x != 1) & (x != 2)]]
+    got = got[(x != 1) & (x != 2)]
+    errors = [abs(float(y) - e) / abs(e) for y, e in zip(got, expected, strict=True)]
+    assert max(errors) < 3 * limits.eps
+
+
+def test_lgamma_of_special_values():
+    infinity, nan = float("inf"), float("nan")
+    x = weft.tensor(
+        [0.0, -0.0, -1.0, -2.0, -1e300, infinity, -infinity, 1.7e308, 1.0, 2.0], dtype=weft.float64
+    )
+    assert x.lgamma().tolist() == [infinity] * 8 + [0.0, 0.0]
+    assert weft.tensor([nan]).lgamma().isnan().all()
+
+
+def test_airy_far_from_zero():
+    x = weft.tensor([3141590.0, 1e30, -3141590.0, -1e7, 2.0], dtype=weft.float64)
+    with mpmath.workdps(40):
+        expected = [float(mpmath.airyai(value)) for value in x.tolist()]
+    np.testing.assert_allclose(weft.special.airy_ai(x).numpy(), expected, rtol=1e-5, atol=0)
+    assert weft.special.airy_ai(weft.tensor(3141590.0)) == 0
+    assert weft.special.airy_ai(weft.tensor([float("inf"), -float("inf"), float("nan")])).isnan().all()
 
 
 def test_special_values():

@@ -7,7 +7,8 @@ Source of the inverse functions and of tanh: Kahan, "Branch cuts for complex ele
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ..core.dtype import float32, float64
 from . import approx
@@ -18,6 +19,7 @@ from .expr import eq as _eq
 from .expr import isnan as _isnan
 from .expr import ne as _ne
 from .expr import sqrt as _sqrt
+from .wide import Double, Wide, two_sum, widen
 
 _INF = math.inf
 
@@ -188,16 +190,51 @@ def expm1(z: Complex) -> Complex:
     return Complex(select(_size(whole.real) < _INF, real, whole.real), whole.imag)
 
 
+def _log_of_size(z: Complex, log: Callable[[Expr], Expr] = approx.log, base: float = math.e) -> Expr:
+    """log(|z|), half the logarithm of |z|**2 in twice the precision: what log(1 + tiny) is made of is in the low part."""
+    x, y, dtype = z.real, z.imag, z.real.dtype
+    factor, exponent = _into_range(x, y)
+    a, b = widen(x * factor), widen(y * factor)
+    total = _exact_sum(a * a, b * b)
+    low = select(
+        _size(total.high - 1.0) < 0.5, total.low, 0.0
+    )  # elsewhere it is below the last bit of the result
+    if dtype is float64:
+        size = fma(log(total.high) + low / math.log(base), 0.5, exponent / math.log2(base))
+    else:
+        size = cast((approx.log_short(total.high) + low) * (0.5 / math.log(base)), float32)
+    return select(isinf(z), lift(_INF, x), size)
+
+
+def _into_range(x: Expr, y: Expr) -> tuple[Expr, Expr]:
+    """A power of two by which the squares of x and y do not leave the range, and log2 of its inverse.
+
+    The squares of float32 are in the range of float64.
+    """
+    one, zero = lift(1.0, x), lift(0.0, x)
+    if x.dtype is float32:
+        return one, zero
+    larger = approx.larger(x, y)
+    tiny, huge = larger < 2.0**-400, const(2.0**400, float64) < larger
+    factor = select(tiny, lift(2.0**600, x), select(huge, lift(2.0**-600, x), one))
+    return factor, select(tiny, lift(-600.0, x), select(huge, lift(600.0, x), zero))
+
+
+def _exact_sum(a: Wide, b: Wide) -> Double:
+    """The sum of two squares; those of float32 are exact in float64."""
+    return a + b if isinstance(a, Double) else Double(*two_sum(a, b))
+
+
 def log(z: Complex) -> Complex:
-    return Complex(approx.log(absolute(z)), angle(z))
+    return Complex(_log_of_size(z), angle(z))
 
 
 def log2(z: Complex) -> Complex:
-    return Complex(approx.log2(absolute(z)), angle(z) / math.log(2))
+    return Complex(_log_of_size(z, approx.log2, 2.0), angle(z) / math.log(2))
 
 
 def log10(z: Complex) -> Complex:
-    return Complex(approx.log10(absolute(z)), angle(z) / math.log(10))
+    return Complex(_log_of_size(z, approx.log10, 10.0), angle(z) / math.log(10))
 
 
 def log1p(z: Complex) -> Complex:
@@ -205,7 +242,7 @@ def log1p(z: Complex) -> Complex:
     shifted = Complex(z.real + 1.0, z.imag)
     near = approx.log1p(fma(z.real, z.real + 2.0, z.imag * z.imag)) * 0.5
     small = (_size(z.real) < 0.5) & (_size(z.imag) < 0.5)
-    real = select(small, near, approx.log(absolute(shifted)))
+    real = select(small, near, _log_of_size(shifted))
     return Complex(select(isnan(z), math.nan, real), angle(shifted))
 
 
@@ -222,15 +259,21 @@ def _cast(z: Complex, dtype) -> Complex:
     return Complex(cast(z.real, dtype), cast(z.imag, dtype))
 
 
+# Below the inverse of this, sqrt multiplies by it, because halves of denormal numbers lose bits.
+_SQRT_SCALE = {float32: 2.0**64, float64: 2.0**512}
+
+
 def sqrt(z: Complex) -> Complex:
-    """The half plane of the result is the right one; halves and quarters keep the modulus from overflowing."""
-    large = const(2.0**100, z.real.dtype) < _size(z.real) + _size(z.imag)
-    shrink = select(large, lift(0.0625, z.real), 1.0)
+    """The half plane of the result is the right one. Powers of 4 keep what is squared and halved inside the range."""
+    scale = _SQRT_SCALE[z.real.dtype]
+    size = _size(z.real) + _size(z.imag)
+    large, small = const(2.0**100, z.real.dtype) < size, size < 1.0 / scale
+    shrink = select(large, lift(0.0625, z.real), select(small, lift(scale, z.real), 1.0))
     x, y = z.real * shrink, z.imag * shrink
     root = _sqrt((_size(x) + approx.hypot(x, y)) * 0.5)
     other = select(_eq(root, 0), _size(y), _size(y) / (root + root))
     left = x < 0
-    grow = select(large, lift(4.0, z.real), 1.0)
+    grow = select(large, lift(4.0, z.real), select(small, lift(scale**-0.5, z.real), 1.0))
     real = select(left, other, root) * grow
     imag = copysign(select(left, root, other) * grow, y)
     endless = _eq(_size(y), _INF)
@@ -278,8 +321,10 @@ def tanh(z: Complex) -> Complex:
     far = const(20.0, x.dtype) < _size(x)
     fading = approx.exp(_size(x) * -2.0)
     wave = approx.sin(y) * approx.cos(y) * 4.0 * fading
-    real = select(far, copysign(const(1.0, x.dtype), x), beta * rho * growth / below)
-    imag = select(far, select(_size(y) < _INF, wave, copysign(const(0.0, y.dtype), y)), slope / below)
+    endless, turning = _eq(_size(x), _INF), _size(y) < _INF
+    limit = select(endless | turning, copysign(const(1.0, x.dtype), x), math.nan)
+    real = select(far, limit, beta * rho * growth / below)
+    imag = select(far, select(endless & ~turning, copysign(const(0.0, y.dtype), y), wave), slope / below)
     return Complex(select(_eq(x, 0), x, real), select(_eq(y, 0), y, imag))
 
 
@@ -303,8 +348,16 @@ def _roots_around_1(z: Complex) -> tuple[Complex, Complex]:
 def asin(z: Complex) -> Complex:
     plus, minus = _roots_around_1(z)
     real = approx.atan2(z.real, plus.real * minus.real - plus.imag * minus.imag)
-    imag = approx.asinh(minus.real * plus.imag - minus.imag * plus.real)
+    imag = _asinh_of_product(z, minus, plus)
     return _endless_inverse(z, Complex(select(_eq(z.real, 0), z.real, real), copysign(imag, z.imag)))
+
+
+def _asinh_of_product(z: Complex, a: Complex, b: Complex) -> Expr:
+    """asinh(Im(conj(a) * b)) for |a * b| about |z|; a quarter of it, where asinh is a logarithm, does not overflow."""
+    large = const(2.0**100, z.real.dtype) < _size(z.real) + _size(z.imag)
+    quarter = select(large, lift(0.25, z.real), 1.0)
+    product = (a.real * quarter) * b.imag - (a.imag * quarter) * b.real
+    return approx.asinh(product) + copysign(select(large, lift(math.log(4), z.real), 0.0), product)
 
 
 def _endless_inverse(z: Complex, inverse: Complex) -> Complex:
@@ -318,7 +371,7 @@ def _endless_inverse(z: Complex, inverse: Complex) -> Complex:
 def acos(z: Complex) -> Complex:
     plus, minus = _roots_around_1(z)
     real = select(_eq(z.real, 0), lift(math.pi / 2, z.real), approx.atan2(minus.real, plus.real) * 2.0)
-    imag = approx.asinh(plus.real * minus.imag - plus.imag * minus.real)
+    imag = _asinh_of_product(z, plus, minus)
     infinite = isinf(z)
     return Complex(
         select(infinite, approx.atan2(_size(z.imag), z.real), real),
@@ -341,11 +394,35 @@ def asinh(z: Complex) -> Complex:
     return asin(z.times_i()).over_i()
 
 
+class _AtanhRange(NamedTuple):
+    """Where the formula of atanh leaves the range of a type."""
+
+    large: float  # from here on 1 / z is the result, but for pi / 2
+    shrink: float  # times this, numbers beyond `large` can be squared
+    close: float  # below, the square of y is lost beside 1 - x = 0
+    exponent: int  # 2 / close is 2 ** exponent times a number in the range
+
+
+_ATANH_RANGE = {
+    float32: _AtanhRange(2.0**60, 2.0**-66, 2.0**-60, 30),
+    float64: _AtanhRange(2.0**500, 2.0**-516, 2.0**-500, 200),
+}
+
+
 def atanh(z: Complex) -> Complex:
     x, y = _size(z.real), z.imag
+    limits = _ATANH_RANGE[x.dtype]
     less, more = 1.0 - x, x + 1.0
-    real = approx.log1p(x * 4.0 / fma(less, less, y * y)) * 0.25
-    imag = approx.atan2(y + y, fma(less, more, -(y * y))) * 0.5
+    large = const(limits.large, x.dtype) < x + _size(y)
+    close = _eq(less, 0) & (_size(y) < limits.close)  # log(2 / |y|) / 2
+    width, height = select(large, x * limits.shrink, less), select(large, y * limits.shrink, y)
+    above = select(close, lift(2.0 ** (1 - limits.exponent), x), select(large, width, x * 4.0))
+    ratio = above / select(close, _size(y), fma(width, width, height * height))
+    logarithm = approx.log1p(ratio) * 0.25
+    grown = fma(logarithm, 2.0, limits.exponent * math.log(2) / 2)
+    real = select(close, grown, select(large, ratio * limits.shrink, logarithm))
+    run = select(large, lift(-1.0, x), fma(less, more, -(y * y)))
+    imag = approx.atan2(select(large, y * 0.0, y + y), run) * 0.5
     infinite = isinf(z)
     imag = select(infinite & ~_isnan(y), copysign(const(math.pi / 2, y.dtype), y), imag)
     return Complex(copysign(select(infinite | _eq(x, 0), 0.0, real), z.real), imag)

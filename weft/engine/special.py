@@ -1,6 +1,6 @@
 """Gamma and Bessel functions as expressions over primitives, in float64; float32 is widened and rounded once.
 
-Sources: DLMF 5.5, 5.7, 5.11 (digamma and trigamma), 10.25, 10.40 (modified Bessel functions). The Chebyshev
+Sources: DLMF 5.5, 5.7, 5.11 (lgamma, digamma and trigamma), 10.25, 10.40 (modified Bessel functions). The Chebyshev
 coefficients are interpolations in 40 digits.
 """
 
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..core.dtype import float32, float64
-from .approx import exp, log, sin, tan
+from .approx import exp, log, log_short, sin, tan
 from .expr import Expr, absolute, cast, copysign, eq, fma, horner, isnan, lift, rint, select, sqrt
 
 # fmt: off
@@ -51,6 +51,22 @@ I1_FAR = (
 DIGAMMA_TAIL = (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)
 # Bernoulli numbers B14 ... B2: the tail of trigamma.
 TRIGAMMA_TAIL = (7 / 6, -691 / 2730, 5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)
+# The same over k (k - 1), k their index: the tail of lgamma, times x.
+LGAMMA_TAIL = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+# lgamma(x) / ((x - 1) (x - 2)) in 2 x - 3 for 1 <= x <= 2, 2**-59 and 2**-36.
+LGAMMA = (
+    -3.803618166622364e-12, 1.1586115295157278e-11, -1.5395748006420787e-11, 5.0258222095609345e-11,
+    -2.0874620693971093e-10, 6.566403819263112e-10, -2.016947955623982e-09, 6.430260727636965e-09,
+    -2.0621027431854287e-08, 6.623878077265301e-08, -2.1386323384115519e-07, 6.948428064186312e-07,
+    -2.2742474102383936e-06, 7.511391855641883e-06, -2.5094328668947195e-05, 8.510090373499432e-05,
+    -0.0002945507015196472, 0.0010498186644547402, -0.003913560937626182, 0.015727850268641094,
+    -0.07297994795715304, 0.4831289505409809,
+)
+LGAMMA_SHORT = (
+    9.452956479916216e-08, -2.966444094170072e-07, 6.530643294072715e-07, -2.163631829346883e-06,
+    7.540909132774122e-06, -2.516294850429408e-05, 8.509034848375569e-05, -0.0002945302803503352,
+    0.0010498204491941243, -0.0039135635250045955, 0.015727850155933743, -0.07297994786384474, 0.48312895054214,
+)
 # fmt: on
 
 PI_FLOAT32 = 13176795 / 2**22
@@ -154,6 +170,38 @@ def _trigamma(x: Expr, short: bool) -> Expr:
     return select(left, fma(ratio, ratio, -value), value)
 
 
+# From here on the asymptotic series of lgamma is exact to the last bit.
+LGAMMA_FAR = 8
+
+
+def _lgamma(x: Expr, short: bool) -> Expr:
+    """Right of 0 by a polynomial that has the zeros at 1 and 2 as factors; left of 0 by reflection."""
+    left = x < 0
+    offset = absolute(x - rint(x))
+    sine = select(offset < 2.0**-30, offset, absolute(sin(offset * math.pi)) * (1 / math.pi))
+    log_ = log_short if short else log
+    value = _lgamma_right(select(left, 1.0 - x, x), short, log_)
+    value = select(left, -log_(sine) - value, value)
+    return select((left & eq(offset, 0)) | eq(absolute(x), math.inf), math.inf, value)
+
+
+def _lgamma_right(x: Expr, short: bool, log_: Callable[[Expr], Expr]) -> Expr:
+    """For x >= 0. Downwards by lgamma(x + 1) = log(x) + lgamma(x), or one up, to 1 <= y <= 2."""
+    far, below = LGAMMA_FAR <= x, x < 1
+    y, product = select(below, x + 1.0, x), lift(1.0, x)
+    for _ in range(LGAMMA_FAR - 2):
+        above, less = 2 < y, y - 1.0
+        product, y = select(above, product * less, product), select(above, less, y)
+    logarithm = log_(select(far | below, x, product))
+    zeros = select(below, x * (x - 1.0), (y - 1.0) * (y - 2.0))
+    # The polynomial does not hold for an x beyond LGAMMA_FAR: the last select drops what it gives there.
+    ratio = horner(fma(y, 2.0, -3.0), LGAMMA_SHORT if short else LGAMMA)
+    near = fma(zeros, ratio, select(below, -logarithm, logarithm))
+    inverse = 1.0 / x
+    tail = fma(inverse, horner(inverse * inverse, LGAMMA_TAIL), (math.log(2 * math.pi) - 1) / 2)
+    return select(far, fma(x - 0.5, logarithm - 1.0, tail), near)
+
+
 i0e, i1e = _in_float64(_i0e), _in_float64(_i1e)
 i0, i1 = _in_float64(_grown(_i0e)), _in_float64(_grown(_i1e))
-digamma, trigamma = _in_float64(_digamma), _in_float64(_trigamma)
+digamma, trigamma, lgamma = _in_float64(_digamma), _in_float64(_trigamma), _in_float64(_lgamma)

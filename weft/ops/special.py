@@ -53,8 +53,25 @@ def _ndtr(a):
 # ---- Functions that SciPy computes -------------------------------------------------------------------------------------
 
 
+# Beyond, SciPy's Airy function is NaN.
+_AIRY_FAR = 1e6
+
+
 def _airy(x):
-    return scipy("airy")(x)[0]
+    """Far right of 0 it is less than any float; far left by the first terms of its asymptotic series (DLMF 9.7.9).
+
+    NaN for infinities, as PyTorch has it.
+    """
+    far = np.abs(x) > _AIRY_FAR
+    if not far.any():
+        return scipy("airy")(x)[0]
+    size = np.where(far & np.isfinite(x), -x, 1).astype(np.float64)
+    phase = size * np.sqrt(size) * (2 / 3)
+    wave = np.sin(phase + math.pi / 4) - 5 / (72 * phase) * np.cos(phase + math.pi / 4)
+    left = wave / (math.sqrt(math.pi) * np.sqrt(np.sqrt(size)))
+    near = scipy("airy")(np.where(far, 0, x))[0]
+    beyond = np.where(np.isinf(x), np.nan, np.where(x > 0, 0, left))
+    return np.where(far, beyond, near).astype(x.dtype)
 
 
 def _spherical_bessel_j0(x):
@@ -72,10 +89,6 @@ def _k(order: int, scaled: bool) -> Callable:
 
 def _gammainc(upper: bool) -> Callable:
     return scipy("gammaincc" if upper else "gammainc")
-
-
-def _lgamma(x):
-    return np.where(np.isinf(x), np.inf, scipy("gammaln")(x))
 
 
 @functools.lru_cache(maxsize=64)
@@ -132,7 +145,6 @@ def _gammainc_rule(sign: int) -> Callable:
 # fmt: off
 _UNARY = (
     # names                              element                        forms                       derivative                                                                       what
-    ("lgamma special.gammaln",           _lgamma,                       "function method inplace",      lambda ct, out, a: ct * a.digamma(),                                             "the logarithm of |gamma(input)|"),
     ("special.modified_bessel_k0",       _k(0, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 0"),
     ("special.modified_bessel_k1",       _k(1, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 1"),
     ("special.scaled_modified_bessel_k0", _k(0, True),                  "function",                     nondifferentiable,                                                               "exp(input) modified_bessel_k0(input)"),
@@ -148,6 +160,7 @@ _UNARY = (
     ("special.ndtri",                    scipy("ndtri"),                "function",                     lambda ct, out, a: ct * (ROOT_2_PI * (out * out / 2).exp()),                     "the inverse of ndtr"),
 )
 _UNARY_ROWS = (
+    ("lgamma special.gammaln",           functions.lgamma,     "function method inplace",               lambda ct, out, a: ct * a.digamma(),                                             "the logarithm of |gamma(input)|"),
     ("digamma special.digamma special.psi", functions.digamma, "function method inplace",               lambda ct, out, a: ct * a.polygamma(1),                                          "the derivative of lgamma"),
     ("i0 special.i0 special.modified_bessel_i0", functions.i0, "function method inplace",               lambda ct, out, a: ct * OPS["special.i1"](a),                                    "the modified Bessel function of the first kind, order 0"),
     ("special.i1 special.modified_bessel_i1", functions.i1,    "function",                              _i1_rule,                                                                        "the modified Bessel function of the first kind, order 1"),

@@ -7,16 +7,17 @@ towards the maximum (Lawson), coefficients rounded from the lowest power up and 
 errors are relative to the function. Measured accuracy: docs/accuracy.md.
 """
 
-from .arcs import acos, asin, atan, atan2, hypot
+from .arcs import acos, asin, atan, atan2, hypot, larger
 from .circular import cos, sin, tan
 from .errors import erf, erfc, erfinv
 from .exponential import exp, exp2, expm1, sigmoid
+from .extended import log_short
 from .hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from .logarithm import log, log1p, log2, log10
 from .power import pow
 
 __all__ = [
     "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc",
-    "erfinv", "exp", "exp2", "expm1", "hypot", "log", "log10", "log1p", "log2", "pow", "sigmoid",
+    "erfinv", "exp", "exp2", "expm1", "hypot", "larger", "log", "log10", "log1p", "log2", "log_short", "pow", "sigmoid",
     "sin", "sinh", "tan", "tanh",
 ]  # fmt: skip

@@ -133,21 +133,21 @@ def atan2(y: Expr, x: Expr) -> Expr:
 
 def _scale_pair(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """Both times the power of two that makes the larger one about 1."""
-    larger = _larger(a, b)
-    exponent = bitcast(larger, int64) & (0x7FF << 52)
-    factor = bitcast(select(larger < 2.0**1020, const(2046 << 52, int64) - exponent, 3 << 52), float64)
+    size = larger(a, b)
+    exponent = bitcast(size, int64) & (0x7FF << 52)
+    factor = bitcast(select(size < 2.0**1020, const(2046 << 52, int64) - exponent, 3 << 52), float64)
     return a * factor, b * factor
 
 
-def _larger(a: Expr, b: Expr) -> Expr:
+def larger(a: Expr, b: Expr) -> Expr:
     """The larger absolute value."""
     return select(absolute(a) < absolute(b), absolute(b), absolute(a))
 
 
 def _hypot_factor(a: Expr, b: Expr) -> Expr:
-    larger = _larger(a, b)
-    factor = select(larger < 2.0**-400, const(2.0**600, float64), 1.0)
-    return select(const(2.0**400, float64) < larger, const(2.0**-600, float64), factor)
+    size = larger(a, b)
+    factor = select(size < 2.0**-400, const(2.0**600, float64), 1.0)
+    return select(const(2.0**400, float64) < size, const(2.0**-600, float64), factor)
 
 
 def hypot(a: Expr, b: Expr) -> Expr:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from ...core.dtype import DType, float64, int64
-from ..expr import Expr, bitcast, cast, const, eq, fma, horner, select
+from ..expr import Expr, bitcast, cast, const, eq, fma, horner, isnan, select
 from ..wide import Double, Wide, fast_two_sum, leading, narrow
 from .exponential import EXP, exp_reduce, one_plus, power_of_two, scaled
-from .floats import FORMAT, bits64, clamp, split_float
+from .floats import FORMAT, INF, bits64, clamp, split_float
 from .logarithm import LN2, split_exponent
 
 # fmt: off
@@ -50,6 +50,13 @@ def wide_log(x: Wide, add_to_k: Expr | None = None) -> Wide:
     total = fast_two_sum(s.high + s.high, cubic)
     whole = fast_two_sum(exponent * high, total.high)
     return fast_two_sum(whole.high, whole.low + fma(exponent, low, total.low + (s.low + s.low + tail)))
+
+
+def log_short(x: Expr) -> Expr:
+    """log of a float64 to the precision of float32, for 0, normal numbers and NaN."""
+    y = wide_log(x)
+    assert isinstance(y, Expr)
+    return select(isnan(x), x, select(eq(x, 0), const(-INF, float64), y))
 
 
 def _log_quotient(f: Expr, rest: Expr) -> Double:

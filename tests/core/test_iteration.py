@@ -4,7 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.core.dtype import float32
-from weft.core.iteration import aligned_shapes, broadcast_shapes, loop_dims, result_spec
+from weft.core.iteration import (
+    aligned_shapes,
+    broadcast_shapes,
+    broadcast_stride,
+    check_reach,
+    loop_dims,
+    result_spec,
+)
 from weft.core.size import Size
 from weft.core.spec import spec
 
@@ -73,3 +80,29 @@ def test_merged_loops_visit_the_same_elements(data):
 
     assert visited(sizes, rows) == visited(merged_sizes, merged)
     assert len(merged_sizes) <= max(len(sizes), 1)
+
+
+def test_operands_that_do_not_broadcast_have_no_strides():
+    own = spec(Size((2, 1)), (1, 1), float32)
+    assert broadcast_stride(own, (3, 2, 4)) == (0, 1, 0)
+    for sizes in ((2,), (4, 4), (1, 4), (0, 1)):
+        with pytest.raises(RuntimeError, match="does not broadcast"):
+            broadcast_stride(own, sizes)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3)), max_size=3),
+    st.integers(-4, 12),
+    st.integers(0, 12),
+)
+def test_a_loop_is_refused_exactly_if_it_leaves_its_operand(dims, start, length):
+    sizes, strides = [size for size, _ in dims], [step for _, step in dims]
+    operand = spec(Size((length,)), (1,), float32)
+    places = [start]
+    for size, step in dims:
+        places = [place + k * step for place in places for k in range(size)]
+    if all(0 <= place < length for place in places):
+        check_reach("name", operand, sizes, strides, start)
+    else:
+        with pytest.raises(RuntimeError, match="reaches the elements"):
+            check_reach("name", operand, sizes, strides, start)

@@ -6,10 +6,11 @@ from weft.core import view_rules
 from weft.engine.scalar import exp
 from weft.families.map import Map, keep
 from weft.families.program import Program
+from weft.ops.advanced_indexing import PUT
 from weft.ops.arithmetic import ADD, MUL, SUB
 from weft.ops.gather import GATHER
 from weft.ops.matmul import MATMUL
-from weft.ops.reduction import SUM
+from weft.ops.reduction import SUM, SUM_PRODUCTS
 
 SCALED = Map("scaled", keep, lambda a, total, factor, shift: a / total * factor + shift)
 EXP = Map("exp", keep, exp)
@@ -148,3 +149,70 @@ def test_losses_of_no_classes(reduction):
                 loss(scores, lib.tensor([0, 1, 2]), reduction=reduction)
             with pytest.raises(IndexError, match="out of bounds"):
                 loss(scores, lib.tensor([-100, -100, 0]), lib.ones(0), reduction=reduction)
+
+# ---- Operands that do not fit are refused where the plan is made ------------------------------------------------------
+
+
+def _write(planner):
+    target, value = planner.inputs
+    copied = planner.map(ADD, target, 0.0)
+    planner.write(ADD, copied, copied, value)
+    return [copied]
+
+
+def _put(planner):
+    target, index, value = planner.inputs
+    whole = planner.map(ADD, target, 0.0)
+    planner.put(PUT, whole, [index], value, (0,))
+    return [whole]
+
+
+def _view(planner, sizes, strides, offset):
+    return [
+        planner.map(ADD, planner.view(view_rules.as_strided, planner.inputs[0], sizes, strides, offset), 0.0)
+    ]
+
+
+def _take(planner, dim):
+    x, index = planner.inputs
+    return [planner.take(GATHER, x, [index], dim)]
+
+
+def _multiplied(planner):
+    return [planner.matmul(MATMUL, *planner.inputs)]
+
+
+def _sum_of_products(planner):
+    a, b = planner.inputs
+    return planner.reduce(SUM_PRODUCTS, a, b, dims=(1,))
+
+
+@pytest.mark.parametrize("value", [(3,), (2, 1, 4), (1, 2, 4), (5, 4), (0,), (2, 3)])
+def test_a_program_refuses_operands_that_do_not_broadcast(value):
+    for describe in (_write, _sum_of_products):
+        with pytest.raises(RuntimeError):
+            Program("refused", 2, describe)((weft.ones(2, 4), weft.ones(value)))
+
+
+@pytest.mark.parametrize("value", [(2,), (2, 1), (3, 5), (0, 4), (1, 3, 4)])
+def test_a_program_refuses_values_that_do_not_fit_what_indices_point_at(value):
+    index = weft.tensor([0, 2, 1])
+    with pytest.raises(RuntimeError):
+        Program("refused", 3, _put)((weft.ones(3, 4), index, weft.ones(value)))
+
+
+@pytest.mark.parametrize(
+    "place", [((2,), (1,), 5), ((4,), (2,), 0), ((2,), (1,), -1), ((), (), 6), ((3, 3), (2, 1), 0)]
+)
+def test_a_program_refuses_views_that_reach_outside(place):
+    with pytest.raises(RuntimeError, match="reaches the elements"):
+        Program("refused", 1, _view)((weft.ones(6),), place)
+    assert Program("allowed", 1, _view)((weft.ones(6),), ((2, 3), (3, 1), 0)).shape == (2, 3)
+
+
+def test_a_program_refuses_indices_and_matrices_that_do_not_fit():
+    for index in (weft.zeros(1, 2, 2, dtype=weft.int64), weft.zeros(3, 2, dtype=weft.int64)):
+        with pytest.raises(RuntimeError):
+            Program("refused", 2, _take)((weft.ones(2, 2), index), (1,))
+    with pytest.raises(RuntimeError):
+        Program("refused", 2, _multiplied)((weft.ones(2, 3), weft.ones(2, 3)))

@@ -111,3 +111,43 @@ def test_masks_of_two_dtypes_warn():
     x, padding = weft.zeros(3, 2, 4), weft.zeros(2, 3, dtype=weft.bool)
     with pytest.warns(UserWarning, match="mismatched key_padding_mask and attn_mask"):
         weft.nn.MultiheadAttention(4, 2)(x, x, x, key_padding_mask=padding, attn_mask=weft.zeros(3, 3))
+
+
+FITTING_MASKS = [(4, 5), (1, 5), (4, 1), (2, 1, 4, 5), (1, 3, 4, 5), (3, 1, 5), (2, 3, 4, 5)]
+OTHER_MASKS = [
+    (2, 2),
+    (4, 4),
+    (5,),
+    (3, 5),
+    (3, 4, 4),
+    (3, 3, 4, 5),
+    (2, 2, 4, 5),
+    (1, 2, 3, 4, 5),
+    (0, 5),
+    (4, 0),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+@pytest.mark.parametrize("shape", FITTING_MASKS + OTHER_MASKS)
+def test_a_mask_that_does_not_fit_the_scores_is_refused(shape, dtype):
+    outcomes = []
+    for library in (weft, torch):
+        attention = library.nn.functional.scaled_dot_product_attention
+        q, k = library.ones(2, 3, 4, 6), library.ones(2, 3, 5, 6)
+        mask = library.ones(shape, dtype=getattr(library, dtype))
+        try:
+            outcomes.append(attention(q, k, k, attn_mask=mask).shape)
+        except (RuntimeError, IndexError):
+            outcomes.append("refused")
+    assert outcomes[0] == outcomes[1] or (shape == (5,) and outcomes[0] == (2, 3, 4, 6))
+
+
+def test_a_mask_of_a_matrix_that_does_not_fit_is_refused():
+    x = weft.ones(4, 3)
+    for shape in ((2, 2), (1, 4, 4), (2, 4, 4)):
+        with pytest.raises(RuntimeError):
+            weft.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=weft.ones(shape))
+    for mask in (weft.ones(4, 4).double(), weft.ones(4, 4).int()):
+        with pytest.raises(RuntimeError):
+            weft.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)

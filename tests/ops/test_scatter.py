@@ -109,3 +109,50 @@ def test_the_target_may_be_the_source():
     t = weft.tensor([0, 1, 2])
     t.index_copy_(0, t, weft.tensor([7, 8, 9]))
     assert t.tolist() == [7, 8, 9]
+
+
+def _empty_index(library):
+    return library.tensor([], dtype=library.int64)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.zeros(()).scatter_add(0, t.tensor(0), t.ones(0)),
+        lambda t: t.zeros(()).scatter(0, t.tensor(0), t.ones(0)),
+        lambda t: t.zeros(3).scatter(0, t.tensor(0), t.ones(0)),
+        lambda t: t.zeros(()).scatter_reduce(0, t.tensor(0), t.ones(0), "sum"),
+        lambda t: t.zeros(3).scatter_reduce(0, t.tensor(0), t.ones(0), "amax"),
+        lambda t: t.zeros(3).scatter(0, t.tensor([0, 1]), t.tensor(5.0)),
+        lambda t: t.zeros(3).scatter_add(0, t.tensor([0, 1]), t.tensor(5.0)),
+        lambda t: t.zeros(3).scatter_add(0, t.tensor([1]), t.tensor(5.0)),
+        lambda t: t.zeros(3, 3).scatter(0, t.tensor([[0]]), t.tensor(5.0)),
+        lambda t: t.zeros(3, 3).scatter(0, t.tensor([[0]]), t.ones(1)),
+        lambda t: t.zeros(3).scatter(0, t.tensor(1), t.ones(2)),
+        lambda t: t.zeros(3).scatter(0, _empty_index(t), t.ones(0)),
+        lambda t: t.tensor(5.0).index_fill(0, _empty_index(t), 7.0),
+        lambda t: t.tensor(5.0).index_fill(0, t.tensor([0, 0]), 7.0),
+        lambda t: t.tensor(5.0).index_fill(0, t.tensor([0, 1]), 7.0),
+        lambda t: t.tensor(5.0).index_copy(0, _empty_index(t), t.ones(0)),
+        lambda t: t.tensor(5.0).index_copy(0, t.tensor([0, 0]), t.tensor([1.0, 2.0])),
+        lambda t: t.tensor(5.0).index_copy(0, t.tensor(0), t.ones(0)),
+        lambda t: t.tensor(5.0).index_add(0, _empty_index(t), t.ones(0)),
+        lambda t: t.tensor(5.0).index_add(0, t.tensor(0), t.ones(0)),
+        lambda t: t.tensor(5.0).index_select(0, _empty_index(t)),
+        lambda t: t.ones(0).index_select(0, t.tensor(0)),
+        lambda t: t.tensor(5.0).gather(0, _empty_index(t)),
+        lambda t: t.ones(0).gather(0, t.tensor(0)),
+        lambda t: t.tensor(5.0).take(_empty_index(t)),
+        lambda t: t.ones(0).take(t.tensor(0)),
+        lambda t: t.tensor(5.0).put_(_empty_index(t), t.ones(0)),
+        lambda t: t.tensor(5.0).put_(t.tensor(0), t.ones(0)),
+    ],
+)
+def test_operands_without_dimensions_or_elements(call):
+    outcomes = []
+    for library in (weft, torch):
+        try:
+            outcomes.append(call(library).tolist())
+        except Exception as error:
+            outcomes.append(type(error))
+    assert outcomes[0] == outcomes[1]

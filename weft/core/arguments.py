@@ -1,24 +1,37 @@
-"""Integers that callers pass as dimensions and sizes."""
+"""What callers pass as static arguments: dimensions and sizes, numbers, switches, names.
+
+Each function gives the argument as an object of one type, or raises PyTorch's TypeError. `core/checking.py` calls them
+for every public function, by the annotations of its parameters.
+"""
 
 from __future__ import annotations
 
+import numbers
 import operator
 from typing import Any
 
+import numpy as np
 
-def integer(value: Any, function: str, argument: str) -> int:
+
+def wrong_type(value: Any, function: str, argument: str, wanted: str, position: int = 0) -> TypeError:
+    """PyTorch's error; `position` counts from 1, and is 0 for arguments that are given by name only."""
+    where = f"'{argument}' (position {position})" if position else f"'{argument}'"
+    return TypeError(f"{function}(): argument {where} must be {wanted}, not {type(value).__name__}")
+
+
+def integer(value: Any, function: str, argument: str, position: int = 0) -> int:
     """`value` as an int: ints, NumPy's integers and integer tensors of one element are.
 
     Raises: TypeError for everything else, bools included.
     """
-    if type(value) is int:
-        return value
-    if not isinstance(value, bool):
+    if type(value) is not int:
+        if isinstance(value, bool):
+            raise wrong_type(value, function, argument, "int", position)
         try:
-            return operator.index(value)
+            value = operator.index(value)
         except TypeError:
-            pass
-    raise TypeError(f"{function}(): argument '{argument}' must be int, not {type(value).__name__}")
+            raise wrong_type(value, function, argument, "int", position) from None
+    return value
 
 
 def integers(values: tuple, function: str, argument: str) -> tuple[int, ...]:
@@ -34,3 +47,39 @@ def integers(values: tuple, function: str, argument: str) -> tuple[int, ...]:
     else:
         return values
     return tuple([integer(value, function, argument) for value in values])
+
+
+def number(value: Any, function: str, argument: str, position: int = 0) -> float:
+    """`value` as a real number: ints and bools are, NumPy's numbers, and real tensors without dimensions.
+
+    Raises: TypeError for everything else, complex numbers included.
+    """
+    if type(value) in (float, int):
+        return value
+    if isinstance(value, (bool, numbers.Real, np.floating, np.integer, np.bool_)):
+        return float(value)
+    if hasattr(value, "dim") and value.dim() == 0 and not value.is_complex():
+        return value.item()
+    raise wrong_type(value, function, argument, "float", position)
+
+
+def boolean(value: Any, function: str, argument: str, position: int = 0) -> bool:
+    """`value` as a bool: NumPy's bools and bool tensors without dimensions are.
+
+    Raises: TypeError for everything else, ints included.
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if hasattr(value, "dim") and value.dim() == 0 and str(value.dtype).endswith(".bool"):
+        return value.item()
+    raise wrong_type(value, function, argument, "bool", position)
+
+
+def text(value: Any, function: str, argument: str, position: int = 0) -> str:
+    """`value`, which is a str.
+
+    Raises: TypeError for everything else.
+    """
+    if isinstance(value, str):
+        return value
+    raise wrong_type(value, function, argument, "str", position)

@@ -256,3 +256,7 @@ def set_default_dtype(d: DType) -> None:
 
 def default_complex() -> DType:
     return _default.to_complex()
+
+
+# What Python's own types stand for as a dtype.
+PYTHON_DTYPES: dict[Any, DType] = {float: float64, int: int64, bool: bool_, complex: complex128}

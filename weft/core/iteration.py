@@ -54,14 +54,50 @@ def aligned_shapes(name: str, shapes, back: int) -> str:
     return f"{head}shapes, aligned at the last dimension:\n" + "\n".join(rows)
 
 
+def broadcasts(given: Sequence[int], sizes: Sequence[int]) -> bool:
+    """Whether a tensor of shape `given` can be read as `sizes`."""
+    return len(given) <= len(sizes) and all(
+        size in (1, wanted) for size, wanted in zip(reversed(given), reversed(sizes), strict=False)
+    )
+
+
 def broadcast_stride(operand: Spec, sizes: Sequence[int]) -> tuple[int, ...]:
-    """The strides (in elements) with which `operand` is read as `sizes`: 0 where it is repeated."""
+    """The strides (in elements) with which `operand` is read as `sizes`: 0 where it is repeated.
+
+    Raises: RuntimeError if the operand does not broadcast to `sizes`: a kernel would read beyond it.
+    """
+    if not broadcasts(operand.shape, sizes):
+        raise RuntimeError(
+            f"The expanded size of the tensor must match the existing size: shape {list(operand.shape)} does not "
+            f"broadcast to {list(sizes)}"
+        )
     missing = len(sizes) - len(operand.shape)
     own = (
         0 if size == 1 and wanted != 1 else stride
         for size, stride, wanted in zip(operand.shape, operand.stride, sizes[missing:], strict=True)
     )
     return (0,) * missing + tuple(own)
+
+
+def check_reach(
+    name: str, operand: Spec, sizes: Sequence[int], strides: Sequence[int], start: int = 0
+) -> None:
+    """Check that a loop stays inside an operand. Plans call this, because kernels do not look where they read and write.
+
+    The loop visits the elements `start` + the sum of position * stride, for all positions within `sizes`.
+
+    Raises: RuntimeError if one of them lies outside of what the operand spans.
+    """
+    if 0 in sizes:
+        return
+    ends = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
+    first = start + sum(end for end in ends if end < 0)
+    last = start + sum(end for end in ends if end > 0)
+    if first < 0 or last >= operand.span:
+        raise RuntimeError(
+            f"{name}: a loop over {list(sizes)} with strides {list(strides)} from element {start} reaches the elements "
+            f"{first} to {last} of an operand of shape {list(operand.shape)} with strides {list(operand.stride)}"
+        )
 
 
 def memory_order(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 from .autocast import cast_arguments
+from .checking import check_tensors, checked
 from .dtype import LEGACY_NAMES, int64, when_default_changes
 from .grad_mode import mode
 from .names import FUNCTIONS
@@ -127,9 +127,17 @@ _NUMPY_ARGUMENTS = {
 }
 
 
-def public(forms: str = "function", *aliases: str, name: str | None = None, out: bool | str = False):
+def public(
+    forms: str = "function",
+    *aliases: str,
+    name: str | None = None,
+    out: bool | str = False,
+    checks: bool = True,
+):
     """Decorator: make a function part of the public interface.
 
+    The types of its arguments are checked by the annotations of its parameters (`core/checking.py`), unless `checks` is
+    False, because the function does so itself in less time.
     `forms` lists where it appears: "function" (weft.name), "method" (Tensor.name), "inplace" (Tensor.name_,
     which computes and then writes into the tensor). `out=True` gives it an `out=` argument: the results are
     written into given tensors, which are resized if need be; with `out="exact"` they must be of the results' dtype,
@@ -139,9 +147,11 @@ def public(forms: str = "function", *aliases: str, name: str | None = None, out:
 
     def decorate(function: Callable) -> Callable:
         own = name or function.__name__
+        if checks:
+            function = checked(function, own)
         asking = _with_keywords(function, own, out)
         if asking is function and _takes_tensors(function, further="function" not in wanted):
-            asking = overridable(function)
+            asking = overridable(function, own)
         complete = cast_arguments(asking, own, *aliases)
         if complete is not asking:
             insides[asking] = complete
@@ -179,7 +189,10 @@ def add_method(name: str, function: Callable) -> None:
 
 def add_inplace(name: str, function: Callable) -> None:
     """Make a function that writes its first argument the method `name_`."""
-    add_method(f"{name}_", overridable(function) if _takes_tensors(function, further=True) else function)
+    function = checked(function, f"{name}_")
+    add_method(
+        f"{name}_", overridable(function, f"{name}_") if _takes_tensors(function, further=True) else function
+    )
 
 
 def add_function(name: str, function: Callable) -> None:
@@ -219,23 +232,6 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
             raise
 
     return complete
-
-
-def check_tensors(function: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Raises: TypeError if something else is given where `function` is annotated to take a Tensor.
-
-    For calls that failed for want of an attribute: calls that succeed pay nothing.
-    """
-    parameters = inspect.signature(function).parameters
-    given = {**dict(zip(parameters, args, strict=False)), **kwargs}
-    for position, (argument, parameter) in enumerate(parameters.items(), 1):
-        if argument in given and parameter.annotation in ("Tensor", "Tensor | None"):
-            value = given[argument]
-            if not isinstance(value, Tensor) and (value is not None or parameter.annotation == "Tensor"):
-                where = f"'{argument}' (position {position})" if position <= len(args) else f"'{argument}'"
-                raise TypeError(
-                    f"{name}(): argument {where} must be Tensor, not {type(value).__name__}"
-                ) from None
 
 
 # ---- Writing results into given tensors --------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, FunctionType, NoneType
 from typing import Any
 
+from .checking import check_tensors
 from .names import FUNCTIONS
 from .tensor import Tensor, of_class
 
@@ -158,8 +159,8 @@ def full_name(function: Callable) -> str | None:
     return next((f"torch.{name}" for name, each in FUNCTIONS.items() if each is function), None)
 
 
-def overridable(function: Callable) -> Callable:
-    """`function`, which asks the classes of its arguments first."""
+def overridable(function: Callable, name: str = "") -> Callable:
+    """`function`, public as `name` or under its own, which asks the classes of its arguments first."""
 
     @functools.wraps(function)
     def complete(*args: Any, **kwargs: Any) -> Any:
@@ -167,9 +168,11 @@ def overridable(function: Callable) -> Callable:
             return answer
         try:
             return function(*args, **kwargs)
-        except Exception:
+        except Exception as error:
             if meets((*args, *kwargs.values())):
                 return complete(*args, **kwargs)
+            if isinstance(error, AttributeError):
+                check_tensors(function, name or function.__name__, args, kwargs)
             raise
 
     return complete

@@ -16,7 +16,7 @@ import numpy as np
 from ..core.derivative import Derivative, as_derivative
 from ..core.device import CPU
 from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
-from ..core.iteration import broadcast_stride, loop_dims, memory_order
+from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order
 from ..core.op import NO_RULE, PlanCache, check_no_repeats, needs_recording, record, recorded_write
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
@@ -66,13 +66,30 @@ def _compiled(kernel: IndexedKernel) -> Code:
 
 
 class _Launch:
-    """A kernel with its sizes, strides and table: call `entry` with addresses, then these."""
+    """A kernel with its sizes, strides and table: call `entry` with addresses, then these.
+
+    `rows` has the strides of each of the `operands`; indices move on along the `displaced` ones.
+    """
 
     __slots__ = ("entry", "table", "meta", "count", "keep")
 
     def __init__(
-        self, results, dtypes: Sequence[DType], rows, access: Access, wrap: bool, displaced, in_order: bool
+        self,
+        name: str,
+        operands: Sequence[Spec],
+        results,
+        dtypes: Sequence[DType],
+        rows,
+        access: Access,
+        wrap: bool,
+        displaced,
+        in_order: bool,
     ):
+        for place, (operand, row) in enumerate(zip(operands, rows, strict=True)):
+            if place in displaced:
+                check_reach(name, operand, (*access.shape, *access.sizes), (*row, *access.steps))
+            else:
+                check_reach(name, operand, access.shape, row)
         itemsizes = [sum(part.dtype.itemsize for part in r.parts) for r in results] + [
             d.itemsize for d in dtypes
         ]
@@ -230,7 +247,19 @@ class Take(_Indexed):
         rows = [stride, access.stride, *access.index_strides]
         dtypes = [bits, *(index.dtype for index in indices)]
         return _TakePlan(
-            access, result, _Launch([element], dtypes, rows, access, self.wrap, (1,), in_order=False)
+            access,
+            result,
+            _Launch(
+                self.name,
+                (result, own, *indices),
+                [element],
+                dtypes,
+                rows,
+                access,
+                self.wrap,
+                (1,),
+                in_order=False,
+            ),
         )
 
     def __call__(self, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
@@ -267,7 +296,7 @@ class _PutPlan(NamedTuple):
 
 def broadcast_row(value: Spec, own: Spec, static: Any, access: Access) -> tuple[int, ...]:
     """The strides with which a value is read that is broadcast to the positions."""
-    if not _fits(value.shape, access.shape):
+    if not broadcasts(value.shape, access.shape):
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing result of "
             f"shape {list(access.shape)}"
@@ -331,11 +360,21 @@ class Put(_Indexed):
         if not _runs(self.name, (own, *indices)) or not access.shape.numel() or 0 in access.sizes:
             return _PutPlan(access, [], None)
         checks = [
-            _Launch([], [index.dtype], [index.stride], _one(access, j, index), self.wrap, (), in_order=False)
+            _Launch(
+                self.name,
+                [index],
+                [],
+                [index.dtype],
+                [index.stride],
+                _one(access, j, index),
+                self.wrap,
+                (),
+                in_order=False,
+            )
             for j, index in enumerate(indices)
         ]
         displaced: tuple[int, ...] = (0,)
-        rows, inputs = [access.stride], [value.dtype]
+        rows, inputs, operands = [access.stride], [value.dtype], [own]
         same = value.dtype is own.dtype and not (own.conj or own.neg or value.conj or value.neg)
         if combine is None and same:
             element, bits = _bits(0, own.dtype)
@@ -348,10 +387,23 @@ class Put(_Indexed):
                 as_type(combine(load_as(0, own, compute), load_as(1, value, compute)), compute), own
             )
             rows, inputs, displaced = [access.stride, access.stride], [own.dtype, value.dtype], (0, 1)
+            operands = [own, own]
         rows += [value_row, *access.index_strides]
         dtypes = [*inputs, *(index.dtype for index in indices)]
         return _PutPlan(
-            access, checks, _Launch([element], dtypes, rows, access, self.wrap, displaced, in_order=True)
+            access,
+            checks,
+            _Launch(
+                self.name,
+                [*operands, value, *indices],
+                [element],
+                dtypes,
+                rows,
+                access,
+                self.wrap,
+                displaced,
+                in_order=True,
+            ),
         )
 
     def check(
@@ -410,13 +462,6 @@ class Put(_Indexed):
         storage.version += 1  # first, because it may raise
         launch.entry(start, *addresses, launch.table, launch.meta, launch.count)
         return target
-
-
-def _fits(sizes: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether a tensor of `sizes` broadcasts to `wanted`."""
-    return len(sizes) <= len(wanted) and all(
-        size in (1, target) for size, target in zip(reversed(sizes), reversed(wanted), strict=False)
-    )
 
 
 def _one(access: Access, j: int, index: Spec) -> Access:

@@ -96,8 +96,17 @@ class Product:
         return result
 
     def write(self, target: Tensor, a: Tensor, b: Tensor) -> None:
-        """Write the product into a tensor that is like the result."""
-        self._run(self.plans[a.spec, b.spec], target, a, b)
+        """Write the product into a tensor that is like the result.
+
+        Raises: RuntimeError if it is not.
+        """
+        plan = self.plans[a.spec, b.spec]
+        if target.spec is not plan.spec:
+            raise RuntimeError(
+                f"{self.name}: the product of shape {list(plan.spec.shape)} does not go into a tensor of shape "
+                f"{list(target.spec.shape)} with strides {list(target.spec.stride)}"
+            )
+        self._run(plan, target, a, b)
 
     def _run(self, plan: Plan, result: Tensor, a: Tensor, b: Tensor) -> None:
         if plan.entry is None:
@@ -113,6 +122,10 @@ class Product:
 
     def _plan(self, a: Spec, b: Spec) -> Plan:
         self.check(a, b)
+        if not a.shape or not b.shape or a.shape[-1] != b.shape[-2:][0] or a.dtype is not b.dtype:
+            raise RuntimeError(
+                f"{self.name}: {a.dtype} {list(a.shape)} and {b.dtype} {list(b.shape)} have no product"
+            )
         if a.dtype is bool_:
             raise NotImplementedError(f"\"{self.refusal}\" not implemented for '{LEGACY_NAMES[a.dtype]}'")
         where = common_device(self.name, (a, b))

@@ -15,6 +15,7 @@ from ..core import view_rules
 from ..core.derivative import as_derivative
 from ..core.dtype import DType
 from ..core.grad_mode import mode
+from ..core.iteration import check_reach
 from ..core.op import PlanCache, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
@@ -144,8 +145,13 @@ class Planner:
         return self.view(view_rules.view, operand, sizes)
 
     def view(self, rule: Callable[..., tuple[Spec, int]], operand: Operand, *static: Any) -> Operand:
-        """A view of an operand, by one of `core.view_rules`."""
+        """A view of an operand, by one of `core.view_rules`.
+
+        Raises: RuntimeError if it shows more than the operand does.
+        """
         spec, offset = rule(operand.spec, *static)
+        if spec.dtype is operand.spec.dtype:
+            check_reach("view", operand.spec, spec.shape, spec.stride, offset)
         return operand._replace(spec=spec, offset=operand.offset + offset * spec.dtype.itemsize)
 
     def constant(self, tensor: Tensor) -> Operand:

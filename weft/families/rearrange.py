@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..core.derivative import as_derivative
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
+from ..core.iteration import check_reach
 from ..core.op import PlanCache, check_inplace, record, resize_out
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
@@ -29,12 +30,14 @@ class Plan:
 
     __slots__ = ("spec", "allocate", "copies")
 
-    def __init__(self, result: Spec, specs: Sequence[Spec], pieces: Iterable[Piece]):
+    def __init__(self, name: str, result: Spec, specs: Sequence[Spec], pieces: Iterable[Piece]):
         self.spec = result
         self.allocate = result.device.backend.allocator(result.nbytes)
         self.copies = []
         for source, view, start, target, at in pieces:
             if target.numel:
+                check_reach(name, specs[source], view.shape, view.stride, start)
+                check_reach(name, result, target.shape, target.stride, at)
                 copy = COPY.write_plans[target, view]
                 starts = start * specs[source].dtype.itemsize, at * result.dtype.itemsize
                 self.copies.append((source, *starts, copy.entry, copy.meta, copy.count, copy))
@@ -70,7 +73,7 @@ class Rearrange:
         return self._plan_write(self.result(specs, *static), static, *specs)
 
     def _plan_write(self, target: Spec, static: tuple, *specs: Spec) -> Plan:
-        return Plan(target, specs, self.pieces(target, specs, *static) if target.numel else ())
+        return Plan(self.name, target, specs, self.pieces(target, specs, *static) if target.numel else ())
 
     def __call__(self, tensors: Sequence[Tensor], *static: Any) -> Tensor:
         try:

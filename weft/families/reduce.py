@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.arguments import integer, integers
+from ..core.arguments import boolean, integer, integers
+from ..core.checking import dtype as as_dtype
 from ..core.derivative import as_derivative
 from ..core.dtype import DType, compute_type
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims
@@ -189,6 +190,10 @@ class Reduce:
         """The result for dim= as users give it, by the shortest way."""
         if type(dim) is not int and dim is not None:  # 2.0 and True would find the plans of 2 and 1
             dim = as_ints(dim, self.name)
+        if keepdim is not False and keepdim is not True:
+            keepdim = boolean(keepdim, self.name, "keepdim", 3)
+        if dtype is not None and type(dtype) is not DType:
+            dtype = as_dtype(dtype, self.name, "dtype")
         plan, numbers, dims = self.direct_plans[input.spec, dim, keepdim, dtype]
         if input._autograd is not None or not plan.results[0].numel:
             return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers, whole=dim is None)

@@ -176,13 +176,13 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return (GELU if approximate == "none" else GELU_TANH)(input)
 
 
-@public(name="nn.functional.silu")
+@public(name="nn.functional.silu", checks=False)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input)."""
     return _finish(SILU, (input,), inplace)
 
 
-@public(name="nn.functional.mish")
+@public(name="nn.functional.mish", checks=False)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input))."""
     return _finish(MISH, (input,), inplace)
@@ -200,7 +200,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return _finish(ELU, (input, float(alpha), 1.0, 1.0), inplace)
 
 
-@public("function", "nn.functional.selu")
+@public("function", "nn.functional.selu", checks=False)
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """A scaled `elu`, whose constants keep mean 0 and variance 1."""
     return _finish(ELU, (input, SELU_ALPHA, SELU_SCALE, 1.0), inplace)
@@ -220,7 +220,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return _finish(LEAKY_RELU, (input, float(negative_slope)), inplace)
 
 
-@public(name="nn.functional.relu")
+@public(name="nn.functional.relu", checks=False)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0) of each element."""
     return _finish(RELU, (input,), inplace)
@@ -240,19 +240,19 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return _finish(*bounded(HARDTANH, input, kind(min_val), kind(max_val)), inplace)
 
 
-@public(name="nn.functional.relu6")
+@public(name="nn.functional.relu6", checks=False)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Into [0, 6]."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@public(name="nn.functional.hardsigmoid")
+@public(name="nn.functional.hardsigmoid", checks=False)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """(input + 3) / 6 into [0, 1]."""
     return _finish(HARDSIGMOID, (input,), inplace)
 
 
-@public(name="nn.functional.hardswish")
+@public(name="nn.functional.hardswish", checks=False)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * hardsigmoid(input)."""
     return _finish(HARDSWISH, (input,), inplace)

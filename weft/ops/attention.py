@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ..core.dtype import DType, bool_, compute_type
+from ..core.iteration import broadcast_shapes, broadcasts
 from ..core.op import PlanCache, needs_recording, public
 from ..core.spec import Spec
 from ..core.tensor import Tensor
@@ -147,6 +148,13 @@ def _check_attention(query: Spec, key: Spec, value: Spec, attn_mask: Spec | None
         raise RuntimeError(
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype} and  query.dtype: {query.dtype} instead."
+        )
+    batch = broadcast_shapes("scaled_dot_product_attention", query.shape[:-2], key.shape[:-2])
+    scores = (*batch, query.shape[-2], key.shape[-2])
+    if not broadcasts(attn_mask.shape, scores):
+        raise RuntimeError(
+            f"The expanded size of attn_mask, {list(attn_mask.shape)}, must match the scores, {list(scores)}: queries "
+            f"are {list(query.shape)}, keys {list(key.shape)}"
         )
 
 

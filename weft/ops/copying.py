@@ -7,7 +7,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.derivative import Recorded
 from ..core.device import as_device, device
-from ..core.dtype import DType
+from ..core.dtype import PYTHON_DTYPES, DType
 from ..core.grad_mode import mode
 from ..core.iteration import broadcast_shapes, memory_order
 from ..core.layout import (
@@ -25,9 +25,6 @@ from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, empty, make
 from ..core.warn import warn_once
 from ..families.map import COPY, NUMBERS, Plan
-
-# What Python's own types stand for as a dtype.
-PYTHON_DTYPES: dict[Any, DType] = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
 
 
 def copy_values(target: Tensor, source: Tensor) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 from ..core import device as places
 from ..core import dtype as dt
+from ..core.arguments import boolean
 from ..core.device import as_device, device
 from ..core.dtype import (
     LEGACY_NAMES,
+    PYTHON_DTYPES,
     DType,
     bool_,
     default_complex,
@@ -24,7 +26,7 @@ from ..core.tensor import Tensor, make
 from ..core.tensor import empty as empty_of
 from ..families.faces import is_operand
 from ..families.map import FILL, scalar_arguments
-from .copying import PYTHON_DTYPES, formatted_spec
+from .copying import formatted_spec
 from .filling import fill_
 
 # ---- Arguments -------------------------------------------------------------------------------------------------------
@@ -142,7 +144,7 @@ def new(
 
 def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
     """A new tensor that asks for its gradient, if wanted."""
-    if not requires_grad:
+    if requires_grad is False or not boolean(requires_grad, "tensor", "requires_grad"):
         return result
     if result.spec.dtype.category < dt.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

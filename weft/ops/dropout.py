@@ -96,7 +96,7 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 # ---- torch.nn.functional -----------------------------------------------------------------------------------------------------------
 
 
-@public(name="nn.functional.dropout")
+@public(name="nn.functional.dropout", checks=False)
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set elements to zero with probability `p` and divide the rest by 1 - p.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core import view_rules as rules
-from ..core.arguments import integer, integers
+from ..core.arguments import integers
 from ..core.layout import contiguous_format, preserve_format, strides_for
 from ..core.op import public
 from ..core.spec import Spec, spec
@@ -104,7 +104,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {first} and dim1 = {second}"
         )
-    return _rot90(input, integer(k, "rot90", "k") % 4, first, second)
+    return _rot90(input, k % 4, first, second)
 
 
 def _turned_back(ct, out, a, turns, first, second):

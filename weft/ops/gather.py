@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType, int32, int64
 from ..core.iteration import broadcast_shapes
 from ..core.op import public
@@ -51,8 +50,10 @@ def _gathered(own: Spec, dim: int, index: Spec) -> Access:
 def slices(own: Spec, dim: int, index: Spec) -> Access:
     """Whole slices along `dim`, whose numbers are in a vector (or 0-dim) index."""
     dim = wrap_dim(dim, len(own.shape))
-    if not own.shape:
+    if not own.shape and index.numel == 1:
         return Access(own.shape, (), ((),), (0,), (1,), (1,))
+    if not own.shape:  # each number in the index is another position of the one element
+        return Access(shape_of((index.numel,)), (0,), (index.stride,), (0,), (1,), (1,))
     stride = (*own.stride[:dim], 0, *own.stride[dim + 1 :])
     step = index.stride[0] if index.shape else 0
     row = tuple(step if other == dim else 0 for other in range(len(own.shape)))
@@ -70,6 +71,8 @@ def _selected(own: Spec, dim: int, index: Spec) -> Access:
         )
     access = slices(own, dim, index)
     if access.sizes == (0,) and index.numel:
+        if len(own.shape) == 1:
+            raise IndexError("index out of range in self")
         raise RuntimeError("index_select(): self indexing axis dim should be positive")
     return access
 
@@ -117,10 +120,6 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[2, 2],
             [4, 4]])
     """
-    if type(index) is not Tensor:
-        check_index(index, "index_select")
-    if type(dim) is not int:  # 2.0 and True would find the plans of 2 and 1
-        dim = integer(dim, "index_select", "dim")
     return INDEX_SELECT(input, (index,), dim)
 
 
@@ -137,10 +136,6 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1, 1],
             [4, 3]])
     """
-    if type(index) is not Tensor:
-        check_index(index, "gather")
-    if type(dim) is not int:
-        dim = integer(dim, "gather", "dim")
     return GATHER(input, (index,), dim)
 
 

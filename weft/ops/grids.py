@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import integer
 from ..core.op import public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
@@ -109,7 +108,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             [2, 3]])
     """
     _check_vector(input)
-    r = integer(r, "combinations", "r")
     if r < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:

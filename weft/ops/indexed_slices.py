@@ -76,10 +76,6 @@ def _copied(own: Spec, dim: int, index: Spec) -> Access:
     if len(index.shape) > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {len(index.shape)})")
     check_dtype(index, "index_copy_(): Expected a long tensor for index, but got {}", (int64,))
-    if not own.shape and index.numel != 1:
-        raise IndexError(
-            f"index_copy_(): Number of indices ({index.numel}) should be equal to source.size(dim) (1)"
-        )
     return slices(own, dim, index)
 
 
@@ -147,7 +143,7 @@ def _filled_with_back(ct, out, target, value, index, where, combine):
 differentiate(INDEX_FILL_TENSOR, INDEX_FILL_TENSOR.target_rule, _filled_with_back)
 
 
-_INDEX_REDUCE = Reduction("index_reduce", INDEX_WRITE)
+_INDEX_REDUCE = Reduction("index_reduce", INDEX_WRITE, INDEX_WRITE)
 
 
 def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import integer
 from ..core.derivative import differentiate
 from ..core.dtype import LEGACY_NAMES, bool_
 from ..core.layout import contiguous_format
@@ -322,7 +321,6 @@ def matrix_rank(
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """The matrices multiplied by themselves n times; their inverses for negative n."""
     check_square(input, "linalg.matrix_power", "A")
-    n = integer(n, "linalg_matrix_power", "n")
     if n == 0:
         return _identities(input)
     if n == 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..core.arguments import integer
 from ..core.derivative import Derivative
 from ..core.layout import contiguous_format, suggested_format
 from ..core.op import needs_recording, public, record, unrecorded
@@ -57,7 +56,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     tensor([0, 2, 1, 3])
     """
     sizes = input.spec.shape
-    groups = integer(groups, "channel_shuffle", "groups")
     if len(sizes) <= 2:
         raise RuntimeError(
             f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(sizes)}"
@@ -86,7 +84,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
              [2, 3]]])
     """
     *batch, channels, height, width = _image(input, "pixel_shuffle")
-    r = integer(upscale_factor, "pixel_shuffle", "upscale_factor")
+    r = upscale_factor
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     if channels % (r * r):
@@ -110,7 +108,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     tensor([0, 1, 2, 3])
     """
     *batch, channels, height, width = _image(input, "pixel_unshuffle")
-    r = integer(downscale_factor, "pixel_unshuffle", "downscale_factor")
+    r = downscale_factor
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     for name, size, dim in (("height", height, -2), ("width", width, -1)):

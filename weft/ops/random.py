@@ -40,7 +40,7 @@ from .rules import zero
 
 
 @public("function")
-def manual_seed(seed: int) -> Generator:
+def manual_seed(seed: Any) -> Generator:
     """Restart the default generator at `seed`, in [-2**63, 2**64), and return it.
 
     >>> import weft as torch
@@ -68,7 +68,7 @@ def get_rng_state() -> Tensor:
     return _get_state(default_generator)
 
 
-@public("function")
+@public("function", checks=False)
 def set_rng_state(new_state: Tensor) -> None:
     """Continue the default generator from what `get_rng_state` returned."""
     _set_state(default_generator, new_state)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import view_rules
-from ..core.arguments import integer
+from ..core.arguments import boolean, number
 from ..core.derivative import nondifferentiable
 from ..core.dtype import (
     FLOAT8,
@@ -315,7 +315,7 @@ def _count(input: Tensor, dims: Sequence[int]) -> int:
     return math.prod(input.spec.shape[dim] for dim in dims)
 
 
-@public("function method", out=True)
+@public("function method", out=True, checks=False)
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The sum over `dim` (an int, several, or all). Integers and bools add up in int64.
 
@@ -512,14 +512,11 @@ def _moment_arguments(
     unknown = set(given) - {"dim", "unbiased", "keepdim", "correction"}
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+    keepdim = boolean(given.get("keepdim", False), name, "keepdim")
+    unbiased = boolean(given.get("unbiased", True), name, "unbiased")
     correction = given.get("correction")
-    if correction is None:
-        correction = 1 if given.get("unbiased", True) else 0
-    return (
-        dims_of(given.get("dim"), len(input.spec.shape), name),
-        correction,
-        bool(given.get("keepdim", False)),
-    )
+    correction = int(unbiased) if correction is None else number(correction, name, "correction")
+    return dims_of(given.get("dim"), len(input.spec.shape), name), correction, keepdim
 
 
 def _describe_moment(
@@ -696,14 +693,10 @@ def softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     >>> torch.softmax(torch.zeros(4), 0)
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
-    if type(dim) is not int:  # 2.0 and True would find the plans of 2 and 1
-        dim = integer(dim, "softmax", "dim")
     return _SOFTMAX((input if dtype is None else input.to(dtype),), (dim,))
 
 
 @public("function method", "special.log_softmax")
 def log_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
     """log(softmax(input)) along `dim`, without overflow."""
-    if type(dim) is not int:
-        dim = integer(dim, "log_softmax", "dim")
     return _LOG_SOFTMAX((input if dtype is None else input.to(dtype),), (dim,))

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from ..core import view_rules as rules
-from ..core.arguments import integer, integers
+from ..core.arguments import integers
 from ..core.dtype import DType
 from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, PlanCache, public
@@ -17,7 +17,7 @@ from .copying import clone, contiguous
 from .views import SQUEEZE, SQUEEZE_DIM, SQUEEZE_DIMS, UNSAFE_VIEW, UNSQUEEZE, VIEW, VIEW_DTYPE
 
 
-@public("method")
+@public("method", checks=False)
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None) -> Tensor:
     """The same memory with another shape, or read as another dtype.
 
@@ -109,9 +109,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> torch.zeros(2, 3, 4).flatten(1).shape
     torch.Size([2, 12])
     """
-    sizes = _flat_shape[
-        input.spec, integer(start_dim, "flatten", "start_dim"), integer(end_dim, "flatten", "end_dim")
-    ]
+    sizes = _flat_shape[input.spec, start_dim, end_dim]
     if sizes is None:
         return input
     return VIEW(input, sizes) if input.spec.is_contiguous else reshape(input, sizes)
@@ -140,7 +138,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     parts = integers((sizes,), "unflatten", "sizes")
     if not parts:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    dim = wrap_dim(integer(dim, "unflatten", "dim"), len(own))
+    dim = wrap_dim(dim, len(own))
     if not own:
         raise RuntimeError(
             f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions"
@@ -177,7 +175,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> torch.zeros(2, 3).unsqueeze(-1).shape
     torch.Size([2, 3, 1])
     """
-    return UNSQUEEZE(input, integer(dim, "unsqueeze", "dim"))
+    return UNSQUEEZE(input, dim)
 
 
 @public("function method")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.derivative import differentiate
 from ..core.op import add_inplace, public
-from ..core.spec import Spec
+from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
 from ..families.faces import is_operand
 from ..families.indexed import Access, Put, add_elements, unshared
@@ -32,26 +32,35 @@ def _scattered(own: Spec, dim: int, index: Spec) -> Access:
 
 
 def _fit_source(value: Spec, own: Spec, static: int, access: Access) -> tuple[int, ...]:
-    """The strides of the source of scatter; a 0-dim one serves every position."""
+    """The strides of the source of scatter, which reaches at least as far as the index."""
     if value.dtype is not own.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    wanted, given, dim = access.shape, value.shape, access.dims[0]
-    if not wanted.numel():
+    if not access.shape.numel():
         return access.stride
-    if given and len(given) != max(len(wanted), 1):
+    # As in PyTorch, no dimensions count as one of size 1.
+    wanted, given, dim = access.shape or (1,), value.shape or (1,), access.dims[0]
+    if len(value.shape) == 1 < len(wanted):
+        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+    if len(given) != len(wanted):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     beyond_self = any(a > b for d, (a, b) in enumerate(zip(wanted, own.shape, strict=False)) if d != dim)
-    if beyond_self or any(a > b for a, b in zip(wanted, given, strict=False)):
+    if beyond_self or any(a > b for a, b in zip(wanted, given, strict=True)):
         raise RuntimeError(
-            f"Expected index {list(wanted)} to be no larger than self {list(own.shape)} apart from dimension {dim}"
-            + (f" and to be no larger size than src {list(given)}" if given else "")
+            f"Expected index {list(access.shape)} to be no larger than self {list(own.shape)} apart from dimension "
+            f"{dim} and to be no larger size than src {list(value.shape)}"
         )
-    return value.stride[: len(wanted)] if given else (0,) * len(wanted)
+    return (value.stride or (0,))[: len(access.shape)]
+
+
+def _fit_number(value: Spec, own: Spec, static: int, access: Access) -> tuple[int, ...]:
+    """The strides of a tensor without dimensions that serves every position."""
+    _fit_source(contiguous_spec(access.shape, value.dtype, value.device), own, static, access)
+    return (0,) * len(access.shape)
 
 
 class _Scatter(Put):
-    def __init__(self, name: str, node_name: str):
-        super().__init__(name, _scattered, fit=_fit_source, error=bounds_error)
+    def __init__(self, name: str, node_name: str, fit: Callable = _fit_source):
+        super().__init__(name, _scattered, fit=fit, error=bounds_error)
         self.node_name = node_name
         differentiate(self, self.target_rule, self._source_rule)
 
@@ -68,11 +77,11 @@ class _Scatter(Put):
 
 
 SCATTER = _Scatter("scatter_", "ScatterBackward0")
-SCATTER_NUMBER = _Scatter("scatter_.value", "ScatterBackward1")
+SCATTER_NUMBER = _Scatter("scatter_.value", "ScatterBackward1", _fit_number)
 SCATTER_ADD = _Scatter("scatter_add_", "ScatterAddBackward0")
 
 
-_SCATTER_REDUCE = Reduction("scatter_reduce", SCATTER)
+_SCATTER_REDUCE = Reduction("scatter_reduce", SCATTER, SCATTER_NUMBER)
 
 
 def scatter_(

@@ -62,11 +62,15 @@ def scalar_like(value: Any, like: Tensor) -> Tensor:
 
 
 class Reduction:
-    """A write that reduces `source` into the elements of `self` that `put` finds by the index, in place."""
+    """A write that reduces `source` into the elements of `self` that `put` finds by the index, in place.
 
-    def __init__(self, name: str, put: Put):
+    `put_number` does so with a source without dimensions, which serves every position.
+    """
+
+    def __init__(self, name: str, put: Put, put_number: Put):
         self.name = name
         self.put = put
+        self.put_number = put_number
 
         def product(target: Tensor, source: Tensor, index: Tensor, dim: int, include_self: bool) -> Tensor:
             return self(target.clone(), source, index, dim, "prod", include_self)
@@ -77,7 +81,8 @@ class Reduction:
         self, target: Tensor, source: Tensor, index: Tensor, dim: int, reduce: str, include_self: bool
     ) -> Tensor:
         def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
-            self.put(target, (index,), source, dim, combine)
+            op = self.put if source.spec.shape else self.put_number
+            op(target, (index,), source, dim, combine)
 
         write = (put, target, source, reduce, include_self)
         if needs_recording((target, source)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, int64
 from ..core.op import public
 from ..core.tensor import Tensor, wrap_dim
@@ -48,7 +47,7 @@ def segment_reduce(
     """
     if reduce not in _KINDS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    axis = wrap_dim(integer(axis, "segment_reduce", "axis"), data.dim())
+    axis = wrap_dim(axis, data.dim())
     _check(data, lengths, indices, offsets, axis)
     starts, counts = _segments(data, lengths, offsets, unsafe)
     if not data.is_floating_point():

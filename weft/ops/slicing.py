@@ -19,7 +19,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
     tensor([1, 3])
     """
-    return SELECT(input, integer(dim, "select", "dim"), integer(index, "select", "index"))
+    return SELECT(input, dim, index)
 
 
 @public("function method")
@@ -35,10 +35,9 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start.spec.shape or not start.spec.dtype.is_integral):
         raise RuntimeError("start must be an 0-dim integral Tensor.")
-    length = integer(length, "narrow", "length")
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
-    dim = wrap_dim(integer(dim, "narrow", "dim"), len(own))
+    dim = wrap_dim(dim, len(own))
     start = integer(start, "narrow", "start")
     size = own[dim]
     if not -size <= start <= size:
@@ -61,9 +60,9 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     """
     return DIAGONAL(
         input,
-        integer(offset, "diagonal", "offset"),
-        integer(dim1, "diagonal", "dim1"),
-        integer(dim2, "diagonal", "dim2"),
+        offset,
+        dim1,
+        dim2,
     )
 
 
@@ -90,9 +89,9 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """
     return UNFOLD(
         self,
-        integer(dimension, "unfold", "dimension"),
-        integer(size, "unfold", "size"),
-        integer(step, "unfold", "step"),
+        dimension,
+        size,
+        step,
     )
 
 
@@ -124,9 +123,9 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 
 def check_bounds(tensor: Tensor) -> None:
     """Raises: RuntimeError if an element of the tensor lies outside of its storage."""
-    own = tensor.spec
-    if _span_bytes[own,] + tensor._start > tensor._storage.nbytes_ and own.numel:
-        needed = tensor._start + _span_bytes[own,]
+    own, start = tensor.spec, tensor._start
+    if start < 0 or _span_bytes[own,] + start > tensor._storage.nbytes_ and own.numel:
+        needed = start + _span_bytes[own,]
         raise RuntimeError(
             f"setStorage: sizes {list(own.shape)}, strides {list(own.stride)}, storage offset "
             f"{tensor.storage_offset()}, and itemsize {own.dtype.itemsize} requiring a storage size of {needed} are out of bounds for storage of "

@@ -271,7 +271,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     tensor([3., 2.])
     """
     dim = dim_of(input, dim, "topk")
-    k = integer(k, "topk", "k")
     if not 0 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
         raise RuntimeError(
             f"selected index k out of range\ntopk: k = {k}, dim {dim} of shape {list(input.spec.shape)}"
@@ -329,7 +328,6 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     tensor(2)
     """
     dim = dim_of(input, dim, "kthvalue")
-    k = integer(k, "kthvalue", "k")
     check_not_empty(input, dim, "kthvalue")
     if not 1 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
         raise RuntimeError(

@@ -75,7 +75,7 @@ def unbind(input: Tensor, dim: int = 0) -> Pieces:
     (tensor([1, 3]), tensor([2, 4]))
     """
     own = input.spec
-    dim = _dim(own, integer(dim, "unbind", "dim"))
+    dim = _dim(own, dim)
     size = own.shape[dim]
     if not size:
         return ()
@@ -160,7 +160,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
     """Pieces of the given sizes, which must add up to the size of the dimension."""
     if not input.spec.shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    dim = wrap_dim(integer(dim, "split_with_sizes", "dim"), len(input.spec.shape))
+    dim = wrap_dim(dim, len(input.spec.shape))
     parts = integers((split_sizes,), "split_with_sizes", "split_sizes")
     size = input.spec.shape[dim]
     if any(part < 0 for part in parts):
@@ -186,10 +186,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Pieces:
     sizes = input.spec.shape
     if not sizes:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
-    chunks = integer(chunks, "chunk", "chunks")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    dim = wrap_dim(integer(dim, "chunk", "dim"), len(sizes))
+    dim = wrap_dim(dim, len(sizes))
     size = sizes[dim]
     if size == 0:
         return _pieces(input, dim, ((0, 0),) * chunks, SPLIT_WITH_SIZES)
@@ -243,7 +242,7 @@ def tensor_split(
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
         )
-    dim = wrap_dim(integer(dim, "tensor_split", "dim"), len(input.spec.shape))
+    dim = wrap_dim(dim, len(input.spec.shape))
     if isinstance(where, Tensor):
         where = _listed(where)
     if isinstance(where, (tuple, list)):

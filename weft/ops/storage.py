@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..core import dtype as dt
-from ..core.arguments import integer, integers
+from ..core.arguments import integers
 from ..core.device import as_device, device
 from ..core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
@@ -485,7 +485,7 @@ def set_(
     else:
         untyped = source.untyped()
         _check_type(self, getattr(source, "dtype", self.spec.dtype), untyped.device)
-    return _set_storage(self, untyped, integer(storage_offset, "set_", "storage_offset"), size, stride)
+    return _set_storage(self, untyped, storage_offset, size, stride)
 
 
 def _check_type(self: Tensor, dtype: DType, where: device) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.arguments import integer, integers
+from ..core.arguments import integers
 from ..core.op import public
 from ..core.tensor import Tensor, wrap_dim
 from ..core.warn import warn_once
@@ -31,7 +31,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     >>> torch.zeros(2, 3).transpose(0, 1).shape
     torch.Size([3, 2])
     """
-    return TRANSPOSE(input, integer(dim0, "transpose", "dim0"), integer(dim1, "transpose", "dim1"))
+    return TRANSPOSE(input, dim0, dim1)
 
 
 @public("function method")

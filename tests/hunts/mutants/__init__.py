@@ -1,0 +1,1 @@
+"""Calls with wrong arguments, on PyTorch and on weft: the parts of `tests/hunts/arguments.py`."""

@@ -150,6 +150,7 @@ def test_losses_of_no_classes(reduction):
             with pytest.raises(IndexError, match="out of bounds"):
                 loss(scores, lib.tensor([-100, -100, 0]), lib.ones(0), reduction=reduction)
 
+
 # ---- Operands that do not fit are refused where the plan is made ------------------------------------------------------
 
 

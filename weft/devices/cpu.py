@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 from typing import final
 
-from ..core.device import CPU, device
-from ..core.storage import Storage
+from ..core.device import device
 from ..engine.kernel import prepare_map, prepare_reduction
-from ..engine.memory import bin_for
+from ..engine.storages import allocator
 from .base import Backend
 
 
@@ -17,16 +16,10 @@ class Cpu(Backend):
     has_memory = True
 
     def allocate(self, nbytes):
-        bin = bin_for(nbytes)
-        return Storage(bin.take(nbytes), nbytes, CPU, bin)
+        return allocator(nbytes)()
 
     def allocator(self, nbytes):
-        bin = bin_for(nbytes)
-
-        def allocate():
-            return Storage(bin.pop() if bin else bin.take(nbytes), nbytes, CPU, bin)
-
-        return allocate
+        return allocator(nbytes)
 
     def copy_bytes(self, target, source, nbytes):
         ctypes.memmove(target, source, nbytes)

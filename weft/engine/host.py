@@ -17,10 +17,18 @@ import llvmlite.binding as llvm
 from ..core.locks import add_lock, new_lock
 from .diskcache import DiskCache
 
-_METH_FASTCALL = 0x80
+_METH_NOARGS, _METH_FASTCALL = 0x04, 0x80
 
 # Functions of the interpreter that kernels call.
 _PYTHON_API = (
+    "PyList_Append",
+    "PyList_Size",
+    "PyTuple_GetItem",
+    "PyType_GenericAlloc",
+    "PyObject_VectorcallMethod",
+    "PyObject_GetAttr",
+    "PyErr_ExceptionMatches",
+    "Py_DecRef",
     "PyLong_AsVoidPtr",
     "PyLong_AsSsize_t",
     "PyLong_FromSsize_t",
@@ -160,9 +168,16 @@ def builtin(address: int, name: str, bound: object = None) -> Callable:
     return make(ctypes.addressof(_method_definition(address, name)), bound, None)
 
 
+def method(cls: type, name: str, address: int) -> Any:
+    """A method without arguments for a class, from the address of METH_NOARGS machine code."""
+    make = ctypes.pythonapi.PyDescr_NewMethod
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
+    return make(cls, ctypes.addressof(_method_definition(address, name, _METH_NOARGS)))
+
+
 @functools.cache
-def _method_definition(address: int, name: str) -> _MethodDef:
-    return keep(_MethodDef(name.encode(), address, _METH_FASTCALL, None))
+def _method_definition(address: int, name: str, flags: int = _METH_FASTCALL) -> _MethodDef:
+    return keep(_MethodDef(name.encode(), address, flags, None))
 
 
 def entry_ir(operands: int, params: str, bound: bool = False) -> str:

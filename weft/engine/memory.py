@@ -43,10 +43,23 @@ class Bin(list):
 
         Raises: RuntimeError, naming `nbytes`, if there is no memory.
         """
-        try:
-            return self.pop()
-        except IndexError:
-            return _grow(self, nbytes)
+        while True:
+            try:
+                return self.pop()
+            except IndexError:  # another thread may take the new blocks at once
+                self.grow(nbytes)
+
+    def grow(self, nbytes: int) -> None:
+        """Add free blocks, because one is needed for `nbytes`.
+
+        Raises: RuntimeError, naming `nbytes`, if there is no memory.
+        """
+        with _lock:
+            try:
+                (_carve if self.size <= SMALL else _map_large)(self)
+            except (OSError, OverflowError):
+                raise out_of_memory(nbytes, f" {_allocated()} bytes are in use by tensors.") from None
+            note_peak(_allocated() + self.size)
 
 
 class LargeBin(Bin):
@@ -56,13 +69,12 @@ class LargeBin(Bin):
 
     def append(self, address: int) -> None:
         super().append(address)
-        if cached_large_bytes() > CACHE_LIMIT:
-            release_cached(CACHE_LIMIT // 2)
+        trim()
 
 
 _bins: dict[int, Bin] = {}
 _mappings: dict[int, mmap.mmap] = {}  # large blocks: address -> what keeps the pages
-_slabs: list[mmap.mmap] = []
+_slabs: dict[int, mmap.mmap] = {}  # address -> what keeps the pages
 _peak = 0
 
 
@@ -101,26 +113,20 @@ def _new_bin(size: int) -> Bin:
     return Bin(size) if size <= SMALL else LargeBin(size)
 
 
-def _grow(bin: Bin, nbytes: int) -> int:
-    with _lock:
-        try:
-            return _carve(bin) if bin.size <= SMALL else _map_large(bin)
-        except (OSError, OverflowError):
-            raise out_of_memory(nbytes, f" {_allocated()} bytes are in use by tensors.") from None
+# A signal handler may raise after each call. So what belongs together is changed without a call in between.
 
 
-def _carve(bin: Bin) -> int:
+def _carve(bin: Bin) -> None:
     slab = mmap.mmap(-1, SLAB, **PRIVATE)
-    _slabs.append(slab)
     start = _address(slab)
     count = SLAB // bin.size
+    blocks = range(start + (count - 1) * bin.size, start - 1, -bin.size)
+    _slabs[start] = slab
     bin.total += count
-    bin.extend(range(start + (count - 1) * bin.size, start, -bin.size))
-    note_peak(_allocated())
-    return start
+    bin.extend(blocks)
 
 
-def _map_large(bin: Bin) -> int:
+def _map_large(bin: Bin) -> None:
     try:
         block = _mapping(bin.size)
     except (OSError, OverflowError):
@@ -129,8 +135,7 @@ def _map_large(bin: Bin) -> int:
     address = _address(block)
     _mappings[address] = block
     bin.total += 1
-    note_peak(_allocated())
-    return address
+    bin += (address,)
 
 
 def _mapping(size: int) -> mmap.mmap:
@@ -149,16 +154,32 @@ def cached_large_bytes() -> int:
     return sum(len(bin) * bin.size for bin in list(_bins.values()) if bin.size > SMALL)
 
 
+def trim() -> None:
+    """Keep the bound of the cache."""
+    if cached_large_bytes() > CACHE_LIMIT:
+        release_cached(CACHE_LIMIT // 2)
+
+
 def release_cached(keep: int) -> None:
     """Give free large blocks back to the system until at most `keep` bytes of them remain."""
     with _lock:
         excess = cached_large_bytes() - keep
         for bin in sorted(_bins.values(), key=lambda bin: -bin.size):
             while excess > 0 and bin.size > SMALL and bin:
-                address = bin.pop()
-                bin.total -= 1
+                _unmap(bin)
                 excess -= bin.size
-                del _mappings[address]  # the last reference to the pages
+
+
+def _unmap(bin: Bin) -> None:
+    taken: list[int] = []
+    try:
+        taken.extend(
+            map(bin.pop, (-1,))
+        )  # not `bin.pop()`, whose result a signal handler that raises would lose
+    finally:
+        if taken:
+            bin.total -= 1
+            del _mappings[taken[0]]  # the last reference to the pages
 
 
 def _reserved() -> int:

@@ -90,6 +90,8 @@ class FencedBin(memory.LargeBin):
         return address
 
     def append(self, address: int) -> None:
+        if memory is None:  # the interpreter ends, and has emptied this module
+            return
         with memory._lock:
             _give_back(address)
             self.total -= 1

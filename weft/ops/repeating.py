@@ -156,7 +156,7 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
         raise NotImplementedError(
             f"\"repeat_interleave_cpu\" not implemented for '{rules.LEGACY_NAMES[repeats.spec.dtype]}'"
         )
-    counts = repeats.numpy()
+    counts = repeats.numpy().copy()  # np.repeat adds them up first, and trusts that they stay the same
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and counts.sum() != output_size:

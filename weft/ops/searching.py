@@ -150,7 +150,8 @@ def unique_consecutive(
 def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
     edges, values = wide_array(boundaries), wide_array(input)
     if sorter is not None:
-        edges = np.take_along_axis(edges, array(sorter), -1)
+        order = array(sorter).copy()  # NumPy checks the indices first, and trusts that they stay the same
+        edges = np.take_along_axis(edges, order, -1)
     if edges.ndim == 1:
         return tensor_of(np.asarray(np.searchsorted(edges, values, side)).astype(dtype))
     result: np.ndarray = np.empty(values.shape, dtype)

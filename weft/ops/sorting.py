@@ -33,11 +33,14 @@ FEW = 256
 
 
 def order_key(values: np.ndarray) -> np.ndarray:
-    """Unsigned integers that compare as the values do: -0.0 equals 0.0, NaN (all of them equal) is the greatest."""
+    """Unsigned integers that compare as the values do: -0.0 equals 0.0, NaN (all of them equal) is the greatest.
+
+    They are never the values' own memory, because NumPy's sorts write outside their buffers if what they sort changes.
+    """
     if values.dtype.kind == "b":
         return (values.view(np.uint8) != 0).view(np.uint8)  # memory of others may hold 2 or 255 for True
     if values.dtype.kind == "u":
-        return values
+        return values.copy()
     bits = np.dtype(f"u{values.itemsize}")
     top = bits.type(1 << (8 * values.itemsize - 1))
     if values.dtype.kind == "i":
@@ -112,7 +115,7 @@ def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarr
     The last axis runs along `dim`. NaN is the greatest; of equals, the first comes first.
     """
     if input.spec.numel <= FEW and input.spec.dtype not in KEYED:
-        rows = rows_of(array(input), dim)
+        rows = rows_of(array(input), dim).copy()  # as for `order_key`
         if not descending:
             return rows.argsort(axis=-1, kind="stable")[..., :k]
         backwards = rows[..., ::-1].argsort(axis=-1, kind="stable")

@@ -64,7 +64,9 @@ def is_raising(program: Any) -> bool:
 
 def judge(theirs: Any, expected: bool, what: Any = "") -> None:
     """Raises: AssertionError if PyTorch's outcome is an exception and the test expects none, or the other way round."""
-    failed = isinstance(theirs, BaseException) or isinstance(theirs, type) and issubclass(theirs, BaseException)
+    failed = (
+        isinstance(theirs, BaseException) or isinstance(theirs, type) and issubclass(theirs, BaseException)
+    )
     if _open and not expected:
         draws = _open[-1]
         draws.good, draws.bad = draws.good + (not failed), draws.bad + failed

@@ -19,6 +19,7 @@ from ..core.iteration import check_reach
 from ..core.op import PlanCache, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
+from ..engine.memory import FENCE
 from .indexed import Put, Take, add_elements, faults
 from .map import COPY, FILL, Map
 from .product import Product
@@ -220,7 +221,13 @@ class Planner:
             known[f"spec{place}"] = each.spec
         end = 0
         for each in self.made:
-            if each.number not in first:
+            if each.number in first:
+                continue
+            if FENCE:  # a block of its own, so that an access outside this value is noticed
+                lines.append(f"    block{each.number} = allocate_{each.number}()")
+                lines.append(f"    made{each.number} = block{each.number}.ptr")
+                known[f"allocate_{each.number}"] = each.spec.device.backend.allocator(each.spec.nbytes)
+            else:
                 lines.append(f"    made{each.number} = block.ptr + place{each.number}")
                 known[f"place{each.number}"] = end
                 end += -(-each.spec.nbytes // ALIGNMENT) * ALIGNMENT

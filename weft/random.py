@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Generator as Iteration
 from collections.abc import Iterable
 from typing import Any
 
 from .compat.missing import module_getattr
 from .core.generator import Generator, default_generator
+from .core.restoring import contextmanager
 from .ops.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-@contextlib.contextmanager
+@contextmanager
 def fork_rng(
     devices: Iterable[Any] | None = None,
     enabled: bool = True,

@@ -10,11 +10,12 @@ from typing import Any
 from ..core.autocast import converted, open_contexts, state
 from ..core.device import device
 from ..core.dtype import DType, bfloat16, float16
+from ..core.restoring import Restoring
 
 _OTHER_DEVICES = ("cuda", "mps", "xpu", "hpu", "xla", "mtia")
 
 
-class autocast:  # noqa: N801 (PyTorch's name)
+class autocast(Restoring):  # noqa: N801 (PyTorch's name)
     """Inside, products (matmul, linear, conv, attention) compute in `dtype`, losses and decompositions in float32.
 
     A context, or a decorator of a function. dtype: bfloat16 (the default) or float16.
@@ -41,7 +42,9 @@ class autocast:  # noqa: N801 (PyTorch's name)
         self.device = device_type
         self.fast_dtype = dtype or get_autocast_dtype(device_type)
         self._enabled = bool(enabled)
-        self._outer: list[tuple[bool, DType]] = []
+        self._outer: Any = (
+            None  # the state to return to, and what this was before; from the innermost entry outwards
+        )
         if not enabled:
             return
         if device_type != "cpu":
@@ -61,15 +64,15 @@ class autocast:  # noqa: N801 (PyTorch's name)
             self._enabled = False
 
     def __enter__(self) -> autocast:
-        self._outer.append((state.enabled, state.dtype))
+        self._outer = (state.enabled, state.dtype), self._outer
         if self.device == "cpu":
             state.enabled, state.dtype = self._enabled, self.fast_dtype
-        open_contexts.append(None)
+        open_contexts[:0] = (None,)
         return self
 
-    def __exit__(self, *exception: Any) -> None:
-        open_contexts.pop()
-        state.enabled, state.dtype = self._outer.pop()
+    def _restore(self) -> None:
+        (state.enabled, state.dtype), self._outer = self._outer
+        del open_contexts[:1]
 
     def __call__(self, function: Callable) -> Callable:
         @functools.wraps(function)

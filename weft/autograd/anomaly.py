@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from ..core.op import public
+from ..core.restoring import Restoring
 from ..core.warn import user_level
 
 tracing = False  # whether new nodes remember where they were made
@@ -32,7 +33,7 @@ def report(node: Any) -> None:
     warnings.warn(text, UserWarning, stacklevel=user_level())
 
 
-class set_detect_anomaly(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
+class set_detect_anomaly(Restoring, contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
     """Anomaly detection is on or off from now on; as a context, until its end.
 
     While it is on, errors of backward come with the traceback of the forward step, and NaN in a cotangent raises
@@ -45,10 +46,12 @@ class set_detect_anomaly(contextlib.ContextDecorator):  # noqa: N801 (PyTorch's 
         _set(*self._mode)
 
     def __enter__(self) -> None:
-        _set(*self._mode)
+        global tracing, checking
+        tracing, checking = self._mode
 
-    def __exit__(self, *exception: Any) -> None:
-        _set(*self._outer[-1])
+    def _restore(self) -> None:
+        global tracing, checking
+        tracing, checking = self._outer[-1]
 
 
 def _set(traced: bool, checked: bool) -> None:

@@ -11,10 +11,11 @@ UnpackedDualTensor(primal=tensor([1., 4.]), tangent=tensor([2., 0.]))
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..core.dtype import FLOAT
 from ..core.printing import tensor_repr
+from ..core.restoring import Restoring
 from ..core.tensor import Tensor
 from . import dual
 
@@ -92,11 +93,11 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
 Tensor.__repr__ = _repr  # type: ignore[method-assign, assignment]
 
 
-class dual_level:  # noqa: N801 (PyTorch's name)
+class dual_level(Restoring):  # noqa: N801 (PyTorch's name)
     """The context in which dual tensors live."""
 
     def __enter__(self) -> int:
         return enter_dual_level()
 
-    def __exit__(self, *exception: Any) -> None:
+    def _restore(self) -> None:
         exit_dual_level()

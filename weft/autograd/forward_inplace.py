@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import mode
 from ..core.op import FUNCTIONS
+from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
 from . import dual, inplace
 from .dual import DUAL, below, set_tangents, tangents
@@ -112,7 +112,7 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
         set_tangents(view, {**tangents(view), level: inplace.REGION(whole, view.spec, start)})
 
 
-@contextlib.contextmanager
+@contextmanager
 def _unmarked(tensors: Sequence[Any]) -> Iterator[None]:
     """Within this context, tensors that only forward mode follows take no part in autograd."""
     marked = [x for x in tensors if isinstance(x, Tensor) and x._autograd is DUAL]

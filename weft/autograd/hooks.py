@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..core.locks import new_lock
+from ..core.restoring import Restoring, contextmanager
 from ..core.tensor import Tensor
 from . import saved
 
 
-class saved_tensors_hooks:  # noqa: N801 (PyTorch's name)
+class saved_tensors_hooks(Restoring):  # noqa: N801 (PyTorch's name)
     """Within this context, what is saved for backward goes through `pack_hook`, and back through `unpack_hook`.
 
     >>> import weft as torch
@@ -31,11 +31,11 @@ class saved_tensors_hooks:  # noqa: N801 (PyTorch's name)
     def __enter__(self) -> None:
         if saved.hooks.disabled is not None:
             raise RuntimeError(saved.hooks.disabled)
-        saved.hooks.stack.append((self.pack_hook, self.unpack_hook))
+        saved.hooks.stack += ((self.pack_hook, self.unpack_hook),)
         saved.hooked += 1
 
-    def __exit__(self, *exception: Any) -> None:
-        saved.hooks.stack.pop()
+    def _restore(self) -> None:
+        del saved.hooks.stack[-1:]
         saved.hooked -= 1
 
 
@@ -53,7 +53,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
         super().__init__(pack, unpack)
 
 
-@contextlib.contextmanager
+@contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Within this context, `saved_tensors_hooks` raises RuntimeError with this message."""
     outer, saved.hooks.disabled = saved.hooks.disabled, error_message

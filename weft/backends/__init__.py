@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.restoring import contextmanager
 
 
 class Switches(ModuleType):
@@ -27,7 +28,7 @@ class Switches(ModuleType):
         """A context with these switches set."""
         return self._set_for_now(switches)
 
-    @contextlib.contextmanager
+    @contextmanager
     def _set_for_now(self, switches: dict[str, Any]) -> Iterator[None]:
         outer = {name: getattr(self, name) for name in switches}
         self.__dict__.update(switches)

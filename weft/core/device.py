@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .restoring import Restoring
+
 if TYPE_CHECKING:
     from ..devices.base import Backend
 
@@ -18,7 +20,7 @@ BACKENDS = {"cpu": "weft.devices.cpu", "meta": "weft.devices.meta"}
 _devices: dict[tuple[str, int | None], device] = {}
 
 
-class device:  # noqa: N801 (PyTorch's name)
+class device(Restoring):  # noqa: N801 (PyTorch's name)
     """A device type and, where there are several, a number. Equal devices are one object.
 
     >>> import weft as torch
@@ -32,7 +34,9 @@ class device:  # noqa: N801 (PyTorch's name)
     type: str
     index: int | None
     _backend: Backend | None  # found when first asked for
-    _outer: list[device]  # the default devices to go back to
+    _outer: (
+        Any  # the default device to go back to, and what this was before; from the innermost entry outwards
+    )
 
     def __new__(cls, type: Any = None, index: int | None = None, *, device: Any = None) -> Any:
         key = _parse(device if type is None else type, index)
@@ -41,7 +45,7 @@ class device:  # noqa: N801 (PyTorch's name)
             found = object.__new__(cls)
             found.type, found.index = key
             found._backend = None
-            found._outer = []
+            found._outer = None
             found = _devices.setdefault(key, found)
         return found
 
@@ -67,13 +71,13 @@ class device:  # noqa: N801 (PyTorch's name)
 
     def __enter__(self):
         global _default
-        self._outer.append(_default)
+        self._outer = _default, self._outer
         _default = self
         return self
 
-    def __exit__(self, *exception):
+    def _restore(self):
         global _default
-        _default = self._outer.pop()
+        _default, self._outer = self._outer
 
 
 def _parse(type: Any, index: int | None) -> tuple[str, int | None]:

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Generator
 from typing import Any
 
+from .restoring import Restoring
+
 
 class _Mode(threading.local):
     enabled = True
@@ -53,7 +55,7 @@ def is_inference_mode_enabled() -> bool:
     return mode.inference
 
 
-class _Switch(contextlib.ContextDecorator):
+class _Switch(Restoring, contextlib.ContextDecorator):
     """Sets the mode on entry and restores it on exit; may be entered again while entered.
 
     Of a generator, every step runs in the mode; between steps it is the caller's.
@@ -61,17 +63,20 @@ class _Switch(contextlib.ContextDecorator):
 
     def __init__(self, enabled: bool):
         self._enabled = enabled
-        self._outer: list[tuple[bool, bool, bool]] = []
+        self._outer: Any = (
+            None  # the mode to return to, and what this was before; from the innermost entry outwards
+        )
 
     def _recreate_cm(self):
         return type(self)() if type(self) in (no_grad, enable_grad) else self
 
     def __enter__(self) -> None:
-        self._outer.append((mode.enabled, mode.inference, mode.reverse))
-        _set(self._enabled)
+        recorded = (self._enabled or bool(open_levels)) and not mode.inference
+        self._outer = (mode.enabled, mode.inference, mode.reverse), self._outer
+        mode.enabled, mode.reverse = recorded, self._enabled
 
-    def __exit__(self, *exception) -> None:
-        mode.enabled, mode.inference, mode.reverse = self._outer.pop()
+    def _restore(self) -> None:
+        (mode.enabled, mode.inference, mode.reverse), self._outer = self._outer
 
     def __call__(self, function):
         if isinstance(function, type):
@@ -147,15 +152,16 @@ class inference_mode(_Switch):  # noqa: N801
         self._inference = bool(mode)
 
     def __enter__(self) -> None:
-        super().__enter__()
-        mode.enabled, mode.inference = not self._inference, self._inference
+        self._outer = (mode.enabled, mode.inference, mode.reverse), self._outer
+        mode.enabled = mode.reverse = not self._inference
+        mode.inference = self._inference
         if self._inference:
-            open_inference.append(None)
+            open_inference[:0] = (None,)
 
-    def __exit__(self, *exception) -> None:
-        super().__exit__()
+    def _restore(self) -> None:
+        (mode.enabled, mode.inference, mode.reverse), self._outer = self._outer
         if self._inference:
-            open_inference.pop()
+            del open_inference[:1]
 
 
 class set_grad_enabled(_Switch):  # noqa: N801

@@ -15,6 +15,7 @@ from .grad_mode import mode
 from .names import FUNCTIONS
 from .out_of_memory import from_memory_error
 from .overrides import PLAIN, insides, known, meets, overridable, overridden, twin
+from .restoring import Restoring
 from .spec import Spec, contiguous_spec
 from .storage import Storage
 from .tensor import Tensor
@@ -94,14 +95,18 @@ def recorded_write(
 ) -> Tensor:
     """Call `write(*args)`, which writes `target`, as a recorded step with these inputs."""
     node = tape.begin_write(op, target, inputs, static)
-    with unrecorded():
+    outer = mode.enabled
+    mode.enabled = False
+    try:
         write(*args)
+    finally:
+        mode.enabled = outer
     if node is not None:
         tape.finish_write(node, target, inputs)
     return target
 
 
-class unrecorded:  # noqa: N801 (used like a function)
+class unrecorded(Restoring):  # noqa: N801 (used like a function)
     """Recording is off inside: what happens is part of a step that is recorded as a whole."""
 
     __slots__ = ("outer",)
@@ -110,7 +115,7 @@ class unrecorded:  # noqa: N801 (used like a function)
         self.outer = mode.enabled
         mode.enabled = False
 
-    def __exit__(self, *exception: Any) -> None:
+    def _restore(self) -> None:
         mode.enabled = self.outer
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from .checking import check_tensors
 from .names import FUNCTIONS
+from .restoring import Restoring
 from .tensor import Tensor, of_class
 
 # The classes that were seen to have a say. While there are none, nobody is asked.
@@ -37,14 +38,14 @@ PLAIN: Any = type("Plain", (), {"__repr__": lambda self: "PLAIN"})()
 _SILENT: set[type] = {Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType}
 
 
-class DisableTorchFunctionSubclass:
+class DisableTorchFunctionSubclass(Restoring):
     """Nobody is asked inside: subclasses are handled as plain tensors, and so are their results."""
 
     def __enter__(self) -> None:
         self._outer = switch.on
         switch.on = False
 
-    def __exit__(self, *exception: Any) -> None:
+    def _restore(self) -> None:
         switch.on = self._outer
 
 

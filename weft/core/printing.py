@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.core.dtype import get_default_dtype
+from weft.core.restoring import contextmanager
 
 
 @dataclasses.dataclass(slots=True)
@@ -64,7 +64,7 @@ def get_printoptions() -> dict[str, Any]:
     return dataclasses.asdict(_options)
 
 
-@contextlib.contextmanager
+@contextmanager
 def printoptions(**kwargs) -> Iterator[None]:
     """`set_printoptions(**kwargs)` for the length of a `with` block.
 

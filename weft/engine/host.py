@@ -17,7 +17,7 @@ import llvmlite.binding as llvm
 from ..core.locks import add_lock, new_lock
 from .diskcache import DiskCache
 
-_METH_NOARGS, _METH_FASTCALL = 0x04, 0x80
+METH_NOARGS, METH_FASTCALL = 0x04, 0x80
 
 # Functions of the interpreter that kernels call.
 _PYTHON_API = (
@@ -28,6 +28,8 @@ _PYTHON_API = (
     "PyObject_VectorcallMethod",
     "PyObject_GetAttr",
     "PyErr_ExceptionMatches",
+    "PyErr_Fetch",
+    "PyErr_Restore",
     "Py_DecRef",
     "PyLong_AsVoidPtr",
     "PyLong_AsSsize_t",
@@ -168,15 +170,15 @@ def builtin(address: int, name: str, bound: object = None) -> Callable:
     return make(ctypes.addressof(_method_definition(address, name)), bound, None)
 
 
-def method(cls: type, name: str, address: int) -> Any:
-    """A method without arguments for a class, from the address of METH_NOARGS machine code."""
+def method(cls: type, name: str, address: int, flags: int) -> Any:
+    """A method for a class, from the address of METH_NOARGS or METH_FASTCALL machine code."""
     make = ctypes.pythonapi.PyDescr_NewMethod
     make.restype, make.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_void_p]
-    return make(cls, ctypes.addressof(_method_definition(address, name, _METH_NOARGS)))
+    return make(cls, ctypes.addressof(_method_definition(address, name, flags)))
 
 
 @functools.cache
-def _method_definition(address: int, name: str, flags: int = _METH_FASTCALL) -> _MethodDef:
+def _method_definition(address: int, name: str, flags: int = METH_FASTCALL) -> _MethodDef:
     return keep(_MethodDef(name.encode(), address, flags, None))
 
 

@@ -18,8 +18,8 @@ import llvmlite.binding as llvm
 from ..core.device import CPU
 from ..core.grad_mode import INFERENCE_VERSION, mode, open_inference
 from ..core.storage import Storage
-from . import memory
-from .host import builtin, compile_ir, keep, method
+from . import exits, memory
+from .host import METH_NOARGS, builtin, compile_ir, keep, method
 
 _TYPE = (
     object.__basicsize__ - 8
@@ -196,12 +196,13 @@ declare void @Py_DecRef(ptr)
 
 @functools.cache
 def _allocate() -> int:
-    """The address of `allocate`. From here on storages give their blocks back in machine code."""
+    """The address of `allocate`. From here on storages give their blocks back, and contexts end, in machine code."""
     keep(list(_OBJECTS.values()))
     for name, value in _OBJECTS.items():
         llvm.add_symbol(f"weft.{name}", id(value))
     allocate, release = compile_ir(_ir(), "allocate", "release")
-    Storage.__del__ = method(Storage, "__del__", release)  # type: ignore[method-assign]
+    Storage.__del__ = method(Storage, "__del__", release, METH_NOARGS)  # type: ignore[method-assign]
+    exits.install()
     return allocate
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.derivative import Derivative
-from ..core.op import needs_recording, record, unrecorded
+from ..core.grad_mode import mode
+from ..core.op import needs_recording, record
 from ..core.out_of_memory import from_memory_error
 from ..core.tensor import Tensor, end_view
 
@@ -35,8 +36,11 @@ class Step:
         try:
             if not needs_recording(args):
                 return self.function(*args)
-            with unrecorded():
+            mode.enabled = False
+            try:
                 result = self.function(*args)
+            finally:
+                mode.enabled = True
         except MemoryError as error:
             raise from_memory_error(error) from None
         for each in (result,) if isinstance(result, Tensor) else result:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from typing import Any
 
 from ..core.overrides import disabled, make_subclass
+from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
 from ..interop.pickling import attributes
 from ..ops.creation import empty
@@ -151,7 +151,7 @@ def _uninitialized(kind: Any, *args: Any) -> Any:
 def _delegated(name: str) -> Any:
     """The attribute `name` of the class that the tensor will be of."""
 
-    @contextlib.contextmanager
+    @contextmanager
     def undisguised(self: Any) -> Iterator[Any]:
         disguise = type(self)
         self.__class__ = disguise.cls_to_become

@@ -6,7 +6,8 @@ import enum
 import mmap
 import sys
 import threading
-from typing import Any
+
+from ..core.restoring import Restoring
 
 MAP_PRIVATE = getattr(mmap, "MAP_PRIVATE", None)
 MAP_SHARED = getattr(mmap, "MAP_SHARED", None)
@@ -70,7 +71,7 @@ def get_default_mmap_options() -> int | None:
     return options.mmap_flags
 
 
-class set_default_mmap_options:  # noqa: N801 (PyTorch's name)
+class set_default_mmap_options(Restoring):  # noqa: N801 (PyTorch's name)
     """Map files with these flags from now on, or within a `with` block.
 
     mmap.MAP_PRIVATE: writes to tensors stay in this process; mmap.MAP_SHARED: they go to the file.
@@ -90,7 +91,7 @@ class set_default_mmap_options:  # noqa: N801 (PyTorch's name)
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *exception: Any) -> None:
+    def _restore(self) -> None:
         options.mmap_flags = self.previous
 
 
@@ -104,7 +105,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
     options.checksums = compute_crc32
 
 
-class skip_data:  # noqa: N801 (PyTorch's name)
+class skip_data(Restoring):  # noqa: N801 (PyTorch's name)
     """A context in which `save` leaves room for the bytes of storages without writing them, and `load` reads none."""
 
     def __init__(self, materialize_fake_tensors: bool = False):
@@ -114,5 +115,5 @@ class skip_data:  # noqa: N801 (PyTorch's name)
         self.previous = local.skip_data
         local.skip_data = True
 
-    def __exit__(self, *exception: Any) -> None:
+    def _restore(self) -> None:
         local.skip_data = self.previous

@@ -12,6 +12,7 @@ from ..autograd.function import Function
 from ..autograd.hooks import running, saved_tensors_hooks
 from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad
+from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
 
 
@@ -81,7 +82,7 @@ def checkpoint(
 _early_stop: bool | None = None  # what `set_checkpoint_early_stop` says
 
 
-@contextlib.contextmanager
+@contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Whether checkpointed functions called in this context are left, the second time, when nothing more is needed."""
     global _early_stop
@@ -162,7 +163,7 @@ class _Recomputation:
             self._tensors[position] = tensor
 
 
-@contextlib.contextmanager
+@contextmanager
 def _random_state(state: Any) -> Iterator[None]:
     if state is None:
         yield

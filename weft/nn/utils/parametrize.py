@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...core.grad_mode import no_grad
+from ...core.restoring import contextmanager
 from ...core.tensor import Tensor
 from ..containers import ModuleDict, ModuleList
 from ..module import Module
@@ -28,7 +28,7 @@ _cache: dict[tuple[int, str], Any] = {}
 _cache_depth = 0
 
 
-@contextlib.contextmanager
+@contextmanager
 def cached() -> Iterator[None]:
     """Within this context every parametrized tensor is computed once, when it is first asked for."""
     global _cache_depth

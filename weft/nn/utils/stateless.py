@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...core.restoring import contextmanager
 from ...core.tensor import Tensor
 
 __all__ = ["functional_call"]
@@ -102,7 +102,7 @@ def _check_keys(module: Any, own: Mapping[str, Any], given: Mapping[str, Any]) -
 _ABSENT = object()
 
 
-@contextlib.contextmanager
+@contextmanager
 def _replaced(module: Any, tensors: Mapping[str, Tensor]) -> Iterator[None]:
     """Within this context the tensors at these paths are others."""
     undo: list[tuple[dict[str, Any], str, Any]] = []

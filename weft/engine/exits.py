@@ -1,0 +1,51 @@
+"""`__exit__` of context managers in machine code, where no signal handler can raise before state is put back."""
+
+from __future__ import annotations
+
+import llvmlite.binding as llvm
+
+from ..core.restoring import Restoring
+from .host import METH_FASTCALL, compile_ir, keep, method
+
+_RESTORE = keep("_restore")
+
+_IR = """
+@"weft.restore" = external global i8
+define ptr @exit(ptr %self, ptr %args, i64 %nargs) #0 {
+%room = alloca ptr
+%kind = alloca ptr
+%value = alloca ptr
+%traceback = alloca ptr
+store ptr %self, ptr %room
+%first = call ptr @PyObject_VectorcallMethod(ptr @"weft.restore", ptr %room, i64 1, ptr null)
+%failed = icmp eq ptr %first, null
+br i1 %failed, label %again, label %done
+again:
+call void @PyErr_Fetch(ptr %kind, ptr %value, ptr %traceback)
+%second = call ptr @PyObject_VectorcallMethod(ptr @"weft.restore", ptr %room, i64 1, ptr null)
+%k = load ptr, ptr %kind
+%v = load ptr, ptr %value
+%t = load ptr, ptr %traceback
+call void @PyErr_Restore(ptr %k, ptr %v, ptr %t)
+%still = icmp eq ptr %second, null
+br i1 %still, label %raise, label %drop
+drop:
+call void @Py_DecRef(ptr %second)
+br label %raise
+raise:
+ret ptr null
+done:
+ret ptr %first
+}
+declare ptr @PyObject_VectorcallMethod(ptr, ptr, i64, ptr)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
+declare void @Py_DecRef(ptr)
+"""
+
+
+def install() -> None:
+    """From here on exits of `Restoring` are machine code."""
+    llvm.add_symbol("weft.restore", id(_RESTORE))
+    (address,) = compile_ir(_IR, "exit")
+    Restoring.__exit__ = method(Restoring, "__exit__", address, METH_FASTCALL)  # type: ignore[method-assign]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ class Derivative:
     given what they name: `specs` (of the inputs), `spec` (of the result, or a tuple of specs), `static` (the
     static arguments as a tuple) and, for a rule for all, `wanted` (which inputs need a cotangent).
 
-    Of several results, `results` says which ones rules use, if not all: only they are saved.
+    Of several results only those are saved that rules use: those of `results`, else the positions that the rules write as
+    constants (`out[1]`), else all.
 
     `at_once`: when a rule is one kernel, bfloat16 and float16 are rounded once, not after each operation. So it is where
     PyTorch has a kernel for the rule.
@@ -44,7 +45,7 @@ class Derivative:
     ):
         self.rules = rules
         self.joint = joint
-        self.results = results
+        self.results = results if results is not None else _used_results([joint] if joint else rules)
         self.at_once = at_once
         # Makes one kernel of a rule, for when it is not recorded: (rule, at_once) -> function; for elementwise ops.
         self.fuse: Callable | None = None
@@ -89,6 +90,42 @@ def mentioned(rule: Any, n_inputs: int) -> tuple[bool, set[int]]:
         if rest in names:
             inputs |= set(range(len(positional) - 2, n_inputs))
     return len(positional) > 1 and positional[1] in names, inputs
+
+
+def _used_results(rules: Sequence[Callable | None]) -> tuple[int, ...] | None:
+    """The positions of the results that rules use, if each use of `out` is `out[constant]`; else None."""
+    found: set[int] = set()
+    for rule in rules:
+        code = getattr(rule, "__code__", None)
+        if code is None or code.co_argcount < 2:
+            continue
+        positions = _subscripts(code, code.co_varnames[1])
+        if positions is None:
+            return None
+        found |= positions
+    return tuple(sorted(found)) or None
+
+
+def _subscripts(code: CodeType, name: str) -> set[int] | None:
+    """The constants that a local variable is subscripted with; None if it is used in any other way."""
+    found = set()
+    if name in code.co_cellvars:
+        return None
+    instructions = list(dis.get_instructions(code))
+    for position, each in enumerate(instructions):
+        names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+        if name not in names or each.opname.startswith("STORE"):
+            continue
+        if names[-1] != name or names.count(name) > 1 or position + 2 >= len(instructions):
+            return None
+        key, operation = instructions[position + 1 : position + 3]
+        is_subscript = operation.opname == "BINARY_SUBSCR" or operation.argrepr == "[]"
+        if not (
+            key.opname.startswith("LOAD") and type(key.argval) is int and key.argval >= 0 and is_subscript
+        ):
+            return None
+        found.add(key.argval)
+    return found
 
 
 def loaded(code: CodeType) -> set[str]:

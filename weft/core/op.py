@@ -146,7 +146,8 @@ def public(
     `forms` lists where it appears: "function" (weft.name), "method" (Tensor.name), "inplace" (Tensor.name_,
     which computes and then writes into the tensor). `out=True` gives it an `out=` argument: the results are
     written into given tensors, which are resized if need be; with `out="exact"` they must be of the results' dtype,
-    with `out="apart"` they must not share memory with an argument either. `aliases` are further names for all forms.
+    with `out="apart"` they must not share memory with an argument either, with `out="decides"` the dtype of the tensor
+    is that of the computation unless the caller states dtype=. `aliases` are further names for all forms.
     """
     wanted = forms.split()
 
@@ -252,7 +253,7 @@ def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
 
 def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
     """`function` with an argument `out=`: a tensor, or as many as there are results."""
-    exact = how is not True
+    exact = how in ("exact", "apart")
 
     @functools.wraps(function)
     def complete(*args, out=None, **kwargs):
@@ -262,6 +263,8 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
         if isinstance(out, Tensor):
             if how == "apart":
                 _check_apart(out, (*args, *kwargs.values()), name)
+            if how == "decides" and kwargs.get("dtype") is None:
+                kwargs["dtype"] = out.spec.dtype
             return write_out(out, function(*args, **kwargs), name, exact)
         if not isinstance(out, (tuple, list)):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")

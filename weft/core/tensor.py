@@ -249,6 +249,12 @@ def empty(spec: Spec) -> Tensor:
     return make(spec.device.backend.allocate(spec.nbytes), 0, spec)
 
 
+def as_new(tensor: Tensor) -> Tensor:
+    """The tensor, whose elements have just been written for the first time: that is no write in place, so none counts."""
+    tensor._storage.version = 0
+    return tensor
+
+
 def address(tensor: Tensor) -> int:
     """Where the first element lies. Whoever asks gets bytes: here a pending storage would be computed."""
     return tensor._storage.ptr + tensor._start

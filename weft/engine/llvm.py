@@ -345,7 +345,7 @@ HOST = {
     "load": _leaf,
     "param": _leaf,
     "const": _leaf,
-    "add": _plain({**_all("add"), "f": "fadd"}),
+    "add": _plain({**_all("add"), "b": "or", "f": "fadd"}),  # of one bit, `add` would be exclusive or
     "sub": _plain({**_all("sub"), "f": "fsub"}),
     "mul": _plain({**_all("mul"), "f": "fmul"}),
     "div": _plain({"b": "udiv", "u": "udiv", "i": "sdiv", "f": "fdiv"}),

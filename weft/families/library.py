@@ -26,7 +26,7 @@ from ..core.op import PlanCache, needs_recording, record, recorded_write
 from ..core.out_of_memory import from_memory_error
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
-from ..core.tensor import Tensor, empty, make
+from ..core.tensor import Tensor, as_new, empty, make
 from ..engine.kernel import Launch
 from ..engine.memory import FENCE
 from .map import COPY, Map, Plan, keyed
@@ -123,7 +123,7 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     result = adopt(values)
     if dtype is None or result.spec.dtype is dtype:
         return result
-    return COPY.write(empty(contiguous_spec(result.spec.shape, dtype)), result)
+    return as_new(COPY.write(empty(contiguous_spec(result.spec.shape, dtype)), result))
 
 
 def adopt(values: np.ndarray) -> Tensor:

@@ -126,7 +126,7 @@ class Product:
             raise RuntimeError(
                 f"{self.name}: {a.dtype} {list(a.shape)} and {b.dtype} {list(b.shape)} have no product"
             )
-        if a.dtype is bool_:
+        if a.dtype is bool_ and a.numel and b.numel:
             raise NotImplementedError(f"\"{self.refusal}\" not implemented for '{LEGACY_NAMES[a.dtype]}'")
         where = common_device(self.name, (a, b))
         try:
@@ -141,7 +141,7 @@ class Product:
         wanted = (a, b)
         if result.numel == 0 or not where.backend.has_memory:
             launch = Launch(_nothing, 0, 0, None)
-        elif a.dtype.category == INTEGER:
+        elif a.dtype.category <= INTEGER:
             launch = Launch(_integers(a, b, result), 0, 0, None)
         else:
             wanted = _readable(a, b)

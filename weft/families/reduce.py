@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..core.arguments import boolean, integer, integers
 from ..core.checking import dtype as as_dtype
 from ..core.derivative import as_derivative
-from ..core.dtype import DType, compute_type
+from ..core.dtype import FLOAT, LEGACY_NAMES, DType, compute_type
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims
 from ..core.op import PlanCache, needs_recording, record
 from ..core.size import Size, shape
@@ -44,6 +44,7 @@ class Reduce:
     ordered                                  positions count along the dims in logical order
     counted                                  `finish` gets the number of elements as its only param
     one_dim                                  dim= names a single dim, not several
+    clean(element)                           of each element in the dtype of the input, before it is converted
     check(name, spec, dims, whole)           raises what `direct` should raise; `whole`: all dims, none of them named
     derivative                               rules get (ct, out, *inputs, dims, keepdim, *params); dims is None if the
                                              caller named none, and all are meant
@@ -66,6 +67,7 @@ class Reduce:
         ordered: bool = False,
         counted: bool = False,
         one_dim: bool = False,
+        clean: Callable | None = None,
         check: Callable[[str, Spec, tuple[int, ...], bool], None] | None = None,
         derivative: Any = None,
     ):
@@ -74,6 +76,7 @@ class Reduce:
         self.cascade, self.ordered, self.counted = cascade, ordered, counted
         self.derivative = as_derivative(derivative)
         self.one_dim = one_dim
+        self.clean = clean
         self.check = check
         self.plans = PlanCache(self._plan)
         self.direct_plans = PlanCache(self._plan_direct)
@@ -136,7 +139,7 @@ class Reduce:
 
     def _monoid(self, inputs: tuple[Spec, ...], types: Types, params: int) -> Monoid:
         compute = compute_type(types.operands)
-        elements = [load_as(k, each, compute) for k, each in enumerate(inputs)]
+        elements = [self._loaded(k, each, compute) for k, each in enumerate(inputs)]
         identity = [_constant(value, compute) for value in self.identity(compute)]
         components = [part for value in identity for part in _parts(value)]
         left, right = (
@@ -157,6 +160,11 @@ class Reduce:
             self.cascade and compute.category >= 2,
             stored,
         )
+
+    def _loaded(self, position: int, input: Spec, compute: DType) -> Any:
+        if self.clean is None:
+            return load_as(position, input, compute)
+        return as_type(self.clean(load_as(position, input, compute_type(input.dtype))), compute)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -181,6 +189,8 @@ class Reduce:
             plan.entry(*addresses, plan.reduced, *numbers, plan.meta, plan.count)
         found = results[0] if len(results) == 1 else tuple(results)
         if needs_recording(inputs):
+            if dtype is not None:
+                check_recordable(dtype)
             return record(self, found, inputs, (None if whole else dims, keepdim, *params))
         return found
 
@@ -206,6 +216,15 @@ class Reduce:
         addresses = [each.ptr for each in storages]
         plan.entry(*addresses, start, plan.reduced, *numbers, plan.meta, plan.count)
         return tuple([make(each, 0, spec) for each, spec in zip(storages, plan.results)])
+
+
+def check_recordable(dtype: DType) -> None:
+    """Raises: RuntimeError for the argument dtype= of a recorded reduction where autograd cannot follow the result."""
+    if dtype.category < FLOAT:
+        raise RuntimeError(
+            f"Autograd not support dtype: {LEGACY_NAMES[dtype]}\nThe input requires grad, and a result of dtype {dtype} "
+            "has no gradient: call .detach() first if none is wanted"
+        )
 
 
 class Plan:

@@ -22,7 +22,7 @@ from ..core.dtype import (
 from ..core.layout import Layout, MemoryFormat, contiguous_format, preserve_format, strided
 from ..core.op import PlanCache, public, resize_out
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, as_new, make
 from ..core.tensor import empty as empty_of
 from ..families.faces import is_operand
 from ..families.map import FILL, scalar_arguments
@@ -252,7 +252,7 @@ def _sized_in_full(
         result = new(sizes, dtype, device, False, layout)
     else:
         result = _formatted(sizes, memory_format, dtype, device)
-    return with_grad(result if value is None else fill_(result, value), requires_grad)
+    return with_grad(result if value is None else as_new(fill_(result, value)), requires_grad)
 
 
 def _formatted(sizes, memory_format: MemoryFormat, dtype: DType | None, where: Any) -> Tensor:
@@ -295,7 +295,7 @@ def full(
     if out is not None:
         return fill_(resized_out(out, sizes, "full", dtype, layout, device), fill_value)
     result = new(sizes, dtype or dtype_of_number(fill_value), device, False, layout)
-    return with_grad(fill_(result, fill_value), requires_grad)
+    return with_grad(as_new(fill_(result, fill_value)), requires_grad)
 
 
 def number_argument(value: Any, name: str, argument: str, position: int) -> Any:
@@ -384,7 +384,7 @@ def full_like(
     check_tensor(input, "full_like")
     fill_value = number_argument(fill_value, "full_like", "fill_value", 2)
     result = empty_as(input, dtype, layout, device, False, memory_format)
-    return with_grad(fill_(result, fill_value), requires_grad)
+    return with_grad(as_new(fill_(result, fill_value)), requires_grad)
 
 
 def _new_method(name: str, value: Any) -> None:
@@ -431,7 +431,7 @@ def new_full(
     fill_value = number_argument(fill_value, "new_full", "fill_value", 2)
     own = self.spec
     result = new(sizes, dtype or own.dtype, own.device if device is None else device, False, layout)
-    return with_grad(fill_(result, fill_value), requires_grad)
+    return with_grad(as_new(fill_(result, fill_value)), requires_grad)
 
 
 # ---- Strides ---------------------------------------------------------------------------------------------------------
@@ -569,7 +569,7 @@ def eye(
     else:
         result = zeros(sizes, out=out, dtype=dtype, layout=layout, device=device)
     fill_(result.diagonal(), 1)
-    return with_grad(result, requires_grad)
+    return with_grad(as_new(result) if out is None else result, requires_grad)
 
 
 def _length(value: Any, name: str) -> int:

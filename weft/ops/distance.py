@@ -66,7 +66,7 @@ def cdist(
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    if x1.spec.dtype is not x2.spec.dtype:
+    if x1.spec.dtype is not x2.spec.dtype and x1.spec.numel and x2.spec.numel:
         first, second = LEGACY_NAMES[x1.spec.dtype], LEGACY_NAMES[x2.spec.dtype]
         raise RuntimeError(f"expected scalar type {first} but found {second}")
     many = max(x1.shape[-2], x2.shape[-2]) > _MANY_VECTORS and x1.shape[-1] > _MANY_DIMENSIONS

@@ -116,7 +116,9 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         return
     if kind is Tensor and self.spec.shape and index.spec.shape and _put_directly(self, index, value):
         return
-    index = index if kind is tuple else as_tuple(index)
+    if index is False:  # nothing is named; as in PyTorch the value is not looked at
+        return
+    index = index if kind is tuple else as_tuple(None if index is True else index)
     view = strided(self, index)
     if view is not None:
         _assign(self if view.spec is self.spec and view._start == self._start else view, value)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, DType
 from ..core.op import public
+from ..core.promotion import promote_types
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.complexes import Complex
 from ..engine.expr import Expr, cast, const, isnan, ne, select
@@ -131,7 +132,7 @@ def vector_norm(
     tensor(5.)
     """
     check_tensor(x, "linalg.vector_norm", "x")
-    if isinstance(ord, (str, complex)) or ord is None or isinstance(ord, bool):
+    if isinstance(ord, (str, complex)) or ord is None:
         raise TypeError(
             f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}"
         )
@@ -139,6 +140,8 @@ def vector_norm(
     _check_wanted(x, dtype, "linalg.vector_norm")
     dims = dims_of(dim, x.dim(), "linalg.vector_norm")
     order = float(ord)
+    if order and math.prod([x.spec.shape[each] for each in dims]) == 1:
+        order = math.inf  # the size of the one element, whose power may overflow
     if order < 0 or order == math.inf:
         _check_not_empty(x, ord, dims, dim)
     return _norm_row(order)(x, dims=dims, keepdim=keepdim, dtype=dtype)
@@ -158,7 +161,7 @@ def _check_wanted(x: Tensor, dtype: DType | None, name: str) -> None:
         raise RuntimeError(
             f"{name}: dtype should be {kind} for {kind} inputs, but got {LEGACY_NAMES[dtype]} {given}"
         )
-    if dtype.itemsize < own.itemsize:
+    if promote_types(own, dtype) is not dtype:
         raise RuntimeError(
             f"{name}: the dtype of the input ({LEGACY_NAMES[own]}) should be convertible without narrowing to the "
             f"specified dtype ({LEGACY_NAMES[dtype]})"

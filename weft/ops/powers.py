@@ -61,7 +61,8 @@ def to_double(common: DType) -> Types:
 def _base_rule(ct, out, a, b):
     if isinstance(b, NUMBERS):
         return zero(ct, None) if b == 0 else ct * conj(b * a ** (b - 1))
-    return (ct * (b * a ** (b - 1)).conj()).masked_fill(b == 0, 0)
+    less = b + -1  # `b - 1` is not defined for bools
+    return (ct * (b * a**less).conj()).masked_fill(b == 0, 0)
 
 
 def _exponent_rule(ct, out, a, b):

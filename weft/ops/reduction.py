@@ -10,6 +10,7 @@ from ..core import view_rules
 from ..core.arguments import boolean, number
 from ..core.derivative import nondifferentiable
 from ..core.dtype import (
+    FLOAT,
     FLOAT8,
     LEGACY_NAMES,
     DType,
@@ -32,7 +33,7 @@ from ..engine.expr import Expr, cast, isnan, select
 from ..engine.monoid import index
 from ..engine.scalar import exp, isinf, log, sqrt, where
 from ..families.elements import as_type
-from ..families.map import Map, to_float
+from ..families.map import COPY, Map, to_float
 from ..families.map import Types as MapTypes
 from ..families.program import Operand, Planner, Program
 from ..families.reduce import Reduce, Types, dims_of, single_dim
@@ -253,7 +254,7 @@ def _selected_rule(ct, out, a, dims, keepdim, *, specs):
 
 # fmt: off
 SUM      = Reduce("sum",      _sum_types,  _finite_identity(0), lambda a: (a,), _plus, cascade=True, derivative=_sum_rule)
-NANSUM   = Reduce("nansum",   _sum_types,  _finite_identity(0), lambda a: (_nan_to_zero(a),), _plus, cascade=True, derivative=_nansum_rule)
+NANSUM   = Reduce("nansum",   _sum_types,  _finite_identity(0), lambda a: (a,), _plus, cascade=True, clean=_nan_to_zero, derivative=_nansum_rule)
 PROD     = Reduce("prod",     _sum_types,  _finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True, derivative=_prod_rule)
 MEAN     = Reduce("mean",     _sum_types,  _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True, derivative=_mean_rule)
 MEAN64   = Reduce("mean",     _mean64_types, _finite_identity(0), lambda a: (a,), _plus, lambda s, n: (_divided(s[0], n),), cascade=True, counted=True, derivative=_mean_rule)
@@ -315,7 +316,7 @@ def _count(input: Tensor, dims: Sequence[int]) -> int:
     return math.prod(input.spec.shape[dim] for dim in dims)
 
 
-@public("function method", out=True, checks=False)
+@public("function method", out="decides", checks=False)
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The sum over `dim` (an int, several, or all). Integers and bools add up in int64.
 
@@ -347,7 +348,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     return kept.view(wanted) if missing else kept
 
 
-@public("function method", out=True)
+@public("function method", out="decides")
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The sum over `dim`, NaN counting as zero."""
     check_tensor(input, "nansum")
@@ -356,7 +357,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTyp
     return NANSUM.direct(input, dim, keepdim, dtype)
 
 
-@public("function method", out=True)
+@public("function method", out="decides")
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The product over one dim, or of all elements. Integers and bools multiply in int64."""
     check_tensor(input, "prod")
@@ -388,7 +389,10 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType 
 @public("function method", out=True)
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The mean over `dim` of the elements that are not NaN."""
+    _floating(input, None, "nanmean")
     _floating(input, dtype, "nanmean")
+    if input.spec.dtype.is_complex:
+        raise RuntimeError("nansum on CPU does not support complex inputs")
     if input.spec.dtype in FLOAT8:  # it has no common dtype with the counts
         return nanmean(input.to(float32), dim, keepdim).to(dtype or input.spec.dtype)
     return NANSUM.direct(input, dim, keepdim, dtype) / COUNT_NUMBERS.direct(input, dim, keepdim)
@@ -425,7 +429,7 @@ def _define_over_dims(op: Reduce) -> None:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = f"The {op.name[1:]}imum over `dim` (an int, several, or all). NaN wins."
-    public("function method", out=True)(function)
+    public("function method", out="exact")(function)
 
 
 _define_over_dims(AMAX)
@@ -640,7 +644,7 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
 def _softmax_parts(planner: Any, op: Map, x: Any, dim: int) -> tuple[Any, Any]:
     """The maximum along `dim`, and the sum of the exponentials of what is left above it."""
     dims = single_dim(dim, len(x.spec.shape), op.name)
-    if x.spec.dtype.category < 2:
+    if x.spec.dtype.category != FLOAT:
         raise NotImplementedError(
             f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[x.spec.dtype]}'"
         )
@@ -649,11 +653,23 @@ def _softmax_parts(planner: Any, op: Map, x: Any, dim: int) -> tuple[Any, Any]:
     return center, total
 
 
+def _of_none(planner: Any, x: Any, dim: int) -> Any:
+    """The result for an input without elements, which may have any dtype; None for other inputs."""
+    if x.spec.numel:
+        return None
+    single_dim(dim, len(x.spec.shape), "softmax")
+    return planner.map(COPY, x)
+
+
 def describe_softmax(planner: Any, x: Any, dim: int) -> Any:
+    if (nothing := _of_none(planner, x, dim)) is not None:
+        return nothing
     return planner.map(SOFTMAX, x, *_softmax_parts(planner, SOFTMAX, x, dim))
 
 
 def describe_log_softmax(planner: Any, x: Any, dim: int) -> Any:
+    if (nothing := _of_none(planner, x, dim)) is not None:
+        return nothing
     center, total = _softmax_parts(planner, LOG_SOFTMAX, x, dim)
     return planner.map(LOG_SOFTMAX, x, center, planner.map(LOG, total))
 

@@ -22,13 +22,13 @@ from ..core.dtype import (
     int64,
 )
 from ..core.grad_mode import mode
-from ..core.op import add_inplace, check_inplace, copy_values, public, write_out
+from ..core.op import add_inplace, check_inplace, copy_values, needs_recording, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.expr import Expr, isnan, lift
 from ..engine.monoid import index
 from ..engine.scalar import exp, isinf, log, maximum, where
-from ..families.reduce import Types
+from ..families.reduce import Types, check_recordable
 from ..families.scan import Scan
 from .creation import zeros_like
 from .joining import cat
@@ -111,6 +111,8 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
             dtype = out.spec.dtype if out is not None else int64 if own.category < 2 else own
         if dtype is bool_ and input.spec.shape and input.spec.numel:
             raise not_implemented(f"{name}_out_cpu", dtype)
+        if dtype.category < FLOAT and needs_recording((input,)):
+            check_recordable(dtype)
         result = op(input.to(dtype), dim)
         return result if out is None else write_out(out, result, name)
 

@@ -405,21 +405,15 @@ _define_median("median", ignore_nan=False)
 _define_median("nanmedian", ignore_nan=True)
 
 
-def _mode_choice(is_float: bool) -> Callable:
-    """The last of the longest run of equal elements, the first of such runs; each NaN is a run of its own."""
-
-    def choose(key: np.ndarray) -> np.ndarray:
-        order = stable_order(key)
-        ordered = np.take_along_axis(key, order, -1)
-        position = np.arange(key.shape[-1])
-        starts = np.ones(key.shape, bool)
-        starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-        if is_float:
-            starts |= ordered == _last(key)
-        first = np.maximum.accumulate(np.where(starts, position, 0), axis=-1)
-        return np.take_along_axis(order, np.argmax(position - first, axis=-1, keepdims=True), -1)
-
-    return choose
+def _mode_choice(key: np.ndarray) -> np.ndarray:
+    """The last of the longest run of equal elements, the first of such runs; all NaN are equal."""
+    order = stable_order(key)
+    ordered = np.take_along_axis(key, order, -1)
+    position = np.arange(key.shape[-1])
+    starts = np.ones(key.shape, bool)
+    starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    first = np.maximum.accumulate(np.where(starts, position, 0), axis=-1)
+    return np.take_along_axis(order, np.argmax(position - first, axis=-1, keepdims=True), -1)
 
 
 @public("function method", out=True)
@@ -435,4 +429,4 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     dim = dim_of(input, dim, "mode")
     check_not_empty(input, dim, "mode")
     check_comparable(input, "mode_cpu")
-    return _select("mode", input, dim, keepdim, _mode_choice(input.spec.dtype.is_floating_point))
+    return _select("mode", input, dim, keepdim, _mode_choice)

@@ -33,7 +33,7 @@ from ..core.overrides import plain
 from ..core.promotion import promote_types
 from ..core.spec import contiguous_spec
 from ..core.storage import Storage
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, as_new, make
 from ..core.tensor import empty as empty_of
 from ..families.library import tensor_of
 from ..interop.dlpack import from_dlpack
@@ -327,7 +327,7 @@ def scalar_tensor(
     """A 0-dim tensor that holds a number; dtype: the default float unless given."""
     value = number_argument(s, "scalar_tensor", "s", 1)
     own = contiguous_spec((), check_dtype(dtype) or get_default_dtype(), as_device(device))
-    return with_grad(fill_(empty_of(own), value), requires_grad)
+    return with_grad(as_new(fill_(empty_of(own), value)), requires_grad)
 
 
 @public("function")

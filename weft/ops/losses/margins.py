@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...core.dtype import LEGACY_NAMES, int32, int64
+from ...core.iteration import broadcast_shapes
 from ...core.op import public
 from ...core.tensor import Tensor
 from ..activation import logsigmoid
@@ -20,7 +21,14 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """log(1 + exp(-target * input)) for targets of 1 and -1."""
-    loss = reduced((-target * input).exp().log1p(), reduction_of(reduction, size_average, reduce))
+    sizes = broadcast_shapes("soft_margin_loss", input.shape, target.shape)
+    if sizes != target.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(sizes)}\n"
+            f"soft_margin_loss: input {list(input.shape)} must broadcast to target {list(target.shape)}"
+        )
+    # The product is negated, because targets of unsigned integers have no negative.
+    loss = reduced((-(target * input)).exp().log1p(), reduction_of(reduction, size_average, reduce))
     return shown_as(loss, "SoftMarginLossBackward0")
 
 

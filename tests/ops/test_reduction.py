@@ -48,21 +48,18 @@ REDUCTIONS = {
 }
 
 
+def converted(lib, name, kind, dtype, wanted):
+    values = lib.tensor(VALUES[kind], dtype=getattr(lib, dtype))
+    return REDUCTIONS[name](lib, values, getattr(lib, wanted))
+
+
 @pytest.mark.parametrize("name", sorted(REDUCTIONS))
 def test_elements_are_converted_as_pytorch_does(name):
     for dtype, wanted in itertools.product(DTYPES, DTYPES):
         for kind in kinds(dtype):
             if kind == "nan" and wanted == "complex64":  # the imaginary part of NaN / n
                 continue
-            theirs, mine = (
-                outcome(
-                    lambda lib: REDUCTIONS[name](
-                        lib, lib.tensor(VALUES[kind], dtype=getattr(lib, dtype)), getattr(lib, wanted)
-                    ),
-                    lib,
-                )
-                for lib in (torch, weft)
-            )
+            theirs, mine = (outcome(converted, lib, name, kind, dtype, wanted) for lib in (torch, weft))
             if theirs is NotImplementedError:
                 continue
             if isinstance(theirs, dict) and wanted in (

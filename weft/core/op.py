@@ -17,6 +17,7 @@ from .out_of_memory import from_memory_error
 from .overrides import PLAIN, insides, known, meets, overridable, overridden, twin
 from .restoring import Restoring
 from .spec import Spec, contiguous_spec
+from .spec import spec as make_spec
 from .storage import Storage
 from .tensor import Tensor
 
@@ -376,8 +377,11 @@ def _type_name(dtype) -> str:
     return LEGACY_NAMES[dtype]
 
 
-def resize_out(out: Tensor, sizes, name: str) -> None:
-    """Make `out` a contiguous tensor of `sizes`, with new memory if its own is too small; warns unless it is empty."""
+def resize_out(out: Tensor, sizes, name: str, stride: tuple[int, ...] | None = None) -> None:
+    """Give `out` other sizes and strides (contiguous ones if None), with new memory if its own is too small.
+
+    Warns unless it is empty.
+    """
     if out.spec.numel:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {list(out.spec.shape)}, which does not "
@@ -387,7 +391,9 @@ def resize_out(out: Tensor, sizes, name: str) -> None:
             UserWarning,
             stacklevel=4,
         )
-    resize(out, contiguous_spec(sizes, out.spec.dtype, out.spec.device))
+    own = out.spec
+    wanted = contiguous_spec(sizes, own.dtype, own.device)
+    resize(out, wanted if stride is None else make_spec(wanted.shape, stride, own.dtype, own.device))
 
 
 def resize(tensor: Tensor, spec: Spec) -> None:

@@ -30,7 +30,8 @@ from ..core.op import (
     tape,
 )
 from ..core.promotion import common_dtype
-from ..core.spec import Spec
+from ..core.size import Size
+from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from ..engine.loops import Result
 from .elements import as_type, load_as, param_as, rounded, store_as
@@ -117,7 +118,8 @@ class Map:
     `element` gets one Expr (or Complex) per operand, in the operand dtype's compute type, and returns the
     result's. `check(name, dtype)` raises for operand dtypes the op rejects. Only the first `deciding` operands
     take part in promotion (all, if None). `wide`: numbers and 0-dim tensors are not rounded to a narrow operand
-    dtype (bfloat16 * 0.1 multiplies by the float32 0.1). `derivative`: a rule for each operand, see `core.derivative`.
+    dtype (bfloat16 * 0.1 multiplies by the float32 0.1). `contiguous`: so is every result, as where PyTorch has a kernel that
+    does not follow the strides of the operands. `derivative`: a rule for each operand, see `core.derivative`.
     """
 
     is_copy = False  # results are operands: there is nothing to round
@@ -137,6 +139,7 @@ class Map:
         check: Callable[[str, DType], None] | None = None,
         deciding: int | None = None,
         wide: bool = False,
+        contiguous: bool = False,
         derivative: Any = None,
     ):
         self.name = name
@@ -145,6 +148,7 @@ class Map:
         self.check = check
         self.deciding = deciding
         self.wide = wide
+        self.contiguous = contiguous
         self.derivative = derivative
         self.as_write: Any = self  # what a write into an existing tensor is recorded as
         self.plans = PlanCache(self._plan)
@@ -170,9 +174,15 @@ class Map:
         specs = [operand for operand in operands if type(operand) is Spec]
         where = common_device(self.name, specs)
         sizes = broadcast_shapes(self.name, *(each.shape for each in specs))
+        return self._launch(self._layout(operands, sizes, types.result, where), operands, types)
+
+    def _layout(self, operands: Sequence[Any], sizes: Size, dtype: DType, where: device) -> Spec:
+        """The spec of a new result."""
+        if self.contiguous:
+            return contiguous_spec(sizes, dtype, where)
+        specs = [operand for operand in operands if type(operand) is Spec]
         shaped = [each for each in specs if each.shape or not sizes]
-        result = result_spec(shaped or specs, sizes, types.result, where)
-        return self._launch(result, operands, types)
+        return result_spec(shaped or specs, sizes, dtype, where)
 
     def _plan_write(self, target: Spec, *operands: Any) -> Plan:
         """A plan that writes into an existing tensor: in place or `out=`."""
@@ -309,9 +319,10 @@ class Map:
         tensors = [s for s in specs if type(s) is Spec]
         sizes = broadcast_shapes(self.name, *(s.shape for s in tensors))
         result = self.promotion(common_dtype(specs[: self.deciding])).result
-        check_out(out, result, common_device(self.name, tensors), self.name)
+        where = common_device(self.name, tensors)
+        check_out(out, result, where, self.name)
         if out.spec.shape != sizes:
-            resize_out(out, sizes, self.name)
+            resize_out(out, sizes, self.name, self._layout(specs, sizes, result, where).stride)
         check_inplace(out, self.name)
         return self.write(out, *values)
 

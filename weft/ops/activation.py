@@ -126,7 +126,7 @@ ELU         = Map("elu",         keep,     _elu,                 deciding=1, wid
 CELU        = Map("celu",        keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS,     derivative=at_once(_elu_rule))
 LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, slope: ct.where(a > 0, ct * slope))
-LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS,
+LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS, contiguous=True,
                   derivative=at_once(lambda ct, out, a: ct * (-a).sigmoid()))
 HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                              check=ONLY_FLOATS,
                   derivative=at_once(lambda ct, out, a: (ct / 6).where((a > -3) & (a < 3), 0)))

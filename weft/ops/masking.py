@@ -76,9 +76,11 @@ WHERE: Map = _Chosen(
         lambda ct, out, condition, a, b: WHERE(condition, 0, ct),
     ),
 )
-MASKED_FILL: Map = Map("masked_fill", keep, _filled, deciding=1, derivative=_filled_back)
+MASKED_FILL: Map = Map("masked_fill", keep, _filled, deciding=1, contiguous=True, derivative=_filled_back)
 # The same under the names that PyTorch gives: filling with a tensor, `tensor[mask] = value`.
-MASKED_FILL_TENSOR = Map("masked_fill.tensor", keep, _filled, deciding=1, derivative=_filled_back)
+MASKED_FILL_TENSOR = Map(
+    "masked_fill.tensor", keep, _filled, deciding=1, contiguous=True, derivative=_filled_back
+)
 MASKED_PUT = Map("index_put.mask", keep, _filled, deciding=1, derivative=_filled_back)
 MASKED_FILL_TENSOR.node_name = "MaskedFillBackward1"  # type: ignore[attr-defined]
 MASKED_PUT.node_name = "IndexPutBackward0"  # type: ignore[attr-defined]

@@ -358,5 +358,5 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     others = tuple(d for d in range(input.dim()) if d != dim)
     sizes = vector_norm(input, p, others, keepdim=True)
     # PyTorch's constant, which keeps the result just below the bound.
-    found = input * where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0).to(sizes.dtype)
+    found = input.contiguous() * where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0).to(sizes.dtype)
     return shown_as(found, "RenormBackward0")

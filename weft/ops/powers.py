@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import builtins
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.derivative import nondifferentiable
+from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType, complex128, float64
 from ..core.op import add_inplace
+from ..core.size import Size
+from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.faces import check_operands, chosen
@@ -80,7 +84,16 @@ def _pow_name(inputs, static):
 
 
 _POWER = (_base_rule, _exponent_rule)
-POW = Map(
+
+
+class _Power(Map):
+    def _layout(self, operands: Sequence[Any], sizes: Size, dtype: DType, where: device) -> Spec:
+        if type(operands[0]) is not Spec:  # powers of a number are contiguous, as in PyTorch
+            return contiguous_spec(sizes, dtype, where)
+        return super()._layout(operands, sizes, dtype, where)
+
+
+POW = _Power(
     "pow", keep, _pow, check=refuse("b", message="\"pow\" not implemented for '{dtype}'"), derivative=_POWER
 )
 FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)

@@ -278,8 +278,8 @@ SUM_PRODUCTS = Reduce("sum_products", SUM_EXP.types, _finite_identity(0), lambda
                                   lambda ct, out, a, b, dims, keepdim: kept(ct, dims, keepdim) * a))
 
 # Parts of the functions below, which are steps of their own.
-SOFTMAX     = Map("softmax",     _rounded_once, lambda a, m, s: exp(a - m) / s, deciding=1)
-LOG_SOFTMAX = Map("log_softmax", _rounded_once, lambda a, m, log_sum: (a - m) - log_sum, deciding=1)
+SOFTMAX     = Map("softmax",     _rounded_once, lambda a, m, s: exp(a - m) / s, deciding=1, contiguous=True)
+LOG_SOFTMAX = Map("log_softmax", _rounded_once, lambda a, m, log_sum: (a - m) - log_sum, deciding=1, contiguous=True)
 LOG         = Map("log",         to_float, log)
 # Parts of their derivatives.
 SOFTMAX_BACKWARD = Map("softmax_backward", _rounded_once, lambda ct, out, total: (ct - total) * out, deciding=1,

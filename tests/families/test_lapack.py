@@ -26,6 +26,10 @@ def spoiled(value, *shape, dtype=torch.float32):
 def pivots(*values):
     return tensor(values, dtype=int32)
 
+def gradient(function, input, *args):
+    function(input.requires_grad_(), *args).abs().sum().backward()
+    return input.grad
+
 def outcome(line):
     try:
         result = eval(line)
@@ -63,6 +67,9 @@ HOSTILE = {
     "linalg.svdvals(spoiled(nan, 3, 50))": SVD,
     "linalg.svdvals(spoiled(inf, 3, 50))": "NaN",
     "linalg.svdvals(torch.stack((eye(2), spoiled(inf, 2, 2))))[0]": "[1.0, 1.0]",
+    "linalg.svdvals(spoiled(inf, 3, 50).requires_grad_())": "NaN",
+    "linalg.cond(zeros(2, 2, requires_grad=True), 'nuc')": "NaN",
+    "linalg.cond(torch.stack((eye(2), zeros(2, 2))), 1)": "[1.0, inf]",
     "linalg.matrix_norm(spoiled(inf, 3, 50), 'nuc')": "NaN",
     "linalg.matrix_norm(spoiled(inf, 3, 50), 2)": "NaN",
     "linalg.cond(spoiled(inf, 3, 50))": "NaN",
@@ -106,6 +113,8 @@ HOSTILE = {
     "torch.lu_unpack(eye(2), pivots(2, 2, 2))[0]": "[[0.0, 1.0], [1.0, 0.0]]",
     "torch.lu_unpack(eye(2).expand(3, 2, 2), pivots(1, 2))[0]": "(3, 2, 2)",
     "torch.ormqr(ones(3, 2), ones(1), ones(3, 3))": "RuntimeError: torch.ormqr: tau.shape[-1] must be equal to min",
+    "linalg.lu_solve(torch.ones(40, 1, 1) * tensor([[2.0, 1], [0.5, 1]]), pivots(1, 1).expand(40, 2), tensor([[1.0], [2]]))[0]":
+        "[[1.0], [0.0]]",  # rows 1 and 2 swapped by the second pivot, as LAPACK does
     # sizes without elements: nothing to do, however large
     "linalg.svdvals(ones(0, 2**40))": "NaN",  # all of no elements
     "linalg.svd(ones(0, 2**40))": "RuntimeError: Storage size calculation overflowed",
@@ -115,7 +124,13 @@ HOSTILE = {
     "linalg.eigh(ones(2**40, 0, 0))[0]": "NaN",
     "torch.fft.fftfreq(2**62)": "RuntimeError: Storage size calculation overflowed",
     "torch.fft.fftfreq(-1)": "RuntimeError: Trying to create tensor with negative dimension",
+    "torch.fft.hfft(ones(40, 7, 0), 2**62, 0)": "RuntimeError: Storage size calculation overflowed",
+    "torch.fft.ifft2(ones(0, 3, 0), (2**40, 2**40), (0, 1))": "RuntimeError: Storage size calculation overflowed",
+    "gradient(torch.fft.ihfft, ones(0, 1, 1), 2**31, 1)": "NaN",
     # others
+    "linalg.cholesky(zeros(1300, 1, 1))": "_LinAlgError: linalg.cholesky: (Batch element 0)",
+    "linalg.cholesky(ones(1300, 2, 2))": "_LinAlgError: linalg.cholesky: (Batch element 0)",
+    "linalg.vander(ones(3, 1))": "RuntimeError: N must be greater than 1",
     "linalg.matrix_exp(tensor([[-inf]]))": "[[0.0]]",
     "linalg.matrix_exp(spoiled(nan, 3, 3))": "NaN",
     "linalg.matrix_exp(spoiled(inf, 3, 3))": "NaN",

@@ -222,7 +222,9 @@ def _into_range(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 def _exact_sum(a: Wide, b: Wide) -> Double:
     """The sum of two squares; those of float32 are exact in float64."""
-    return a + b if isinstance(a, Double) else Double(*two_sum(a, b))
+    if isinstance(a, Double) or isinstance(b, Double):
+        return a + b
+    return Double(*two_sum(a, b))
 
 
 def log(z: Complex) -> Complex:

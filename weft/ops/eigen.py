@@ -232,12 +232,32 @@ def _refuse(spoiled: np.ndarray) -> None:
         raise LinAlgError(_NOT_CONVERGED.format(first_matrix(spoiled), "contained non-finite values."))
 
 
+def _without_infinite(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Zeros in place of matrices with inf, and a factor for the results: NaN for these matrices, 1 for others.
+
+    Raises: LinAlgError for NaN. PyTorch gives NaN as singular values of a matrix with inf.
+    """
+    _refuse(np.isnan(a).any((-2, -1)))
+    infinite = not_finite(a)
+    return np.where(infinite[..., None, None], 0, a), np.where(infinite, np.nan, 1).astype(a.real.dtype)
+
+
+def _svd_with_nan(a: np.ndarray, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
+    finite, factor = _without_infinite(a)
+    left, values, right = _singular(finite, full_matrices=full_matrices)
+    stretched = factor[..., None, None]
+    return columns(left * stretched), rows(values * factor[..., None]), columns(right * stretched)
+
+
 @matrix_op
-def _linalg_svd(a: np.ndarray, *, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _linalg_svd(a: np.ndarray, *, full_matrices: bool, infinite: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """`infinite`: a matrix with inf gives NaN, as `svdvals` does, instead of an error."""
     if not a.size:
         return _svd_of_empty(a, full_matrices)
     if not all_finite(a):
-        _refuse(not_finite(a))
+        if not infinite:
+            _refuse(not_finite(a))
+        return _svd_with_nan(a, full_matrices)
     left, values, right = _singular(a, full_matrices=full_matrices)
     return columns(left), rows(values), columns(right)
 
@@ -253,7 +273,7 @@ def _svd_of_empty(a: np.ndarray, full_matrices: bool) -> tuple[Tensor, Tensor, T
     return vectors[0], rows(np.empty((*batch, k), a.real.dtype)), vectors[1]
 
 
-def _svd_rule(ct, out, a, full_matrices):
+def _svd_rule(ct, out, a, full_matrices, infinite):
     """Source: Townsend 2016, "Differentiating the singular value decomposition"; Wan and Zhang 2019, "Automatic
     differentiation for complex valued SVD", for the phases.
     """
@@ -301,10 +321,8 @@ def _svdvals(a: np.ndarray) -> Tensor:
         return rows(np.empty((*a.shape[:-2], min(a.shape[-2:])), a.real.dtype))
     if all_finite(a):
         return rows(_singular(a, compute_uv=False))
-    _refuse(np.isnan(a).any((-2, -1)))
-    endless = not_finite(a)  # PyTorch gives NaN for a matrix with inf
-    values = _singular(np.where(endless[..., None, None], 0, a), compute_uv=False)
-    return rows(np.where(endless[..., None], np.nan, values).astype(values.dtype))
+    finite, factor = _without_infinite(a)
+    return rows(_singular(finite, compute_uv=False) * factor[..., None])
 
 
 def _check_svd(A: Tensor, driver: str | None, name: str) -> None:
@@ -325,7 +343,7 @@ def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = No
     Shapes, k = min(m, n): [..., m, n] -> U [..., m, m or k], S [..., k], Vh [..., n or k, n].
     """
     _check_svd(A, driver, "linalg.svd")
-    return SVD(_linalg_svd(A, full_matrices=full_matrices))
+    return SVD(_linalg_svd(A, full_matrices=full_matrices, infinite=False))
 
 
 @public("function", name="linalg.svdvals", out=True)
@@ -337,7 +355,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     tensor([3., 2.])
     """
     _check_svd(A, driver, "linalg.svdvals")
-    return _linalg_svd(A, full_matrices=False)[1] if needs_recording((A,)) else _svdvals(A)
+    return _linalg_svd(A, full_matrices=False, infinite=True)[1] if needs_recording((A,)) else _svdvals(A)
 
 
 @public("function method", out=True)

@@ -69,7 +69,10 @@ def _from_factors(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, trans:
     batch = np.broadcast_shapes(factors.shape[:-2], pivots.shape[:-1], b.shape[:-2])
     factors, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factors, b))
     pivots = np.broadcast_to(pivots, (*batch, pivots.shape[-1]))
-    if trans == 0 and stacks.beats_scipy(factors, b):
+    falling = pivots >= np.arange(
+        pivots.shape[-1]
+    )  # what `stacks.permute` expects, and all factorizations give
+    if trans == 0 and stacks.beats_scipy(factors, b) and falling.all():
         inner, result = stacks.inside_out(factors, batch), stacks.inside_out(b, batch)
         stacks.permute(result, np.moveaxis(pivots, -1, 0))
         stacks.substitute(inner, result, upper=False, unitriangular=True)
@@ -405,8 +408,7 @@ def linalg_lu_solve(
             f"{list(pivots.shape)} instead"
         )
     check_supported(LU, "lu_solve_cpu")
-    if B.numel():
-        _check_lu_pivots(pivots, LU.shape[-2])
+    _check_lu_pivots(pivots, LU.shape[-2])
     return _linalg_lu_solve(LU, pivots, B, left, adjoint)
 
 

@@ -60,7 +60,8 @@ def _linalg_cholesky_ex(a: np.ndarray, *, upper: bool) -> tuple[Tensor, Tensor]:
 def _small_cholesky(a: np.ndarray, upper: bool) -> np.ndarray:
     inner = stacks.inside_out(a.swapaxes(-2, -1).conj() if upper else a, a.shape[:-2])
     stacks.cholesky(inner)
-    if not np.isfinite(inner[-1, -1]).all():
+    last = inner[-1, -1].real  # inf or NaN if the elimination met a zero or a negative number before
+    if not ((0 < last) & np.isfinite(last)).all():
         raise np.linalg.LinAlgError  # LAPACK says where
     factor = stacks.outside_in(inner)
     return factor.swapaxes(-2, -1).conj() if upper else factor

@@ -521,10 +521,10 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
         raise RuntimeError(
             "linalg.vander supports floating point, complex, and integer tensors, but got Bool"
         )
-    if N is not None and N <= 1:
-        raise RuntimeError(f"N must be greater than 1, got {N}")
     x = x.reshape(1) if x.dim() == 0 else x
     count = x.shape[-1] if N is None else N
+    if count <= 1:
+        raise RuntimeError(f"N must be greater than 1, got {count}")
     powers = x.unsqueeze(-1).expand(*x.shape, count - 1).cumprod(-1)
     return cat([powers.new_ones((*x.shape, 1)), powers], -1)
 

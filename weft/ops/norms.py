@@ -312,7 +312,8 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
         return A.abs().new_zeros(A.shape[:-2])
     inverse, info = inv_ex(A)
     singular = (info != 0).unsqueeze(-1).unsqueeze(-1)
-    return matrix_norm(A, p) * matrix_norm(where(singular, math.inf, inverse), p)
+    result = matrix_norm(A, p) * matrix_norm(where(singular, math.inf, inverse), p)
+    return result if p == "nuc" else result.nan_to_num(math.inf, math.inf, -math.inf)
 
 
 # ---- Distances and bounds ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,6 +111,8 @@ def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
 
 def _weights(own: Spec, dim: int, size: int, inner: float) -> Tensor:
     """1 for the frequencies that are their own mirror images, `inner` for the others, along the half of `dim`."""
+    if not own.numel:  # the sizes may be far beyond any memory
+        return tensor_of(np.ones((), own.dtype.to_real().numpy))
     half = size // 2 + 1
     values = np.full((half, *(1,) * (len(own.shape) - 1 - dim)), inner)
     values[0] = 1
@@ -232,14 +235,20 @@ def _dims_and_sizes(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[in
 
 def _resized(input: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """Cut off or zero-padded at the end of some dims; -1 leaves a size as it is."""
-    pad = [0] * (2 * len(input.spec.shape))
+    wanted = list(input.spec.shape)
+    pad = [0] * (2 * len(wanted))
     for dim, n in zip(dims, sizes, strict=True):
         size = input.spec.shape[dim]
         n = size if n == -1 else n
         _check_size(n)
         if n < size:
             input = input.narrow(dim, 0, n)
+        wanted[dim] = n
         pad[2 * (len(input.spec.shape) - 1 - dim) + 1] = max(n - size, 0)
+    if (
+        math.prod(max(n, 1) for n in wanted) * input.spec.dtype.itemsize >= 2**63
+    ):  # also if another dim is empty
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={wanted}")
     return constant_pad(input, pad) if any(pad) else input
 
 

@@ -7,7 +7,7 @@ TEST := .venv-test/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fence mutants clean
+.PHONY: demo test test-fence mutants hunt-numbers clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -30,6 +30,10 @@ test-fence: .venv-test/installed
 # Changes the code in one place at a time and looks whether the tests notice (tests/mutants.py).
 mutants: .venv-test/installed
 	nice -n 10 $(TEST)/python tests/mutants.py
+
+# Hostile numbers in linear algebra and transforms, next to PyTorch (tests/hunts/hostile_numbers.py); about 40 calls a second.
+hunt-numbers: .venv-test/installed
+	PYTHONPATH=. nice -n 10 $(TEST)/python tests/hunts/hostile_numbers.py --calls 100000
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

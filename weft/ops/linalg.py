@@ -102,8 +102,11 @@ def _linalg_slogdet(a: np.ndarray) -> tuple[Tensor, Tensor]:
         diagonal, swapped = stacks.triangle(stacks.inside_out(a, a.shape[:-2]))
         size = np.abs(diagonal)
         sign = np.sign(diagonal) if a.dtype.kind == "f" else np.where(size == 0, 0, diagonal / size)
-        return rows(sign.prod(0) * swapped.astype(a.dtype)), rows(np.log(size).sum(0))
-    sign, logarithm = np.linalg.slogdet(a)
+        sign, logarithm = sign.prod(0) * swapped.astype(a.dtype), np.log(size).sum(0)
+    else:
+        sign, logarithm = np.linalg.slogdet(a)
+    if a.dtype.kind == "f":
+        sign = np.where(np.isnan(logarithm), a.dtype.type(0), sign)  # PyTorch's sign of NaN
     return rows(sign), rows(logarithm)
 
 

@@ -1,11 +1,12 @@
 """Which errors of PyTorch a test expects.
 
 A typo in a test raises the same exception in both libraries. So helpers that compare them ask `judge`, which fails where
-PyTorch raises and the test does not say so, or the other way round. A test says so
+PyTorch raises and the test does not say that it expects so, or the other way round. A test says so
 
-- with `raises=True` or `check_raises(...)` for one call, where the helper has it;
+- with `raises=True`, or `check_raises(...)`, for one call;
 - with a comment at the end of an expression: `torch.ones(2).view(3)  # raises`;
-- with `raises(program)` or `@raises` for a function that is run in both libraries;
+- with `@pytest.mark.refuses(...)`: "all" of its calls, so many of them, those of some parameters (a list of their ids), or
+  so many for each id (a dict);
 - with `@pytest.mark.may_raise(least=0.5)` if it draws its arguments: then both are fine, but of all draws at least this
   part must succeed.
 """
@@ -13,66 +14,73 @@ PyTorch raises and the test does not say so, or the other way round. A test says
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 _COMMENT = "# raises"
 
 
-class _Draws:
-    """How many calls of a test that draws its arguments have succeeded, and how many PyTorch refused."""
+class _Tally:
+    """How many calls of a test have succeeded, and how many PyTorch refused."""
 
-    def __init__(self, least: float):
-        self.least = least
+    def __init__(self) -> None:
         self.good = self.bad = 0
-        self.last: Any = None
+        self.last: Any = "nothing"
 
-    def check(self) -> None:
-        if self.good < self.least * (self.good + self.bad):
-            raise AssertionError(
-                f"PyTorch refuses {self.bad} of {self.good + self.bad} draws, more than 1 - {self.least}. "
-                f"The last one: {self.last!r}"
-            )
+    def count(self, failed: bool, what: Any) -> None:
+        self.good, self.bad = self.good + (not failed), self.bad + failed
+        self.last = what if failed else self.last
 
 
-_open: list[_Draws] = []
+_open: list[_Tally] = []
 
 
 @contextlib.contextmanager
-def draws(least: float) -> Iterator[None]:
-    """Within this context PyTorch may raise; at its end, at least this part of all calls must have succeeded."""
-    _open.append(_Draws(least))
+def marked(node: Any) -> Iterator[None]:
+    """Within this context calls are counted if the test has one of the marks; at its end the counts must fit the mark."""
+    refuses, draws = node.get_closest_marker("refuses"), node.get_closest_marker("may_raise")
+    if refuses is None and draws is None:
+        yield
+        return
+    tally = _Tally()
+    _open.append(tally)
     try:
         yield
-        _open[-1].check()
     finally:
         _open.pop()
+    total = tally.good + tally.bad
+    if draws is not None:
+        problem = "too many" if tally.good < draws.kwargs["least"] * total else ""
+    else:
+        wanted = _wanted(refuses.args[0], getattr(node, "callspec", None))
+        problem = "" if tally.bad == (total if wanted == "all" else wanted) else f"not {wanted}"
+    if problem:
+        raise AssertionError(
+            f"PyTorch refuses {tally.bad} of {total} calls, {problem}; the last one: {tally.last}"
+        )
 
 
-def raises(program: Callable) -> Callable:
-    """Mark a function: PyTorch raises when it is run."""
-    program.raises = True  # type: ignore[attr-defined]
-    return program
+def _wanted(mark: Any, parameters: Any) -> Any:
+    """How many calls the test says are refused: a number or "all"."""
+    if isinstance(mark, (int, str)):
+        return mark
+    if isinstance(mark, dict):
+        return mark.get(parameters.id, 0)
+    return "all" if parameters.id in mark else 0
 
 
-def is_raising(program: Any) -> bool:
-    """Whether an expression has the comment, or a function the mark."""
-    if isinstance(program, str):
-        return program.rstrip().endswith(_COMMENT)
-    return getattr(program, "raises", False)
+def is_raising(expression: Any) -> bool:
+    """Whether an expression has the comment."""
+    return isinstance(expression, str) and expression.rstrip().endswith(_COMMENT)
 
 
 def judge(theirs: Any, expected: bool, what: Any = "") -> None:
     """Raises: AssertionError if PyTorch's outcome is an exception and the test expects none, or the other way round."""
-    failed = (
-        isinstance(theirs, BaseException) or isinstance(theirs, type) and issubclass(theirs, BaseException)
-    )
+    kind = theirs if isinstance(theirs, type) else type(theirs)
+    failed = issubclass(kind, BaseException)
     if _open and not expected:
-        draws = _open[-1]
-        draws.good, draws.bad = draws.good + (not failed), draws.bad + failed
-        draws.last = (what, theirs) if failed else draws.last
-        return
-    if failed and not expected:
+        _open[-1].count(failed, f"{what}: {theirs!r}")
+    elif failed and not expected:
         raise AssertionError(f"PyTorch raises, which the test does not say it expects: {what}: {theirs!r}")
-    if expected and not failed:
+    elif expected and not failed:
         raise AssertionError(f"PyTorch does not raise, which the test says it expects: {what}: {theirs!r}")

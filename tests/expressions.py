@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import torch
+from expected import is_raising, judge
 
 import weft
 
@@ -37,8 +38,9 @@ def facts(value):
 
 
 def check(expression, **names):
-    """Metadata and values agree bit by bit; of errors, the type."""
+    """Metadata and values agree bit by bit; of errors, which the expression must say it expects, the type."""
     expected = evaluate(torch, expression, **names)
+    judge(expected, is_raising(expression), expression)
     got = evaluate(weft, expression, **names)
     assert facts(got) == facts(expected), f"{expression}: {got!r} instead of {expected!r}"
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from expected import is_raising, judge
 from hypothesis import strategies as st
 
 import weft
@@ -89,10 +90,11 @@ def _assert_same(ours, theirs, our_inputs, their_inputs):
     np.testing.assert_array_equal(ours.numpy(force=True), theirs.numpy(force=True))
 
 
-def check(expression, *, message=False, **layouts):
+def check(expression, *, message=False, raises=False, **layouts):
     """Assert that values, dtypes, strides, offsets, shared storages and errors agree; the result of torch."""
     ours, our_inputs = _evaluate(weft, expression, layouts)
     theirs, their_inputs = _evaluate(torch, expression, layouts)
+    judge(theirs, raises or is_raising(expression), expression)
     try:
         _assert_same(ours, theirs, our_inputs, their_inputs)
         if message:

@@ -80,10 +80,14 @@ def mutants() -> list[Mutant]:
 class Slot:
     """A copy of the project, in which one changed weft at a time is tested."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, other: Slot | None = None):
+        """A copy of the working tree, or of what another slot has compiled of it."""
         self.root = folder / "project"
         self.kernels = folder / "kernels"
-        self.kernels.mkdir(mode=0o700)
+        self.kernels.mkdir(mode=0o700, parents=True)
+        if other is not None:
+            shutil.copytree(other.root, self.root)
+            return
         shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns(".*", "__pycache__", "pictures"))
         # A change may keep the length of a file and come within the same second, so times do not tell.
         mode = py_compile.PycInvalidationMode.CHECKED_HASH
@@ -187,10 +191,8 @@ def outcomes(
     # Kernels of the unchanged code, which other runs may have left.
     kernels = Path(os.environ.get("WEFT_CACHE_DIR", Path.home() / ".cache" / "weft" / "kernels"))
     kernels.mkdir(mode=0o700, parents=True, exist_ok=True)
-    slots = []
-    for k in range(processes):
-        (folder / str(k)).mkdir()
-        slots.append(Slot(folder / str(k)))
+    slots = [Slot(folder / "0")]
+    slots += [Slot(folder / str(k), slots[0]) for k in range(1, processes)]
     if check:
         check_unchanged(slots[0], chosen, kernels)
     waiting, running = list(chosen), []
@@ -220,6 +222,19 @@ def check_unchanged(slot: Slot, chosen: Sequence[Mutant], kernels: Path) -> None
     )
 
 
+def found_and_missing(chosen: Sequence[Mutant]) -> tuple[list[Mutant], dict[Mutant, str]]:
+    """The mutants whose texts are in the code, and labels for the others, which it prints."""
+    found, labels = [], {}
+    for mutant in chosen:
+        try:
+            mutant.changed((ROOT / "weft" / mutant.file).read_text())
+            found.append(mutant)
+        except (LookupError, FileNotFoundError) as error:
+            labels[mutant] = "NOT FOUND"
+            print(f"NOT FOUND: {error}")
+    return found, labels
+
+
 def label(mutant: Mutant, ended: str) -> str:
     if mutant.equivalent:
         return "NOT EQUIVALENT" if ended else "equivalent"
@@ -230,10 +245,10 @@ def summary(labels: dict[Mutant, str]) -> str:
     """The counts by folder."""
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for mutant, text in labels.items():
-        kind = {"NOT NOTICED": "not noticed", "equivalent": "equivalent"}.get(text, "noticed")
+        kind = text.lower() if text in ("NOT NOTICED", "NOT FOUND", "equivalent") else "noticed"
         rows[mutant.folder][kind] += 1
         rows["all"][kind] += 1
-    kinds = ("noticed", "not noticed", "equivalent")
+    kinds = ("noticed", "not noticed", "equivalent", "not found")
     lines = [f"{'folder':16}" + "".join(f"{kind:>13}" for kind in kinds)]
     lines += [f"{folder:16}" + "".join(f"{row[kind]:13}" for kind in kinds) for folder, row in rows.items()]
     total = rows["all"]
@@ -257,12 +272,10 @@ def main() -> int:
         if not options.texts
         or any(re.search(re.escape(text), f"{each.file} {each.text}") for text in options.texts)
     ]
-    for each in chosen:  # all of them before hours are spent
-        each.changed((ROOT / "weft" / each.file).read_text())
     for module in HEAVY:
         importlib.import_module(module)
     started = time.monotonic()
-    labels = {}
+    chosen, labels = found_and_missing(chosen)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         for mutant, ended, seconds in outcomes(
             chosen, Path(folder), options.processes, not options.unchecked

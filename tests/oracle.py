@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from expected import judge
 
 import weft
 
@@ -91,8 +92,8 @@ def assert_same(got, expected, what="") -> None:
     )
 
 
-def check(path: str, *args, method: bool = False, **kwargs) -> None:
-    """weft does what torch does: the same result, or an exception of the same type.
+def check(path: str, *args, method: bool = False, raises: bool = False, **kwargs) -> None:
+    """weft does what torch does: the same result; with `raises`, an exception of the same type.
 
     Where torch has no kernel for a dtype (NotImplementedError), weft may have one.
     """
@@ -102,6 +103,7 @@ def check(path: str, *args, method: bool = False, **kwargs) -> None:
     got = outcome(_find(weft, path, method), mine, options)
     if isinstance(expected, NotImplementedError):
         return
+    judge(expected, raises, what)
     if isinstance(expected, Exception):
         assert type(got) is type(expected), f"{what}: {got!r} instead of {expected!r}"
         return
@@ -109,6 +111,11 @@ def check(path: str, *args, method: bool = False, **kwargs) -> None:
     assert_same(got, expected, what)
     if path.endswith("_"):
         assert_same(mine[0], args[0], what)
+
+
+def check_raises(path: str, *args, **kwargs) -> None:
+    """Both raise an exception of the same type."""
+    check(path, *args, raises=True, **kwargs)
 
 
 def _find(module, path: str, method: bool):

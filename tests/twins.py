@@ -1,6 +1,7 @@
 """Tensors of odd strides drawn by hypothesis, and functions of a library that must do the same in both."""
 
 import torch
+from expected import judge
 from hypothesis import strategies as st
 from oracle import converted, strides_that_count
 
@@ -63,8 +64,9 @@ def outcome(function, *arguments):
         return type(error)
 
 
-def check(function, *operands):
-    """Assert that function(library, *operands) does the same in both libraries."""
+def check(function, *operands, raises=False):
+    """Assert that function(library, *operands) does the same in both libraries: with `raises`, an exception of the same type."""
     twins = converted(operands)  # before the function writes into them
     theirs = outcome(function, torch, *operands)
+    judge(theirs, raises, operands)
     assert outcome(function, weft, *twins) == theirs

@@ -559,7 +559,7 @@ def retained_grads_add_up(lib):
     x = leaf(lib, 3)
     y = x * 2
     y.retain_grad()
-    (y * y).sum().backward()
+    (y * y).sum().backward(retain_graph=True)
     (y * 3).sum().backward()
     return (y.grad, y.grad.requires_grad)
 
@@ -785,6 +785,49 @@ def sequence_numbers(lib):
     return z.grad_fn._sequence_nr() - y.grad_fn._sequence_nr()
 
 
+@pytest.mark.refuses(
+    [
+        "a_vector_needs_a_gradient",
+        "gradient_of_another_shape",
+        "gradient_that_is_a_number",
+        "gradient_that_is_a_list",
+        "complex_gradient_of_a_real_tensor",
+        "backward_twice",
+        "backward_without_requires_grad",
+        "requires_grad_method_of_integers",
+        "requires_grad_of_new_integers",
+        "requires_grad_of_given_integers",
+        "requires_grad_attribute_of_bools",
+        "requires_grad_that_is_no_bool",
+        "a_result_keeps_requires_grad",
+        "backward_to_no_inputs",
+        "grad_of_an_unused_input",
+        "materialize_grads_without_allow_unused",
+        "grad_of_an_input_without_requires_grad",
+        "grad_of_no_inputs",
+        "grad_of_no_outputs",
+        "grad_of_a_vector_without_grad_outputs",
+        "batched_gradients_of_another_shape",
+        "a_gradient_edge_needs_requires_grad",
+        "both_names_of_grad_tensors",
+        "a_complex_scalar_needs_a_gradient",
+        "real_gradient_of_a_complex_tensor",
+        "grad_set_to_a_number",
+        "grad_set_to_another_shape",
+        "grad_set_to_the_tensor_itself",
+        "grad_set_to_another_device",
+        "retain_grad_without_requires_grad",
+        "a_saved_result_was_overwritten",
+        "a_saved_constant_was_overwritten",
+        "overwritten_through_detach",
+        "a_saved_leaf_was_overwritten",
+        "write_into_part_of_a_leaf_that_is_a_view",
+        "write_through_a_view_of_a_leaf_that_is_a_view",
+        "data_replaced_by_a_number",
+        "data_replaced_by_integers",
+        "saved_values_are_freed",
+    ]
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)

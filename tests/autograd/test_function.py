@@ -609,6 +609,27 @@ def a_saved_leaf_is_the_leaf(lib):
     return log
 
 
+@pytest.mark.refuses(
+    [
+        "without_backward",
+        "one_gradient_too_few",
+        "surplus_gradient",
+        "a_gradient_for_a_number",
+        "a_number_as_gradient",
+        "a_gradient_of_another_shape",
+        "without_forward",
+        "called_like_a_module",
+        "a_dirty_input_not_returned",
+        "a_view_of_an_input_returned",
+        "a_view_among_several_results",
+        "save_for_backward_of_a_number",
+        "saved_tensors_are_freed",
+        "both_vjp_and_backward",
+        "without_jvp",
+        "anomaly_mode",
+        "an_array_as_gradient",
+    ]
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)

@@ -186,6 +186,30 @@ def a_number_in_the_inputs(lib):
     return lib.autograd.functional.jacobian(lambda x: x, (x3(lib), 3))
 
 
+@pytest.mark.refuses(
+    [
+        "a_constant_strictly",
+        "an_unused_input_strictly",
+        "hessian_of_a_linear_function_strictly",
+        "hessian_of_a_vector",
+        "vhp_of_a_vector",
+        "vjp_without_v",
+        "v_of_another_shape",
+        "too_many_v",
+        "a_number_returned",
+        "a_number_given",
+        "jvp_without_v",
+        "an_unknown_strategy",
+        "forward_mode_not_vectorized",
+        "strict_and_vectorized",
+        "vjp_of_a_constant_strictly",
+        "jvp_of_a_constant_strictly",
+        "hvp_of_a_linear_function_strictly",
+        "a_list_returned",
+        "a_list_given",
+        "a_number_in_the_inputs",
+    ]
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)

@@ -271,6 +271,21 @@ def a_deep_copy_has_no_hooks(lib):
     return (log, y.grad)
 
 
+@pytest.mark.refuses(
+    [
+        "a_hook_needs_requires_grad",
+        "post_accumulate_hooks_are_for_leaves",
+        "post_accumulate_hooks_need_requires_grad",
+        "a_hook_that_returns_text",
+        "a_hook_that_changes_the_shape_of_a_leaf",
+        "a_hook_that_changes_the_shape",
+        "a_hook_that_changes_the_dtype",
+        "a_node_hook_that_returns_too_few",
+        "a_node_hook_that_returns_no_tuple",
+        "a_prehook_that_returns_no_tuple",
+        "an_error_in_a_hook",
+    ]
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)

@@ -1,5 +1,6 @@
 """Modes: recording, inference, anomaly detection; and who takes part in autograd, program by program in both libraries."""
 
+import contextlib
 import threading
 from pathlib import Path
 
@@ -519,6 +520,34 @@ def a_leaf_that_requires_grad_no_more(lib):
     return x.grad
 
 
+@pytest.mark.refuses(
+    [
+        "inference_tensors_are_not_saved",
+        "inference_tensors_are_not_written_outside",
+        "inference_tensors_never_require_grad",
+        "inference_tensors_have_no_version",
+        "inference_tensors_are_not_indexed_into_outside",
+        "inference_tensors_are_not_written_under_no_grad",
+        "a_view_made_in_inference_mode_written_outside",
+        "inference_tensors_are_not_saved_by_writes",
+        "inference_tensors_are_not_saved_by_functions",
+        "anomaly_finds_nan",
+        "anomaly_without_traceback",
+        "anomaly_and_an_overwritten_value",
+        "a_view_made_under_no_grad",
+        "one_of_several_views",
+        "one_of_several_chunks",
+        "a_leaf_written_to",
+        "part_of_a_leaf_written_to",
+        "a_view_of_a_leaf_written_to",
+        "out_with_an_input_that_requires_grad",
+        "out_that_requires_grad",
+        "numpy_of_a_leaf",
+        "numpy_of_a_result",
+        "resize_of_a_leaf",
+        "set_of_a_leaf",
+    ]
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)
@@ -547,3 +576,30 @@ def test_inference_mode_of_one_thread_is_no_matter_of_others():
         worker.join()
         found.append(weft.ones(2).is_inference())
     assert found == [False, True]
+
+
+# Calls that compute in several steps, none of which is recorded.
+IN_STEPS = {
+    "a product of bfloat16": lambda t: t.bfloat16() @ t.bfloat16(),
+    "a product of conjugates": lambda t: t.cfloat().conj() @ t.cfloat(),
+    "a product of integers": lambda t: t.long() @ t.long(),
+    "a write": lambda t: (t * 1).index_put_((weft.tensor([0]),), weft.ones(4)),
+    "a write into a view": lambda t: (t * 1)[0].mul_(2),
+    "a copy": lambda t: (t * 1).copy_(t.double()),
+    "a sort": lambda t: t.sort(),
+    "a factorization": lambda t: weft.linalg.qr(t),
+    "a bad index": lambda t: (t * 1).index_put_((weft.tensor([9]),), weft.ones(4)),
+    "a bad size": lambda t: (t * 1).copy_(weft.ones(3)),
+    "a bad product": lambda t: t.bfloat16() @ weft.ones(3, 3).bfloat16(),
+}
+
+
+@pytest.mark.parametrize("call", IN_STEPS.values(), ids=IN_STEPS)
+@pytest.mark.parametrize("enabled", [True, False])
+def test_calls_leave_the_mode_as_it_was(enabled, call):
+    t = weft.randn(4, 4, requires_grad=True)
+    with weft.set_grad_enabled(enabled):
+        with contextlib.suppress(IndexError, RuntimeError):
+            call(t)
+        assert weft.is_grad_enabled() == enabled
+        assert (t * 2).requires_grad == enabled

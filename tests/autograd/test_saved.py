@@ -94,6 +94,9 @@ def a_pack_hook_that_writes(lib):
         x * x
 
 
+@pytest.mark.refuses(
+    ["hooks_disabled", "unpacked_as_a_number", "an_error_while_packing", "a_pack_hook_that_writes"]
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)

@@ -103,3 +103,9 @@ def test_install_and_uninstall_within_a_program(monkeypatch):
     assert sys.modules["torch"] is sys.modules["torch.mine"] is before
     assert sys.meta_path == path
     assert os.environ["PYTHONPATH"] == "mine"
+
+
+def test_modules_whose_names_only_begin_like_torch_are_left_alone(run_weft, tmp_path):
+    (tmp_path / "torchish.py").write_text("name = 'mine'")
+    done = run_weft("run", "-c", "import sys; sys.path.insert(0, '.'); import torchish; print(torchish.name)")
+    assert done.stdout == "mine\n", done.stderr

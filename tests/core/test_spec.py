@@ -2,9 +2,12 @@ import copy
 import gc
 import pickle
 
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import weft
 from weft.core.dtype import float32, int64
 from weft.core.spec import contiguous_spec, contiguous_stride, spec
 
@@ -38,3 +41,13 @@ def test_contiguous_specs_are_dense(sizes):
 def test_expanded_specs_repeat():
     expanded = spec((4, 3), (0, 1), float32)
     assert expanded.repeats and not expanded.is_dense and expanded.span == 3
+
+
+def test_more_elements_than_64_bits_count_are_refused():
+    assert spec((2**62, 1), (0, 0), float32).numel == 2**62
+    for sizes in ((2**62, 2), (2**32, 2**31), (2**62, 3)):
+        with pytest.raises(RuntimeError, match="overflow"):
+            spec(sizes, (0, 0), float32)
+        for lib in (torch, weft):
+            with pytest.raises(RuntimeError, match="overflow"):
+                lib.ones(1, 1).expand(sizes)

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 import torch
-from alike import said, same
+from alike import same
 
 import weft
 import weft.distributions
@@ -65,7 +65,6 @@ def answers(t, name):
 
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_transforms_do_what_pytorchs_do(name):
-    assert "Error" not in said(answers, torch, name)
     same(answers, name)
 
 

@@ -126,3 +126,11 @@ def test_empty_reductions():
 def test_a_hundred_million_ones_are_counted():
     """Cascaded sums keep float32 accurate where one running sum would stop at 2**24."""
     assert weft.ones(1).expand(100_000_000).sum().item() == 100_000_000
+
+
+@pytest.mark.parametrize("dims", [(0, 0), (0, -2), (1, -1), (0, 1, 1)])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "any", "logsumexp", "var", "count_nonzero"])
+def test_a_dim_named_twice_is_refused(name, dims):
+    for lib in (torch, weft):
+        with pytest.raises(RuntimeError, match="appears multiple times"):
+            getattr(lib.ones(2, 3), name)(dims)

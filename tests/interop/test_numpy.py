@@ -14,30 +14,30 @@ import weft
 EXPRESSIONS = """
 torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32)
 torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.uint8, count=3, offset=1)
-torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=3)
-torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=3)
-torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=0)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=3)  # raises
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=3)  # raises
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=0)  # raises
 torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, count=-2)
-torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=8)
-torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=-1)
-torch.frombuffer(bytearray(b''), dtype=torch.int32)
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=8)  # raises
+torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32, offset=-1)  # raises
+torch.frombuffer(bytearray(b''), dtype=torch.int32)  # raises
 torch.frombuffer(b'abcdefgh', dtype=torch.int32)
-torch.frombuffer(bytearray(b'abcdefghi'), dtype=torch.int32)
-torch.frombuffer(bytearray(b'abcdefghi'), dtype=torch.int32, requires_grad=True)
+torch.frombuffer(bytearray(b'abcdefghi'), dtype=torch.int32)  # raises
+torch.frombuffer(bytearray(b'abcdefghi'), dtype=torch.int32, requires_grad=True)  # raises
 torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.float32, requires_grad=True)
-torch.frombuffer([1], dtype=torch.float32)
-torch.frombuffer(memoryview(b'abcdefgh')[::2], dtype=torch.uint8)
-torch.frombuffer(bytearray(b'abcdefgh'))
+torch.frombuffer([1], dtype=torch.float32)  # raises
+torch.frombuffer(memoryview(b'abcdefgh')[::2], dtype=torch.uint8)  # raises
+torch.frombuffer(bytearray(b'abcdefgh'))  # raises
 torch.frombuffer(np.arange(3), dtype=torch.int64)
-torch.from_numpy(3)
-torch.from_numpy(np.array(['a']))
-torch.from_numpy(np.arange(3, dtype='>i4'))
-torch.from_numpy(np.arange(3)[::-1])
-torch.from_numpy(np.float32(3))
+torch.from_numpy(3)  # raises
+torch.from_numpy(np.array(['a']))  # raises
+torch.from_numpy(np.arange(3, dtype='>i4'))  # raises
+torch.from_numpy(np.arange(3)[::-1])  # raises
+torch.from_numpy(np.float32(3))  # raises
 torch.from_numpy(np.array(3.))
 torch.from_numpy(np.zeros((0,3)))
 torch.from_numpy(np.zeros((2,3))[:, ::2])
-torch.from_numpy(np.zeros(2, dtype=[('a','i4'),('b','i2')])['a'])
+torch.from_numpy(np.zeros(2, dtype=[('a','i4'),('b','i2')])['a'])  # raises
 np.sin(torch.ones(2))
 np.greater(torch.ones(2), 0)
 np.add(np.ones(2), torch.ones(2))
@@ -56,10 +56,10 @@ torch.ones(2, dtype=torch.int64) * np.float64(2)
 np.concatenate([torch.ones(2), torch.ones(2)])
 np.array([torch.ones(2), torch.ones(2)])
 np.array(torch.ones(2), dtype=np.int32)
-np.asarray(torch.ones(2, requires_grad=True))
-np.asarray(torch.ones(2, dtype=torch.complex64).conj())
+np.asarray(torch.ones(2, requires_grad=True))  # raises
+np.asarray(torch.ones(2, dtype=torch.complex64).conj())  # raises
 torch.ones(2, requires_grad=True).numpy(force=True)
-torch.ones(2, device='meta').numpy()
+torch.ones(2, device='meta').numpy()  # raises
 """
 
 

@@ -102,3 +102,10 @@ def test_damaged_files_are_refused(tmp_path, name, mmap):
 def test_version_2_and_bytes_behind(tmp_path):
     (tmp_path / "t.npy").write_bytes(file_of(HEADER.format("<i2", "(2,)"), b"\1\0\2\0more", b"\2\0"))
     assert load_npy(tmp_path / "t.npy").tolist() == load_npy(tmp_path / "t.npy", mmap=True).tolist() == [1, 2]
+
+
+def test_pickled_objects_are_named_as_the_reason(tmp_path):
+    path = tmp_path / "objects.npy"
+    np.save(path, np.array([None, {}], object), allow_pickle=True)
+    with pytest.raises(TypeError, match="pickled objects, which are never loaded"):
+        weft.io.load_npy(path)

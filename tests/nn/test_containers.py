@@ -102,12 +102,48 @@ def done(lib, container, action):
     return action(lib, container), container, list(container.state_dict())
 
 
+@pytest.mark.refuses(
+    [
+        "out of range",
+        "out of range below",
+        "by name",
+        "by float",
+        "set out of range",
+        "set a number",
+        "delete out of range",
+        "append a number",
+        "pop out of range",
+        "sum with a list",
+        "grown by a list",
+        "times none",
+        "times a float",
+        "grown no times",
+        "insert out of range",
+        "insert a number",
+    ]
+)
 @pytest.mark.parametrize("name", [*ORDERED, *SEQUENTIAL])
 def test_sequential_as_in_torch(name):
     action = (ORDERED | SEQUENTIAL)[name]
     same(lambda lib: done(lib, lib.nn.Sequential(*some(lib, 0, 1, 2, 3)), action))
 
 
+@pytest.mark.refuses(
+    [
+        "out of range",
+        "out of range below",
+        "by name",
+        "by float",
+        "set out of range",
+        "set a number",
+        "delete out of range",
+        "append a number",
+        "pop out of range",
+        "call",
+        "times",
+        "extend by a number",
+    ]
+)
 @pytest.mark.parametrize("name", [*ORDERED, *LISTS])
 def test_module_list_as_in_torch(name):
     action = (ORDERED | LISTS)[name]
@@ -134,6 +170,9 @@ CONSTRUCTORS = {
 }
 
 
+@pytest.mark.refuses(
+    ["a dict", "a list", "a number", "list of a number", "list of a module", "dict of a number"]
+)
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_constructors_as_in_torch(name):
     same(CONSTRUCTORS[name])
@@ -161,6 +200,19 @@ DICTS = {
 }
 
 
+@pytest.mark.refuses(
+    [
+        "missing",
+        "set a number",
+        "set by number",
+        "set with a dot",
+        "set a method's name",
+        "delete what is missing",
+        "update by a number",
+        "update by single elements",
+        "call",
+    ]
+)
 @pytest.mark.parametrize("name", DICTS)
 def test_module_dict_as_in_torch(name):
     same(lambda lib: done(lib, lib.nn.ModuleDict({"b": add(lib, 1), "a": add(lib, 2)}), DICTS[name]))
@@ -191,6 +243,17 @@ PARAMETER_LISTS = {
 }
 
 
+@pytest.mark.refuses(
+    [
+        "out of range",
+        "set out of range",
+        "extend by a number",
+        "extend by a tensor",
+        "call",
+        "of a number",
+        "of integers",
+    ]
+)
 @pytest.mark.parametrize("name", PARAMETER_LISTS)
 def test_parameter_list_as_in_torch(name):
     def program(lib):
@@ -228,6 +291,17 @@ PARAMETER_DICTS = {
 }
 
 
+@pytest.mark.refuses(
+    [
+        "missing",
+        "set by number",
+        "set with a dot",
+        "delete what is missing",
+        "pop what is missing",
+        "update by single elements",
+        "call",
+    ]
+)
 @pytest.mark.parametrize("name", PARAMETER_DICTS)
 def test_parameter_dict_as_in_torch(name):
     def program(lib):

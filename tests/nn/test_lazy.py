@@ -55,6 +55,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+@pytest.mark.refuses(["forgotten", "sharing memory", "loaded from one without shape", "not defined"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_lazy_modules_as_in_torch(name):
     same(PROGRAMS[name])

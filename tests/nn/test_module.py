@@ -93,17 +93,66 @@ ATTRIBUTES = {
 }  # fmt: skip
 
 
+@pytest.mark.refuses(
+    [
+        "missing",
+        "deleting what is missing",
+        "parameter: tensor",
+        "parameter: number",
+        "buffer: number",
+        "child: number",
+        "too early: module",
+        "too early: parameter",
+        "too early: buffer",
+        "too early: register_buffer",
+        "too early: register_parameter",
+        "no forward",
+        "arguments of init",
+        "keywords of init",
+    ]
+)
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_attributes_as_in_torch(name):
     same(ATTRIBUTES[name])
 
 
+@pytest.mark.refuses(
+    [
+        "register_parameter-3",
+        "register_parameter-",
+        "register_parameter-a.b",
+        "register_parameter-training",
+        "register_parameter-forward",
+        "register_parameter-offset",
+        "register_buffer-3",
+        "register_buffer-",
+        "register_buffer-a.b",
+        "register_buffer-training",
+        "register_buffer-forward",
+        "register_buffer-weight",
+        "add_module-3",
+        "add_module-",
+        "add_module-a.b",
+        "add_module-training",
+        "add_module-forward",
+        "add_module-weight",
+        "add_module-offset",
+        "register_module-3",
+        "register_module-",
+        "register_module-a.b",
+        "register_module-training",
+        "register_module-forward",
+        "register_module-weight",
+        "register_module-offset",
+    ]
+)
 @pytest.mark.parametrize("name", [3, "", "a.b", "training", "forward", "weight", "offset", "new"])
 @pytest.mark.parametrize("method", ["register_parameter", "register_buffer", "add_module", "register_module"])
 def test_registration_checks_names_as_in_torch(method, name):
     same(lambda lib: getattr(scale(lib)(), method)(name, None))
 
 
+@pytest.mark.refuses({"register_parameter": 2, "register_buffer": 1, "add_module": 2})
 @pytest.mark.parametrize("method", ["register_parameter", "register_buffer", "add_module"])
 def test_registration_checks_values_as_in_torch(method):
     same(lambda lib: getattr(scale(lib)(), method)("new", 3))
@@ -144,6 +193,31 @@ def test_walks_as_in_torch(walk):
     same(lambda lib: list(getattr(net(lib), method)(**options)))
 
 
+@pytest.mark.refuses(
+    [
+        "get_submodule-3",
+        "get_submodule-0.weight",
+        "get_submodule-1.0.weight",
+        "get_submodule-1.0.offset",
+        "get_submodule-1.x.y",
+        "get_submodule-2.weight",
+        "get_parameter-",
+        "get_parameter-0",
+        "get_parameter-1.0",
+        "get_parameter-3",
+        "get_parameter-1.0.offset",
+        "get_parameter-1.x.y",
+        "get_parameter-2.weight",
+        "get_buffer-",
+        "get_buffer-0",
+        "get_buffer-1.0",
+        "get_buffer-3",
+        "get_buffer-0.weight",
+        "get_buffer-1.0.weight",
+        "get_buffer-1.x.y",
+        "get_buffer-2.weight",
+    ]
+)
 @pytest.mark.parametrize(
     "path", ["", "0", "1.0", "3", "0.weight", "1.0.weight", "1.0.offset", "1.x.y", "2.weight"]
 )
@@ -152,6 +226,24 @@ def test_paths_as_in_torch(method, path):
     same(lambda lib: getattr(net(lib), method)(path))
 
 
+@pytest.mark.refuses(
+    {
+        "-False": 2,
+        "-True": 2,
+        "0-False": 1,
+        "0-True": 1,
+        "1.0-False": 1,
+        "1.0-True": 1,
+        "new-False": 1,
+        "new-True": 2,
+        "1.new-False": 1,
+        "1.new-True": 2,
+        "0.weight-False": 2,
+        "0.weight-True": 2,
+        "x.y-False": 2,
+        "x.y-True": 2,
+    }
+)
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("path", ["", "0", "1.0", "new", "1.new", "0.weight", "x.y"])
 def test_set_submodule_as_in_torch(path, strict):
@@ -189,6 +281,7 @@ CONVERSIONS = {
 }
 
 
+@pytest.mark.refuses(["to integers", "to nothing", "from meta"])
 @pytest.mark.parametrize("name", CONVERSIONS)
 def test_conversions_as_in_torch(name):
     same(lambda lib: converted(lib, lambda module: CONVERSIONS[name](lib, module)))
@@ -228,6 +321,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.refuses(["train: not a bool"])
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_as_in_torch(name):
     same(OTHERS[name])
@@ -298,3 +392,13 @@ def test_a_module_is_freed_without_the_garbage_collector():
 def test_compile_changes_nothing():
     module = Scale()
     assert module.compile() is None and module.weight.item() == 2
+
+
+def test_a_buffer_may_become_persistent():
+    module = nn.Module()
+    module.register_buffer("mean", weft.ones(1), persistent=False)
+    assert list(module.state_dict()) == []
+    module.register_buffer("mean", weft.zeros(1))
+    assert list(module.state_dict()) == ["mean"]
+    module.register_buffer("mean", weft.zeros(1), persistent=False)
+    assert list(module.state_dict()) == []

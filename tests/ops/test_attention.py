@@ -15,6 +15,7 @@ def numbers(*shape, seed=0):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+@pytest.mark.refuses(["5-softmax", "5-log_softmax", "5-softmin"])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
 @pytest.mark.parametrize("dim", [None, 0, -1, 5])
 def test_softmax_with_older_arguments(name, dim):
@@ -22,6 +23,7 @@ def test_softmax_with_older_arguments(name, dim):
     check(F + name, numbers(2, 3).float(), dim, dtype=torch.float64)
 
 
+@pytest.mark.may_raise(least=0.45)
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from([(), (2,), (2, 3)]),
@@ -84,6 +86,7 @@ def test_multi_head_attention(batched, need_weights, extra_keys, masks):
     )  # fmt: skip
 
 
+@pytest.mark.refuses("all")
 def test_multi_head_attention_rejects():
     x = numbers(3, 2, 6)
     options = {"bias_k": None, "bias_v": None, "add_zero_attn": False, "dropout_p": 0.0} | projections()
@@ -94,6 +97,7 @@ def test_multi_head_attention_rejects():
     check(F + "multi_head_attention_forward", x, x, x, 6, 2, **options, attn_mask=numbers(2, 2))
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     "q, k, v",
     [

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
 
 
+@pytest.mark.may_raise(least=0.35)
 @settings(max_examples=100, deadline=None)
 @given(images(), windows, st.booleans())
 def test_averages(image, options, count_include_pad):
@@ -23,6 +24,7 @@ def test_norms(image, power, ceil_mode):
     check(f"{F}lp_pool{n}d", x.double().abs(), power, 2, ceil_mode=ceil_mode)
 
 
+@pytest.mark.refuses(1)
 def test_windows_with_many_elements_and_wide_divisors():
     x = torch.randn(1, 2, 9, 9, dtype=torch.float64)
     check(F + "avg_pool2d", x, 7, 1, 3, divisor_override=5)

@@ -9,48 +9,48 @@ from expressions import check, lines
 import weft
 
 EXPRESSIONS = """
-torch.ones(2).item()
+torch.ones(2).item()  # raises
 torch.ones(2).tolist()
 torch.tensor(3.7).__int__()
-int(torch.tensor(float('nan')))
-int(torch.tensor(float('inf')))
+int(torch.tensor(float('nan')))  # raises
+int(torch.tensor(float('inf')))  # raises
 int(torch.tensor([3]))
-int(torch.tensor([3,4]))
+int(torch.tensor([3,4]))  # raises
 float(torch.tensor(3+0j))
-float(torch.tensor(3+1j))
+float(torch.tensor(3+1j))  # raises
 complex(torch.tensor(3))
 int(torch.tensor(3+0j))
 bool(torch.tensor(1j))
-bool(torch.tensor([]))
-bool(torch.tensor([1,2]))
+bool(torch.tensor([]))  # raises
+bool(torch.tensor([1,2]))  # raises
 range(3)[torch.tensor(1)]
-range(3)[torch.tensor(1.)]
+range(3)[torch.tensor(1.)]  # raises
 range(3)[torch.tensor([1])]
 range(3)[torch.tensor(True)]
 [1,2][torch.tensor(True)]
-torch.tensor(3., device='meta').item()
-float(torch.tensor(3., device='meta'))
-torch.ones(2, device='meta').tolist()
-bool(torch.tensor(3., device='meta'))
+torch.tensor(3., device='meta').item()  # raises
+float(torch.tensor(3., device='meta'))  # raises
+torch.ones(2, device='meta').tolist()  # raises
+bool(torch.tensor(3., device='meta'))  # raises
 2 in torch.tensor([1,2])
-'a' in torch.tensor([1,2])
+'a' in torch.tensor([1,2])  # raises
 torch.tensor(2) in torch.tensor([1,2])
-None in torch.tensor([1,2])
+None in torch.tensor([1,2])  # raises
 torch.tensor([1,2]) in torch.tensor([[1,2]])
-len(torch.tensor(3))
-list(torch.tensor(3))
+len(torch.tensor(3))  # raises
+list(torch.tensor(3))  # raises
 list(torch.ones(2,2))
 list(torch.ones(0,2))
 format(torch.tensor(3.14159), '.2f')
-format(torch.ones(2), '.2f')
+format(torch.ones(2), '.2f')  # raises
 format(torch.ones(2))
 f"{torch.tensor(3)}"
 f"{torch.tensor(3):d}"
 torch.tensor(3.5) in [torch.tensor(3.5)]
-torch.ones(2).is_nonzero()
+torch.ones(2).is_nonzero()  # raises
 torch.is_nonzero(torch.tensor([0.]))
-torch.is_nonzero(torch.tensor([]))
-torch.is_nonzero(3)
+torch.is_nonzero(torch.tensor([]))  # raises
+torch.is_nonzero(3)  # raises
 torch.tensor(3, dtype=torch.uint64).item()
 torch.tensor(3, dtype=torch.complex32).item()
 torch.tensor(3, dtype=torch.float8_e5m2).item()
@@ -59,9 +59,9 @@ torch.tensor([3], dtype=torch.float8_e5m2).tolist()
 torch.tensor([1+2j]).conj().tolist()
 torch.tensor([1+2j], dtype=torch.complex32).tolist()
 list(reversed(torch.arange(3)))
-torch.zeros(2, dtype=torch.int64).requires_grad_()
+torch.zeros(2, dtype=torch.int64).requires_grad_()  # raises
 torch.zeros(2, dtype=torch.complex64).requires_grad_()
-setattr(torch.zeros(2, dtype=torch.int64), 'requires_grad', True)
+setattr(torch.zeros(2, dtype=torch.int64), 'requires_grad', True)  # raises
 """
 
 

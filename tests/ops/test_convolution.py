@@ -39,6 +39,7 @@ def layers(draw, transposed=False):
     return n, tensors[: draw(st.integers(2, 3))], options
 
 
+@pytest.mark.may_raise(least=0.65)
 @settings(max_examples=60, deadline=None)
 @given(layers())
 def test_convolutions_agree(layer):
@@ -46,6 +47,7 @@ def test_convolutions_agree(layer):
     check(f"{F}conv{n}d", *tensors, **options)
 
 
+@pytest.mark.may_raise(least=0.7)
 @settings(max_examples=60, deadline=None)
 @given(layers(transposed=True))
 def test_transposed_convolutions_agree(layer):
@@ -53,6 +55,7 @@ def test_transposed_convolutions_agree(layer):
     check(f"{F}conv_transpose{n}d", *tensors, **options)
 
 
+@pytest.mark.refuses(["kernel0-other", "kernel0--1", "kernel1-other", "kernel1--1"])
 @pytest.mark.parametrize("padding", ["same", "valid", "other", (1, 0), -1])
 @pytest.mark.parametrize("kernel", [(2, 3), (3, 3)])
 def test_paddings(padding, kernel):
@@ -69,6 +72,7 @@ def test_channels_last_stays(channels_last):
     check(F + "conv2d", x, w)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     "shapes",
     [
@@ -96,6 +100,7 @@ def test_bfloat16_rounds_once():
     ).abs().max() <= 0.07
 
 
+@pytest.mark.may_raise(least=0.6)
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 2), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2), st.integers(1, 2))
 def test_unfold_and_fold(kernel, stride, dilation, padding, batch):
@@ -107,6 +112,7 @@ def test_unfold_and_fold(kernel, stride, dilation, padding, batch):
     check(F + "fold", columns[0], output_size=(5, 7), **options)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     "input, weight, bias",
     [
@@ -127,6 +133,7 @@ def test_dtypes_that_differ_are_errors(input, weight, bias):
     same(program)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize("shape", [(3,), (3, 3), (1, 1, 1, 3, 3)])
 def test_unfold_of_a_wrong_number_of_dims(shape):
     same(lambda lib: lib.nn.functional.unfold(lib.zeros(shape), 2))

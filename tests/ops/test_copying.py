@@ -16,45 +16,45 @@ torch.ones(2).to('cpu')
 torch.ones(2).to('cpu', torch.float64)
 torch.ones(2).to(torch.float64, True)
 torch.ones(2).to(torch.float64, True, True)
-torch.ones(2).to(torch.float64, False, True, True)
+torch.ones(2).to(torch.float64, False, True, True)  # raises
 torch.ones(2).to(torch.ones(2, dtype=torch.int32))
 torch.ones(2).to(float)
 torch.ones(2).to(int)
-torch.ones(2).to('foo')
+torch.ones(2).to('foo')  # raises
 torch.ones(2).to(None)
 torch.ones(2).to(device=None, dtype=None)
-torch.ones(2).to(dtype='a')
-torch.ones(2).to(torch.float32, foo=1)
-torch.ones(2).to([1])
-torch.ones(2).to(torch.channels_last)
+torch.ones(2).to(dtype='a')  # raises
+torch.ones(2).to(torch.float32, foo=1)  # raises
+torch.ones(2).to([1])  # raises
+torch.ones(2).to(torch.channels_last)  # raises
 torch.ones(2,3,4,5).to(memory_format=torch.channels_last).stride()
-torch.ones(2,3).to(memory_format=torch.channels_last)
+torch.ones(2,3).to(memory_format=torch.channels_last)  # raises
 torch.ones(2).to('meta')
-torch.ones(2, device='meta').to('cpu')
-torch.ones(2, device='meta').cpu()
+torch.ones(2, device='meta').to('cpu')  # raises
+torch.ones(2, device='meta').cpu()  # raises
 torch.ones(2, dtype=torch.complex64).to(torch.float32)
 torch.ones(2).copy_(torch.ones(2, dtype=torch.complex64))
-torch.ones(2).copy_(torch.ones(3))
+torch.ones(2).copy_(torch.ones(3))  # raises
 torch.ones(2).copy_(torch.ones(1))
 torch.ones(2).copy_(torch.tensor(3))
-torch.ones(2).copy_(torch.ones(2,2))
+torch.ones(2).copy_(torch.ones(2,2))  # raises
 torch.ones(2).copy_(3)
-torch.ones(2).copy_(np.ones(2))
-torch.ones(2).copy_(torch.ones(1,2))
+torch.ones(2).copy_(np.ones(2))  # raises
+torch.ones(2).copy_(torch.ones(1,2))  # raises
 torch.ones(0).copy_(torch.ones(1))
-torch.ones(2).copy_(torch.ones(2, device='meta'))
+torch.ones(2).copy_(torch.ones(2, device='meta'))  # raises
 torch.ones(2, device='meta').copy_(torch.ones(2))
-torch.ones(1).expand(2).copy_(torch.ones(2))
+torch.ones(1).expand(2).copy_(torch.ones(2))  # raises
 torch.ones(2).copy_(torch.ones(2), True)
 torch.ones(2).double().dtype
 torch.ones(2,3,4,5).double(memory_format=torch.channels_last).stride()
 torch.ones(2).float() is torch.ones(2)
 torch.ones(2).type_as(torch.ones(2, dtype=torch.int8))
-torch.ones(2).contiguous(memory_format=torch.channels_last)
+torch.ones(2).contiguous(memory_format=torch.channels_last)  # raises
 torch.ones(2).is_contiguous(memory_format=torch.channels_last)
 torch.ones(2).is_contiguous(memory_format=torch.preserve_format)
 torch.ones(2,3).clone(memory_format=torch.contiguous_format)
-torch.clone(3)
+torch.clone(3)  # raises
 """
 
 

@@ -10,77 +10,77 @@ from hypothesis import strategies as st
 import weft
 
 SIZES = """
-torch.zeros(True)
-torch.zeros(2.0)
-torch.zeros("a")
-torch.zeros(-1)
-torch.zeros(2,-3)
-torch.empty(2**63)
-torch.zeros()
+torch.zeros(True)  # raises
+torch.zeros(2.0)  # raises
+torch.zeros("a")  # raises
+torch.zeros(-1)  # raises
+torch.zeros(2,-3)  # raises
+torch.empty(2**63)  # raises
+torch.zeros()  # raises
 torch.zeros([])
 torch.zeros(torch.tensor(2))
 torch.zeros(np.int64(2), 3)
-torch.zeros((2,3),(4,))
-torch.zeros(2, foo=1)
-torch.zeros(2, dtype=3)
+torch.zeros((2,3),(4,))  # raises
+torch.zeros(2, foo=1)  # raises
+torch.zeros(2, dtype=3)  # raises
 torch.zeros(2, dtype=float)
 torch.zeros(2, dtype=int)
-torch.zeros(2, device="xx")
-torch.zeros(2, out=torch.zeros(3), dtype=torch.float64)
+torch.zeros(2, device="xx")  # raises
+torch.zeros(2, out=torch.zeros(3), dtype=torch.float64)  # raises
 torch.zeros(2, out=torch.zeros(3, dtype=torch.int64))
-torch.zeros(2, out=torch.zeros(2, dtype=torch.int64), dtype=torch.float32)
-torch.zeros(2, out=torch.zeros(2), device='meta')
-torch.zeros(2, dtype=torch.int64, requires_grad=True)
+torch.zeros(2, out=torch.zeros(2, dtype=torch.int64), dtype=torch.float32)  # raises
+torch.zeros(2, out=torch.zeros(2), device='meta')  # raises
+torch.zeros(2, dtype=torch.int64, requires_grad=True)  # raises
 torch.full((2,), 1)
 torch.full((2,), True)
 torch.full((2,), 1j)
 torch.full((2,), 2.5, dtype=torch.int32)
 torch.full((2,), torch.tensor(3))
-torch.full((2,), torch.tensor([3]))
-torch.full(2, 3)
-torch.full((2,), 300, dtype=torch.uint8)
-torch.full((2,), 2**64)
-torch.full((2,), 1e300)
-torch.full((2,), 1e300, dtype=torch.float16)
-torch.full((2,), 'a')
+torch.full((2,), torch.tensor([3]))  # raises
+torch.full(2, 3)  # raises
+torch.full((2,), 300, dtype=torch.uint8)  # raises
+torch.full((2,), 2**64)  # raises
+torch.full((2,), 1e300)  # raises
+torch.full((2,), 1e300, dtype=torch.float16)  # raises
+torch.full((2,), 'a')  # raises
 torch.full((2,), -1, dtype=torch.uint8)
-torch.full((2,), float('nan'), dtype=torch.int32)
-torch.full((2,), 1j, dtype=torch.float32)
+torch.full((2,), float('nan'), dtype=torch.int32)  # raises
+torch.full((2,), 1j, dtype=torch.float32)  # raises
 torch.full((2,), np.float64(2))
 torch.full((2,), np.float32(2))
 torch.full((2,), np.int32(2))
 torch.full((), 3., out=torch.zeros(2, dtype=torch.int32))
-torch.full((2,), 3., out=torch.zeros(2, dtype=torch.int32), dtype=torch.float32)
+torch.full((2,), 3., out=torch.zeros(2, dtype=torch.int32), dtype=torch.float32)  # raises
 torch.full(size=[2], fill_value=1)
-torch.full_like(torch.zeros(2, dtype=torch.int8), 300)
+torch.full_like(torch.zeros(2, dtype=torch.int8), 300)  # raises
 torch.full_like(torch.zeros(2, dtype=torch.int8), 2.5)
 torch.full_like(torch.zeros(2, dtype=torch.int8), 2.5, dtype=torch.float16)
 torch.eye(2)
 torch.eye(2,3, dtype=torch.int64)
-torch.eye(-1)
-torch.eye(2,-1)
+torch.eye(-1)  # raises
+torch.eye(2,-1)  # raises
 torch.eye(0)
-torch.eye(2.0)
+torch.eye(2.0)  # raises
 torch.eye(n=2, m=1)
 torch.eye(2, out=torch.zeros(0, dtype=torch.bool))
 torch.eye(2, dtype=torch.complex64, requires_grad=True)
 torch.empty_strided((2,3),(1,2)).stride()
-torch.empty_strided((2,3),(1,))
-torch.empty_strided((2,-3),(1,1))
-torch.empty_strided((2,3),(1,-1))
+torch.empty_strided((2,3),(1,))  # raises
+torch.empty_strided((2,-3),(1,1))  # raises
+torch.empty_strided((2,3),(1,-1))  # raises
 torch.empty_strided((2,3),(0,1)).stride()
 torch.empty_permuted((2,3,4),(2,0,1)).stride()
-torch.empty_permuted((2,3,4),(2,0))
-torch.empty_permuted((2,3,4),(2,0,0))
-torch.empty_permuted((2,3,4),(2,0,3))
-torch.empty_permuted((2,3,4),(2,0,-2))
-torch.empty_permuted((2,-3),(0,1))
-torch.zeros_like(3)
+torch.empty_permuted((2,3,4),(2,0))  # raises
+torch.empty_permuted((2,3,4),(2,0,0))  # raises
+torch.empty_permuted((2,3,4),(2,0,3))  # raises
+torch.empty_permuted((2,3,4),(2,0,-2))  # raises
+torch.empty_permuted((2,-3),(0,1))  # raises
+torch.zeros_like(3)  # raises
 torch.zeros_like(torch.ones(2,3).t()).stride()
 torch.zeros_like(torch.ones(2,3,4,5), memory_format=torch.channels_last).stride()
-torch.zeros_like(torch.ones(2,3,4), memory_format=torch.channels_last).stride()
+torch.zeros_like(torch.ones(2,3,4), memory_format=torch.channels_last).stride()  # raises
 torch.empty(2,3,4,5, memory_format=torch.channels_last).stride()
-torch.zeros(2,3, memory_format=torch.contiguous_format)
+torch.zeros(2,3, memory_format=torch.contiguous_format)  # raises
 torch.zeros_like(torch.ones(1,3).expand(2,3)).stride()
 torch.ones(2).new_tensor([1,2])
 torch.ones(2).new_tensor([1.5,2], dtype=torch.int64)
@@ -88,24 +88,24 @@ torch.ones(2, dtype=torch.int64).new_tensor([1.5,2])
 torch.ones(2).new_zeros(2,3)
 torch.ones(2).new_zeros((2,3))
 torch.ones(2, dtype=torch.int8).new_ones(2, dtype=torch.float16, requires_grad=True)
-torch.ones(2, dtype=torch.int8).new_full((2,), 300)
+torch.ones(2, dtype=torch.int8).new_full((2,), 300)  # raises
 torch.ones(2, dtype=torch.int8).new_full((2,), 3.5)
-torch.ones(2).new_full(2, 3.5)
+torch.ones(2).new_full(2, 3.5)  # raises
 torch.ones(2).new_empty(2).shape
 torch.ones(2).new_zeros(size=(2,)).shape
 torch.ones(2).new_empty_strided((2,3),(1,2)).stride()
-torch.ones(2).new_empty()
+torch.ones(2).new_empty()  # raises
 torch.ones(2).new_zeros([])
-torch.zeros(2, 2.0)
-torch.zeros((2, 2.0))
+torch.zeros(2, 2.0)  # raises
+torch.zeros((2, 2.0))  # raises
 torch.zeros(2, True)
 torch.zeros((2, True))
-torch.zeros(2, None)
-torch.zeros(None)
-torch.empty(-1)
-torch.ones(-1)
-torch.full((-1,), 1)
-torch.zeros(2, dtype=torch.int64, requires_grad=True)
+torch.zeros(2, None)  # raises
+torch.zeros(None)  # raises
+torch.empty(-1)  # raises
+torch.ones(-1)  # raises
+torch.full((-1,), 1)  # raises
+torch.zeros(2, dtype=torch.int64, requires_grad=True)  # raises
 torch.full((2,), torch.tensor(3.5), dtype=torch.int64)
 torch.eye(2, device='meta')
 """
@@ -119,35 +119,35 @@ torch.tensor([1, 2.5])
 torch.tensor([True, 2])
 torch.tensor([True, 2.5])
 torch.tensor([1, 1j])
-torch.tensor([1, 2**63])
+torch.tensor([1, 2**63])  # raises
 torch.tensor([1, 2**63], dtype=torch.uint64)
-torch.tensor([-1, 2**63], dtype=torch.uint64)
-torch.tensor(2**63)
-torch.tensor(2**64)
-torch.tensor(-2**63-1)
-torch.tensor([2**64])
+torch.tensor([-1, 2**63], dtype=torch.uint64)  # raises
+torch.tensor(2**63)  # raises
+torch.tensor(2**64)  # raises
+torch.tensor(-2**63-1)  # raises
+torch.tensor([2**64])  # raises
 torch.tensor([2**64], dtype=torch.float64)
 torch.tensor([2**63], dtype=torch.float64)
 torch.tensor(2**63, dtype=torch.uint64)
 torch.tensor(2**70, dtype=torch.float64)
 torch.tensor([1,2**63,2.5])
-torch.tensor([[1,2],[3]])
-torch.tensor([[1,2],3])
-torch.tensor([1,[2,3]])
-torch.tensor([[1,2],[3,4],[5]])
-torch.tensor([[[1],[2]],[[3],[4,5]]])
-torch.tensor("a")
-torch.tensor(["a"])
-torch.tensor([1,"a"])
-torch.tensor(b"ab")
-torch.tensor([b"a"])
-torch.tensor(None)
-torch.tensor([None])
-torch.tensor([1, None])
-torch.tensor({1:2})
-torch.tensor({1,2})
-torch.tensor(object())
-torch.tensor([object()])
+torch.tensor([[1,2],[3]])  # raises
+torch.tensor([[1,2],3])  # raises
+torch.tensor([1,[2,3]])  # raises
+torch.tensor([[1,2],[3,4],[5]])  # raises
+torch.tensor([[[1],[2]],[[3],[4,5]]])  # raises
+torch.tensor("a")  # raises
+torch.tensor(["a"])  # raises
+torch.tensor([1,"a"])  # raises
+torch.tensor(b"ab")  # raises
+torch.tensor([b"a"])  # raises
+torch.tensor(None)  # raises
+torch.tensor([None])  # raises
+torch.tensor([1, None])  # raises
+torch.tensor({1:2})  # raises
+torch.tensor({1,2})  # raises
+torch.tensor(object())  # raises
+torch.tensor([object()])  # raises
 torch.tensor(np.float32(2))
 torch.tensor(np.float16(2))
 torch.tensor(np.int8(2))
@@ -168,43 +168,43 @@ torch.tensor([np.array([1.,2], dtype=np.float32)])
 torch.tensor([torch.tensor(1), torch.tensor(2.5)])
 torch.tensor([torch.tensor(1), 2])
 torch.tensor([torch.tensor([1]), torch.tensor([2])])
-torch.tensor([torch.tensor([1,2]), torch.tensor([2,3])])
-torch.tensor([torch.tensor([1,2]), [2,3]])
+torch.tensor([torch.tensor([1,2]), torch.tensor([2,3])])  # raises
+torch.tensor([torch.tensor([1,2]), [2,3]])  # raises
 torch.tensor([torch.tensor(1, dtype=torch.int8)])
 torch.tensor([torch.tensor(1., dtype=torch.float16)])
 torch.tensor([torch.tensor(1., dtype=torch.float64), 1])
 torch.tensor([torch.tensor(1, dtype=torch.int8), torch.tensor(1, dtype=torch.uint8)])
 torch.tensor(range(4))
 torch.tensor((1,2))
-torch.tensor(x for x in [1,2])
+torch.tensor(x for x in [1,2])  # raises
 torch.tensor(np.array([1,2]))
-torch.tensor(np.array(['a']))
-torch.tensor(np.array([object()]))
-torch.tensor(np.array([1,2], dtype='datetime64[s]'))
-torch.tensor(np.array([1,2])[::-1])
-torch.tensor(np.array([1,2], dtype='>i4'))
+torch.tensor(np.array(['a']))  # raises
+torch.tensor(np.array([object()]))  # raises
+torch.tensor(np.array([1,2], dtype='datetime64[s]'))  # raises
+torch.tensor(np.array([1,2])[::-1])  # raises
+torch.tensor(np.array([1,2], dtype='>i4'))  # raises
 torch.tensor(np.arange(6).reshape(2,3).T).stride()
 torch.tensor([1.5, 2.7], dtype=torch.int32)
-torch.tensor([300], dtype=torch.uint8)
-torch.tensor(300, dtype=torch.uint8)
+torch.tensor([300], dtype=torch.uint8)  # raises
+torch.tensor(300, dtype=torch.uint8)  # raises
 torch.tensor(-1, dtype=torch.uint8)
 torch.tensor([-1], dtype=torch.uint8)
 torch.tensor([1e40])
 torch.tensor([1e40], dtype=torch.float16)
 torch.tensor(1e40, dtype=torch.float16)
-torch.tensor([1e40], dtype=torch.int32)
-torch.tensor([float('nan')], dtype=torch.int32)
-torch.tensor([1j], dtype=torch.float32)
-torch.tensor(1j, dtype=torch.float32)
+torch.tensor([1e40], dtype=torch.int32)  # raises
+torch.tensor([float('nan')], dtype=torch.int32)  # raises
+torch.tensor([1j], dtype=torch.float32)  # raises
+torch.tensor(1j, dtype=torch.float32)  # raises
 torch.tensor([2], dtype=torch.bool)
 torch.tensor(2.5, dtype=torch.bool)
 torch.tensor(float('nan'), dtype=torch.bool)
-torch.tensor([1], requires_grad=True)
+torch.tensor([1], requires_grad=True)  # raises
 torch.tensor([1.], requires_grad=True)
 torch.tensor(torch.ones(2))
 torch.tensor(torch.ones(2,3).t()).stride()
-torch.tensor([1,2], 3)
-torch.tensor()
+torch.tensor([1,2], 3)  # raises
+torch.tensor()  # raises
 torch.tensor([1,2], dtype=float)
 torch.tensor(data=[1])
 torch.tensor([1], device='meta')
@@ -212,12 +212,12 @@ torch.tensor([[1,2],[3,4]], dtype=torch.bfloat16)
 torch.tensor([1,2], dtype=torch.float8_e4m3fn)
 torch.tensor([1,2], dtype=torch.complex32)
 torch.tensor([[1., 2]]*3, dtype=torch.uint16)
-torch.tensor([-1.5], dtype=torch.uint8)
-torch.tensor([-1.5], dtype=torch.uint16)
-torch.tensor([70000], dtype=torch.uint16)
-torch.tensor([2**40], dtype=torch.int32)
+torch.tensor([-1.5], dtype=torch.uint8)  # raises
+torch.tensor([-1.5], dtype=torch.uint16)  # raises
+torch.tensor([70000], dtype=torch.uint16)  # raises
+torch.tensor([2**40], dtype=torch.int32)  # raises
 torch.tensor([True, False], dtype=torch.float32)
-torch.tensor([1], dtype='float32')
+torch.tensor([1], dtype='float32')  # raises
 torch.tensor(float('inf'))
 torch.tensor([[np.float64(1), 2],[3, 4j]])
 torch.as_tensor([1,2])
@@ -225,35 +225,35 @@ torch.as_tensor(np.array([1,2]))
 torch.as_tensor(torch.ones(2), dtype=torch.int64)
 torch.as_tensor(3)
 torch.as_tensor(np.float32(3))
-torch.as_tensor('a')
+torch.as_tensor('a')  # raises
 torch.asarray([1,2])
 torch.asarray(np.array([1,2]))
 torch.asarray(3., dtype=torch.float64)
 torch.asarray(b'abcd', dtype=torch.uint8)
 torch.asarray(bytearray(b'abcd'))
-torch.asarray([1], copy=False)
-torch.asarray(np.array([1]), dtype=torch.float32, copy=False)
+torch.asarray([1], copy=False)  # raises
+torch.asarray(np.array([1]), dtype=torch.float32, copy=False)  # raises
 torch.asarray(torch.ones(2), requires_grad=True)
 torch.asarray(torch.ones(2, requires_grad=True))
 torch.asarray(np.array([1.]), requires_grad=True)
-torch.asarray(np.array([1]), requires_grad=True)
+torch.asarray(np.array([1]), requires_grad=True)  # raises
 torch.asarray(torch.ones(2), copy=True)
 torch.asarray(np.float32(3))
-torch.asarray('a')
-torch.asarray({1})
-torch.asarray(memoryview(b'abc'))
-torch.tensor([1, 1j], dtype=torch.int32)
+torch.asarray('a')  # raises
+torch.asarray({1})  # raises
+torch.asarray(memoryview(b'abc'))  # raises
+torch.tensor([1, 1j], dtype=torch.int32)  # raises
 torch.tensor([1, 1j], dtype=torch.bool)
 torch.tensor([1.5], dtype=torch.int8)
-torch.tensor(['1'], dtype=torch.float32)
-torch.tensor([[1],'a'], dtype=torch.float32)
-torch.tensor([2**63], dtype=torch.int64)
+torch.tensor(['1'], dtype=torch.float32)  # raises
+torch.tensor([[1],'a'], dtype=torch.float32)  # raises
+torch.tensor([2**63], dtype=torch.int64)  # raises
 torch.tensor([2**100], dtype=torch.float32)
-torch.tensor([2**1100], dtype=torch.float32)
-torch.tensor([2**63])
+torch.tensor([2**1100], dtype=torch.float32)  # raises
+torch.tensor([2**63])  # raises
 torch.tensor([-2**63])
-torch.tensor([float('nan')], dtype=torch.int64)
-torch.tensor([1e19], dtype=torch.int64)
+torch.tensor([float('nan')], dtype=torch.int64)  # raises
+torch.tensor([1e19], dtype=torch.int64)  # raises
 torch.tensor(np.array([300]), dtype=torch.uint8)
 torch.tensor(np.array([300.]), dtype=torch.uint8)
 torch.tensor(np.array([1j]), dtype=torch.float32)
@@ -272,75 +272,75 @@ torch.arange(2, 5)
 torch.arange(2, 5, 2)
 torch.arange(1, 2.5, 0.5)
 torch.arange(5, 2, -1)
-torch.arange(5, 2)
-torch.arange(1,2,0)
-torch.arange(1,2,-1)
-torch.arange(float('nan'))
-torch.arange(float('inf'))
-torch.arange(0, 5, dtype=torch.bool)
-torch.arange(0, 2, dtype=torch.bool)
-torch.arange(0, 5, dtype=torch.complex64)
+torch.arange(5, 2)  # raises
+torch.arange(1,2,0)  # raises
+torch.arange(1,2,-1)  # raises
+torch.arange(float('nan'))  # raises
+torch.arange(float('inf'))  # raises
+torch.arange(0, 5, dtype=torch.bool)  # raises
+torch.arange(0, 2, dtype=torch.bool)  # raises
+torch.arange(0, 5, dtype=torch.complex64)  # raises
 torch.arange(torch.tensor(3))
 torch.arange(torch.tensor(3.))
-torch.arange(torch.tensor([3,4]))
+torch.arange(torch.tensor([3,4]))  # raises
 torch.arange(end=3)
 torch.arange(start=1, end=3)
-torch.arange(3, step=2)
+torch.arange(3, step=2)  # raises
 torch.arange(1, 9, step=2)
 torch.arange(1, end=9, step=2)
-torch.arange()
-torch.arange('a')
-torch.arange(1j)
+torch.arange()  # raises
+torch.arange('a')  # raises
+torch.arange(1j)  # raises
 torch.arange(3, out=torch.zeros(0))
 torch.arange(2.5, out=torch.zeros(0, dtype=torch.int64))
 torch.arange(3, out=torch.zeros(2))
 torch.arange(3, out=torch.zeros(3,2).t()[0])
 torch.arange(0, 300, dtype=torch.uint8).shape
-torch.arange(-2**63, 2**63-1)
-torch.arange(0, 2**64)
-torch.arange(0, 1, 0.1, dtype=torch.int64)
+torch.arange(-2**63, 2**63-1)  # raises
+torch.arange(0, 2**64)  # raises
+torch.arange(0, 1, 0.1, dtype=torch.int64)  # raises
 torch.arange(0.5, 4, dtype=torch.int64)
-torch.arange(0, 4, 0.5, dtype=torch.int64)
+torch.arange(0, 4, 0.5, dtype=torch.int64)  # raises
 torch.arange(3, dtype=torch.float16)
-torch.arange(3, requires_grad=True)
+torch.arange(3, requires_grad=True)  # raises
 torch.arange(3., requires_grad=True)
 torch.arange(3, device='meta')
 torch.arange(np.int64(3))
 torch.arange(np.float32(3))
-torch.arange(1e20)
+torch.arange(1e20)  # raises
 torch.range(0, 4)
 torch.range(1, 4, 0.5)
-torch.range(4)
+torch.range(4)  # raises
 torch.range(0, 4, dtype=torch.int64)
-torch.range(1, 0)
-torch.range(1, 3, 0)
+torch.range(1, 0)  # raises
+torch.range(1, 3, 0)  # raises
 torch.range(start=1, end=4, step=2)
 torch.range(0,5,out=torch.zeros(0))
 torch.linspace(0, 1, 5)
-torch.linspace(0, 1)
+torch.linspace(0, 1)  # raises
 torch.linspace(0, 1, steps=1)
 torch.linspace(0, 1, 0)
-torch.linspace(0, 1, -1)
+torch.linspace(0, 1, -1)  # raises
 torch.linspace(0, 10, 4, dtype=torch.int64)
 torch.linspace(0, 1j, 4)
 torch.linspace(0, 1, 4, dtype=torch.complex64)
 torch.linspace(torch.tensor(0.), torch.tensor(1), 4)
-torch.linspace(torch.tensor([0.]), torch.tensor(1), 4)
-torch.linspace(0, 1, 2.5)
-torch.linspace(0, 1, 4, dtype=torch.bool)
+torch.linspace(torch.tensor([0.]), torch.tensor(1), 4)  # raises
+torch.linspace(0, 1, 2.5)  # raises
+torch.linspace(0, 1, 4, dtype=torch.bool)  # raises
 torch.linspace(0, 1, 4, dtype=torch.float16)
-torch.linspace(0, 1j, 4, dtype=torch.float32)
-torch.linspace(0, 300, 4, dtype=torch.uint8)
+torch.linspace(0, 1j, 4, dtype=torch.float32)  # raises
+torch.linspace(0, 300, 4, dtype=torch.uint8)  # raises
 torch.linspace(0, 1, 4, out=torch.zeros(0, dtype=torch.float64))
-torch.linspace(0, 1, 4, out=torch.zeros(0), dtype=torch.float64)
+torch.linspace(0, 1, 4, out=torch.zeros(0), dtype=torch.float64)  # raises
 torch.linspace(start=0, end=1, steps=3)
 torch.scalar_tensor(3)
 torch.scalar_tensor(3.5)
 torch.scalar_tensor(True)
-torch.scalar_tensor(1j)
+torch.scalar_tensor(1j)  # raises
 torch.scalar_tensor(3, dtype=torch.int64)
 torch.scalar_tensor(torch.tensor(3))
-torch.scalar_tensor([3])
+torch.scalar_tensor([3])  # raises
 """
 
 
@@ -402,6 +402,7 @@ def test_ranges_of_floats_have_the_same_bits(dtype, start, step, length):
         np.testing.assert_array_equal(bits(got), bits(expected))
 
 
+@pytest.mark.may_raise(least=0.55)
 @given(
     dtype=st.sampled_from(["uint8", "int8", "int16", "int32", "int64"]),
     start=st.integers(0, 100),
@@ -444,6 +445,7 @@ def nested_lists(draw):
     return leaves.reshape(sizes).tolist()
 
 
+@pytest.mark.may_raise(least=0.5)
 @given(
     data=nested_lists(),
     dtype=st.sampled_from([None, "float32", "float64", "int64", "bool", "uint8", "bfloat16"]),

@@ -34,6 +34,7 @@ def test_diag_and_diagflat(base, offset):
     check(lambda lib, b: b.diagflat(offset), base)
 
 
+@pytest.mark.may_raise(least=0.5)
 @settings(max_examples=100, deadline=None)
 @given(st.data(), tensors(min_dims=1, dtypes=DTYPES), offsets)
 def test_diag_embed(data, base, offset):
@@ -42,17 +43,20 @@ def test_diag_embed(data, base, offset):
     check(lambda lib, b: b.diag_embed(offset, first, second), base)
 
 
+@pytest.mark.refuses(["False-shape5", "False-shape6", "True-shape5", "True-shape6"])
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (9, 2), (3, 3, 3), (2, 3, 3), (4,), (0, 3)])
 @pytest.mark.parametrize("wrap", [False, True])
 def test_fill_diagonal(shape, wrap):
     check(lambda lib, b: b.fill_diagonal_(7, wrap=wrap), counting(shape))
 
 
+@pytest.mark.refuses(["bool"])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "bool"])
 def test_trace(dtype):
     check(lambda lib, b: b.trace(), counting((3, 4), dtype))
 
 
+@pytest.mark.refuses("all")
 def test_errors():
     base = counting((3,))
     check(lambda lib, b: b.tril(), base)

@@ -67,6 +67,7 @@ def test_rows_are_scaled_down_in_place():
     oracle.assert_same(mine, theirs)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     "arguments, options",
     [

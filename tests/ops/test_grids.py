@@ -35,6 +35,7 @@ def test_forms_of_arguments(expression):
     check(expression, x=X, i=INTEGERS, z=Z)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize("expression", MESSAGES)
 def test_error_messages(expression):
     check(expression, message=True, x=X, i=INTEGERS, z=Z)

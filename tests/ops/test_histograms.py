@@ -62,6 +62,27 @@ def test_narrow_floats(dtype):
 X = torch.tensor([1.0, 2.0])
 
 
+@pytest.mark.refuses(
+    [
+        "histc-arguments0-options0",
+        "histc-arguments1-options1",
+        "histc-arguments2-options2",
+        "histc-arguments3-options3",
+        "histogram-arguments6-options6",
+        "histogram-arguments7-options7",
+        "histogram-arguments8-options8",
+        "histogram-arguments9-options9",
+        "histogram-arguments10-options10",
+        "histogram-arguments11-options11",
+        "histogram-arguments13-options13",
+        "histogram-arguments14-options14",
+        "histogram-arguments15-options15",
+        "histogram-arguments16-options16",
+        "histogramdd-arguments18-options18",
+        "histogramdd-arguments19-options19",
+        "histogramdd-arguments20-options20",
+    ]
+)
 @pytest.mark.parametrize(
     ("name", "arguments", "options"),
     [
@@ -101,6 +122,7 @@ def test_bincount(values, minlength, weighted):
         check("bincount", tensor, weights, minlength)
 
 
+@pytest.mark.refuses(4)
 def test_bincount_weights_and_errors():
     tensor = torch.tensor([1, 2, 2])
     for dtype in (torch.int64, torch.float16, torch.float64):

@@ -20,6 +20,7 @@ CALLS = st.one_of(
 )
 
 
+@pytest.mark.may_raise(least=0.45)
 @settings(max_examples=400, deadline=None)
 @given(call=CALLS, layout=layouts())
 def test_every_layout(call, layout):
@@ -46,9 +47,9 @@ torch.cat([i, torch.tensor([1.5])])
 torch.cat([i, i.to(torch.uint8)])
 torch.cat([x, x], out=torch.empty(0))
 torch.cat([i, i], out=torch.empty(12))
-torch.cat([i, i], out=torch.empty(0, dtype=torch.bool))
+torch.cat([i, i], out=torch.empty(0, dtype=torch.bool))  # raises
 torch.cat([x, x], 1, out=torch.empty(6, 2, 4).transpose(0, 1))
-torch.cat([x, x], out=torch.empty(1).expand(4, 3, 4))
+torch.cat([x, x], out=torch.empty(1).expand(4, 3, 4))  # raises
 torch.stack([x, x], out=torch.empty(0, dtype=torch.float64))
 torch.hstack([i, i], out=torch.empty(0, dtype=torch.int64))
 torch.stack([z, z, z])
@@ -83,6 +84,7 @@ def test_forms_of_arguments(expression):
     check(expression, x=X, i=INTEGERS, z=Z)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize("expression", MESSAGES)
 def test_error_messages(expression):
     check(expression, message=True, x=X, i=INTEGERS, z=Z)

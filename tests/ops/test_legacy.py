@@ -21,12 +21,12 @@ torch.Tensor(np.array([1.,2], dtype=np.float32))
 torch.Tensor(torch.Size([2,3])).shape
 torch.Tensor(size=(2,3)).shape
 torch.Tensor((2,3))
-torch.Tensor('a')
+torch.Tensor('a')  # raises
 torch.Tensor(range(3))
-torch.Tensor([1,2], dtype=torch.float64)
+torch.Tensor([1,2], dtype=torch.float64)  # raises
 torch.Tensor([])
 torch.Tensor([[1,2],[3,4]])
-torch.Tensor(-1)
+torch.Tensor(-1)  # raises
 torch.FloatTensor([1,2])
 torch.LongTensor([1,2])
 torch.LongTensor([1.5,2])
@@ -41,7 +41,7 @@ torch.DoubleTensor([1])
 torch.CharTensor([1])
 torch.ShortTensor([1])
 torch.FloatTensor(torch.ones(2))
-torch.FloatTensor(torch.ones(2, dtype=torch.int64))
+torch.FloatTensor(torch.ones(2, dtype=torch.int64))  # raises
 torch.FloatTensor()
 torch.FloatTensor
 torch.FloatTensor.dtype
@@ -61,10 +61,10 @@ torch.ones(2, device='meta').type()
 torch.ones(2).type('torch.LongTensor')
 torch.ones(2).type(torch.LongTensor)
 torch.ones(2).type(torch.int32)
-torch.ones(2).type('foo')
+torch.ones(2).type('foo')  # raises
 torch.ones(2).type(torch.float32)
-torch.ones(2).type(float)
-torch.ones(2).type(3)
+torch.ones(2).type(float)  # raises
+torch.ones(2).type(3)  # raises
 torch.ones(2).type(dtype=torch.float64)
 torch.ones(2).new([1,2])
 torch.ones(2).new(2,3).shape

@@ -6,6 +6,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
 
 
+@pytest.mark.refuses({"1": 3, "2": 4, "3": 4})
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_unpooling_undoes_pooling(n):
     x = torch.randn(2, 2, *[5] * n)

@@ -42,6 +42,7 @@ def test_batch_and_instance_norm_and_their_running_statistics(ndim, training, af
             assert_same(mine[1:], list(arguments[1:]), "running statistics")
 
 
+@pytest.mark.may_raise(least=0.4)
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([(5,), (4, 5), (4,), ()]), st.sampled_from(["float32", "float64"]), st.booleans())
 def test_layer_and_rms_norm(shape, dtype, affine):
@@ -52,6 +53,7 @@ def test_layer_and_rms_norm(shape, dtype, affine):
     check(F + "rms_norm", x, shape, weight)
 
 
+@pytest.mark.refuses(["3"])
 @pytest.mark.parametrize("groups", [1, 2, 3, 4])
 def test_group_norm(groups):
     weight, bias = parameters(4)
@@ -80,6 +82,7 @@ def test_normalize(p):
     check(F + "normalize", torch.zeros(3, 4), p, 0)
 
 
+@pytest.mark.refuses("all")
 def test_one_value_per_channel_is_an_error():
     check(F + "batch_norm", torch.ones(1, 2, 1), None, None, training=True)
     check(F + "instance_norm", torch.ones(2, 2, 1))

@@ -14,6 +14,7 @@ ORDERS = st.sampled_from((0, 1, 2, 3, 0.5, -1, -2.5, INF, -INF))
 FLOATS = st.sampled_from((torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64))
 
 
+@pytest.mark.may_raise(least=0.65)
 @settings(max_examples=150, deadline=None)
 @given(
     ORDERS,
@@ -27,6 +28,7 @@ def test_vector_norms(order, dtype, dim, keepdim, shape):
     check("norm", random(*shape).to(dtype), order, dim, keepdim)
 
 
+@pytest.mark.refuses({"dtype0": 4, "dtype1": 4, "dtype2": 6, "dtype3": 7, "dtype4": 8})
 @pytest.mark.parametrize("dtype", (torch.float64, torch.float32, torch.float16, torch.complex64, torch.int64))
 def test_norms_in_another_dtype(dtype):
     for input in (
@@ -51,6 +53,9 @@ def test_matrix_norms(order, dim, keepdim):
     check("norm", random(3, 4, 2), order, dim, keepdim)
 
 
+@pytest.mark.refuses(
+    {"None": 1, "fro": 5, "nuc": 8, "1": 3, "2": 3, "-2": 3, "inf": 3, "0": 4, "3": 4, "what": 10}
+)
 @pytest.mark.parametrize("order", (None, "fro", "nuc", 1, 2, -2, INF, 0, 3, "what"))
 def test_norm_chooses_between_vectors_and_matrices(order):
     for shape in ((4,), (3, 4), (2, 3, 4), ()):
@@ -68,6 +73,7 @@ def test_other_norms():
     check("linalg.cond", torch.tensor([[1.0, 2.0], [2.0, 4.0]]), 1)
 
 
+@pytest.mark.refuses({"0": 2})
 @pytest.mark.parametrize("p", (0, 1, 2, 3, INF))
 def test_dist_and_renorm(p):
     check("dist", random(3, 4), random(4, seed=1), p)

@@ -21,9 +21,9 @@ torch.pixel_unshuffle(torch.ones(1, 4, 4, 2), 2)
 
 MESSAGES = """
 torch.channel_shuffle(x.unsqueeze(0), 2)
-torch.pixel_shuffle(i, 2)
-torch.pixel_shuffle(x, -2)
-torch.pixel_unshuffle(x, 2)
+torch.pixel_shuffle(i, 2)  # raises
+torch.pixel_shuffle(x, -2)  # raises
+torch.pixel_unshuffle(x, 2)  # raises
 """.strip().splitlines()
 
 X, INTEGERS, Z = Layout((2, 3, 4), (12, 4, 1)), Layout((6,), (1,), dtype="int64"), Layout((), ())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from oracle import COMPLEX, DTYPES, FLOATS, INTEGERS, check, to_weft
+from oracle import COMPLEX, DTYPES, FLOATS, INTEGERS, check, check_raises, to_weft
 
 import weft
 
@@ -64,6 +64,21 @@ def sample(dtype: str, seed: int = 0) -> torch.Tensor:
     return torch.tensor([*SPECIAL, *random.normal(size=8).tolist()], dtype=own)
 
 
+@pytest.mark.refuses(
+    [
+        "deg2rad-complex64",
+        "deg2rad-complex128",
+        "isneginf-complex64",
+        "isneginf-complex128",
+        "isposinf-complex64",
+        "isposinf-complex128",
+        "neg-bool",
+        "positive-bool",
+        "rad2deg-complex64",
+        "rad2deg-complex128",
+        "relu-bool",
+    ]
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name, dtype):
@@ -89,6 +104,19 @@ def test_activation(name, dtype):
     )  # torch's gelu(inf) depends on the number of elements
 
 
+@pytest.mark.refuses(
+    [
+        "sub-bool",
+        "fmax-complex64",
+        "fmax-complex128",
+        "fmin-complex64",
+        "fmin-complex128",
+        "maximum-complex64",
+        "maximum-complex128",
+        "minimum-complex64",
+        "minimum-complex128",
+    ]
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_of_one_dtype(name, dtype):
@@ -115,6 +143,7 @@ def test_binary_layouts(name):
 NUMBERS = (2, 3, -1, 0.5, -2.5, 1.5, True, 2j)
 
 
+@pytest.mark.may_raise(least=0.65)
 @settings(max_examples=150, deadline=None)
 @given(
     name=st.sampled_from([name for name in BINARY if name not in ("pow", "gcd", "lcm", "nextafter")]),
@@ -143,6 +172,7 @@ def test_mixed_operands(name, first, second, how):
     check(name, a, b)
 
 
+@pytest.mark.refuses({"uint8": 1, "int8": 1, "int16": 1, "int32": 1, "int64": 1})
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS, *COMPLEX))
 def test_powers(dtype):
     base = sample(dtype)
@@ -164,6 +194,7 @@ def test_ldexp(dtype):
     check("ldexp", torch.tensor([1e-30]), torch.tensor([200]))
 
 
+@pytest.mark.refuses(6)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_division(dtype):
     a = sample(dtype)
@@ -185,6 +216,7 @@ def test_smallest_integer_divided_by_minus_one():
     assert weft.div(smallest, -1, rounding_mode="trunc").item() == -(2**63)
 
 
+@pytest.mark.refuses({"int32": 3})
 @pytest.mark.parametrize("dtype", (*FLOATS, "int32", "complex64"))
 def test_three_operands(dtype):
     a, b, c = (sample(dtype, seed)[16:] for seed in range(3))
@@ -196,6 +228,22 @@ def test_three_operands(dtype):
     check("addcmul", a, sample("float64")[16:], c)
 
 
+@pytest.mark.refuses(
+    {
+        "bool": 25,
+        "uint8": 18,
+        "int8": 18,
+        "int16": 18,
+        "int32": 18,
+        "int64": 18,
+        "float16": 12,
+        "bfloat16": 12,
+        "float32": 12,
+        "float64": 12,
+        "complex64": 6,
+        "complex128": 6,
+    }
+)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_alpha(dtype):
     a, b = sample(dtype)[14:], sample(dtype, 1)[14:]
@@ -205,6 +253,19 @@ def test_alpha(dtype):
             check(name, a, 3, alpha=alpha)
 
 
+@pytest.mark.refuses(
+    {
+        "uint8": 2,
+        "int8": 2,
+        "int16": 1,
+        "int32": 1,
+        "int64": 1,
+        "float16": 1,
+        "bfloat16": 1,
+        "float32": 1,
+        "float64": 1,
+    }
+)
 @pytest.mark.parametrize("dtype", (*INTEGERS, *FLOATS))
 def test_clamp(dtype):
     a = sample(dtype)
@@ -255,6 +316,58 @@ def test_polynomials(name, dtype):
     check(f"special.{name}", x, 4)
 
 
+@pytest.mark.refuses(
+    {
+        "add-uint8": 3,
+        "add-int32": 3,
+        "add-float32": 2,
+        "add-bfloat16": 2,
+        "sub-uint8": 3,
+        "sub-int32": 3,
+        "sub-float32": 2,
+        "sub-bfloat16": 2,
+        "mul-uint8": 3,
+        "mul-int32": 3,
+        "mul-float32": 2,
+        "mul-bfloat16": 2,
+        "div-uint8": 6,
+        "div-int32": 6,
+        "div-float32": 2,
+        "div-bfloat16": 2,
+        "floor_divide-uint8": 3,
+        "floor_divide-int32": 3,
+        "floor_divide-float32": 2,
+        "floor_divide-bfloat16": 2,
+        "remainder-uint8": 3,
+        "remainder-int32": 3,
+        "remainder-float32": 2,
+        "remainder-bfloat16": 2,
+        "pow-uint8": 3,
+        "pow-int32": 3,
+        "pow-float32": 2,
+        "pow-bfloat16": 2,
+        "maximum-uint8": 1,
+        "maximum-int32": 1,
+        "maximum-float32": 1,
+        "maximum-bfloat16": 1,
+        "eq-uint8": 1,
+        "eq-int32": 1,
+        "eq-float32": 1,
+        "eq-bfloat16": 1,
+        "lt-uint8": 1,
+        "lt-int32": 1,
+        "lt-float32": 1,
+        "lt-bfloat16": 1,
+        "logical_and-uint8": 1,
+        "logical_and-int32": 1,
+        "logical_and-float32": 1,
+        "logical_and-bfloat16": 1,
+        "bitwise_and-uint8": 3,
+        "bitwise_and-int32": 3,
+        "bitwise_and-float32": 2,
+        "bitwise_and-bfloat16": 2,
+    }
+)
 @pytest.mark.parametrize("dtype", ("uint8", "int32", "float32", "bfloat16"))
 @pytest.mark.parametrize(
     "name", "add sub mul div floor_divide remainder pow maximum eq lt logical_and bitwise_and".split()
@@ -285,6 +398,19 @@ def test_numbers_round_where_pytorch_rounds_them():
         check(name, half, 0.1)
 
 
+@pytest.mark.refuses(
+    {
+        "clamp-300": 2,
+        "clamp--129": 1,
+        "clamp-1099511627776": 3,
+        "clamp-9223372036854775808": 3,
+        "pow-300": 2,
+        "pow--1": 3,
+        "pow--129": 3,
+        "pow-1099511627776": 3,
+        "pow-9223372036854775808": 3,
+    }
+)
 @pytest.mark.parametrize("number", (300, -1, -129, 2**40, 2**63))
 @pytest.mark.parametrize("name", ("add", "sub", "mul", "eq", "lt", "bitwise_and", "clamp", "pow"))
 def test_integers_that_do_not_fit(name, number):
@@ -481,3 +607,19 @@ def test_results_are_not_written_over_each_other(expression):
         with pytest.raises(RuntimeError, match="single memory location"):
             eval(expression, {"torch": lib, "one": one})
     assert one.tolist() == [0.0]
+
+
+def test_nothing_broadcasts_to_something():
+    for a, b in (((0,), (3,)), ((3,), (0,)), ((0, 1), (2, 1)), ((2, 0), (2, 3)), ((0,), (2, 3))):
+        check_raises("add", torch.ones(a), torch.ones(b))
+        check_raises("where", torch.ones(a) > 0, torch.ones(b), 1.0)
+    for a, b in (((0,), (1,)), ((1,), (0,)), ((0, 1), (1, 3)), ((0,), (2, 1))):
+        check("add", torch.ones(a), torch.ones(b))
+
+
+def test_results_of_overlapping_operands_are_in_logical_order():
+    """Where strides and sizes of two dims are equal, neither runs faster."""
+    x = torch.arange(12.0)
+    for sizes, strides in (((2, 2), (1, 1)), ((3, 3), (2, 2)), ((2, 3, 2), (1, 1, 1)), ((3, 2), (1, 1))):
+        check("neg", x.as_strided(sizes, strides))
+        check("add", x.as_strided(sizes, strides), x.as_strided(sizes, strides, 1))

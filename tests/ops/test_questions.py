@@ -16,17 +16,17 @@ torch.is_conj(torch.ones(2))
 torch.is_neg(torch.ones(2))
 torch.is_signed(torch.ones(2))
 torch.numel(torch.ones(2,3))
-torch.numel(3)
-torch.is_floating_point(3)
+torch.numel(3)  # raises
+torch.is_floating_point(3)  # raises
 torch.result_type(torch.ones(2), 1)
 torch.result_type(torch.ones(2, dtype=torch.int32), 1.0)
 torch.result_type(1, 2.)
 torch.result_type(1, torch.tensor(2.))
 torch.result_type(torch.ones(2, dtype=torch.uint8), torch.ones(2, dtype=torch.int8))
-torch.result_type(torch.ones(2, dtype=torch.uint16), torch.ones(2, dtype=torch.int8))
+torch.result_type(torch.ones(2, dtype=torch.uint16), torch.ones(2, dtype=torch.int8))  # raises
 torch.result_type(torch.ones(2), 1j)
 torch.result_type(True, 1)
-torch.result_type('a', 1)
+torch.result_type('a', 1)  # raises
 torch.get_device(torch.ones(2))
 torch.ones(2).get_device()
 torch.typename(torch.ones(2))
@@ -49,15 +49,15 @@ torch.ones(2).is_mtia
 torch.ones(2).is_inference()
 torch.is_inference(torch.ones(2))
 torch.ones(2).is_distributed()
-torch.ones(2).is_coalesced()
+torch.ones(2).is_coalesced()  # raises
 torch.ones(2).sparse_dim()
 torch.ones(2).dense_dim()
 torch.ones(2,3).dim_order()
 torch.ones(2,3).t().dim_order()
 torch.ones(2,3,4,5).to(memory_format=torch.channels_last).dim_order()
 torch.ones(2,3).dim_order(ambiguity_check=True)
-torch.ones(1,1).dim_order(ambiguity_check=True)
-torch.ones(2).pin_memory()
+torch.ones(1,1).dim_order(ambiguity_check=True)  # raises
+torch.ones(2).pin_memory()  # raises
 torch.ones(2).name
 torch.ones(2)._version
 torch.ones(2).add_(1)._version
@@ -78,6 +78,7 @@ operands = st.one_of(
 )
 
 
+@pytest.mark.may_raise(least=0.5)
 @given(a=operands, b=operands)
 def test_result_type(a, b):
     check(f"torch.result_type({a}, {b})")

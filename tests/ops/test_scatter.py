@@ -63,6 +63,7 @@ def test_scatter(data, base):
     check(lambda lib, b, i, s: b.scatter_(dim, i, s), base, index, source)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     "write",
     [

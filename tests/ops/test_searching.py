@@ -23,6 +23,7 @@ def test_unique(shape, dtype, inverse, counts):
     check("unique_consecutive", tensor, return_inverse=inverse, return_counts=counts)
 
 
+@pytest.mark.may_raise(least=0.5)
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=3), st.sampled_from(REAL), st.data())
 def test_unique_along_a_dim(shape, dtype, data):
@@ -32,6 +33,7 @@ def test_unique_along_a_dim(shape, dtype, data):
         check(name, tensor, return_inverse=True, return_counts=True, dim=dim)
 
 
+@pytest.mark.refuses(1)
 def test_unique_nan_and_zeros():
     check("unique", torch.tensor([2.0, NAN, 1.0, NAN, 1.0]), return_inverse=True, return_counts=True)
     check("unique", torch.tensor([[2.0, NAN], [1, NAN], [2, NAN]]), True, True, True, 0)
@@ -84,6 +86,7 @@ def test_searchsorted_numbers_sorter_nan():
     check("bucketize", 2, boundaries)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     ("boundaries", "values", "options"),
     [
@@ -110,6 +113,7 @@ def test_isin(elements, test_elements, invert, unique):
     check("isin", elements, test_elements, invert=invert, assume_unique=unique and not elements.numel())
 
 
+@pytest.mark.refuses(3)
 def test_isin_numbers_and_errors():
     check("isin", torch.tensor([1, 2, 3]), 2)
     check("isin", 2, torch.tensor([1, 2, 3]))

@@ -39,6 +39,19 @@ def test_segments_of_rows():
         same(lambda lib, r=reduce: _call(lib, values, r, offsets=[[0, 1], [2, 4], [1, 1]], axis=1))
 
 
+@pytest.mark.refuses(
+    {
+        "options0": 1,
+        "options1": 2,
+        "options2": 2,
+        "options3": 2,
+        "options4": 2,
+        "options5": 1,
+        "options6": 1,
+        "options7": 1,
+        "options8": 1,
+    }
+)
 @pytest.mark.parametrize(
     "options",
     [

@@ -17,6 +17,7 @@ def calls(draw):
     return n_fft, draw(st.one_of(st.none(), st.integers(1, n_fft))), win_length, window
 
 
+@pytest.mark.may_raise(least=0.65)
 @settings(max_examples=100, deadline=None)
 @pytest.mark.filterwarnings("ignore")
 @given(
@@ -34,6 +35,7 @@ def test_stft(call, batch, center, pad_mode, normalized, onesided, return_comple
     check("stft", signal, *call, center, pad_mode, normalized, onesided, return_complex)
 
 
+@pytest.mark.may_raise(least=0.35)
 @settings(max_examples=60, deadline=None)
 @pytest.mark.filterwarnings("ignore")
 @given(
@@ -61,6 +63,20 @@ def test_there_and_back():
 X = torch.randn(16)
 
 
+@pytest.mark.refuses(
+    [
+        "arguments0-options0",
+        "arguments1-options1",
+        "arguments2-options2",
+        "arguments3-options3",
+        "arguments4-options4",
+        "arguments5-options5",
+        "arguments6-options6",
+        "arguments7-options7",
+        "arguments8-options8",
+        "arguments9-options9",
+    ]
+)
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [
@@ -84,6 +100,7 @@ def test_stft_errors(arguments, options):
 S = torch.ones(3, 5, dtype=torch.complex64)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     ("arguments", "options"),
     [

@@ -19,6 +19,9 @@ u.element_size()
 u[0]
 u[-1]
 u[100]
+u[48]
+u[-48]
+u[-49]
 u['a']
 u[2:6].tolist()
 u[2:6:2]
@@ -104,6 +107,7 @@ torch.LongStorage.from_buffer(b'abcdefgh', 'little')
 torch.LongStorage.from_buffer(b'abcdefgh', 'big')
 torch.ComplexFloatStorage.from_buffer(b'abcdefgh', 'big').tolist()
 torch.LongStorage.from_buffer(b'abcdefghijklmnop', 'little', 1, 8)
+torch.LongStorage.from_buffer(b'abcdefghijklmnop', 'little', 2, 8)
 torch.LongStorage.from_buffer(b'abcdefg', 'little')
 torch.LongStorage.from_buffer(b'abcdefgh')
 torch.LongStorage.from_buffer(b'abcdefgh', 'mid')

@@ -5,6 +5,7 @@ from twins import check, counting
 import weft
 
 
+@pytest.mark.refuses(1)
 def test_scatter_into_views():
     base = counting((4, 5))
     check(lambda lib, b: b.select_scatter(b[0] * 2, 0, 2), base)

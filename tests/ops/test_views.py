@@ -54,6 +54,7 @@ CALLS = st.one_of(
 )
 
 
+@pytest.mark.may_raise(least=0.3)
 @settings(max_examples=1500, deadline=None)
 @given(call=CALLS, layout=layouts())
 def test_every_view_of_every_layout(call, layout):
@@ -83,6 +84,7 @@ STEPS = st.sampled_from(
 )
 
 
+@pytest.mark.may_raise(least=0.65)
 @settings(max_examples=300, deadline=None)
 @given(steps=st.lists(STEPS, max_size=4), layout=layouts(dtypes=("complex64",)))
 def test_views_of_views(steps, layout):
@@ -90,58 +92,58 @@ def test_views_of_views(steps, layout):
 
 
 MESSAGES = """
-x.view(5, 5)
-x.view(-1, -1)
-x.view(-2, 12)
-e.view(-1, 0)
-x.transpose(0, 1).view(-1)
-x.transpose(0, 5)
-x.t()
-x.expand(3)
-x.expand(2, 3, 5)
-x.expand(-1, 2, 3, 4)
-x.permute(0, 1)
-x.permute(0, 1, 1)
-x.select(0, 5)
-z.select(0, 0)
-x.narrow(0, 1, 2)
-x.narrow(0, -3, 1)
-x.narrow(0, 0, -1)
-z.narrow(0, 0, 1)
-x.unfold(0, 3, 1)
-x.unfold(0, -1, 1)
-x.diagonal(0, 1, 1)
-x.unsqueeze(4)
-x.squeeze((0, 0))
-x.flatten(2, 1)
-x.unflatten(1, (2, 2))
-x.unflatten(1, ())
-x.movedim((0, 1), (1,))
-x.movedim((0, 0), (1, 2))
-x.movedim((0, 1), (1, 1))
-x.H
-x.select(0, 0).select(0, 0).mT
+x.view(5, 5)  # raises
+x.view(-1, -1)  # raises
+x.view(-2, 12)  # raises
+e.view(-1, 0)  # raises
+x.transpose(0, 1).view(-1)  # raises
+x.transpose(0, 5)  # raises
+x.t()  # raises
+x.expand(3)  # raises
+x.expand(2, 3, 5)  # raises
+x.expand(-1, 2, 3, 4)  # raises
+x.permute(0, 1)  # raises
+x.permute(0, 1, 1)  # raises
+x.select(0, 5)  # raises
+z.select(0, 0)  # raises
+x.narrow(0, 1, 2)  # raises
+x.narrow(0, -3, 1)  # raises
+x.narrow(0, 0, -1)  # raises
+z.narrow(0, 0, 1)  # raises
+x.unfold(0, 3, 1)  # raises
+x.unfold(0, -1, 1)  # raises
+x.diagonal(0, 1, 1)  # raises
+x.unsqueeze(4)  # raises
+x.squeeze((0, 0))  # raises
+x.flatten(2, 1)  # raises
+x.unflatten(1, (2, 2))  # raises
+x.unflatten(1, ())  # raises
+x.movedim((0, 1), (1,))  # raises
+x.movedim((0, 0), (1, 2))  # raises
+x.movedim((0, 1), (1, 1))  # raises
+x.H  # raises
+x.select(0, 0).select(0, 0).mT  # raises
 x.as_strided((5, 5), (5, 1))
-x.as_strided((2, 2), (-1, 1))
-x.as_strided((2, 2), (1,))
-x.as_strided((2, 2), (1, 1), -1)
-x.narrow(2, 1, 2).view(torch.float64)
-x.transpose(1, 2).view(torch.uint8)
-z.view(torch.uint8)
-x.imag
-torch.view_as_real(x)
-torch.view_as_complex(x)
-z.unbind()
-x.split(0)
-x.split(-1)
-x.split([1, 1], 1)
-z.split(1)
-x.chunk(0)
-x.tensor_split(0)
-x.hsplit(2)
-z.hsplit(1)
-torch.broadcast_tensors(x, e)
-torch.broadcast_tensors([x])
+x.as_strided((2, 2), (-1, 1))  # raises
+x.as_strided((2, 2), (1,))  # raises
+x.as_strided((2, 2), (1, 1), -1)  # raises
+x.narrow(2, 1, 2).view(torch.float64)  # raises
+x.transpose(1, 2).view(torch.uint8)  # raises
+z.view(torch.uint8)  # raises
+x.imag  # raises
+torch.view_as_real(x)  # raises
+torch.view_as_complex(x)  # raises
+z.unbind()  # raises
+x.split(0)  # raises
+x.split(-1)  # raises
+x.split([1, 1], 1)  # raises
+z.split(1)  # raises
+x.chunk(0)  # raises
+x.tensor_split(0)  # raises
+x.hsplit(2)  # raises
+z.hsplit(1)  # raises
+torch.broadcast_tensors(x, e)  # raises
+torch.broadcast_tensors([x])  # raises
 """.strip().splitlines()
 
 
@@ -205,7 +207,7 @@ x.broadcast_to((5, 2, 3, 4))
 torch.broadcast_tensors(x, z, x.narrow(0, 0, 1))
 torch.broadcast_tensors()
 torch.broadcast_shapes((2,), 1, (3, 1))
-torch.broadcast_shapes((-2,))
+torch.broadcast_shapes((-2,))  # raises
 torch.atleast_1d(z, x)
 torch.atleast_2d([z, x])
 torch.atleast_3d()
@@ -216,17 +218,17 @@ torch.swapdims(x, 0, dim1=1)
 torch.moveaxis(x, 0, 1)
 torch.linalg.diagonal(x)
 x.narrow(0, torch.tensor(1), 1)
-x.select(0, True)
-x.transpose(0, 1.0)
-x.transpose(0, True)
-x.view(2.0, 12)
-x.flatten(0.0)
+x.select(0, True)  # raises
+x.transpose(0, 1.0)  # raises
+x.transpose(0, True)  # raises
+x.view(2.0, 12)  # raises
+x.flatten(0.0)  # raises
 torch.split(x, split_size_or_sections=2)
 x.split(split_size=2, dim=1)
 torch.split_with_sizes(x, [1, 2], 1)
 x.tensor_split(torch.tensor([1, 3]), 2)
 x.tensor_split(torch.tensor(3), dim=2)
-x.tensor_split(torch.tensor([1.0]))
+x.tensor_split(torch.tensor([1.0]))  # raises
 x.tensor_split(indices=(1,), dim=2)
 x.tensor_split(sections=2, dim=2)
 x.hsplit([1])
@@ -241,7 +243,7 @@ x.is_set_to(x.view_as(x))
 x.is_set_to(y)
 torch.is_conj(x)
 torch.detach(x)
-x.clone().t_()
+x.clone().t_()  # raises
 x.clone().transpose_(0, 1)
 x.clone().swapaxes_(0, 1)
 x.clone().swapdims_(0, 1)
@@ -251,16 +253,16 @@ x.clone().as_strided_((2,), (1,), 1)
 x.clone().resize_(2, 2)
 x.transpose(0, 1).resize_(3, 2, 4)
 x.clone().resize_(2, 2, 2, 2, memory_format=torch.channels_last)
-x.clone().resize_(2, 2, memory_format=torch.channels_last)
+x.clone().resize_(2, 2, memory_format=torch.channels_last)  # raises
 x.clone().resize_as_(z)
 x.clone().set_()
 x.clone().set_(z)
 x.clone().set_(y.untyped_storage())
 x.clone().set_(y.untyped_storage(), 1, (2, 2))
 x.clone().set_(y.untyped_storage(), 1, (2, 2), (1, 2))
-x.clone().set_(y, 1, (2, 2))
-x.clone().set_(x.to(torch.int32))
-x.clone().set_(y.untyped_storage(), -1, (2, 2))
+x.clone().set_(y, 1, (2, 2))  # raises
+x.clone().set_(x.to(torch.int32))  # raises
+x.clone().set_(y.untyped_storage(), -1, (2, 2))  # raises
 """.strip().splitlines()
 
 

@@ -11,6 +11,15 @@ F = "nn.functional."
 MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area")
 
 
+DIMS = {
+    "linear": 1,
+    "bilinear": 2,
+    "bicubic": 2,
+    "trilinear": 3,
+}  # of the modes that are for one number of dims
+
+
+@pytest.mark.may_raise(least=0.5)
 @settings(max_examples=150, deadline=None)
 @given(
     st.integers(1, 3),
@@ -19,8 +28,15 @@ MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic
     st.sampled_from([None, True, False]),
     st.sampled_from([None, True, False]),
     st.booleans(),
+    st.sampled_from([True, True, True, False]),
 )
-def test_interpolate(n, mode, target, align_corners, recompute, antialias):
+def test_interpolate(n, mode, target, align_corners, recompute, antialias, fitting):
+    if fitting:  # arguments that go together
+        n = DIMS.get(mode, n)
+        align_corners = align_corners if mode in DIMS else None
+        antialias = antialias and mode in ("bilinear", "bicubic")
+        recompute = recompute if isinstance(target, float) else None
+        target = (target * 3)[:n] if isinstance(target, list) else target
     x = torch.randn(2, 2, *(5, 6, 4)[:n], dtype=torch.float64)
     options = {"scale_factor" if isinstance(target, float) else "size": target, "antialias": antialias}
     if recompute is not None:
@@ -39,6 +55,7 @@ def test_interpolate_rounds_bytes_and_keeps_channels_last():
     )
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize(
     "arguments", [{}, {"size": 3, "scale_factor": 2.0}, {"size": (2, 2, 2)}, {"size": 0}, {"size": 1.5}]
 )
@@ -52,6 +69,7 @@ def test_older_names():
         check(F + name, x, scale_factor=2)
 
 
+@pytest.mark.may_raise(least=0.35)
 @settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(["bilinear", "nearest", "bicubic", "other"]),
@@ -67,6 +85,7 @@ def test_grid_sample(mode, padding_mode, align_corners, n, seed):
     check(F + "grid_sample", x, grid, mode, padding_mode, align_corners)
 
 
+@pytest.mark.refuses(2)
 def test_grid_sample_outside_of_everything():
     points = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e30, -5.0, 1.0]).view(1, 3, 1, 2)
     check(F + "grid_sample", torch.ones(1, 1, 3, 3), points, align_corners=True)
@@ -75,6 +94,18 @@ def test_grid_sample_outside_of_everything():
     check("grid_sampler_2d", torch.ones(1, 1, 3, 3), points[:, 2:], 1, 2, False)
 
 
+@pytest.mark.refuses(
+    {
+        "size0-True": 1,
+        "size0-False": 1,
+        "size1-True": 1,
+        "size1-False": 1,
+        "size2-True": 1,
+        "size2-False": 1,
+        "size4-True": 2,
+        "size4-False": 2,
+    }
+)
 @pytest.mark.parametrize("align_corners", [True, False])
 @pytest.mark.parametrize("size", [(2, 1, 3, 4), (2, 1, 1, 5), (2, 1, 2, 3, 4), (2, 1, 3), (2, 1, 0, 3)])
 def test_affine_grid(size, align_corners):

@@ -15,6 +15,7 @@ def test_windows(name, length):
             check(name, length, periodic, dtype=dtype)
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize("name", NAMES)
 def test_errors(name):
     check(name, -1)

@@ -456,3 +456,9 @@ def test_sizes_of_tensors_without_memory_are_checked():
     for size, stride in (((-2, 3), (3, 1)), ((2, 3), (3, -1)), ((2, 3), (1,))):
         with pytest.raises(ValueError):
             rebuild.rebuild_meta_tensor(weft.float32, size, stride, False)
+
+
+def test_tensors_of_subclasses_are_made_by_functions_that_make_tensors():
+    for function in (weft.ones, weft.Size, getattr, rebuild.rebuild_parameter):
+        with pytest.raises(TypeError, match="expected a function that rebuilds a tensor"):
+            rebuild.rebuild_from_type(function, weft.Tensor, ((2,),), {})

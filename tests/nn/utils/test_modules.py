@@ -25,6 +25,7 @@ VECTORS = {
 }
 
 
+@pytest.mark.refuses(["of nothing", "too short", "a list"])
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors_as_in_torch(name):
     same(VECTORS[name])
@@ -59,6 +60,7 @@ def test_fusion_as_in_torch(name):
     same(lambda lib: normalized(lib, *FUSIONS[name](lib)))
 
 
+@pytest.mark.refuses("all")
 def test_fusion_is_for_evaluation():
     same(lambda lib: lib.nn.utils.fuse_conv_bn_eval(lib.nn.Conv1d(2, 3, 2), lib.nn.BatchNorm1d(3)))
     same(
@@ -66,6 +68,7 @@ def test_fusion_is_for_evaluation():
     )
 
 
+@pytest.mark.refuses(2)
 def test_skip_init_as_in_torch():
     same(lambda lib: lib.nn.utils.skip_init(lib.nn.Linear, 2, 3, dtype=lib.float64))
     same(lambda lib: lib.nn.utils.skip_init(lib.nn.Linear, 2, 3).weight.device)

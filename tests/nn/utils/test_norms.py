@@ -32,6 +32,9 @@ ACTIONS = {
 }
 
 
+@pytest.mark.refuses(
+    ["twice-weight_norm", "twice-spectral_norm", "not there-weight_norm", "not there-spectral_norm"]
+)
 @pytest.mark.parametrize("norm", ["weight_norm", "spectral_norm"])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_as_in_torch(action, norm):
@@ -43,6 +46,7 @@ def test_dims_as_in_torch(dim):
     same(lambda lib: layer(lib, "weight_norm", dim=dim).state_dict())
 
 
+@pytest.mark.refuses("all")
 def test_power_iterations_must_be_positive():
     same(lambda lib: layer(lib, "spectral_norm", n_power_iterations=0))
 

@@ -74,6 +74,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.refuses("all")
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_as_in_torch(name):
     same(lambda lib: ERRORS[name](lib, lib.nn.utils.prune, layer(lib)))

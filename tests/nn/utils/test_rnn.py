@@ -37,6 +37,7 @@ def test_packing_and_back(batch_first):
         oracle.assert_same(one, other)
 
 
+@pytest.mark.refuses("all")
 def test_errors():
     padded = torch.ones(4, 3, 1)
     for lengths in ([2, 4, 1], [4, 2, 0], [4, 2]):

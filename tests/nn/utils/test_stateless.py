@@ -40,12 +40,26 @@ TIED = {
 }
 
 
+@pytest.mark.refuses(
+    [
+        "weight-True",
+        "one argument-True",
+        "keywords-True",
+        "nothing-True",
+        "unknown-True",
+        "nowhere-False",
+        "nowhere-True",
+        "a number-False",
+        "a number-True",
+    ]
+)
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("name", LINEAR)
 def test_calls_as_in_torch(name, strict):
     same(lambda lib: call(lib, linear(lib), *LINEAR[name](lib), strict=strict))
 
 
+@pytest.mark.refuses(["first-{'strict': True}", "second-{'strict': True}", "two-{}", "two-{'strict': True}"])
 @pytest.mark.parametrize("options", [{}, {"strict": True}, {"tie_weights": False}], ids=str)
 @pytest.mark.parametrize("name", TIED)
 def test_tied_weights_as_in_torch(name, options):

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
 
 
+@pytest.mark.may_raise(least=0.5)
 @settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from([(5,), (3, 5), (2, 5, 3), (2, 5, 2, 2)]),
@@ -35,6 +36,7 @@ def test_cross_entropy(shape, reduction, weighted, label_smoothing, ignore_index
         check(F + "nll_loss", numbers(*shape), target, weight, **options)
 
 
+@pytest.mark.refuses(10)
 def test_targets_that_do_not_fit_are_errors():
     scores = numbers(3, 5)
     for target in (torch.zeros(2).long(), torch.zeros(3), torch.zeros(3, 1).long(), torch.zeros(3).int()):
@@ -45,6 +47,7 @@ def test_targets_that_do_not_fit_are_errors():
     check(F + "cross_entropy", scores, torch.full((3,), -100))
 
 
+@pytest.mark.refuses(1)
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_linear_cross_entropy(reduction):
     target = torch.tensor([0, 3])

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
 
 
+@pytest.mark.refuses(1)
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss"])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_weights(name, reduction):
@@ -22,11 +23,13 @@ def test_weights(name, reduction):
     check(F + name, numbers(3, 4), numbers(3, 4), weight=numbers(4))
 
 
+@pytest.mark.refuses(["options2"])
 @pytest.mark.parametrize("options", [{"beta": 0.5}, {"beta": 0}, {"beta": -1.0}])
 def test_smooth_l1_beta(options):
     check(F + "smooth_l1_loss", numbers(5), numbers(5, seed=1), **options)
 
 
+@pytest.mark.refuses(3)
 @pytest.mark.parametrize("full", [True, False])
 def test_gaussian_and_poisson(full):
     x, y = numbers(3, 4), numbers(3, 4, seed=1).abs() * 3

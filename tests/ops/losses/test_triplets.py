@@ -6,6 +6,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
 
 
+@pytest.mark.refuses(2)
 @pytest.mark.parametrize("swap", [True, False])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_triplets(swap, reduction):

@@ -106,3 +106,9 @@ def test_memory_is_unmapped_with_its_last_tensor(folder):
     assert mapped() == 1 and tail.item() == 99_999
     del tail
     assert mapped() == 0
+
+
+def test_buffers_of_odd_sizes_do_not_run_into_each_other(folder):
+    batch = [weft.arange(n).to(weft.int8) for n in (70_001, 65_599, 100_003)]
+    for mine, found in zip(batch, sent(batch, folder), strict=True):
+        assert found.equal(mine) and found.data_ptr() % 64 == 0

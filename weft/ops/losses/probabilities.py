@@ -28,7 +28,7 @@ def _bce_rule(ct, out, p, target):
 
 
 def _bce_target_rule(ct, out, p, target):
-    return ct * ((-p).log1p().clamp_min(-100) - p.log().clamp_min(-100))
+    return ct * ((-p).log1p() - p.log())  # as in PyTorch not bounded, unlike the loss
 
 
 def _of_logits_element(x, target):

@@ -13,6 +13,7 @@ from ..core.dtype import (
     uint32,
 )
 from .expr import Expr, bitcast, cast, const, eq, ne, select
+from .host import converts_half
 
 
 def convert(a: Expr, dtype: DType) -> Expr:
@@ -20,15 +21,20 @@ def convert(a: Expr, dtype: DType) -> Expr:
     source = a.dtype
     if source is dtype:
         return a
-    if source in REDUCED_FLOATS and source is not float16:
+    if _is_bits(source):
         return convert(_widen(a), dtype)
-    if dtype in REDUCED_FLOATS and dtype is not float16:
+    if _is_bits(dtype):
         return _narrow(convert(a, float32), dtype)
     if dtype is float16 and source is not float32:
         return cast(convert(a, float32), float16)
     if source is float16 and dtype is not float32:
         return convert(cast(a, float32), dtype)
     return cast(a, dtype)
+
+
+def _is_bits(dtype: DType) -> bool:
+    """Whether the processor knows nothing of a float but its bits."""
+    return dtype in REDUCED_FLOATS and not (dtype is float16 and converts_half())
 
 
 def _bits_type(dtype: DType) -> DType:
@@ -61,6 +67,14 @@ def _widen(a: Expr) -> Expr:
         return select(eq(bits, 1 << (width - 1)), nan, value)
     if dtype.name == "float8_e4m3fn":
         return select(eq(magnitude, 0x7F), nan, value)
+    if dtype is float16:  # as F16C does it: the mantissa of a NaN is kept, and the NaN made quiet
+        special = (
+            sign
+            | 0x7F800000
+            | rest
+            | select(const(0x7C00, uint32) < magnitude, const(0x400000, uint32), const(0, uint32))
+        )
+        return select(magnitude < const(0x7C00, uint32), value, bitcast(special, float32))
     infinite = bitcast(sign | 0x7F800000, float32)
     value = select(eq(magnitude, 0x7C), infinite, value)
     return select(const(0x7C, uint32) < magnitude, nan, value)
@@ -85,6 +99,14 @@ def _narrow(a: Expr, dtype: DType) -> Expr:
     magic = 2.0 ** (smallest_exponent + 23)
     subnormal = bitcast(magnitude + magic, uint32) - bitcast(const(magic, float32), uint32)
     result = select(magnitude < 2.0 ** (1 - _bias(dtype)), subnormal, normal)
+    if (
+        dtype is float16
+    ):  # as F16C does it: what fits of the mantissa of a NaN is kept, and the NaN made quiet
+        infinite = const(0x7C00, uint32)
+        result = select(infinite < result, infinite, result)
+        quiet = (whole >> drop) & 0x3FF | 0x7E00
+        result = select(ne(magnitude, magnitude), quiet, result) | sign
+        return bitcast(cast(result, uint16), float16)
     return bitcast(cast(_special(result, magnitude, sign, dtype), _bits_type(dtype)), dtype)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,11 @@ class _MethodDef(ctypes.Structure):
 def cpu() -> tuple[str, str]:
     """The name and the features of this processor, as LLVM knows them."""
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def converts_half() -> bool:
+    """Whether this processor converts between float16 and float32; elsewhere LLVM calls functions that are not there."""
+    return "+f16c" in cpu()[1].split(",") or platform.machine() in ("aarch64", "arm64")
 
 
 @functools.cache

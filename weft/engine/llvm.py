@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from ..core.dtype import DType, bool_, float16, float32, float64, int32, int64, uint32, uint64
 from .expr import Expr, load, postorder
+from .host import converts_half
 
 # A float value whose conversion to an integer type leaves its range becomes this ("integer indefinite" on x86).
 _INT_MIN = {int32: -(2**31), int64: -(2**63)}
@@ -25,7 +26,7 @@ def memory_type(dtype: DType) -> str:
         return "float"
     if dtype is float64:
         return "double"
-    if dtype is float16:
+    if dtype is float16 and converts_half():
         return "half"
     return f"i{8 * dtype.itemsize}"
 
@@ -46,7 +47,7 @@ def constant(dtype: DType, bits: int, lanes: int = 1) -> str:
             text = f"0x{(bits >> 31) << 63 | 0x7FF0000000000000 | (bits & 0x7FFFFF) << 29:016X}"
     elif dtype is float64:
         text = f"0x{bits:016X}"
-    elif dtype is float16:
+    elif dtype is float16 and converts_half():
         text = f"0xH{bits:04X}"
     else:
         text = str(bits)
@@ -148,7 +149,7 @@ def _bitcast(block, expr, lanes, a):
 
 
 def _cast(block, expr, lanes, a):
-    """Conversion as PyTorch's C++ does it; the small floats other than float16 never arrive (see `convert.py`)."""
+    """Conversion as PyTorch's C++ does it; floats that LLVM cannot compute with never arrive (see `convert.py`)."""
     source, target = expr.args[0].dtype, expr.dtype
     if target is bool_:
         return _is_nonzero(block, source, lanes, a)

@@ -7,7 +7,7 @@ TEST := .venv-test/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fence mutants hunt-numbers clean
+.PHONY: demo test test-fence mutants hunt-numbers hunt-arguments clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -34,6 +34,11 @@ mutants: .venv-test/installed
 # Hostile numbers in linear algebra and transforms, next to PyTorch (tests/hunts/hostile_numbers.py); about 40 calls a second.
 hunt-numbers: .venv-test/installed
 	PYTHONPATH=. nice -n 10 $(TEST)/python tests/hunts/hostile_numbers.py --calls 100000
+
+# Every operation with wrong arguments, beside PyTorch, on both sides of the fence (tests/hunts/arguments.py).
+hunt-arguments: .venv-test/installed
+	nice -n 10 $(TEST)/python tests/hunts/arguments.py --fence after --mutants 20000 --samples 2 --changes 4
+	nice -n 10 $(TEST)/python tests/hunts/arguments.py --fence before --mutants 20000 --samples 2 --changes 4 --seed 1000
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

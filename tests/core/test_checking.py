@@ -33,6 +33,25 @@ CALLS = {
     "torch.ones(4).roll({})": ("1", "1.0", "None"),
     "torch.std(torch.ones(3, 2), dim=0, keepdim={})": ("True", "1", "None"),
     "torch.linalg.eigvalsh(torch.eye(2), {})": ("'L'", "1", "None"),
+    "torch.mvlgamma(torch.full((2,), 9.0), {})": ("2", "2.0", "2**62", "None"),
+    "torch.polygamma({}, torch.ones(2))": ("1", "1.0", "torch.ones(2)", "None"),
+    "torch.nn.functional.hardswish({})": ("torch.ones(2)", "1", "2.5", "None"),
+    "torch.addcdiv({}, torch.ones(2), torch.ones(2))": ("torch.ones(2)", "1", "None"),
+    "torch.lerp({}, torch.ones(2), 0.5)": ("torch.ones(2)", "None"),
+    "torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 2, 4, 4), (2, {}))": (
+        "2",
+        "2**62",
+        "2**31",
+        "'a'",
+    ),
+    "torch.nn.functional.interpolate(torch.ones(1, 2, 4, 4), scale_factor={})": (
+        "2.0",
+        "float('inf')",
+        "2.0**62",
+    ),
+    "torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), {})": ("1", "'a'", "[[0]]"),
+    "torch.trapezoid(torch.ones(2, 3), {})": ("torch.arange(3.0)", "torch.tensor(1.0)"),
+    "torch.ones(2, 3).index_put({}, torch.ones(5))": ("()",),
     "torch.cat({})": ("[torch.ones(2)]", "torch.ones(2)", "[None]", "3"),
 }
 

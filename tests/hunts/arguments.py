@@ -1,6 +1,6 @@
 """Wrong arguments for every operation: `python tests/hunts/arguments.py --help`.
 
-A right call of each operation is taken from PyTorch's operator database and from `mutants/more.py`; one or two of its
+A right call of each operation is taken from PyTorch's operator database and from `wrong_calls/more.py`; one or two of its
 arguments are replaced: integers by floats, None, negative and huge numbers, tensors by ones without dimensions, without
 elements, of other sizes, dtypes and strides, indices by ones out of range. PyTorch and weft carry out the call in
 processes of their own. weft must raise PyTorch's kind of exception or give PyTorch's answer, and must neither crash nor
@@ -25,9 +25,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from mutants.calls import Call, Outcome  # noqa: E402
-from mutants.mutation import mutant  # noqa: E402
-from mutants.verdict import Finding, judge  # noqa: E402
+from wrong_calls.calls import Call, Outcome  # noqa: E402
+from wrong_calls.mutation import mutant  # noqa: E402
+from wrong_calls.verdict import Finding, judge  # noqa: E402
 
 CALL_SECONDS = 20.0  # a call that takes longer hangs
 START_SECONDS = 120.0  # for the imports of a worker, on a busy machine
@@ -73,7 +73,7 @@ class Worker:
         paths = [str(HERE.parents[1]), str(HERE), os.environ.get("PYTHONPATH", "")]
         environment = {**os.environ, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "mutants.worker", self.library],
+            [sys.executable, "-m", "wrong_calls.worker", self.library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

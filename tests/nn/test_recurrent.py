@@ -309,3 +309,32 @@ def test_weights_that_do_not_fit_are_refused():
         )
     with pytest.raises(RuntimeError):
         weft.lstm_cell(weft.zeros(1, 3), state, cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_states_of_another_number_are_refused(name):
+    layer, h = getattr(weft.nn, name)(3, 4, 2), weft.zeros(2, 2, 4)
+    x = weft.zeros(5, 2, 3)
+    for state in ((h, h, h), (h,), (), (h, None), 5, (h, h) if name != "LSTM" else (h, h, None)):
+        with pytest.raises((RuntimeError, TypeError)):
+            layer(x, state)
+
+
+def test_functions_refuse_other_numbers_of_states_and_parameters():
+    x, h, weights = weft.zeros(5, 2, 3), weft.zeros(1, 2, 4), [weft.zeros(16, 3), weft.zeros(16, 4)]
+    rest = (False, 1, 0.0, False, False, False)
+    assert weft.lstm(x, (h, h), weights, *rest)[0].shape == (5, 2, 4)
+    for state, parameters in (
+        ((h, h, h), weights),
+        ((h,), weights),
+        (h, weights),
+        ((h, h), weights[:1]),
+        ((h, h), [*weights, weights[0], weights[0]]),
+    ):
+        with pytest.raises(RuntimeError):
+            weft.lstm(x, state, parameters, *rest)
+    with pytest.raises(TypeError):
+        weft.lstm(x, (h, None), weights, *rest)
+    data, sizes = weft.zeros(4, 3), weft.tensor([5, -1])
+    with pytest.raises(RuntimeError):
+        weft.lstm(data, sizes, (weft.zeros(1, 5, 4),) * 2, weights, False, 1, 0.0, False, False)

@@ -87,8 +87,11 @@ _LOOKS = {kind: look for kind, (_, look) in _KINDS.items()}
 _STATIC = _LOOKS.keys() - {"Tensor", "Tensor | None"}
 
 
-def checked(function: Callable, name: str) -> Callable:
-    """`function`, which is called with arguments of the types that its parameters are annotated with."""
+def checked(function: Callable, name: str, tensors_alone: bool = False) -> Callable:
+    """`function`, which is called with arguments of the types that its parameters are annotated with.
+
+    A function that fails without tensors, and takes nothing else that is checked, stays as it is unless `tensors_alone`.
+    """
     code, annotations = function.__code__, function.__annotations__
     count = code.co_argcount + code.co_kwonlyargcount
     stars = code.co_varnames[
@@ -96,7 +99,9 @@ def checked(function: Callable, name: str) -> Callable:
     ]
     parameters = code.co_varnames[:count]
     kinds = tuple([annotations.get(each, "") for each in parameters])
-    if _STATIC.isdisjoint(kinds):
+    if name.startswith("nn.functional."):  # these look up what they are given, and raise ValueError
+        kinds = tuple(["" if kind.startswith("str") else kind for kind in kinds])
+    if (_LOOKS.keys() if tensors_alone else _STATIC).isdisjoint(kinds):
         return function
     layout = (code.co_posonlyargcount, code.co_argcount, bool(code.co_flags & CO_VARARGS))
     made: dict[str, Any] = {}

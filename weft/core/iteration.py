@@ -88,6 +88,8 @@ def check_reach(
 
     Raises: RuntimeError if one of them lies outside of what the operand spans.
     """
+    if len(sizes) != len(strides):
+        raise RuntimeError(f"{name}: sizes {list(sizes)} and strides {list(strides)} do not belong together")
     if 0 in sizes:
         return
     ends = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]

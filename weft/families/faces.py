@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.checking import check_tensors, checked
 from ..core.dtype import from_numpy_dtype, numpy_dtype
 from ..core.op import FUNCTIONS, add_method
 from ..core.overrides import PLAIN, declined, known, meets, overridden, overridden_operator
@@ -258,6 +259,7 @@ def chosen(forms: str, *aliases: str) -> Callable:
 
     def decorate(choose: Callable) -> Callable:
         name = choose.__name__.rstrip("_")
+        choose = checked(choose, name, tensors_alone=True)  # Maps take numbers, too
 
         @functools.wraps(choose)
         def function(*args, out=None, **kwargs):
@@ -266,9 +268,11 @@ def chosen(forms: str, *aliases: str) -> Callable:
             try:
                 op, operands = choose(*args, **kwargs)
                 return op(*operands) if out is None else op.into(out, *operands)
-            except Exception:
+            except Exception as error:
                 if meets((*args, *kwargs.values(), out)):
                     return function(*args, out=out, **kwargs)
+                if isinstance(error, AttributeError):
+                    check_tensors(choose, name, args, kwargs)
                 raise
 
         @functools.wraps(choose)
@@ -278,9 +282,11 @@ def chosen(forms: str, *aliases: str) -> Callable:
             try:
                 op, operands = choose(*args, **kwargs)
                 return op.inplace(*operands)
-            except Exception:
+            except Exception as error:
                 if meets((*args, *kwargs.values())):
                     return method(*args, **kwargs)
+                if isinstance(error, AttributeError):
+                    check_tensors(choose, f"{name}_", args, kwargs)
                 raise
 
         method.__name__ = method.__qualname__ = f"{name}_"

@@ -169,7 +169,14 @@ class Map:
     # -- planning --------------------------------------------------------------------------------------------------
 
     def _plan(self, *operands: Any) -> Plan:
-        """A plan with a new result; an operand is a Spec or the type of a number."""
+        """A plan with a new result; an operand is a Spec or the type of a number.
+
+        Raises: TypeError for the only operand if it is a number.
+        """
+        if len(operands) == 1 and type(operands[0]) is not Spec:
+            raise TypeError(
+                f"{self.name}(): argument 'input' (position 1) must be Tensor, not {operands[0].__name__}"
+            )
         types = self._types(operands)
         specs = [operand for operand in operands if type(operand) is Spec]
         where = common_device(self.name, specs)

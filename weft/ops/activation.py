@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.arguments import wrong_type
 from ..core.derivative import at_once
 from ..core.op import FUNCTIONS, add_function, public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
 from ..engine import scalar as s
-from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, refuse, to_float
+from ..families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, not_a_tensor, refuse, to_float
 from ..families.step import step
 from .arithmetic import SUB
 from .comparison import CLAMP, bounded
@@ -161,6 +162,8 @@ for _op in (GELU, SILU, MISH, SOFTPLUS, ELU, LEAKY_RELU, LOGSIGMOID, HARDSIGMOID
 
 
 def _finish(op: Map, operands: Sequence[Any], inplace: bool) -> Tensor:
+    if type(operands[0]) is not Tensor and not isinstance(operands[0], Tensor):
+        raise not_a_tensor(op.name, 0, operands[0])
     if not inplace:
         return op(*operands)
     if op in _IN_PLACE and operands[1] >= 0:
@@ -171,6 +174,8 @@ def _finish(op: Map, operands: Sequence[Any], inplace: bool) -> Tensor:
 @public(name="nn.functional.gelu")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """input times the standard normal distribution's area left of it; `approximate="tanh"` by a tanh."""
+    if type(approximate) is not str:
+        raise wrong_type(approximate, "gelu", "approximate", "str")
     if approximate not in ("none", "tanh"):
         raise RuntimeError(f"approximate argument must be either none or tanh: {approximate!r}")
     return (GELU if approximate == "none" else GELU_TANH)(input)

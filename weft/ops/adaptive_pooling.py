@@ -10,6 +10,7 @@ import numpy as np
 from ..core.arguments import integer
 from ..core.dtype import LEGACY_NAMES, int64
 from ..core.op import public
+from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
 from .creation import zeros
@@ -37,6 +38,9 @@ def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[in
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {list(wanted)}"
         )
+    contiguous_spec((*sizes[:-n], *wanted), input.spec.dtype)  # raises where sizes overflow
+    if max(wanted, default=0) >= 2**31:
+        raise RuntimeError(f"{name}: can't allocate memory for output_size {list(wanted)}")
     if input.spec.dtype.kind != "f":
         raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     return wanted

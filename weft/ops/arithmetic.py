@@ -139,7 +139,7 @@ sub = _with_alpha("sub", plain_sub, "subtract", SUB, SUB_SCALED, "input - alpha 
 
 
 @chosen("function")
-def rsub(input, other, *, alpha=1):
+def rsub(input: Tensor, other, *, alpha=1):
     """other - alpha * input, elementwise."""
     check_operands("rsub", "other", input, other)
     if type(alpha) is int and alpha == 1:
@@ -308,7 +308,7 @@ LERP.node_name = numbered("Lerp", 2)
 
 
 @chosen("function method inplace")
-def lerp(input, end, weight):
+def lerp(input: Tensor, end: Tensor, weight):
     """input + weight * (end - input), elementwise; `weight` is a number or a tensor. All tensors have one dtype."""
     dtype = input.spec.dtype
     for name, tensor in (("end", end), ("weight", weight)):
@@ -322,13 +322,13 @@ def lerp(input, end, weight):
 
 
 @chosen("function method inplace")
-def addcmul(input, tensor1, tensor2, *, value=1):
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
     """input + value * tensor1 * tensor2, elementwise."""
     return ADDCMUL, (input, tensor1, tensor2, value)
 
 
 @chosen("function method inplace")
-def addcdiv(input, tensor1, tensor2, *, value=1):
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
     """input + value * tensor1 / tensor2, elementwise. Raises: RuntimeError if both are integers."""
     if all(isinstance(t, Tensor) and t.spec.dtype.category < 2 for t in (tensor1, tensor2)):
         raise RuntimeError(

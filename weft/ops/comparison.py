@@ -128,7 +128,7 @@ CLAMP.node_name = AT_LEAST.node_name = AT_MOST.node_name = lambda inputs, static
 
 
 @chosen("function method inplace", "clip")
-def clamp(input, min=None, max=None):
+def clamp(input: Tensor, min=None, max=None):
     """Into [min, max], elementwise; bounds are numbers or tensors, None is no bound. If min > max, the result is max."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -140,13 +140,13 @@ def clamp(input, min=None, max=None):
 
 
 @chosen("function method inplace")
-def clamp_min(input, min):
+def clamp_min(input: Tensor, min):
     """Not below `min`, elementwise."""
     return bounded(CLAMP_MIN, input, min)
 
 
 @chosen("function method inplace")
-def clamp_max(input, max):
+def clamp_max(input: Tensor, max):
     """Not above `max`, elementwise."""
     return bounded(CLAMP_MAX, input, max)
 

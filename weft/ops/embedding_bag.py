@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 
-from ..core.dtype import LEGACY_NAMES, float32, int64
+from ..core.dtype import LEGACY_NAMES, float32, int32, int64
 from ..core.op import public
 from ..core.tensor import Tensor
 from .creation import zeros
@@ -167,6 +167,14 @@ def _check(
         raise ValueError(f"offsets has to be a 1D Tensor but got {offsets}")
     if offsets is not None and offsets.dim() != 1:
         raise ValueError("offsets has to be a 1D Tensor")
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    for name, each in (("indices", input), ("offsets", offsets)):
+        if each is not None and each.dtype not in (int32, int64):
+            raise RuntimeError(
+                f"Expected tensor for argument '{name}' to have one of the following scalar types: Long, Int; but got "
+                f"{LEGACY_NAMES[each.dtype]} instead (while checking arguments for embedding_bag)"
+            )
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"mode has to be one of sum, mean or max, not {mode}")
     if mode == "max" and scale_grad_by_freq:

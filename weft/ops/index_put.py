@@ -71,6 +71,8 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
             raise TypeError(
                 f"expected Tensor as element {position} in argument 0, but got {type(index).__name__}"
             )
+    if not indices:
+        raise RuntimeError("index_put_(): expected at least one index tensor, but got none")
     if len(indices) > len(input.spec.shape):
         raise IndexError(
             f"too many indices for tensor of dimension {len(input.spec.shape)} (got {len(indices)})"

@@ -35,6 +35,10 @@ def _areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
 def _check_positions(name: str, y: Tensor, x: Tensor, dim: int) -> None:
     if x.spec.dtype is bool_:
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
+    if not x.dim():
+        raise RuntimeError(
+            f"{name}: `x` must have at least one dimension, there is one value for each sample point"
+        )
     if x.dim() == 1 and x.shape[0] != y.shape[dim]:
         raise RuntimeError(
             f"{name}: There must be one `x` value for each sample point\n{name}: {x.shape[0]} values of x for {y.shape[dim]} "

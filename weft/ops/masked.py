@@ -136,7 +136,7 @@ _define_extremum("min", highest)
 @public(name="masked.median")
 def median(
     input: Tensor,
-    dim: int = -1,
+    dim: int | None = -1,
     *,
     keepdim: bool = False,
     dtype: DType | None = None,
@@ -147,7 +147,7 @@ def median(
     Raises: ValueError where there are none and the input is of integers.
     """
     floats = input if input.spec.dtype.is_floating_point else input.to(float32)
-    found = _filled(floats, mask, math.nan).nanmedian(wrap_dim(dim, input.spec.ndim), keepdim).values
+    found = _filled(floats, mask, math.nan).nanmedian(wrap_dim(dim or 0, input.spec.ndim), keepdim).values
     if input.spec.dtype.is_floating_point:
         return found
     if found.isnan().any():
@@ -288,12 +288,12 @@ def _define_softmax(name: str, what: str, sign: int) -> None:
     plain = reduction.log_softmax if name == "log_softmax" else reduction.softmax
 
     def function(
-        input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
+        input: Tensor, dim: int | None, *, dtype: DType | None = None, mask: Tensor | None = None
     ) -> Tensor:
         identity = (lowest if sign > 0 else highest)(input.spec.dtype)
         values = _filled(input, mask, identity)
         return plain(
-            values if sign > 0 else -values, wrap_dim(dim, input.spec.ndim), dtype or input.spec.dtype
+            values if sign > 0 else -values, wrap_dim(dim or 0, input.spec.ndim), dtype or input.spec.dtype
         )
 
     function.__name__ = function.__qualname__ = name
@@ -310,7 +310,7 @@ _define_softmax("softmin", "The softmax of -input", -1)
 def normalize(
     input: Tensor,
     ord: float,
-    dim: int,
+    dim: int | None,
     *,
     eps: float = 1e-12,
     dtype: DType | None = None,

@@ -379,6 +379,13 @@ def _paired_dims(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         return list(range(a.dim() - dims, a.dim())), list(range(dims))
+    if isinstance(dims, (tuple, list)) and len(dims) != 2:
+        raise ValueError(f"tensordot expects a pair of lists of dims, but got {len(dims)} of them: {dims}")
+    if not isinstance(dims, (tuple, list)):
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but "
+            f"got dims={dims}"
+        )
     firsts, seconds = ([d] if isinstance(d, int) else list(d) for d in dims)
     if len(firsts) != len(seconds):
         raise RuntimeError("both dimension lists should have same length")

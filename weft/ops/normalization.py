@@ -178,7 +178,13 @@ def native_batch_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`batch_norm`, and the mean and the inverse deviation of each channel; empty tensors unless training."""
-    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)
+    found = _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return _only_first_recorded(found)
+
+
+def _only_first_recorded(found: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """The result, and statistics without a history: as in PyTorch, gradients do not flow through them."""
+    return found[0], found[1].detach(), found[2].detach()
 
 
 @public("function")
@@ -353,6 +359,12 @@ def native_layer_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`layer_norm`, and the means and the inverse deviations that it was normalised with."""
+    return _only_first_recorded(_layer_norm(input, normalized_shape, weight, bias, eps))
+
+
+def _layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
     if type(normalized_shape) is list:
         normalized_shape = tuple(normalized_shape)
     x = input if input.spec.is_contiguous else input.contiguous()
@@ -368,7 +380,7 @@ def functional_layer_norm(
     eps: float = 1e-05,
 ) -> Tensor:
     """Normalise over the last dims, whose sizes are `normalized_shape`, then scale and shift element by element."""
-    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 functional_layer_norm.__name__ = "layer_norm"
@@ -384,7 +396,7 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> Tensor:
     """Normalise over the last dims; see `nn.functional.layer_norm`."""
-    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
 @public("function", "nn.functional.rms_norm")
@@ -451,8 +463,13 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`group_norm`, and the means and the inverse deviations [N, group]."""
-    return _group_norm(input, group, weight, bias, eps)
+    """`group_norm`, and the means and the inverse deviations [N, group]. N, C, HxW: the sizes of the input."""
+    own = input.spec.shape
+    if (N, C, HxW) != (*own[:2], math.prod(own[2:])):
+        raise RuntimeError(
+            f"native_group_norm: the input has shape {list(own)}, which is not N={N}, C={C}, HxW={HxW}"
+        )
+    return _only_first_recorded(_group_norm(input, group, weight, bias, eps))
 
 
 @public("function")

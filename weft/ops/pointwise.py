@@ -327,7 +327,7 @@ HEAVISIDE = Map("heaviside", keep, _heaviside, check=_HEAVISIDE)
 
 
 @chosen("function method inplace")
-def heaviside(input, values):
+def heaviside(input: Tensor, values: Tensor):
     """0 where input < 0, `values` where it is 0, 1 where input > 0. Raises: RuntimeError for different dtypes."""
     check_operands("heaviside", "", input, values)
     if values.spec.dtype is not input.spec.dtype:
@@ -355,7 +355,7 @@ ROUND_RIGHT.node_name = ROUND_LEFT.node_name = "RoundBackward1"
 
 
 @chosen("function method inplace")
-def round(input, *, decimals=None):
+def round(input: Tensor, *, decimals: int | None = None):
     """To the nearest integer, half to even; or floats to `decimals` places (negative: tens, hundreds ...)."""
     return (ROUND, (input,)) if decimals is None else _round_to(input, decimals)
 
@@ -396,6 +396,6 @@ LOGIT_CLAMPED = Map(
 
 
 @chosen("function method inplace", "special.logit")
-def logit(input, eps=None):
+def logit(input: Tensor, eps: float | None = None):
     """log(input / (1 - input)), elementwise; `eps` clamps input to [eps, 1 - eps] first."""
     return (LOGIT, (input,)) if eps is None else (LOGIT_CLAMPED, (input, float(eps), 1.0 - eps))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.arguments import wrong_type
 from ..core.autocast import cast_arguments
 from ..core.dtype import bfloat16, float32
 from ..core.op import public
@@ -36,7 +37,7 @@ def _layers(
 ) -> tuple[Tensor, ...]:
     """The output and the final states. Shapes: states [num_layers * directions, N, hidden]."""
     initial = _state(kind, hx)
-    weights = _by_direction(params, has_biases, num_layers * (1 + bidirectional))
+    weights = _by_direction(params, has_biases, num_layers * (2 if bidirectional else 1))
     if len(weights) == 1:
         return layer(kind, sizes, False, input, weights[0], initial)
     states: list[State] = []
@@ -64,12 +65,27 @@ def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
 
 
 def _state(kind: Kind, hx: Any) -> State:
-    """`hx` is a tensor, or of an LSTM a pair."""
-    return tuple(hx) if kind.n_states > 1 else (hx,)
+    """`hx` is a tensor, or of an LSTM a pair.
+
+    Raises: TypeError for no tensor, RuntimeError for another number of them.
+    """
+    state = tuple(hx) if kind.n_states > 1 and isinstance(hx, (tuple, list)) else (hx,)
+    for each in state:
+        if not isinstance(each, Tensor):
+            raise wrong_type(each, kind.name, "hx", "Tensor")
+    if len(state) != kind.n_states:
+        raise RuntimeError(
+            f"{kind.name} expects {('one hidden state', 'two hidden states')[kind.n_states - 1]}"
+        )
+    return state
 
 
 def _by_direction(params: Sequence[Tensor], has_biases: bool, count: int) -> list[Weights]:
     each = len(params) // count
+    if each * count != len(params) or each not in ((4, 5) if has_biases else (2, 3)):
+        raise RuntimeError(
+            f"got an incorrect number of RNN parameters: {len(params)} for {count} layers and directions"
+        )
     found = []
     for start in range(0, each * count, each):
         inputs, hidden, *rest = params[start : start + each]
@@ -98,7 +114,7 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
         if n_steps == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         rest = (params, has_biases, num_layers, dropout, train, bidirectional)
-        n_params = len(params) // (num_layers * (1 + bidirectional))
+        n_params = len(params) // (num_layers * (2 if bidirectional else 1))
         compute = _lowered_layers if _is_whole(kind, input, n_params) else _layers
         output, *final = compute(kind, input, (batch,) * n_steps, hx, *rest)
         return output.transpose(0, 1) if batch_first else output, *final

@@ -64,6 +64,7 @@ def _check_fits(
     states = [(sizes[0], n_seen), (sizes[0], n_hidden)]
     return (
         dtype in (float16, bfloat16, float32, float64)
+        and len(initial) == kind.n_states
         and all(each.dtype is dtype and each.device is CPU and not each.neg for each in specs)
         and len(weight.shape) == 2
         and tuple(weight.shape) == (width, input.shape[-1])
@@ -79,7 +80,7 @@ def _check_fits(
         and all(tuple(each.shape) in (own, (1, *own)) for each, own in zip(initial, states))
         and sum(sizes) * input.shape[-1] == input.numel
         and all(later <= size for size, later in zip(sizes, sizes[1:]))
-        and 0 not in (sizes[-1], n_seen, input.shape[-1])
+        and min(sizes[-1], n_seen, input.shape[-1]) > 0
     )
 
 

@@ -79,7 +79,7 @@ def _nextafter(dtype: DType) -> Map:
 
 
 @chosen("function method inplace")
-def nextafter(input, other):
+def nextafter(input: Tensor, other: Tensor):
     """The next representable number after `input` towards `other`."""
     check_operands("nextafter", "", input, other)
     dtype = common_dtype((input.spec, other.spec))
@@ -104,7 +104,9 @@ NAN_TO_NUM = Map(
 
 
 @chosen("function method inplace")
-def nan_to_num(input, nan=None, posinf=None, neginf=None):
+def nan_to_num(
+    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+):
     """Replace NaN (by 0) and infinities (by the largest and smallest finite numbers), or by the given numbers."""
     dtype = input.spec.dtype
     if dtype.category < 2:
@@ -212,7 +214,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @chosen("function")
-def polar(abs, angle):
+def polar(abs: Tensor, angle: Tensor):
     """abs * exp(i angle), elementwise. Raises: RuntimeError unless both are of one floating point dtype."""
     _two_reals("polar", "abs", abs, "angle", angle)
     return POLAR, (abs, angle)

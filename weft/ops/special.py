@@ -231,26 +231,37 @@ for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gamm
 
 
 @chosen("function", "special.polygamma")
-def polygamma(n, input):
+def polygamma(n: int, input: Tensor):
     """The n-th derivative of digamma. Raises: RuntimeError for negative n."""
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return _polygamma(int(n)), (input,)
+    return _polygamma(n), (input,)
 
 
 # The method has its arguments the other way round.
 setattr(Tensor, "polygamma", lambda self, n: polygamma(n, self))  # noqa: B010 (mypy knows the methods in the class)
-add_inplace("polygamma", lambda self, n: _polygamma(int(n)).inplace(self))
+
+
+def _polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place form of `polygamma`."""
+    return _polygamma(n).inplace(self)
+
+
+add_inplace("polygamma", _polygamma_)
 
 
 @chosen("function method inplace", "special.multigammaln")
-def mvlgamma(input, p):
+def mvlgamma(input: Tensor, p: int):
     """The logarithm of the multivariate gamma function of dimension `p`. Raises: RuntimeError for p < 1 and bools."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if input.spec.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
-    return _mvlgamma(int(p)), (input,)
+    if p * max(input.spec.numel, 1) >= 2**31:  # PyTorch makes a tensor of that many elements
+        raise RuntimeError(
+            f"mvlgamma: p is too large: a sum of {p} terms for each of {input.spec.numel} elements"
+        )
+    return _mvlgamma(p), (input,)
 
 
 # ---- Orthogonal polynomials: three-term recurrences ----------------------------------------------------------------

@@ -110,9 +110,10 @@ def _target(
                 f"types {[type(each) for each in given]}"
             )
         return [int(each) for each in given], [None] * n
-    sizes = [
-        math.floor(float(own) * float(scale)) for own, scale in zip(input.spec.shape[2:], given, strict=True)
-    ]
+    wanted = [float(own) * float(scale) for own, scale in zip(input.spec.shape[2:], given, strict=True)]
+    if not all(abs(size) < 2**63 for size in wanted):  # NaN is not, either
+        raise RuntimeError(f"value cannot be converted to type int64_t without overflow: sizes {wanted}")
+    sizes = list(map(math.floor, wanted))
     return sizes, [None] * n if recompute or mode == "area" else [float(scale) for scale in given]
 
 
@@ -332,6 +333,12 @@ def _grid_sampler(name: str, allowed: tuple[int, ...]) -> None:
             raise RuntimeError(
                 f"{name}(): expected input of {allowed} dims, but got {list(input.spec.shape)}"
             )
+        for value, known, what in (
+            (interpolation_mode, _MODES, "mode"),
+            (padding_mode, _PADDINGS, "padding_mode"),
+        ):
+            if not 0 <= value < len(known):
+                raise RuntimeError(f"{name}(): expected {what} from 0 to {len(known) - 1}, but got {value}")
         return _sampled(input, grid, _MODES[interpolation_mode], _PADDINGS[padding_mode], align_corners)
 
     function.__name__ = function.__qualname__ = name

@@ -45,6 +45,9 @@ class RNNBase(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
+        for name, value in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
         _check_sizes(input_size, hidden_size, num_layers, proj_size)
         _check_dropout(dropout, num_layers)
         if mode not in _FUNCTIONS:
@@ -62,7 +65,7 @@ class RNNBase(Module):
         rows = _GATES[mode] * hidden_size
         kept = proj_size or hidden_size
         for layer in range(num_layers):
-            features = kept * (1 + bidirectional) if layer else input_size
+            features = kept * (2 if bidirectional else 1) if layer else input_size
             for way in ("", "_reverse") if bidirectional else ("",):
                 shapes: dict[str, tuple[int, ...]] = {
                     "weight_ih": (rows, features),
@@ -144,14 +147,26 @@ class RNNBase(Module):
     # ---- States ----------------------------------------------------------------------------------------------------
 
     def _states(self, hx: Any) -> tuple[Tensor, ...]:
-        return tuple(hx) if self.mode == "LSTM" else (hx,)
+        """The state as a tuple.
+
+        Raises: RuntimeError if it consists of other than a tensor, or of an LSTM two.
+        """
+        state = tuple(hx) if self.mode == "LSTM" and isinstance(hx, (Tensor, tuple, list)) else (hx,)
+        if len(state) != (2 if self.mode == "LSTM" else 1) or not all(
+            isinstance(each, Tensor) for each in state
+        ):
+            wanted = "a pair of tensors, (h, c)" if self.mode == "LSTM" else "a tensor"
+            raise RuntimeError(
+                f"{self._get_name()} expects {wanted} as its hidden state, not {type(hx).__name__}"
+            )
+        return state
 
     def _as_given(self, state: list[Tensor]) -> Any:
         return tuple(state) if self.mode == "LSTM" else state[0]
 
     def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
         """The shapes of the states: those of an LSTM are (h, c), where h may be projected."""
-        layers = self.num_layers * (1 + self.bidirectional)
+        layers = self.num_layers * (2 if self.bidirectional else 1)
         hidden = (layers, batch, self.proj_size or self.hidden_size)
         return [hidden, (layers, batch, self.hidden_size)] if self.mode == "LSTM" else [hidden]
 

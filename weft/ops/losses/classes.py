@@ -36,7 +36,7 @@ def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
             "0D or 1D target tensor expected, multi-target not supported\n"
             f"input {list(own)}, target {list(wanted)}: one class number for each sample; of a column of them, target.squeeze(1)"
         )
-    expected = (own[0], *own[2:]) if len(own) > 1 else wanted
+    expected = (own[0], *own[2:]) if len(own) > 1 else ()
     if wanted != expected:
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(wanted)}")
     if target.dtype not in (int64, uint8):

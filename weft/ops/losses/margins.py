@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.dtype import LEGACY_NAMES, int32, int64
 from ...core.iteration import broadcast_shapes
 from ...core.op import public
@@ -72,7 +74,7 @@ def margin_ranking_loss(
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
-    p: int = 1,
+    p: Any = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
     size_average: bool | None = None,

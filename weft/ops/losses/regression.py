@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.arguments import wrong_type
 from ...core.op import public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
@@ -165,6 +166,8 @@ def gaussian_nll_loss(
 
     full: with the constant term. Raises: ValueError if var is negative or does not fit the input.
     """
+    if not isinstance(var, (int, float, Tensor)):
+        raise wrong_type(var, "gaussian_nll_loss", "var", "Tensor or float")
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .accepted import ACCEPTED, UNDEFINED_VALUES
+from .accepted import ABSENT, ACCEPTED, UNDEFINED_VALUES
 from .calls import Array, Call, Outcome, numpy_dtype
 
 # Relative and absolute; wide, because this hunt is about arguments and not about last bits.
@@ -27,6 +27,8 @@ class Finding(NamedTuple):
 
 def judge(call: Call, wanted: Outcome, got: Outcome) -> Finding | None:
     """How weft's outcome differs from PyTorch's, None if it does not or the difference is accepted."""
+    if any(fnmatch.fnmatchcase(call.path, pattern) for pattern in ABSENT):
+        return None
     found = _difference(call, wanted, got)
     if found is None or found.kind not in ("crash", "hang") and _accepted(found, wanted, got):
         return None
@@ -68,8 +70,8 @@ def _accepted(finding: Finding, wanted: Outcome, got: Outcome) -> bool:
         if (
             finding.kind in each.kinds.split()
             and any(fnmatch.fnmatchcase(finding.call.path, path) for path in each.paths.split())
-            and each.torch in f"{wanted.error}: {wanted.message}"
-            and each.weft in f"{got.error}: {got.message}"
+            and each.torch in _said(wanted)
+            and each.weft in f"{_said(got)} {finding.text}"
             and each.change in finding.call.change
         ):
             return True

@@ -1,4 +1,4 @@
-"""A process that carries out calls on one library: `python -m mutants.worker torch|weft`.
+"""A process that carries out calls on one library: `python -m wrong_calls.worker torch|weft`.
 
 Requests and answers are pickles on standard input and output. The process may die: that is an answer, too.
 """

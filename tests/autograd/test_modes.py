@@ -603,3 +603,43 @@ def test_calls_leave_the_mode_as_it_was(enabled, call):
             call(t)
         assert weft.is_grad_enabled() == enabled
         assert (t * 2).requires_grad == enabled
+
+
+INTO = [
+    "torch.matmul(m, m, out=o)",
+    "torch.cumsum(m, 0, out=o)",
+    "torch.linalg.inv(m, out=o)",
+    "torch.sort(m, out=(o, i))",
+    "torch.gather(m, 0, i, out=o)",
+    "torch.cat([m[:1], m[1:]], out=o)",
+    "torch.sum(m[None], 0, out=o)",
+    "torch.where(m > 0, m, m, out=o)",
+    "torch.tril(m, out=o)",
+    "torch.stack([m[0], m[1]], out=o)",
+    "torch.cat([m[:1].clone().requires_grad_(), m[1:]], out=torch.ones(2, 2))",
+    "torch.hstack([m[:, :1], m[:, 1:]], out=o)",
+    "torch.rand(2, 2, out=o)",
+    "torch.zeros(2, 2, out=o)",
+    "torch.full((2, 2), 1.0, out=o)",
+    "torch.eye(2, out=o)",
+    "torch.arange(4.0, out=o.view(4))",
+    "torch.linspace(0, 1, 4, out=o.view(4))",
+    "torch.normal(m, 1.0, out=o)",
+    "torch.normal(0.0, 1.0, (2, 2), out=o)",
+    "torch.bernoulli(m, out=o)",
+]
+
+
+@pytest.mark.parametrize("expression", INTO)
+def test_out_must_not_require_grad(expression):
+    for lib in (torch, weft):
+        names = {
+            "m": lib.eye(2),
+            "i": lib.zeros(2, 2, dtype=lib.int64),
+            "o": lib.ones(2, 2, requires_grad=True),
+        }
+        with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+            eval(expression, {"torch": lib, **names})
+        assert names["o"].tolist() == [[1, 1], [1, 1]]
+        with lib.no_grad():
+            eval(expression, {"torch": lib, **names})

@@ -2,6 +2,8 @@ import pytest
 import torch
 from twins import check
 
+import weft
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -13,3 +15,18 @@ def test_index_put(accumulate):
     check(lambda lib, b, i, v: lib.index_put_(b, (i,), v[:1], accumulate), base, index, value)
     mask = torch.tensor([[True, False], [True, True]])
     check(lambda lib, b, m, v: b.index_put((m,), v, accumulate), base, mask, value)
+
+
+def test_the_dtype_of_the_values_must_be_that_of_the_tensor():
+    for lib in (torch, weft):
+        t = lib.zeros(4)
+        for index in (lib.tensor([0, 2]), lib.tensor([True, False, True, False])):
+            for values in (
+                lib.tensor([1, 2]),
+                lib.tensor([1.0, 2.0], dtype=lib.float64),
+                lib.tensor([1j, 2j]),
+            ):
+                for accumulate in (True, False):
+                    with pytest.raises(RuntimeError, match="dtypes match"):
+                        t.index_put_((index,), values, accumulate)
+        assert t.tolist() == [0, 0, 0, 0]

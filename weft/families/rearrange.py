@@ -9,7 +9,7 @@ from ..core.derivative import as_derivative
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
 from ..core.iteration import check_reach
-from ..core.op import PlanCache, check_inplace, record, resize_out
+from ..core.op import PlanCache, check_inplace, check_unrecorded, record, resize_out
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from .map import COPY
@@ -96,6 +96,7 @@ class Rearrange:
     def into(self, out: Tensor, tensors: Sequence[Tensor], *static: Any) -> Tensor:
         """The `out=` form: `out` is resized to fit and converted to."""
         check_tensors(tensors)
+        check_unrecorded(self.name, (out, *tensors))
         specs = [tensor.spec for tensor in tensors]
         wanted = self.result(specs, *static)
         if wanted.dtype.category > out.spec.dtype.category:

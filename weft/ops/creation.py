@@ -20,7 +20,7 @@ from ..core.dtype import (
     int64,
 )
 from ..core.layout import Layout, MemoryFormat, contiguous_format, preserve_format, strided
-from ..core.op import PlanCache, public, resize_out
+from ..core.op import PlanCache, check_unrecorded, public, resize_out
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, as_new, make
 from ..core.tensor import empty as empty_of
@@ -154,6 +154,7 @@ def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
 def resized_out(out: Tensor, sizes, name: str, dtype: DType | None, layout: Any, device: Any) -> Tensor:
     """The `out` of a constructor, of this size; its other options must not contradict it."""
     check_out_options(out, dtype, layout, device)
+    check_unrecorded(name, (out,))
     if out.spec.shape != sizes:
         resize_out(out, sizes, name)
     return out

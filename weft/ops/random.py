@@ -12,7 +12,7 @@ from ..core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
 from ..core.generator import Generator, default_generator
 from ..core.iteration import broadcast_shapes
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format
-from ..core.op import check_inplace, public, resize_out
+from ..core.op import check_inplace, check_unrecorded, public, resize_out
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor
 from ..core.tensor import empty as empty_of
@@ -295,6 +295,8 @@ def normal(
         return with_grad(normal_(result, mean, std, generator=generator), requires_grad)
     if isinstance(std, Tensor):
         _check_std(std)
+    if out is not None:
+        check_unrecorded("normal", (out, *tensors))
     sizes = broadcast_shapes("normal", *(x.shape for x in tensors))
     result = empty_of(contiguous_spec(sizes, tensors[0].dtype, tensors[0].device)) if out is None else out
     if result.numel() == 0 and result.shape != sizes:

@@ -25,7 +25,7 @@ from ..core.dtype import (
     get_default_dtype,
     int64,
 )
-from ..core.op import PlanCache, check_inplace, public, resize_out
+from ..core.op import PlanCache, check_inplace, check_unrecorded, public, resize_out
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, address, make
 from ..core.tensor import empty as empty_of
@@ -308,6 +308,7 @@ def inclusive_range(
 def _finish(result: Tensor, out: Tensor | None, requires_grad: bool) -> Tensor:
     if out is None:
         return with_grad(result, requires_grad) if requires_grad else result
+    check_unrecorded("arange", (out,))
     if out.spec.numel != result.spec.numel:
         resize_out(out, result.spec.shape, "arange")
     check_inplace(out, "out")

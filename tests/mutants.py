@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = ROOT / "tests" / "mutations"
 HEAVY = ("numpy", "scipy.linalg", "torch", "llvmlite.binding", "hypothesis", "pytest", "_pytest.doctest")
-LIMIT = 90  # seconds for the tests of one place; a test that takes longer hangs, which counts as noticed
+LIMIT = 240  # seconds for the tests of one place; tests that take longer hang, which counts as noticed
 ENVIRONMENT = {"HYPOTHESIS_PROFILE": "unshrunk", "PYTHONDONTWRITEBYTECODE": "1"}
 
 

@@ -379,3 +379,38 @@ def test_entropy_follows_from_the_log_normalizer():
     scale = weft.tensor([1.0, 3.0])
     found = Family(weft.tensor([0.0, 2.0]), scale).entropy()
     same(found, torch.distributions.Normal(torch.zeros(2), torch.tensor([1.0, 3.0])).entropy())
+
+
+# Two distributions of one kind whose parameters all differ, so that every term of their divergence counts.
+PAIRS = {
+    "Normal": ((0.5, 1.5), (-1.0, 0.7)),
+    "Laplace": ((0.5, 1.5), (-1.0, 0.7)),
+    "Gumbel": ((0.5, 1.5), (-1.0, 0.7)),
+    "Cauchy": ((0.5, 1.5), (-1.0, 0.7)),
+    "Gamma": ((2.5, 1.5), (0.8, 0.6)),
+    "Beta": ((2.5, 1.5), (0.8, 3.0)),
+    "Exponential": ((1.5,), (0.4,)),
+    "Poisson": ((1.5,), (0.4,)),
+    "Geometric": ((0.3,), (0.6,)),
+    "Bernoulli": ((0.3,), (0.6,)),
+    "ContinuousBernoulli": ((0.3,), (0.6,)),
+    "Uniform": ((0.2, 0.8), (-1.0, 3.0)),
+    "Dirichlet": (([2.5, 1.5, 0.5],), ([0.8, 3.0, 1.1],)),
+    "Categorical": (([0.2, 0.0, 0.8],), ([0.5, 0.0, 0.5],)),
+    "OneHotCategorical": (([0.2, 0.3, 0.5],), ([0.5, 0.1, 0.4],)),
+    "MultivariateNormal": (([0.5, 1.0], [[2.0, 0.3], [0.3, 1.0]]), ([-1.0, 0.0], [[1.0, -0.2], [-0.2, 0.5]])),
+    "Wishart": ((4.0, [[2.0, 0.3], [0.3, 1.0]]), (6.0, [[1.0, -0.2], [-0.2, 0.5]])),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_divergences_of_different_parameters(name):
+    def program(lib):
+        made = [
+            getattr(lib.distributions, name)(*[lib.tensor(each, dtype=lib.float64) for each in parameters])
+            for parameters in PAIRS[name]
+        ]
+        return lib.distributions.kl_divergence(*made), lib.distributions.kl_divergence(*made[::-1])
+
+    for ours, theirs in zip(program(weft), program(torch), strict=True):
+        assert ours.item() == pytest.approx(theirs.item(), rel=1e-9)

@@ -197,3 +197,9 @@ def test_triangles():
         matrix = ours.vec_to_tril_matrix(weft.tensor([vec, vec]), diag)
         assert matrix.tolist() == theirs.vec_to_tril_matrix(torch.tensor([vec, vec]), diag).tolist()
         assert ours.tril_matrix_to_vec(matrix, diag).tolist() == [vec, vec]
+
+
+def test_the_inverse_of_softplus_does_not_overflow():
+    y = [1e-6, 0.5, 20.0, 88.0, 89.0, 1000.0]
+    ours, theirs = (t.distributions.transforms.SoftplusTransform().inv(t.tensor(y)) for t in (weft, torch))
+    assert ours.tolist() == pytest.approx(theirs.tolist(), rel=1e-5)

@@ -306,6 +306,28 @@ def test_functions_with_numbers(dtype):
     check("nn.functional.prelu", a.reshape(4, 6), torch.full((6,), 0.25, dtype=a.dtype))
 
 
+@pytest.mark.parametrize("kind", "tuvw")
+@pytest.mark.parametrize("prefix", ("", "shifted_"))
+def test_chebyshev_polynomials_of_any_degree_take_no_longer(prefix, kind):
+    x = torch.tensor([-1.0, -0.7, 0.0, 0.3, 0.999, 1.0, 1.5, -2.0], dtype=torch.float64)
+    for degree in (65.0, 66.0, 10001.0, 2.0**40 + 1, 1e30, -1e30, float("inf"), float("nan")):
+        check(f"special.{prefix}chebyshev_polynomial_{kind}", x, torch.tensor(degree, dtype=torch.float64))
+
+
+def test_polynomials_of_huge_degree_end():
+    for name in ("hermite_polynomial_h", "hermite_polynomial_he"):
+        check(f"special.{name}", torch.tensor([0.3, 1.0]), torch.tensor([129.0, 1e18]))
+    assert weft.special.legendre_polynomial_p(weft.tensor([1.0, -1.0]), weft.tensor(1e18)).tolist() == [1, 1]
+    for name in ("legendre_polynomial_p", "laguerre_polynomial_l"):
+        with pytest.raises(RuntimeError, match="degree"):  # PyTorch takes a step for each degree
+            getattr(weft.special, name)(weft.tensor(0.5), weft.tensor(1e18))
+
+
+def test_incomplete_gamma_function_of_a_denormal_number():
+    a, x = weft.tensor(5e-309, dtype=weft.float64), weft.tensor(1.0, dtype=weft.float64)
+    assert weft.special.gammainc(a, x).item() == pytest.approx(1, rel=1e-12)
+
+
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
 @pytest.mark.parametrize("name", "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v "
     "chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "

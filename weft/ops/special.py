@@ -88,7 +88,15 @@ def _k(order: int, scaled: bool) -> Callable:
 
 
 def _gammainc(upper: bool) -> Callable:
-    return scipy("gammaincc" if upper else "gammainc")
+    if upper:
+        return scipy("gammaincc")
+
+    def lower(a, x):
+        """Of a denormal `a` SciPy makes 0; of the least normal number 1, which is right for both."""
+        tiny = np.finfo(np.result_type(a)).tiny
+        return scipy("gammainc")(np.where((0 < a) & (a < tiny), tiny, a), x)
+
+    return lower
 
 
 @functools.lru_cache(maxsize=64)
@@ -265,45 +273,98 @@ def mvlgamma(input: Tensor, p: int):
 
 
 # ---- Orthogonal polynomials: three-term recurrences ----------------------------------------------------------------
+# The step of a recurrence beyond which Chebyshev polynomials are computed in closed form, and the last step of all.
+_CLOSED_FROM, _LAST_STEP = 64, 1 << 20
 
 
-def _recurrence(first: Callable, step: Callable) -> Callable:
+def _recurrence(first: Callable, step: Callable, known: Callable) -> Callable:
     """P_n(x) from P_0 = 1, P_1 = first(x), P_(k+1) = step(x, P_k, P_(k-1), k); 0 for negative n.
 
-    The degree differs from element to element: each keeps its value when its own n is reached.
+    The degree differs from element to element: each keeps its value when its own n is reached. `known(x, n)` tells
+    which elements need no steps, and their values.
     """
 
     def element(x, n):
         x, n = np.broadcast_arrays(x, n)
-        n = np.trunc(n)
+        n = np.where(
+            np.abs(n) < 2.0**63, np.trunc(n), -1
+        )  # PyTorch makes the least int64 of others, NaN included
         result = np.where(n < 0, 0, np.ones_like(x))
         before, current = np.ones_like(x), first(x)
         result = np.where(np.isnan(x), np.where(n < 0, 0, x), result)
-        top = int(np.nanmax(np.where(np.isfinite(n), n, -1), initial=-1))
+        direct, values = known(x, n)
+        top = int(np.max(np.where(direct | np.isnan(x), -1, n), initial=-1))
+        if top > _LAST_STEP:
+            raise RuntimeError(
+                f"A polynomial of degree {top} takes as many steps, and weft makes at most {_LAST_STEP}"
+            )
         for k in range(1, top + 1):
             result = np.where(n == k, current, result)
             before, current = current, step(x, current, before, k)
-        return result.astype(x.dtype)
+        return np.where(direct & (n >= 0), values, result).astype(x.dtype)
 
     return element
 
 
-def _chebyshev(first: Callable, shifted: bool) -> Callable:
+def _chebyshev_closed(kind: str, x: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """With x = cos(angle), or cosh(angle) and its negative outside of [-1, 1]."""
+    x, n = x.astype(np.float64), n.astype(np.float64)
+    size, sign = np.abs(x), np.where((x < 0) & (n % 2 == 1), -1.0, 1.0)  # of x and of x**n
+    inside = size < 1
+    angle = np.where(inside, np.arccos(np.where(inside, x, 0)), np.arccosh(np.where(inside, 1, size)))
+
+    def cos(t):
+        return np.where(inside, np.cos(t), np.cosh(t))
+
+    def sin(t):
+        return np.where(inside, np.sin(t), np.sinh(t))
+
+    if kind == "t":
+        return np.where(inside, 1, sign) * cos(n * angle)
+    if kind == "u":
+        return np.where(inside, 1, sign) * np.where(size == 1, n + 1, sin((n + 1) * angle) / sin(angle))
+    v = cos((n + 0.5) * angle) / cos(angle / 2)
+    w = np.where(size == 1, 2 * n + 1, sin((n + 0.5) * angle) / sin(angle / 2))
+    own, other = (v, w) if kind == "v" else (w, v)
+    return np.where(x <= -1, sign * other, own)  # each of the two is the other at -x
+
+
+def _chebyshev(kind: str, first: Callable, shifted: bool) -> Callable:
     def argument(x):
         return 2 * x - 1 if shifted else x
 
-    return _recurrence(lambda x: first(argument(x)), lambda x, p, before, k: 2 * argument(x) * p - before)
+    def known(x, n):
+        values = _chebyshev_closed(kind, argument(x), n)
+        # Where the result is infinite PyTorch's recurrence ends with the difference of infinities.
+        return n > _CLOSED_FROM, np.where(np.isfinite(values), values, np.nan)
+
+    return _recurrence(
+        lambda x: first(argument(x)), lambda x, p, before, k: 2 * argument(x) * p - before, known
+    )
+
+
+def _hermite_known(x, n):
+    """NaN from the degree on that PyTorch stops at."""
+    return n > (128 if x.dtype == np.float32 else 512), np.nan
+
+
+def _laguerre_known(x, n):
+    return x == 0, 1.0
+
+
+def _legendre_known(x, n):
+    return np.abs(x) == 1, np.where(n % 2 == 0, 1.0, x)
 
 
 # fmt: off
 _CHEBYSHEV = {"t": lambda x: x, "u": lambda x: 2 * x, "v": lambda x: 2 * x - 1, "w": lambda x: 2 * x + 1}
 _POLYNOMIALS = {
-    **{f"chebyshev_polynomial_{kind}": _chebyshev(first, False) for kind, first in _CHEBYSHEV.items()},
-    **{f"shifted_chebyshev_polynomial_{kind}": _chebyshev(first, True) for kind, first in _CHEBYSHEV.items()},
-    "hermite_polynomial_h":  _recurrence(lambda x: 2 * x, lambda x, p, before, k: 2 * x * p - 2 * k * before),
-    "hermite_polynomial_he": _recurrence(lambda x: x,     lambda x, p, before, k: x * p - k * before),
-    "laguerre_polynomial_l": _recurrence(lambda x: 1 - x, lambda x, p, before, k: ((2 * k + 1 - x) * p - k * before) / (k + 1)),
-    "legendre_polynomial_p": _recurrence(lambda x: x,     lambda x, p, before, k: ((2 * k + 1) * x * p - k * before) / (k + 1)),
+    **{f"chebyshev_polynomial_{kind}": _chebyshev(kind, first, False) for kind, first in _CHEBYSHEV.items()},
+    **{f"shifted_chebyshev_polynomial_{kind}": _chebyshev(kind, first, True) for kind, first in _CHEBYSHEV.items()},
+    "hermite_polynomial_h":  _recurrence(lambda x: 2 * x, lambda x, p, before, k: 2 * x * p - 2 * k * before, _hermite_known),
+    "hermite_polynomial_he": _recurrence(lambda x: x,     lambda x, p, before, k: x * p - k * before, _hermite_known),
+    "laguerre_polynomial_l": _recurrence(lambda x: 1 - x, lambda x, p, before, k: ((2 * k + 1 - x) * p - k * before) / (k + 1), _laguerre_known),
+    "legendre_polynomial_p": _recurrence(lambda x: x,     lambda x, p, before, k: ((2 * k + 1) * x * p - k * before) / (k + 1), _legendre_known),
 }
 # fmt: on
 for _name, _element in _POLYNOMIALS.items():

@@ -7,7 +7,7 @@ TEST := .venv-test/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fence mutants hunt-numbers hunt-arguments clean
+.PHONY: demo test test-fence mutants hunt-numbers hunt-arguments hunt-interruptions clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -39,6 +39,11 @@ hunt-numbers: .venv-test/installed
 hunt-arguments: .venv-test/installed
 	nice -n 10 $(TEST)/python tests/hunts/arguments.py --fence after --mutants 20000 --samples 2 --changes 4
 	nice -n 10 $(TEST)/python tests/hunts/arguments.py --fence before --mutants 20000 --samples 2 --changes 4 --seed 1000
+
+# An exception at each place where Ctrl-C may arrive, then real signals (tests/hunts/interruptions.py); some hours.
+hunt-interruptions: .venv-test/installed
+	PYTHONPATH=. nice -n 10 $(TEST)/python tests/hunts/interruptions.py
+	PYTHONPATH=. nice -n 10 $(TEST)/python tests/hunts/interruptions.py --storm 600
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -18,7 +18,9 @@ def test_kernels_are_counted(cache, tmp_path):
     (tmp_path / "one").write_bytes(b"x" * 1000)
     (tmp_path / "two").write_bytes(b"x" * 1000)
     cache(tmp_path)
-    assert doctor._kernel_cache() == f"2 in {tmp_path}, 2 KiB"
+    assert doctor._kernel_cache() == (
+        f"2 in {tmp_path}, 2 KiB of at most 512 MiB; WEFT_CACHE_DIR chooses the folder"
+    )
 
 
 def test_kernels_that_cannot_be_kept(cache):

@@ -92,8 +92,8 @@ def _kernel_cache() -> str:
     directory = host.disk_cache().directory
     if directory is None:
         return f"not kept between runs: {diskcache.cache_root()} cannot be written by this user alone"
-    sizes = [entry.stat().st_size for entry in os.scandir(directory) if entry.is_file()]
-    return f"{len(sizes)} in {directory}, {math.ceil(sum(sizes) / 1024)} KiB"
+    count, size = len(os.listdir(directory)), math.ceil(host.disk_cache().size() / 1024)
+    return f"{count} in {directory}, {size} KiB of at most {diskcache.LIMIT >> 20} MiB; WEFT_CACHE_DIR chooses the folder"
 
 
 def _cuda() -> str:

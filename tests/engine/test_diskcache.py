@@ -2,11 +2,12 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from weft.engine.diskcache import DiskCache, _private, cache_root
+from weft.engine.diskcache import LIMIT, DiskCache, _private, cache_root
 
 WORK = "import weft; x = weft.ones(5) * 3; assert (x + x).sum().item() == 30"
 
@@ -100,3 +101,55 @@ def test_corrupt_kernels_are_compiled_anew(tmp_path):
 def test_the_environment_chooses_the_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     assert cache_root() == tmp_path
+
+
+# ---- What is left behind, and what is too much -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_store_that_fails_leaves_no_file(cache, monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(os, "replace", fail)
+    key = cache.key("source")
+    if isinstance(error, OSError):
+        cache.store(key, b"code")
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            cache.store(key, b"code")
+    assert os.listdir(cache.directory) == []
+
+
+def aged(path, days):
+    os.utime(path, (time.time() - 86400 * days,) * 2)
+
+
+def test_what_killed_processes_left_is_removed(cache):
+    for name, days in (("tmpold", 3), ("tmpnew", 0)):
+        (cache.directory / name).write_bytes(b"half")
+        aged(cache.directory / name, days)
+    cache.store("ab", b"code")
+    cache.tidy()
+    assert sorted(os.listdir(cache.directory)) == ["ab", "tmpnew"]
+
+
+def test_the_directory_is_tidied_now_and_then(cache, monkeypatch):
+    calls = []
+    monkeypatch.setattr(DiskCache, "tidy", lambda self: calls.append(self))
+    for number in range(256):
+        cache.store(f"{number:02x}", b"code")
+    assert len(calls) == 1
+
+
+def test_the_least_recently_used_files_go_first(cache):
+    for number in range(8):
+        cache.store(str(number), b"x" * 968)  # with their digests they take 1000 bytes
+        aged(cache.directory / str(number), 20 - number)
+    assert cache.load("0") is not None  # used just now
+    cache.tidy(limit=8000)
+    assert cache.size() == 8000
+    cache.tidy(limit=7000)
+    assert sorted(os.listdir(cache.directory)) == ["0", "4", "5", "6", "7"]  # room for a quarter of the bound
+    assert cache.size() <= 7000 * 3 // 4
+    assert LIMIT == 512 << 20

@@ -1,13 +1,20 @@
-"""Object code kept between runs: private, written atomically, verified on load, harmless when broken."""
+"""Object code kept between runs: private, bounded, written atomically, verified on load, harmless when broken."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import sys
-import tempfile
+import time
 from pathlib import Path
 
 _DIGEST = 32  # bytes of SHA-256 in front of each file's content
+LIMIT = 512 << 20  # bytes; a kernel takes 2 to 10 KiB, weft's whole test suite about 100 MiB
+_DAY = (
+    86400  # seconds; how exactly is known when a file was last used: writing that at each use would cost 5 us
+)
+_TEMPORARY = "tmp"  # how the names of files begin that are being written
 
 
 class DiskCache:
@@ -30,10 +37,14 @@ class DiskCache:
         return _sha256(self.salt + b"\0" + source.encode()).hex()
 
     def load(self, key: str) -> bytes | None:
-        if self.directory is None:
+        if self.directory is None or not _is_ours(self.directory):
             return None
+        path = self.directory / key
         try:
-            content = (self.directory / key).read_bytes()
+            with open(path, "rb") as file:
+                content = file.read()
+                if time.time() - os.fstat(file.fileno()).st_mtime > _DAY:
+                    os.utime(path)
         except OSError:
             return None
         code = content[_DIGEST:]
@@ -44,13 +55,49 @@ class DiskCache:
     def store(self, key: str, code: bytes) -> None:
         if self.directory is None:
             return
-        try:
-            handle, temporary = tempfile.mkstemp(dir=self.directory)
-            with os.fdopen(handle, "wb") as file:
-                file.write(_sha256(code) + code)
-            os.replace(temporary, self.directory / key)
-        except OSError:
-            return
+        # The digest is a random number that costs nothing: at one store of 256, the directory is looked through.
+        if key.startswith("00"):
+            self.tidy()
+        with contextlib.suppress(OSError):
+            temporary = f"{self.directory}/{_TEMPORARY}{secrets.token_hex(8)}"
+            try:
+                with open(temporary, "xb", opener=_open_private) as file:
+                    file.write(_sha256(code) + code)
+                os.replace(temporary, self.directory / key)
+            except BaseException:  # the disk is full, or Ctrl-C
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+                raise
+
+    def size(self) -> int:
+        """How many bytes are kept."""
+        return sum(size for _, size, _ in self._files())
+
+    def tidy(self, limit: int = LIMIT) -> None:
+        """Remove what processes that were killed left behind, and beyond `limit` bytes what was not used for longest."""
+        files = sorted(self._files())
+        excess = sum(size for _, size, _ in files) - limit
+        goal = limit // 4 if excess > 0 else 0  # make room for a while
+        for used, size, path in files:
+            abandoned = os.path.basename(path).startswith(_TEMPORARY) and time.time() - used > _DAY
+            if abandoned or excess + goal > 0:
+                with contextlib.suppress(OSError):  # another process does the same
+                    os.unlink(path)
+                excess -= size
+
+    def _files(self) -> list[tuple[float, int, str]]:
+        """(time of last use, size, path) of each file."""
+        found = []
+        with contextlib.suppress(OSError), os.scandir(self.directory) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    status = entry.stat()
+                    found.append((status.st_mtime, status.st_size, entry.path))
+        return found
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _sha256(data: bytes) -> bytes:
@@ -75,9 +122,15 @@ def _private(directory: Path) -> Path | None:
     """The directory, made if need be; None unless it is ours alone, for we run what it holds."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = directory.stat()
     except (OSError, RuntimeError):
         return None
-    if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-        return None
-    return directory
+    return directory if _is_ours(directory) else None
+
+
+def _is_ours(directory: Path) -> bool:
+    """Whether only this user can write to it. This takes 2 us, so it is asked again at each use."""
+    try:
+        status = os.stat(directory)
+    except OSError:
+        return False
+    return not hasattr(os, "getuid") or status.st_uid == os.getuid() and not status.st_mode & 0o022

@@ -21,6 +21,14 @@ TRANSFORMS = {
     "stick breaking": lambda T: T.StickBreakingTransform(),
     "composed": lambda T: T.ComposeTransform([T.ExpTransform(), T.AffineTransform(0.0, 2.0, event_dim=1)]),
     "inverse of composed": lambda T: T.ComposeTransform([T.AffineTransform(0.0, 2.0), T.ExpTransform()]).inv,
+    "composed with other event dims": lambda T: T.ComposeTransform(
+        [
+            T.ReshapeTransform((2,), (1, 2)),
+            T.ExpTransform(),
+            T.ReshapeTransform((1, 2), (2,)),
+            T.ExpTransform(),
+        ]
+    ),
     "nothing": lambda T: T.identity_transform,
     "independent": lambda T: T.IndependentTransform(T.ExpTransform(), 1),
     "reshape": lambda T: T.ReshapeTransform((2,), (1, 2)),

@@ -105,3 +105,15 @@ def test_a_forked_process_allocates_though_another_thread_was_allocating():
         os._exit(0)
     holder.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_so_much_of_the_cache_is_kept_as_is_asked_for():
+    memory.release_cached(0)
+    blocks = [weft.zeros(1 << 20, dtype=weft.uint8) for _ in range(4)]
+    size = memory.size_class(1 << 20)
+    del blocks
+    assert memory.cached_large_bytes() >= 4 * size
+    memory.release_cached(2 * size)
+    assert memory.cached_large_bytes() == 2 * size
+    memory.release_cached(2 * size)
+    assert memory.cached_large_bytes() == 2 * size

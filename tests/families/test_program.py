@@ -217,3 +217,17 @@ def test_a_program_refuses_indices_and_matrices_that_do_not_fit():
             Program("refused", 2, _take)((weft.ones(2, 2), index), (1,))
     with pytest.raises(RuntimeError):
         Program("refused", 2, _multiplied)((weft.ones(2, 3), weft.ones(2, 3)))
+
+
+def _describe_parts(planner):
+    """Views of views, each of which begins behind the start of the one before."""
+    (x,) = planner.inputs
+    part = planner.view(view_rules.slice, planner.view(view_rules.slice, x, 0, 1, 6, 1), 0, 2, 4, 1)
+    made = planner.map(ADD, x, 100)
+    other = planner.view(view_rules.select, planner.view(view_rules.slice, made, 0, 2, 6, 1), 0, 1)
+    return [planner.map(ADD, part, 0), planner.map(ADD, other, 0)]
+
+
+def test_views_of_views():
+    part, other = Program("parts", 1, _describe_parts)((weft.arange(6),))
+    assert part.tolist() == [3, 4] and other.item() == 103

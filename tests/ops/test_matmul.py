@@ -246,3 +246,19 @@ def test_chain_matmul_warns_and_multiplies():
     with pytest.warns(UserWarning, match="deprecated"):
         got = weft.chain_matmul(*map(to_weft, tensors))
     assert_same(got, torch.linalg.multi_dot(tensors))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("expression", [
+    "a.conj() @ b", "a @ b.conj()", "a.conj() @ b.conj()", "a.mH @ b", "a @ b.mH", "a.conj() @ b[0]",
+    "a[0].conj() @ b", "lib.bmm(a[None].conj(), b[None])", "lib.addmm(a, a.conj(), b)", "lib.mv(a.conj(), b[0].conj())",
+    "lib.dot(a[0].conj(), b[0])", "lib.vdot(a[0], b[0])", "lib.outer(a[0].conj(), b[0])", "a[None].mH @ b",
+    "a.imag @ b.conj().imag", "a.conj().imag @ b.real",
+])  # fmt: skip
+def test_pending_conjugation_and_negation(expression, dtype):
+    values = np.random.default_rng(0).normal(size=(4, 3, 3))
+    found = []
+    for lib in (torch, weft):
+        a, b = (lib.from_numpy(values[k] + 1j * values[k + 1]).to(getattr(lib, dtype)) for k in (0, 2))
+        found.append(eval(expression, {"lib": lib, "a": a, "b": b}).resolve_conj().resolve_neg().numpy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4 if dtype == "complex64" else 1e-12)

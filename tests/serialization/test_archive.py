@@ -192,3 +192,11 @@ def test_torchscript(tmp_path):
         weft.serialization.get_unsafe_globals_in_checkpoint(tmp_path / "s.pt")
     with pytest.raises(RuntimeError, match="weft does not run TorchScript"):
         weft.jit.load(tmp_path / "s.pt")
+
+
+def test_records_begin_at_multiples_of_64():
+    file = io.BytesIO()
+    weft.save({"a" * n: weft.ones(n, dtype=weft.uint8) for n in range(1, 40)}, file)
+    reader = Reader(Source(io.BytesIO(file.getvalue())))
+    assert len(reader.records) > 40
+    assert all(reader.offset(record) % 64 == 0 for record in reader.records.values())

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -41,3 +42,17 @@ def test_a_second_derivative_is_refused_as_in_pytorch():
     (gradient,) = weft.autograd.grad(loss, scores, create_graph=True)
     with pytest.raises(NotImplementedError, match="the derivative of ctc_loss_backward is not implemented"):
         gradient.sum().backward()
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_steps_behind_the_end_of_an_input_have_no_gradient(reduction):
+    found = []
+    for lib in (torch, weft):
+        scores = lib.arange(60.0, dtype=lib.float64).reshape(5, 3, 4).sin().log_softmax(2).requires_grad_()
+        loss = lib.nn.functional.ctc_loss(
+            scores, lib.tensor([[1, 2], [3, 3], [2, 1]]), (5, 4, 2), (2, 2, 1), reduction=reduction
+        )
+        (gradient,) = lib.autograd.grad(loss.sum(), scores)
+        assert not gradient[4, 1].any() and not gradient[2:, 2].any() and gradient[4, 0].any()
+        found.append(gradient.detach().numpy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-12)

@@ -271,3 +271,10 @@ def test_the_library_itself_works_on_weft(run, run_weft, tmp_path):
     assert expected.returncode == 0, expected.stderr
     found = run_weft("run", "script.py")
     assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
+
+
+@pytest.mark.parametrize("shape", [[1], [3], [2, 2], [0]])
+def test_a_shape_must_take_all_bytes_of_its_tensor(shape):
+    header = json.dumps({"t": {"dtype": "F32", "shape": shape, "data_offsets": [0, 8]}}).encode()
+    with pytest.raises(RuntimeError, match="does not take 8 bytes"):
+        mine.load(struct.pack("<Q", len(header)) + header + bytes(8))

@@ -153,3 +153,11 @@ def test_the_least_recently_used_files_go_first(cache):
     assert sorted(os.listdir(cache.directory)) == ["0", "4", "5", "6", "7"]  # room for a quarter of the bound
     assert cache.size() <= 7000 * 3 // 4
     assert LIMIT == 512 << 20
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="this system has no access rights of this kind")
+def test_a_directory_of_another_user_is_not_trusted(tmp_path, monkeypatch):
+    directory = _private(tmp_path / "kernels")
+    assert directory is not None
+    monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
+    assert _private(directory) is None

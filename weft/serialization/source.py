@@ -17,6 +17,7 @@ class Source:
     def __init__(self, file: Any):
         self.file = file
         self.name = str(getattr(file, "name", f"a {type(file).__name__}"))
+        # Not one of `core.locks`: reading may wait for a pipe. No child sees a Source that another thread was reading.
         self._lock = threading.Lock()
         self.start = file.tell()
         self.size = file.seek(0, os.SEEK_END) - self.start

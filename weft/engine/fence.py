@@ -26,6 +26,7 @@ FILLED = (
 ARENA = 1 << 31  # bytes of address space, not of memory
 RETIRED = 4  # how many used-up arenas stay unreadable before the oldest goes back to the system
 
+LARGEST = 1 << 47  # bytes; there are no more addresses, and size_t would cut numbers from 2**64 on
 _NO_ACCESS, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _RESERVED = (
     mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
@@ -100,6 +101,8 @@ class FencedBin(memory.LargeBin):
 
 def _take(nbytes: int) -> int:
     size = (nbytes + PAGE - 1) // PAGE * PAGE
+    if size >= LARGEST:
+        raise OSError(f"{nbytes} bytes are more than there are addresses")
     start, arena = _cut(size)
     if size and _system.mprotect(start, size, _READ_WRITE):
         arena.live -= 1

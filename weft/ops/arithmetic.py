@@ -317,6 +317,7 @@ def lerp(input: Tensor, end: Tensor, weight):
                 f"expected dtype {dtype.name} for `{name}` but got dtype {tensor.spec.dtype.name}"
             )
     if not isinstance(weight, Tensor):
+        (weight,) = normalise("lerp", (weight,))
         check_fits(weight, dtype)
     return LERP, (input, end, weight)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.dtype import uint8
+from ..core.dtype import float64, uint8
 from ..core.op import public
 from ..core.tensor import Tensor, wrap_dim
 from ..families.map import NUMBERS, common_device
@@ -104,6 +104,8 @@ def _end(
 ) -> Tensor:
     """The derivative at an end, looking inwards."""
     at = [f.narrow(dim, position + k * inwards, 1) for k in range(edge_order + 1)]
+    if step == 0 or next_step == 0:  # tensors divide by zero, Python's numbers do not
+        step, next_step = (at[0].new_tensor(each, dtype=float64) for each in (step, next_step))
     if edge_order == 1:
         return (at[1] - at[0]) / step
     both = step + next_step

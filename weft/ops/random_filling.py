@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..core.arguments import integer
 from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
 from ..core.dtype import (
@@ -332,12 +332,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
 
 
 def integer_argument(value: Any, name: str, argument: str, position: int) -> int:
-    try:
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be int, not {type(value).__name__}"
-        ) from None
+    value = integer(value, name, argument, position)
     if not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     return value

@@ -26,6 +26,21 @@ UNDEFINED_VALUES = (
 ABSENT = ("hash_tensor", "Tensor.hash_tensor", "*sparse*")
 
 ACCEPTED = (
+    # ---- weft takes what PyTorch refuses ----
+    Accepted("Numbers beyond the range of a dtype become infinite.", "allowed", torch="without overflow"),
+    Accepted("Parameters of other dtypes are converted.", "allowed", torch="can't be cast"),
+    Accepted("Parameters of other dtypes are converted.", "allowed", torch="same dtype"),
+    Accepted("A bound may be infinite or NaN.", "allowed", change="inf"),
+    Accepted("A bound may be infinite or NaN.", "allowed", change="nan"),
+    Accepted("Any strides will do.", "allowed", torch="view size is not compatible"),
+    Accepted("Windows of size 0 are empty sums.", "allowed", "*onv*", torch="primitive descriptor"),
+    Accepted("Windows of size 0 are empty sums.", "allowed", "*onv*", torch="greater than zero"),
+    Accepted("Losses broadcast both ways.", "allowed refused value", "*loss", change="shape"),
+    Accepted("Losses promote dtypes.", "value", "*_loss", weft="float"),
+    Accepted("Nothing is checked where there are no elements.", "allowed value refused", change="empty"),
+    Accepted(
+        "Bounds may be a number and a tensor.", "allowed", "clamp* Tensor.clamp* clip*", torch="TypeError"
+    ),
     # ---- weft does more ----
     Accepted("More dtypes work.", "allowed", torch="not implemented for"),
     Accepted("More dtypes work.", "allowed", torch="NotImplementedError"),
@@ -42,6 +57,9 @@ ACCEPTED = (
     Accepted("A mask broadcasts, whatever its dims.", "allowed", "*scaled_dot_product*", torch="IndexError"),
     Accepted(
         "One size stands for a sequence of one.", "allowed type", torch="must be tuple of ints, not int"
+    ),
+    Accepted(
+        "Bounds may be a number and a tensor.", "allowed", "clamp* Tensor.clamp* clip*", torch="TypeError"
     ),
     Accepted("None means what leaving the argument out means.", "allowed", torch="NoneType"),
     # ---- Which of several errors is reported, or when ----
@@ -89,7 +107,28 @@ ACCEPTED = (
         "*ctc_loss native_* lu_unpack",
     ),
     Accepted("A probability is in [0, 1].", "refused", weft="probability has to be between 0 and 1"),
+    Accepted(
+        "Windows that would not fit are refused.",
+        "refused",
+        "*fractional_max_pool* *unfold *conv*",
+        weft="RuntimeError",
+    ),
+    Accepted(
+        "Sizes and dtypes are equal where PyTorch's docs say so.",
+        "refused",
+        "*batch_norm gradient trapz trapezoid",
+    ),
+    Accepted("Shapes are sequences of ints.", "refused", "broadcast_shapes roll", weft="must be int"),
     # ---- Undefined ----
+    Accepted(
+        "PyTorch's attention reads beyond elements that share memory.",
+        "value",
+        "*scaled_dot_product*",
+        change="overlapping",
+    ),
+    Accepted(
+        "Draws follow the memory order of the probabilities.", "value", "*multinomial", change="expanded"
+    ),
     Accepted(
         "What a write leaves in elements that share memory is not defined.",
         "value allowed",

@@ -176,6 +176,10 @@ class RNNBase(Module):
     # ---- Checks ----------------------------------------------------------------------------------------------------
 
     def _check_input(self, input: Tensor, packed: bool = False) -> None:
+        if not isinstance(input, Tensor):
+            raise TypeError(
+                f"{self._get_name()}: expected a tensor or a packed sequence, not {type(input).__name__}"
+            )
         if not packed and input.dim() not in (2, 3):
             raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D instead")
         own = self.weight_ih_l0.dtype
@@ -231,6 +235,8 @@ def _check_sizes(input_size: int, hidden_size: Any, num_layers: int, proj_size: 
     if not isinstance(hidden_size, int):
         raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
     for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
         if value <= 0:
             raise ValueError(f"{name} must be greater than zero")
     if proj_size < 0:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.arguments import integers
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES, int32, int64
 from ...core.op import public
@@ -64,9 +65,18 @@ def alignment_losses(
         raise NotImplementedError(
             f"\"ctc_loss_cpu\" not implemented for '{LEGACY_NAMES[log_probs.spec.dtype]}'"
         )
+    if log_probs.spec.ndim != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {log_probs.spec.ndim}-dimensional tensor for argument #1 'log_probs'"
+        )
+    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        integers((lengths,), "ctc_loss", name)
     scores = wide_array(log_probs)
     steps, batch, classes = scores.shape
     labels = _padded_labels(targets, input_lengths, target_lengths, steps, batch, classes, blank)
+    outside = labels[(labels < 0) | (labels >= classes)]
+    if outside.size:
+        raise IndexError(f"ctc_loss: target {outside[0]} is out of bounds, there are {classes} classes")
     states, skips, beyond = _alignment_states(labels, target_lengths, blank)
     rows = np.arange(batch)[:, None]
     alpha = np.full((batch, steps, states.shape[1]), -np.inf, scores.dtype)
@@ -185,4 +195,5 @@ def _padded_labels(
         raise RuntimeError(
             f"Expected targets of shape [{batch}, at least {longest}], got {list(values.shape)}"
         )
-    return values[:, :longest].astype(np.int64)
+    inside = np.arange(longest) < np.array(target_lengths, np.int64)[:, None]
+    return np.where(inside, values[:, :longest], blank)

@@ -130,7 +130,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             else "input.size(-2) should match other.size(-2)"
         )
         raise RuntimeError(f"{name}: {where}\nshapes {list(A.shape)} and {list(B.shape)}")
-    driver = driver or "gelsy"
+    driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
         raise RuntimeError(f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     check_supported(A, "linalg_lstsq_cpu")

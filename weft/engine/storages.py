@@ -209,7 +209,7 @@ def _allocate() -> int:
 @functools.lru_cache(maxsize=4096, typed=True)
 def allocator(nbytes: int) -> Callable[[], Storage]:
     """A function that makes storages of so many bytes."""
-    bin = memory.bin_for(nbytes)
+    bin, allocate = memory.bin_for(nbytes), _allocate()
     if memory.FENCE:  # its blocks are never reused
         return lambda: Storage(bin.take(nbytes), nbytes, CPU, bin)
-    return builtin(_allocate(), "allocate", (bin, nbytes, functools.partial(bin.grow, nbytes)))
+    return builtin(allocate, "allocate", (bin, nbytes, functools.partial(bin.grow, nbytes)))

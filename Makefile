@@ -5,6 +5,9 @@ PYTHON ?= python3
 DEMO := .venv/bin
 TEST := .venv-test/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
+# What `make test` runs once more on each side of the fence (docs/reliability.md): 2 minutes of processor time a side.
+FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py tests/nn/test_functional.py \
+	$(patsubst %,tests/ops/test_%.py,gather put scatter view_scatter)
 
 .DELETE_ON_ERROR:
 .PHONY: demo test test-fence mutants hunt-numbers hunt-arguments hunt-interruptions clean
@@ -21,6 +24,8 @@ test: .venv-test/installed
 	$(TEST)/ruff format --check
 	$(TEST)/mypy
 	$(TEST)/pytest -n auto -q
+	WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
+	WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
 
 # The whole suite with every block of memory fenced (weft/engine/fence.py), first behind, then in front.
 test-fence: .venv-test/installed

@@ -22,7 +22,7 @@ for count in (1, 3, 1024, 100_000):
     assert finished(run, side, code).returncode == 0
 
 
-@pytest.mark.parametrize("count", [0, 3, 100_000])
+@pytest.mark.parametrize("count", [0, 3])
 @pytest.mark.parametrize("side, place", [("after", "at + 4 * t.numel()"), ("before", "at - 1")])
 def test_outside_a_block_is_a_segmentation_fault(run, side, place, count):
     code = f"t = weft.empty({count}); at = t._storage.ptr; read({place})"

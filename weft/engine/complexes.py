@@ -196,9 +196,8 @@ def _log_of_size(z: Complex, log: Callable[[Expr], Expr] = approx.log, base: flo
     factor, exponent = _into_range(x, y)
     a, b = widen(x * factor), widen(y * factor)
     total = _exact_sum(a * a, b * b)
-    low = select(
-        _size(total.high - 1.0) < 0.5, total.low, 0.0
-    )  # elsewhere it is below the last bit of the result
+    # Away from 1 the low part is below the last bit of the result.
+    low = select(_size(total.high - 1.0) < 0.5, total.low, 0.0)
     if dtype is float64:
         size = fma(log(total.high) + low / math.log(base), 0.5, exponent / math.log2(base))
     else:

@@ -137,9 +137,8 @@ _FEW = 256
 
 def all_finite(a: np.ndarray) -> bool:
     """Whether no element is inf or NaN."""
-    if a.size <= _FEW and cmath.isfinite(
-        np.vdot(a, a)
-    ):  # the squares may overflow though the elements are finite
+    # The squares may overflow though the elements are finite.
+    if a.size <= _FEW and cmath.isfinite(np.vdot(a, a)):
         return True
     return bool(np.isfinite(a).all())
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import mmap
 import os
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.dtype import DType, complex64, complex128, float32, float64
 from ..core.locks import new_lock
@@ -38,6 +39,36 @@ def _library(package: str, suffix: str) -> _Library | None:
             get = functions[f"scipy_openblas_get_num_threads{suffix}"]
             return _Library(functions, get, functions[f"scipy_openblas_set_num_threads{suffix}"])
     return None
+
+
+# MiB of addresses that SciPy's OpenBLAS maps while it starts: with two threads, and for each one more; measured.
+_START_MIB, _THREAD_MIB = 256, 40
+
+
+@functools.cache
+def scipy(name: str) -> Any:
+    """`scipy.<name>`, imported when it is first needed. Raises: RuntimeError if too few addresses are left for that."""
+    if not _LINKED_WITH_BLAS & sys.modules.keys():
+        _check_room(_START_MIB + _THREAD_MIB * max((os.cpu_count() or 1) - 2, 0))
+    return importlib.import_module(f"scipy.{name}")
+
+
+_LINKED_WITH_BLAS = {"scipy.linalg", "scipy.special", "scipy.fft"}
+
+
+def _check_room(mebibytes: int) -> None:
+    """OpenBLAS tries to map memory for ever if there is a limit (RLIMIT_AS) that it meets while it starts."""
+    if not hasattr(mmap, "MAP_ANONYMOUS"):
+        return
+    try:
+        mmap.mmap(
+            -1, mebibytes << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0
+        ).close()  # unreadable: takes no memory
+    except (OSError, ValueError):
+        raise RuntimeError(
+            f"SciPy's linear algebra needs {mebibytes} MiB of addresses to start, and the limit of this process leaves "
+            "less. Raise the limit (ulimit -v), or call a function of linalg before memory becomes short."
+        ) from None
 
 
 def _libraries() -> list[_Library]:

@@ -27,7 +27,7 @@ from ..core.op import needs_recording, record
 from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.tensor import Tensor, make
 from ..engine import workers
-from ..engine.blas import ONE_THREAD, set_threads
+from ..engine.blas import ONE_THREAD, scipy, set_threads
 from .library import array, tensor_in
 
 # Matrices of up to so many elements are done before a second thread of BLAS has begun.
@@ -104,10 +104,9 @@ def rows(values: Any) -> Tensor:
 
 @functools.cache
 def _scipy() -> tuple[Any, Any]:
-    from scipy.linalg import blas, lapack
-
+    linalg = scipy("linalg")
     set_threads(workers.get_num_threads())  # SciPy has a BLAS of its own
-    return blas, lapack
+    return linalg.blas, linalg.lapack
 
 
 def routine(name: str, dtype: np.dtype, complex_name: str | None = None) -> Callable:

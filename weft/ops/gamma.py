@@ -12,6 +12,7 @@ from ..core.limits import finfo
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..engine import gamma
+from ..engine.blas import scipy
 from ..families.library import array, library, tensor_of
 from ..families.step import step
 from .random_filling import FLOATS, check_implemented, generator_or_default
@@ -84,8 +85,7 @@ def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
 
 @library
 def _gamma_slope(shapes: Tensor, samples: Tensor) -> Tensor:
-    from scipy import special
-
+    special = scipy("special")
     a, x = (array(each).astype(np.float64) for each in (shapes, samples))
 
     def quantile(a, p, upper):
@@ -106,8 +106,7 @@ def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
 
 @library
 def _beta_slope(samples: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
-    from scipy import special
-
+    special = scipy("special")
     x, a, sum_ = (array(each).astype(np.float64) for each in (samples, alpha, total))
     b = sum_ - a
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 from collections.abc import Callable
 
@@ -12,6 +11,7 @@ import numpy as np
 from ..core.derivative import nondifferentiable
 from ..core.op import add_inplace
 from ..core.tensor import Tensor
+from ..engine import blas
 from ..engine import scalar as s
 from ..engine import special as functions
 from ..families.faces import chosen, publish
@@ -25,7 +25,7 @@ def scipy(name: str) -> Callable:
     """A function of `scipy.special`, imported at the first call."""
 
     def function(*arrays):
-        return getattr(importlib.import_module("scipy.special"), name)(*arrays)
+        return getattr(blas.scipy("special"), name)(*arrays)
 
     return function
 

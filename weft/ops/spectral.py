@@ -16,6 +16,7 @@ from ..core.layout import preserve_format
 from ..core.op import public
 from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
 from ..core.tensor import Tensor, wrap_dim
+from ..engine.blas import scipy
 from ..engine.workers import get_num_threads
 from ..families.library import library, tensor_in, tensor_of, wide_array
 from .copying import formatted_spec
@@ -58,8 +59,7 @@ def _workers(values: np.ndarray) -> int:
 @library
 def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
     """Complex to complex over some dims."""
-    from scipy import fft
-
+    fft = scipy("fft")
     own, values = _as_read(input.spec), wide_array(input)
     wanted = _result_spec(own, _by_stride(own, dims), own.shape, own.dtype)
     if own.numel == 0:
@@ -71,8 +71,7 @@ def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> 
 @library
 def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) -> Tensor:
     """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
-    from scipy import fft
-
+    fft = scipy("fft")
     own, values = _as_read(input.spec), wide_array(input)
     sizes = list(own.shape)
     if onesided:
@@ -96,8 +95,7 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
 @library
 def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
-    from scipy import fft
-
+    fft = scipy("fft")
     own, values = _as_read(input.spec), wide_array(input)
     sizes = (*own.shape[:dim], size, *own.shape[dim + 1 :])
     wanted = _result_spec(own, (dim,), sizes, own.dtype.to_real())

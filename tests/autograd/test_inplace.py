@@ -331,3 +331,21 @@ def test_comparison_in_place_of_a_tensor_without_history():
 def test_comparison_in_place_has_zero_tangents():
     _, tangent = weft.func.jvp(lambda x: (x * 2).lt_(3.0) + x, (weft.ones(3),), (weft.ones(3),))
     assert tangent.tolist() == [1.0, 1.0, 1.0]
+
+
+IN_PLACE = [
+    "y.cumprod_(0)", "y.cumsum_(1)", "y.renorm_(2, 0, 1.0)", "y.nan_to_num_(0.0)", "y.ldexp_(lib.tensor(2))",
+    "y.clamp_(0.5, 2.0)", "y.tril_()", "y.sinc_()", "y.logit_(0.1)", "y.float_power_(2.0)", "y.mvlgamma_(1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", IN_PLACE)
+def test_what_a_write_reads_of_itself_survives_it(write):
+    found = []
+    for lib in (torch, weft):
+        x = lib.tensor([[0.3, 0.7], [0.2, 0.9]], dtype=lib.float64, requires_grad=True)
+        y = x * 1.5
+        eval(write, {"lib": lib, "y": y})
+        (gradient,) = lib.autograd.grad((y * y * x).sum(), x)
+        found.append(gradient.tolist())
+    assert found[1] == [pytest.approx(row, rel=1e-9) for row in found[0]]

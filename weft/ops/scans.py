@@ -22,7 +22,7 @@ from ..core.dtype import (
     int64,
 )
 from ..core.grad_mode import mode
-from ..core.op import add_inplace, check_inplace, copy_values, needs_recording, public, write_out
+from ..core.op import add_inplace, inplace, needs_recording, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.expr import Expr, isnan, lift
@@ -116,15 +116,15 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
         result = op(input.to(dtype), dim)
         return result if out is None else write_out(out, result, name)
 
+    write = inplace(scan, name)
+
     def scan_(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-        check_inplace(self, name)
         dim_of(self, dim, name)
         if dtype is not None and dtype is not self.spec.dtype:
             raise RuntimeError(
                 f"Bad in-place call: input tensor dtype {self.spec.dtype} and output tensor dtype {dtype} should match"
             )
-        copy_values(self, scan(self, dim, dtype=self.spec.dtype))
-        return self
+        return write(self, dim, dtype=self.spec.dtype)
 
     scan.__name__ = scan.__qualname__ = name
     scan.__doc__ = f"""The running {what} along `dim`: integers and bools as int64, unless `dtype` is given.

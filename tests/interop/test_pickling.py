@@ -150,3 +150,9 @@ def test_a_view_made_under_no_grad_arrives_as_a_leaf():
     assert not vars(copy) and copy.requires_grad
     copy.sum().backward()
     assert copy.grad.tolist() == [[1, 1], [1, 1]]
+
+
+def test_a_tensor_that_is_met_twice_is_copied_once():
+    tensor = weft.ones(2, requires_grad=True)
+    first, second = copy.deepcopy([tensor, tensor])
+    assert first is second and first is not tensor

@@ -402,3 +402,12 @@ def test_a_buffer_may_become_persistent():
     assert list(module.state_dict()) == ["mean"]
     module.register_buffer("mean", weft.zeros(1), persistent=False)
     assert list(module.state_dict()) == []
+
+
+def test_a_parameter_of_two_modules_is_given_once():
+    first, second = nn.Linear(2, 2), nn.Linear(2, 2)
+    second.weight = first.weight
+    net = nn.Sequential(first, second)
+    assert [name for name, _ in net.named_parameters()] == ["0.weight", "0.bias", "1.bias"]
+    assert len(list(net.parameters())) == 3
+    assert len(list(net.named_parameters(remove_duplicate=False))) == 4

@@ -4,6 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import DTYPES, check, counting, tensors
 
+import weft
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -122,3 +124,15 @@ def test_unravel_index():
     check(lambda lib, i: lib.unravel_index(i, 5), torch.tensor(3))
     check(lambda lib, i: lib.unravel_index(i, (-1,)), torch.tensor(3))
     check(lambda lib, i: lib.unravel_index(i, (2,)), torch.tensor(3.0))
+
+
+def test_an_index_that_is_longer_than_the_tensor_is_refused():
+    """In a dim that is not gathered along, each size by one: a kernel would read behind the end."""
+    for lib in (torch, weft):
+        x = lib.arange(6.0).reshape(2, 3)
+        for dim, sizes in ((0, (1, 4)), (0, (2, 4)), (1, (3, 1)), (1, (3, 3))):
+            index = lib.zeros(sizes, dtype=lib.int64)
+            with pytest.raises(RuntimeError, match="Size does not match at dimension"):
+                x.gather(dim, index)
+            with pytest.raises(RuntimeError):
+                x.scatter(dim, index, lib.ones(sizes))

@@ -262,3 +262,13 @@ def test_pending_conjugation_and_negation(expression, dtype):
         a, b = (lib.from_numpy(values[k] + 1j * values[k + 1]).to(getattr(lib, dtype)) for k in (0, 2))
         found.append(eval(expression, {"lib": lib, "a": a, "b": b}).resolve_conj().resolve_neg().numpy())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4 if dtype == "complex64" else 1e-12)
+
+
+def test_rows_that_overlap():
+    """BLAS takes no rows that begin within the row before."""
+    x, b = torch.arange(20.0), torch.arange(9.0).reshape(3, 3)
+    for strides in ((1, 1), (2, 1), (1, 2), (3, 1), (2, 2)):
+        a = x.as_strided((3, 3), strides)
+        for left, right in ((a, b), (b, a), (a, a), (a.t(), b)):
+            check("mm", left, right)
+        check("mv", a, b[0])

@@ -154,3 +154,8 @@ def test_eps_that_is_refused(expression):
     for lib in (torch, weft):
         with pytest.raises(ValueError, match="eps must be"):
             eval(expression, {"torch": lib, "F": lib.nn.functional, "x": lib.ones(1, 2, 3)})
+
+
+@pytest.mark.parametrize("eps", [0.5, 2.0, 100.0])
+def test_normalize_divides_by_eps_where_it_is_larger(eps):
+    check(F + "normalize", torch.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), 2.0, 1, eps)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dis
+import functools
 import gc
 import io
 import os
@@ -30,16 +31,28 @@ ROOT = Path(__file__).resolve().parents[2]
 WEFT = str(ROOT / "weft")
 
 
+@functools.cache
+def _handlers(code: Any) -> list[Any]:
+    return dis._parse_exception_table(code)  # type: ignore[attr-defined]  # there is no public function
+
+
+def _handler(code: Any, offset: int) -> int | None:
+    """Where an exception goes that an instruction raises; None: to the caller."""
+    return next((each.target for each in _handlers(code) if each.start <= offset < each.end), None)
+
+
 class Interrupter:
     """Counts the places where a signal handler may run, and raises at one of them.
 
-    After a call that has returned means: when the next instruction begins. Only frames of weft count.
+    After a call that has returned means: when the next instruction begins, if the same handler serves both. (CPython
+    raises as from the call; of calls at the end of a `try` or `with` block, that is no place that can be had here.)
+    Only frames of weft count.
     """
 
     def __init__(self, at: int = -1):
         self.at, self.places = at, 0
         self.where = ""
-        self._after_call: set[int] = set()
+        self._after_call: dict[int, int] = {}  # frame -> where its call is
 
     def _visit(self, frame: Any) -> None:
         place, self.places = self.places, self.places + 1
@@ -60,14 +73,14 @@ class Interrupter:
 
     def _local(self, frame: Any, event: str, argument: Any) -> Any:
         if event == "opcode":
-            if id(frame) in self._after_call:
-                self._after_call.discard(id(frame))
+            called = self._after_call.pop(id(frame), None)
+            if called is not None and _handler(frame.f_code, called) == _handler(frame.f_code, frame.f_lasti):
                 self._visit(frame)
             name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
             if name.startswith(("CALL", "JUMP_BACKWARD")) and "NO_INTERRUPT" not in name:
-                self._after_call.add(id(frame))
+                self._after_call[id(frame)] = frame.f_lasti
         elif event in ("return", "exception"):
-            self._after_call.discard(id(frame))
+            self._after_call.pop(id(frame), None)
         return self._local
 
     def __enter__(self) -> Interrupter:

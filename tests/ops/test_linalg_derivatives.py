@@ -319,3 +319,16 @@ def test_gradient_of_the_determinant_of_a_singular_complex_matrix(rank, name):
     function = weft.det if name == "det" else weft.linalg.det
     function(x).backward(weft.tensor(cotangent, dtype=weft.complex128))
     np.testing.assert_allclose(x.grad.numpy(), cotangent * cofactors(a).conj(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("place", [0, 2, (slice(None), 1)], ids=str)
+def test_gradient_of_the_determinant_of_a_matrix_with_a_row_of_zeros(place):
+    """The determinant is exactly 0, so that there is no inverse to compute the cofactors from."""
+    parts = np.random.default_rng(1).normal(size=(2, 3, 3))
+    a = parts[0] + 1j * parts[1]
+    a[place] = 0
+    x = weft.tensor(a, requires_grad=True)
+    result = weft.linalg.det(x)
+    assert result.item() == 0
+    result.backward(weft.tensor(2.0 - 3.0j, dtype=weft.complex128))
+    np.testing.assert_allclose(x.grad.numpy(), (2 - 3j) * cofactors(a).conj(), rtol=1e-9, atol=1e-12)

@@ -645,3 +645,13 @@ def test_results_of_overlapping_operands_are_in_logical_order():
     for sizes, strides in (((2, 2), (1, 1)), ((3, 3), (2, 2)), ((2, 3, 2), (1, 1, 1)), ((3, 2), (1, 1))):
         check("neg", x.as_strided(sizes, strides))
         check("add", x.as_strided(sizes, strides), x.as_strided(sizes, strides, 1))
+
+
+@pytest.mark.parametrize("name", ["add_", "mul_", "copy_", "lt_", "atan2_", "masked_fill_"])
+def test_a_tensor_does_not_grow_when_it_is_written(name):
+    for target, other in (((1,), (4,)), ((2, 1), (2, 3)), ((), (2,)), ((1, 3), (2, 3)), ((0,), (2,))):
+        for lib in (torch, weft):
+            x, y = lib.zeros(target), lib.ones(other)
+            with pytest.raises(RuntimeError):
+                x.masked_fill_(y > 0, 1.0) if name == "masked_fill_" else getattr(x, name)(y)
+            assert not x.any()

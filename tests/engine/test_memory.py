@@ -107,6 +107,7 @@ def test_a_forked_process_allocates_though_another_thread_was_allocating():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@unfenced
 def test_so_much_of_the_cache_is_kept_as_is_asked_for():
     memory.release_cached(0)
     blocks = [weft.zeros(1 << 20, dtype=weft.uint8) for _ in range(4)]

@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from weft.engine import memory
+
+pytestmark = pytest.mark.skipif(
+    bool(memory.FENCE), reason="the allocator of the tests is Python code, which may be interrupted"
+)
 HUNT = Path(__file__).with_name("interruptions.py")
 
 

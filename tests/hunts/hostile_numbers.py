@@ -661,6 +661,8 @@ def _non_finite(call: Call) -> bool:
     return "NaN" in call.kind or "inf" in call.kind
 
 
+_SOLVING = ("linalg.inv", "linalg.tensorinv", "linalg.solve", "linalg.tensorsolve", "linalg.cond")
+
 ACCEPTED = (
     Accepted(
         "PyTorch's own errors: MKL's transforms of nothing, assertions about LAPACK's answers",
@@ -690,6 +692,14 @@ ACCEPTED = (
     Accepted(
         "inf and NaN: libraries find other pivots, and complex products of inf differ",
         lambda call, said: _non_finite(call) and call.path.startswith(("linalg.lu", "linalg.cholesky", "cholesky", "linalg.ldl", "linalg.lstsq", "linalg.matrix_power")),
+    ),
+    Accepted(
+        "A quotient by an infinite pivot is 0, or NaN if the library multiplies by its inverse",
+        lambda call, said: "inf" in call.kind and "finite" in said and call.path.startswith(_SOLVING),
+    ),
+    Accepted(
+        "Singular values that are zero but for roundings, if q is beyond the rank: their derivatives are not determined",
+        lambda call, said: call.path in ("svd_lowrank", "pca_lowrank") and said.startswith("gradients"),
     ),
     Accepted(
         "Pivots that no factorization gives: PyTorch reads outside its memory",

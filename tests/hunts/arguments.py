@@ -30,7 +30,7 @@ from wrong_calls.mutation import mutant  # noqa: E402
 from wrong_calls.verdict import Finding, judge  # noqa: E402
 
 CALL_SECONDS = 20.0  # a call that takes longer hangs
-START_SECONDS = 120.0  # for the imports of a worker, on a busy machine
+START_SECONDS = 300.0  # for the imports of a worker, on a busy machine
 
 
 class Worker:

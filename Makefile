@@ -10,7 +10,7 @@ FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py t
 	$(patsubst %,tests/ops/test_%.py,gather put scatter view_scatter)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fence mutants hunt-numbers hunt-arguments hunt-interruptions clean
+.PHONY: demo test test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -31,6 +31,10 @@ test: .venv-test/installed
 test-fence: .venv-test/installed
 	WEFT_FENCE=after $(TEST)/pytest -n auto -q
 	WEFT_FENCE=before $(TEST)/pytest -n auto -q
+
+# Random programs on weft and PyTorch (tests/hunts/chains.py): a million of them, or PROGRAMS=20000.
+hunt-chains: .venv-test/installed
+	$(TEST)/python tests/hunts/chains.py --programs $(or $(PROGRAMS),1000000) --workers 2
 
 # Changes the code in one place at a time and looks whether the tests notice (tests/mutants.py).
 mutants: .venv-test/installed

@@ -349,3 +349,71 @@ def test_what_a_write_reads_of_itself_survives_it(write):
         (gradient,) = lib.autograd.grad((y * y * x).sum(), x)
         found.append(gradient.tolist())
     assert found[1] == [pytest.approx(row, rel=1e-9) for row in found[0]]
+
+
+OVERWRITTEN = {
+    "sort": lambda lib, x: x.sort().values,
+    "median": lambda lib, x: x.median(0).values,
+    "max": lambda lib, x: x.max(0).values,
+    "cummax": lambda lib, x: x.cummax(0).values,
+    "topk": lambda lib, x: x.topk(2).values,
+    "kthvalue": lambda lib, x: x.kthvalue(2).values,
+    "mode": lambda lib, x: x.mode().values,
+    "var": lambda lib, x: x.var(),
+    "var_mean": lambda lib, x: lib.var_mean(x)[0],
+    "std_mean": lambda lib, x: lib.std_mean(x)[1],
+    "frexp": lambda lib, x: lib.frexp(x).mantissa,
+}
+
+
+@pytest.mark.parametrize("name", sorted(OVERWRITTEN))
+def test_values_that_no_rule_uses_may_be_overwritten(name):
+    def gradient(lib):
+        x = lib.tensor([3.0, 1.0, 2.0], requires_grad=True)
+        OVERWRITTEN[name](lib, x).mul_(2).sum().backward()
+        return x.grad.tolist()
+
+    assert gradient(weft) == pytest.approx(gradient(torch))
+
+
+@pytest.mark.parametrize("name", ["cumsum_", "cumprod_"])
+def test_scans_in_place_keep_what_they_read(name):
+    def gradient(lib):
+        x = lib.tensor([3.0, 1.0, 2.0], requires_grad=True)
+        getattr(x * 2, name)(0).sum().backward()
+        return x.grad.tolist()
+
+    assert gradient(weft) == gradient(torch)
+    with pytest.raises(RuntimeError, match="leaf"):
+        getattr(weft.zeros(0, requires_grad=True), name)(0)
+
+
+def test_writes_of_no_elements():
+    """They are steps like all others, and leaves refuse them as well."""
+
+    def program(lib):
+        x = lib.zeros(2, 0, requires_grad=True)
+        y = x * 2
+        y[1:, lib.tensor([], dtype=lib.int64)] = 1
+        y.sum().backward()
+        return tuple(x.grad.shape)
+
+    assert program(weft) == program(torch)
+    x = weft.zeros(2, 0, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        x[...] = weft.zeros(0, requires_grad=True)
+
+
+def test_a_tensor_written_into_itself_with_another_shape():
+    for lib in (torch, weft):
+        x, y = lib.tensor(0.5), lib.ones(1, 1)
+        x[None] = x
+        y[lib.tensor([[True]])] = y
+        assert (x.item(), y.item()) == (0.5, 1.0)
+
+
+def test_out_refuses_what_requires_grad_in_a_list():
+    for lib in (torch, weft):
+        for function in (lib.cat, lib.stack, lib.hstack):
+            with pytest.raises(RuntimeError, match="automatic differentiation"):
+                function([lib.ones(1, requires_grad=True)], out=lib.empty(1))

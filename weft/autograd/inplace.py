@@ -206,7 +206,7 @@ class CopySlices(Node):
         node.order = next_order()  # its own: the inner step, too, may be reached, through its saved result
         node.hooks, node.extra = None, inner.extra
         node.inner, node.own, node.view = inner, own, view.spec
-        node.start = view._start - base._start
+        node.start = view._start - base._start if view.spec.numel else 0  # no elements lie nowhere
         if not 0 <= node.start <= _bytes(base.spec) - _bytes(view.spec):
             raise NotImplementedError("a recorded write to memory outside of what the view's base shows")
         return node

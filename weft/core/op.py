@@ -318,7 +318,8 @@ def memory_overlaps(a: Tensor, b: Tensor) -> bool:
 
 def check_unrecorded(name: str, tensors: Sequence[Any]) -> None:
     """Raises: RuntimeError if one of the tensors of a call with `out=` takes part in autograd."""
-    if needs_recording(tensors):
+    inner = [item for each in tensors if type(each) in (tuple, list) for item in each]
+    if needs_recording(tensors) or inner and needs_recording(inner):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."

@@ -410,7 +410,14 @@ def _apart(operand: Any, target: Tensor) -> bool:
         and mine.dtype.itemsize == theirs.dtype.itemsize
     ):
         return True
-    return operand._storage.nbytes_ == 0
+    if operand._storage.nbytes_ == 0:
+        return True
+    return operand._start == target._start and _steps(mine) == _steps(theirs)
+
+
+def _steps(own: Spec) -> tuple:
+    """How the elements of a tensor follow each other in memory: dims of size 1 are no matter."""
+    return own.dtype.itemsize, [(size, step) for size, step in zip(own.shape, own.stride) if size != 1]
 
 
 def normalise(name: str, operands: Sequence[Any]) -> list:

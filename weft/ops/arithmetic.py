@@ -312,6 +312,8 @@ def lerp(input: Tensor, end: Tensor, weight):
     """input + weight * (end - input), elementwise; `weight` is a number or a tensor. All tensors have one dtype."""
     dtype = input.spec.dtype
     for name, tensor in (("end", end), ("weight", weight)):
+        if name == "weight" and isinstance(tensor, Tensor) and not tensor.spec.shape:
+            continue  # is promoted, as a number is
         if isinstance(tensor, Tensor) and tensor.spec.dtype is not dtype:
             raise RuntimeError(
                 f"expected dtype {dtype.name} for `{name}` but got dtype {tensor.spec.dtype.name}"

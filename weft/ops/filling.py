@@ -25,7 +25,7 @@ _C_NAMES = {
 def check_number(value: Any, dtype: DType) -> None:
     """Raises: RuntimeError if `dtype` cannot hold the number: complex in a real type, or too large.
 
-    Negative numbers wrap around in unsigned types, as in PyTorch.
+    Negative integers wrap around in unsigned types, as in PyTorch; negative floats do not.
     """
     if not _holds(value, dtype):
         raise RuntimeError(
@@ -39,6 +39,8 @@ def _holds(value: Any, dtype: DType) -> bool:
             return dtype is bool_ or value.imag == 0 and _holds(value.real, dtype)
         return _holds(value.real, dtype.to_real()) and _holds(value.imag, dtype.to_real())
     low, high = LIMITS[dtype]
+    if type(value) is float and value < 0 and dtype.kind == "u":
+        return False
     return low <= value <= high or dtype.kind not in "ui" and not math.isfinite(value)
 
 
@@ -104,7 +106,7 @@ def fill_number(target: Tensor, value: Any) -> Tensor:
         check_number(value, dtype)
         if not dtype.is_complex:
             return fill_number(target, bool(value) if dtype is bool_ else value.real)
-    elif not low <= value <= high:
+    elif not low <= value <= high or value < 0 and kind is float:
         if own.numel != 1 or dtype not in REDUCED_FLOATS:  # as in PyTorch, a single one becomes infinite
             check_number(value, dtype)
     if own.numel:

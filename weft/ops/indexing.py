@@ -173,7 +173,7 @@ def _assign(view: Tensor, value: Any) -> None:
             return
         value = without_leading_ones(value)
         check_expandable(value.spec, view.spec.shape)
-    if value.spec.device is view.spec.device is CPU and view.spec.numel:
+    if value.spec.device is view.spec.device is CPU:
         COPY.write(view, value)
     else:
         copy_values(view, value)

@@ -140,7 +140,7 @@ def vector_norm(
     _check_wanted(x, dtype, "linalg.vector_norm")
     dims = dims_of(dim, x.dim(), "linalg.vector_norm")
     order = float(ord)
-    if order and math.prod([x.spec.shape[each] for each in dims]) == 1:
+    if order and not x.spec.dtype.is_complex and math.prod([x.spec.shape[each] for each in dims]) == 1:
         order = math.inf  # the size of the one element, whose power may overflow
     if order < 0 or order == math.inf:
         _check_not_empty(x, ord, dims, dim)

@@ -68,7 +68,7 @@ def _check_not_empty(own: Spec, dims: Sequence[int], name: str, whole: bool) -> 
 def _check_order(name: str, own: Spec, dims: Sequence[int], whole: bool) -> None:
     """Raises what extrema raise."""
     if own.dtype.is_complex:
-        raise RuntimeError(f"{name}(): complex numbers have no order (got {own.dtype})")
+        raise NotImplementedError(f"{name}(): complex numbers have no order (got {own.dtype})")
     _check_not_empty(own, dims, name, whole)
 
 
@@ -535,9 +535,16 @@ def _describe_moment(
 
 
 def _define_moment(op: Reduce, spread_rule: Callable) -> None:
-    def rule(ct, out, input, dims, correction, keepdim):
+    def spread_of(ct, out, input, dims, correction, keepdim):
         divisor = float(max(0, _count(input, dims) - correction))
         return spread_rule(ct, out, input, dims, keepdim, divisor)
+
+    # A rule that mentions the result saves it, and then a write to the result is an error in backward.
+    rules: dict[str, Callable] = {
+        "var": lambda ct, out, input, *static: spread_of(ct, None, input, *static),
+        "std": lambda ct, out, input, *static: spread_of(ct, out, input, *static),
+    }
+    rule = rules[op.name]
 
     spread = Program(
         op.name, 1, lambda planner, *static: _describe_moment(planner, op, *static), derivative=rule
@@ -561,12 +568,12 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
     def both_rule(ct, out, input, dims, correction, keepdim):
         found = []
         if ct[0] is not None:
-            found.append(rule(ct[0], out[0], input, dims, correction, keepdim))
+            found.append(spread_of(ct[0], out[0], input, dims, correction, keepdim))
         if ct[1] is not None:
             found.append(restored(ct[1] / _count(input, dims), input.spec, dims, keepdim))
         return sum_of(found)
 
-    @step(both_rule)
+    @step(both_rule, results=(0,) if op is STD else ())
     def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
         mean = MEAN(input, dims=dims, keepdim=keepdim, params=(float(_count(input, dims)),))
         return spread((input,), (dims, correction, keepdim)), mean

@@ -30,8 +30,9 @@ def check_fits(value: Any, dtype: DType) -> None:
         fits = False
     elif dtype.kind in "ui":
         info = np.iinfo(dtype.numpy)
-        # PyTorch lets negative numbers wrap around in unsigned types.
-        fits = value != value or (-info.max if dtype.kind == "u" else info.min) <= value.real <= info.max
+        # PyTorch lets negative integers wrap around in unsigned types, and no negative floats.
+        wraps = dtype.kind == "u" and not isinstance(value, float)
+        fits = value != value or (-info.max if wraps else info.min) <= value.real <= info.max
     else:
         fits = not math.isfinite(value.real) or abs(value.real) <= largest(dtype)
     if not fits:

@@ -24,10 +24,10 @@ def soft_margin_loss(
 ) -> Tensor:
     """log(1 + exp(-target * input)) for targets of 1 and -1."""
     sizes = broadcast_shapes("soft_margin_loss", input.shape, target.shape)
-    if sizes != target.shape:
+    if sizes != input.shape:
         raise RuntimeError(
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(sizes)}\n"
-            f"soft_margin_loss: input {list(input.shape)} must broadcast to target {list(target.shape)}"
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(sizes)}\n"
+            f"soft_margin_loss: target {list(target.shape)} must broadcast to input {list(input.shape)}"
         )
     # The product is negated, because targets of unsigned integers have no negative.
     loss = reduced((-(target * input)).exp().log1p(), reduction_of(reduction, size_average, reduce))

@@ -28,9 +28,14 @@ def _smooth_l1_element(a, b, beta):
     return s.where(distance < beta, distance * distance * 0.5 / beta, distance - 0.5 * beta)
 
 
+def _signs(difference):
+    """1 or -1, and NaN for NaN, whose `sign` is 0."""
+    return difference.sign().where(difference == difference, difference)
+
+
 def _smooth_l1_rule(ct, out, a, b, beta):
     difference = a - b
-    return ct * (difference / beta).where(abs(difference) < beta, difference.sign())
+    return ct * (difference / beta).where(abs(difference) < beta, _signs(difference))
 
 
 def _huber_element(a, b, delta):
@@ -40,7 +45,7 @@ def _huber_element(a, b, delta):
 
 def _huber_rule(ct, out, a, b, delta):
     difference = a - b
-    return ct * difference.where(abs(difference) <= delta, difference.sign() * delta)
+    return ct * difference.where(abs(difference) <= delta, _signs(difference) * delta)
 
 
 # fmt: off

@@ -1,0 +1,176 @@
+"""The differences between weft and PyTorch that random programs may meet: one list, with a reason for each.
+
+The list only shrinks. An entry names what differs (`kind`), in which statements (`source`), and what the two libraries
+said (`theirs`, `mine`): all of them are regular expressions. `where` decides about the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True)
+class Accepted:
+    reason: str
+    kind: str
+    source: str = ""
+    theirs: str = ""
+    mine: str = ""
+    where: Callable[[Any], bool] | None = None
+
+    def covers(self, found: Any) -> bool:
+        return (
+            re.fullmatch(self.kind, found.kind) is not None
+            and re.search(self.source, found.source) is not None
+            and re.search(self.theirs, _said(found.theirs)) is not None
+            and re.search(self.mine, _said(found.mine)) is not None
+            and (self.where is None or self.where(found))
+        )
+
+
+def _said(value: Any) -> str:
+    return f"{type(value).__name__}: {value}" if isinstance(value, Exception) else "result"
+
+
+def _program_has(source: str) -> Callable[[Any], bool]:
+    """Whether a statement of the program contains this text."""
+    return lambda found: any(source in each.row.source for each in found.program.statements)
+
+
+def _out_shares_memory(found: Any) -> bool:
+    """Whether a tensor that is given as `out=` is an argument as well, or shares memory with one."""
+    keys = [each.untyped_storage()._cdata for each in found.arguments if isinstance(each, torch.Tensor)]
+    return "out=" in found.source and len(set(keys)) < len(keys)
+
+
+def _reads_its_target(found: Any) -> bool:
+    tensors = [each for each in found.arguments if isinstance(each, torch.Tensor)]
+    storages = [each.untyped_storage()._cdata for each in tensors]
+    return len(storages) > 1 and storages[0] in storages[1:]
+
+
+def _target_is_integral(found: Any) -> bool:
+    first = found.arguments[0]
+    return not (first.is_floating_point() or first.is_complex())
+
+
+def _writes_nothing(found: Any) -> bool:
+    """Whether an index, a mask or a view names no elements."""
+    given = dict(zip(found.statement.row.letters, found.arguments))
+    if "i" in given and given["a"][given["i"]].numel() == 0:
+        return True
+    tensors = [each for each in found.arguments if isinstance(each, torch.Tensor)]
+    return any(not each.numel() for each in tensors) or any(
+        each.dtype is torch.bool and not each.any() for each in tensors[1:]
+    )
+
+
+def _has_complex(found: Any) -> bool:
+    return any(isinstance(each, torch.Tensor) and each.is_complex() for each in found.arguments)
+
+
+def _is_empty(found: Any) -> bool:
+    return any(isinstance(each, torch.Tensor) and not each.numel() for each in found.arguments)
+
+
+OVERLAP = "unsupported operation: some elements of the input tensor and the written-to tensor"
+# Exceptions that tell of weft's inside: they are never accepted.
+INTERNAL = (
+    "^(Attribute|Key|Assertion|System|Name|UnboundLocal)Error|not supported between|tuple index|zip\\(|unsupported operand"
+    "|NoneType|list index|object is not|takes \\d+ positional"
+)
+UNUSUAL = r"NotImplementedError|not implemented for|not supported for|Unsupported"
+
+LIST = [
+    Accepted("More dtypes work: PyTorch has no kernel.", "raises", theirs=UNUSUAL, mine="^result"),
+    Accepted(
+        "PyTorch checks nothing where there are no elements, or has no kernel for the dtype that it would need.",
+        "raises", theirs="^result", mine="^NotImplementedError", where=_is_empty,
+    ),
+    Accepted(
+        "Writes whose source shares memory with the target copy the source first; PyTorch raises.",
+        "raises", theirs=OVERLAP,
+    ),
+    Accepted(
+        "Reads of the target itself see its old elements; PyTorch's kernels see some new ones.",
+        "values", "masked_scatter_|scatter|index_", where=_reads_its_target,
+    ),
+    Accepted(
+        "out= may share memory with an argument: the result is right. PyTorch overwrites what it has yet to read, or raises.",
+        "values|raises|shape|strides", where=_out_shares_memory,
+    ),
+    Accepted("Writes through .data are counted.", "version", where=_program_has(".data")),
+    Accepted(
+        "After a write through .data, what was saved before it counts as overwritten.",
+        "gradient: raises", theirs="^result", mine="modified by an inplace", where=_program_has(".data"),
+    ),
+    Accepted(
+        "A view that was made without grad stays usable after its base was written to.", "unusable", theirs="",
+    ),
+    Accepted(
+        "A view that was made without grad, or one of several, stays usable after its base was written to.",
+        ".*raises", theirs="view was created|output of a function that returns multiple views|is a view and",
+    ),
+    Accepted(
+        "Ops without a derivative refuse to write into leaves that require grad, as all others do.",
+        "raises", r"logical_|bitwise_|out=|a \|= |a &= ", theirs="^result|^NotImplementedError|^RuntimeError",
+        mine="a leaf Variable that requires|a view of a leaf Variable|don't support automatic differentiation",
+    ),
+    Accepted(
+        "Ops without a derivative cut the history of what they overwrite; PyTorch keeps it, and gives wrong gradients.",
+        "requires_grad|is_leaf|gradient: .*", where=_program_has("logical_"),
+    ),
+    Accepted(
+        "Integer tensors never require grad; in PyTorch some writes give them a history.",
+        "requires_grad|is_leaf", "_\\(|=", where=_target_is_integral,
+    ),
+    Accepted("narrow_copy has a derivative.", "requires_grad|is_leaf", "narrow_copy"),
+    Accepted(
+        "Writes in place keep what their own backward needs; PyTorch raises in backward.",
+        "gradient: raises", theirs="modified by an inplace operation", mine="^result",
+    ),
+    Accepted(
+        "A write that names no elements is not counted.", "version", where=_writes_nothing),
+    Accepted(
+        "Where an infinity or a NaN of a complex number leads (inf * 0, inf - inf) depends on the order of operations.",
+        "(gradient: )?values of non-finite complex numbers",
+    ),
+    Accepted(
+        "An index that is out of range is an IndexError; PyTorch's kernels raise that or RuntimeError.",
+        "raises", theirs="^RuntimeError: .*(out of|INDICES|should be positive|index|setStorage)", mine="^IndexError",
+    ),
+    Accepted(
+        "Of two mistakes in one call the other one is told.", "raises",
+        "index_|scatter|put|cross|einsum|bmm|addm|amax|amin|out=|trace|gather|diagonal|cat|stack|arange|take|\\[i\\]|dot|mm|matmul"
+        "|narrow|select|unfold|softmax|quantile|pad|loss|cross_entropy|kthvalue|norm|view|flatten|split|squeeze|one_hot|embedding",
+        theirs="Error: ", mine="Error: ",
+    ),
+    Accepted(
+        "Where there are no elements, PyTorch checks arguments that weft has no use for, or the other way round.",
+        "raises|is_leaf|requires_grad|dtype", where=_is_empty,
+    ),
+    Accepted("out= converts to the dtype of the tensor; some of PyTorch's ops raise.", "raises", "out=", theirs="dtype|out type", mine="^result"),
+    Accepted("einsum multiplies tensors of one dtype only; PyTorch does others where no dim is summed.", "raises", "einsum", theirs="^result", mine="expected scalar type|not implemented"),
+    Accepted("Losses of several dtypes promote as sums do; PyTorch expands 0-dim tensors first.", "dtype", "_loss"),
+    Accepted("lerp of a 0-dim weight keeps the dtype of the input.", "dtype", "lerp"),
+    Accepted("1 ** z is computed as every other power.", "values", "x \\*\\* a|L.pow\\(x, a\\)", where=_has_complex),
+    Accepted("Powers of kron may lie in any memory order; PyTorch cannot view its own.", "raises", "kron", theirs="view size is not compatible", mine="^result"),
+    Accepted("tril_ and triu_ refuse elements that share memory, as all writes do.", "raises", "tril_|triu_", theirs="^result", mine="more than one element"),
+    Accepted("kl_div and other losses of complex numbers are computed.", "raises", "_loss|kl_div", theirs="omplex", mine="^result"),
+    Accepted("PyTorch's out= of this storage cannot be resized.", "raises", theirs="not resizable"),
+]  # fmt: skip
+
+
+def accepted(found: Any) -> str | None:
+    """The reason why a difference is accepted; None if it is not."""
+    if re.search(INTERNAL, _said(found.mine)):
+        return None
+    for each in LIST:
+        if each.covers(found):
+            return each.reason
+    return None

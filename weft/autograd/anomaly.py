@@ -73,7 +73,7 @@ class detect_anomaly(set_detect_anomaly):  # noqa: N801
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         outer = tracing, checking
         super().__init__(True, check_nan)

@@ -9,6 +9,7 @@ from typing import Any
 from ..core.op import FUNCTIONS
 from ..core.overrides import overridable, unasked
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from . import engine
 from .dual import Dual
 from .graph import GradientEdge, Leaf
@@ -33,7 +34,9 @@ def backward(
     """
     if grad_variables is not None:
         warnings.warn(
-            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=user_level(),
         )
         if grad_tensors is not None:
             raise RuntimeError(

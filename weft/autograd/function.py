@@ -13,6 +13,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
 from ..core.op import FUNCTIONS, needs_recording, unrecorded
 from ..core.tensor import Tensor, make, view_of
+from ..core.warn import user_level
 from . import anomaly, dual, graph
 from .graph import Node, Output, next_order, node_type, original
 from .inplace import CUSTOM, MANY, check_write, rebase
@@ -188,7 +189,7 @@ class Function(metaclass=FunctionMeta):
             "invoke them on the class itself. Instantiating an autograd function will raise an error in a future version "
             "of PyTorch.",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

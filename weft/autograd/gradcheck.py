@@ -16,6 +16,7 @@ from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from . import dual
 from .backward import grad
 
@@ -166,7 +167,7 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
                     f"Input #{position} requires gradient and is not a double precision floating point or complex. This "
                     "check will likely fail if all the inputs are not of double precision floating point or complex. ",
                     UserWarning,
-                    stacklevel=3,
+                    stacklevel=user_level(),
                 )
             if 0 in x.stride() and x.numel() > 1:
                 raise RuntimeError(

@@ -11,6 +11,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled, mode
 from ..core.op import public
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..ops.questions import is_inference
 from ..utils.hooks import RemovableHandle
 from .backward import backward as _backward
@@ -76,7 +77,7 @@ def _grad(self: Tensor) -> Tensor | None:
             "Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure "
             "you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     return found
 

@@ -104,7 +104,7 @@ def checked(function: Callable, name: str, tensors_alone: bool = False) -> Calla
     if (_LOOKS.keys() if tensors_alone else _STATIC).isdisjoint(kinds):
         return function
     layout = (code.co_posonlyargcount, code.co_argcount, bool(code.co_flags & CO_VARARGS))
-    made: dict[str, Any] = {}
+    made: dict[str, Any] = {"__name__": __name__}  # so that warnings take it for a part of weft
     exec(_written(parameters, kinds, stars, layout), made)
     complete = made["make"](function, name, _LOOKS, Tensor, DType)
     complete.__defaults__, complete.__kwdefaults__ = function.__defaults__, function.__kwdefaults__

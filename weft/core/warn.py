@@ -8,10 +8,9 @@ import warnings
 
 
 @functools.cache
-def warn_once(message: str, stacklevel: int = 2) -> None:
-    """Warn the first time; `stacklevel` counts from whoever calls this, as in `warnings.warn`."""
-    # functools.cache is written in C and adds no frame.
-    warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+def warn_once(message: str) -> None:
+    """Warn the first time, of the user's line."""
+    warnings.warn(message, UserWarning, stacklevel=user_level())
 
 
 def user_level() -> int:

@@ -12,6 +12,7 @@ from ..core.op import PlanCache, public
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
+from ..core.warn import user_level
 from ..families.library import array, resolved
 
 # ---- Tensor -> array -------------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ def _warn_read_only(what: str) -> None:
         "this tensor will result in undefined behavior. You may want to copy the array to protect its data or make it "
         "writable before converting it to a tensor.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
 
 

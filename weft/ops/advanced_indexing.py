@@ -18,6 +18,7 @@ from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, empty, make
+from ..core.warn import user_level
 from ..families.indexed import Access, Put, Take, vector_spec
 from ..families.map import FILL
 from .basic_indexing import position_of, select_plan, span, view_of_items
@@ -40,7 +41,7 @@ def as_tuple(index: Any) -> tuple:
             "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in a future "
             "version; use x[tuple(seq)] instead of x[seq], or x[torch.tensor(seq)] for an index tensor",
             UserWarning,
-            stacklevel=3,
+            stacklevel=user_level(),
         )
         return tuple(index)
     return (index,)
@@ -176,7 +177,7 @@ def checked_index(item: Tensor) -> Tensor:
             warnings.warn(
                 "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=user_level(),
             )
         return item.to(bool_)
     if dtype is not int64 and dtype is not int32 and dtype is not bool_:

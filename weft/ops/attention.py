@@ -11,6 +11,7 @@ from ..core.iteration import broadcast_shapes, broadcasts
 from ..core.op import PlanCache, needs_recording, public
 from ..core.spec import Spec
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from . import reduction
 from .blockwise import all_weights, attend
 from .creation import zeros, zeros_like
@@ -23,10 +24,10 @@ from .windows import wide
 # ---- Softmax ---------------------------------------------------------------------------------------------------------------
 
 
-def _implied_dim(name: str, ndim: int, stacklevel: int) -> int:
+def _implied_dim(name: str, ndim: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel + 1,
+        stacklevel=user_level(),
     )
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -36,7 +37,7 @@ def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """exp(input) scaled to sum 1 along `dim`."""
-    dim = _implied_dim("softmax", input.spec.ndim, _stacklevel) if dim is None else dim
+    dim = _implied_dim("softmax", input.spec.ndim) if dim is None else dim
     return reduction.softmax(input, dim, dtype)
 
 
@@ -45,7 +46,7 @@ def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """exp(-input) scaled to sum 1 along `dim`."""
-    dim = _implied_dim("softmin", input.spec.ndim, _stacklevel) if dim is None else dim
+    dim = _implied_dim("softmin", input.spec.ndim) if dim is None else dim
     return reduction.softmax(-input, dim, dtype)
 
 
@@ -54,7 +55,7 @@ def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
 ) -> Tensor:
     """log(softmax(input)) along `dim`, without overflow."""
-    dim = _implied_dim("log_softmax", input.spec.ndim, _stacklevel) if dim is None else dim
+    dim = _implied_dim("log_softmax", input.spec.ndim) if dim is None else dim
     return reduction.log_softmax(input, dim, dtype)
 
 
@@ -226,7 +227,7 @@ def multi_head_attention_forward(
     ):
         warnings.warn(
             "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
-            stacklevel=3,
+            stacklevel=user_level(),
         )
     # Where nothing else hides keys, the hint stands for the mask.
     is_causal = is_causal and key_padding_mask is None and not need_weights

@@ -79,7 +79,6 @@ def _warn_if_recorded(self: Tensor) -> None:
         warn_once(
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
             "Consider using tensor.detach() first.",
-            stacklevel=3,
         )
 
 

@@ -32,7 +32,7 @@ def copy_values(target: Tensor, source: Tensor) -> None:
     if target.spec.numel == 0:
         return
     if source.spec.dtype.is_complex and target.spec.dtype.kind in "uif":
-        warn_once("Casting complex values to real discards the imaginary part", stacklevel=4)
+        warn_once("Casting complex values to real discards the imaginary part")
     if source.spec.device is target.spec.device:
         COPY.write(target, source)
         return

@@ -15,6 +15,7 @@ from ..core.overrides import overridable
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, address
 from ..core.tensor import empty as empty_of
+from ..core.warn import user_level
 from ..engine import distributions
 from .activation import leaky_relu
 from .creation import empty, empty_like, ones_like, zeros_like
@@ -139,7 +140,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to "
             "interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
             "dropout behavior, please switch to using dropout1d instead.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     return _written(input, _dropped(input, p, training, channels=True), inplace)
 
@@ -148,7 +149,7 @@ def _warn_dims(name: str, input: Tensor, wanted: str) -> None:
     warnings.warn(
         f"{name}: Received a {input.spec.ndim}-D input to {name}, which is deprecated and will result in an error in a future "
         f"release. Use a {wanted} input instead, or dropout for elements.",
-        stacklevel=3,
+        stacklevel=user_level(),
     )
 
 

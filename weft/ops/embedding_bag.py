@@ -8,6 +8,7 @@ import warnings
 from ..core.dtype import LEGACY_NAMES, float32, int32, int64
 from ..core.op import public
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from .creation import zeros
 from .gather import embedding
 from .ranges import arange
@@ -38,7 +39,7 @@ def embedding_bag(
         warnings.warn(
             "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is "
             "deprecated, and should now be `embedding_bag(input, weight, ...)`.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         input, weight = weight, input
     _check(input, weight, offsets, per_sample_weights, mode, scale_grad_by_freq, sparse)

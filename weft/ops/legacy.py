@@ -17,6 +17,7 @@ from ..core.size import Size
 from ..core.spec import contiguous_spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make, of_class
+from ..core.warn import user_level
 from .basic_indexing import GETITEM
 from .creation import empty, size_arguments
 from .values import from_data, is_sequence
@@ -148,7 +149,7 @@ def set_default_tensor_type(t: Any, /) -> None:
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives.",
         UserWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     if isinstance(t, str) and t not in _DTYPE_OF_NAME:
         module, _, name = t.rpartition(".")

@@ -26,6 +26,7 @@ from ..core.op import (
 from ..core.promotion import common_dtype
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
+from ..core.warn import user_level
 from ..engine import scalar as s
 from ..families.faces import is_operand
 from ..families.indexed import (
@@ -119,7 +120,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
             "of PyTorch. Use a boolean condition instead.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=user_level(),
         )
     elif condition.spec.dtype is not bool_:
         raise RuntimeError(

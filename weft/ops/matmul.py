@@ -20,6 +20,7 @@ from ..core.overrides import declined
 from ..core.promotion import common_dtype
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
+from ..core.warn import user_level
 from ..families.product import Product
 from ..families.step import Step, step
 from .arithmetic import mul
@@ -424,7 +425,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
         UserWarning,
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     if len(matrices) == 1 and isinstance(matrices[0], (tuple, list)):
         matrices = tuple(matrices[0])

@@ -41,6 +41,7 @@ from ..core.op import PlanCache, add_inplace, check_inplace, needs_recording, re
 from ..core.spec import Spec
 from ..core.tensor import Tensor, address
 from ..core.tensor import empty as empty_of
+from ..core.warn import user_level
 from ..engine import distributions
 from ..families.library import array, tensor_of
 from .copying import copy_values, formatted_spec
@@ -413,7 +414,7 @@ def _check_integers(low: int, last: int, dtype: DType) -> None:
                 "can support discrete uniform distribution only within this range. This warning will become an error "
                 "in version 1.7 release, please fix the code in advance",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=user_level(),
             )
 
 

@@ -25,6 +25,7 @@ from ..core.grad_mode import mode
 from ..core.op import add_inplace, inplace, needs_recording, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor, wrap_dim
+from ..core.warn import user_level
 from ..engine.expr import Expr, isnan, lift
 from ..engine.monoid import index
 from ..engine.scalar import exp, isinf, log, maximum, where
@@ -378,7 +379,7 @@ def cov(
     if norm <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         norm = 0 if weights is None else norm.clamp(min=0)
     centred = rows - average.unsqueeze(1)

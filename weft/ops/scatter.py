@@ -14,6 +14,7 @@ from ..core.derivative import differentiate
 from ..core.op import add_inplace, public
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..families.faces import is_operand
 from ..families.indexed import Access, Put, add_elements, unshared
 from .filling import check_number
@@ -112,7 +113,7 @@ def scatter_(
             "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch "
             "release. Use torch.scatter_reduce instead for more reduction options.",
             UserWarning,
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     combine = {None: None, "add": add_elements, "multiply": multiply}[reduce]
     return op(self, (index,), src, dim, combine)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.op import public
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from .complex_views import view_as_real
 from .creation import ones, zeros
 from .padding import constant_pad, pad
@@ -167,7 +168,7 @@ def istft(
     if end > total:
         warnings.warn(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check your center and hop_length settings.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
         found = constant_pad(found, (0, end - total))
     return found if len(input.spec.shape) == 3 else found.squeeze(0)

@@ -35,6 +35,7 @@ from ..core.spec import contiguous_spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, as_new, make
 from ..core.tensor import empty as empty_of
+from ..core.warn import user_level
 from ..families.library import tensor_of
 from ..interop.dlpack import from_dlpack
 from ..interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
@@ -88,7 +89,7 @@ def _warn_about_copy(requires_grad: bool) -> None:
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         f"sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor){suffix}.",
         UserWarning,
-        stacklevel=3,
+        stacklevel=user_level(),
     )
 
 

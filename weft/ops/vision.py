@@ -14,6 +14,7 @@ import numpy as np
 from ..core.dtype import LEGACY_NAMES, float32, float64, int64, uint8
 from ..core.op import public
 from ..core.tensor import Tensor
+from ..core.warn import user_level
 from ..families.library import tensor_of
 from ..families.step import step
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -261,7 +262,8 @@ def upsample(
 ) -> Tensor:
     """The older name of `interpolate`."""
     warnings.warn(
-        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
+        stacklevel=user_level(),
     )
     return interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -271,7 +273,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
     """`interpolate` by the nearest element."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     return interpolate(input, size, scale_factor, mode="nearest")
 
@@ -281,7 +283,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     """`interpolate` bilinearly with aligned corners."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=2,
+        stacklevel=user_level(),
     )
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
@@ -320,7 +322,7 @@ def grid_sample(
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
             "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     return _sampled(input, grid, mode, padding_mode, bool(align_corners))
 
@@ -478,7 +480,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
             "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     if theta.spec.dtype.kind != "f":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.spec.dtype}")

@@ -6,6 +6,7 @@ import warnings
 
 from ...core.dtype import LEGACY_NAMES
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -20,7 +21,7 @@ def reduction_of(reduction: str, size_average: bool | None = None, reduce: bool 
         found = "mean" if size_average is None or size_average else "sum"
     warnings.warn(
         f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.",
-        stacklevel=3,
+        stacklevel=user_level(),
     )
     return found
 
@@ -42,7 +43,7 @@ def warn_unless_same_size(input: Tensor, target: Tensor) -> None:
         warnings.warn(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely "
             "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
+            stacklevel=user_level(),
         )
 
 

@@ -8,6 +8,7 @@ from ...core.derivative import nondifferentiable
 from ...core.dtype import LEGACY_NAMES, bool_, uint8
 from ...core.op import public
 from ...core.tensor import Tensor
+from ...core.warn import user_level
 from ...engine import scalar as s
 from ...engine.convert import convert
 from ...families.map import ONLY_FLOATS, Map, keep, refuse
@@ -139,7 +140,7 @@ def kl_div(
             "reduction: 'mean' divides the total loss by both the batch size and the support size."
             "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
-            stacklevel=2,
+            stacklevel=user_level(),
         )
     if not input.spec.dtype.category >= 2 <= target.spec.dtype.category:
         raise RuntimeError("kl_div: Integral inputs not supported.")

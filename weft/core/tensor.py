@@ -251,7 +251,9 @@ def empty(spec: Spec) -> Tensor:
 
 def as_new(tensor: Tensor) -> Tensor:
     """The tensor, whose elements have just been written for the first time: that is no write in place, so none counts."""
-    tensor._storage.version = 0
+    storage = tensor._storage
+    if type(storage.version) is int:  # memory that was made in inference mode does not count its writes
+        storage.version = 0
     return tensor
 
 

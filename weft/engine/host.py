@@ -255,9 +255,9 @@ def _operands_ir(operands: int, params: str) -> str:
     """%ops, with a word before it, %meta and %count from the arguments of a call; %a0 is the first argument."""
     total = operands + len(params)
     lines = [
-        expect_arguments(total + 2),
         f"%room = alloca [{total + 1} x i64], align 16",
         "%ops = getelementptr i64, ptr %room, i64 1",
+        expect_arguments(total + 2),
     ]
     for k in range(total + 2):
         lines.append(f"%pa{k} = getelementptr ptr, ptr %args, i64 {k}\n%a{k} = load ptr, ptr %pa{k}")

@@ -168,7 +168,7 @@ Tensor._is_view = _is_view  # type: ignore[attr-defined]
 @public("method")
 def backward(
     self: Tensor,
-    gradient: Tensor | None = None,
+    gradient: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     inputs: Any = None,

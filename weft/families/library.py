@@ -83,6 +83,12 @@ def array(tensor: Tensor) -> np.ndarray:
     own = tensor.spec
     if own.dtype is complex32 or own.conj or own.neg:
         return array(resolved(tensor))
+    return memory_array(tensor)
+
+
+def memory_array(tensor: Tensor) -> np.ndarray:
+    """Like `array`, but with what memory holds: nothing pending is carried out, complex32 is pairs."""
+    own = tensor.spec
     if own.numel == 0:
         return np.empty(own.shape, numpy_dtype(own.dtype))
     shape, dtype, strides = _layouts[(own,)]

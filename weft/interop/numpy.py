@@ -13,7 +13,7 @@ from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
 from ..core.warn import user_level
-from ..families.library import array, resolved
+from ..families.library import memory_array, resolved
 
 # ---- Tensor -> array -------------------------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
 def shared_array(tensor: Tensor) -> np.ndarray:
     """An array on the tensor's memory that keeps it alive."""
     tensor._storage.exposed = True
-    return array(tensor)
+    return memory_array(tensor)
 
 
 @public("method")

@@ -248,8 +248,9 @@ def _sized_in_full(
     sizes = size_arguments(positional if size is None else (size,), name)
     dtype = check_dtype(dtype, name)
     if out is not None:
-        result = resized_out(out, sizes, name, dtype, layout, device)
-    elif memory_format is None or memory_format is contiguous_format:
+        target = resized_out(out, sizes, name, dtype, layout, device)
+        return with_grad(target if value is None else fill_(target, value), requires_grad)
+    if memory_format is None or memory_format is contiguous_format:
         result = new(sizes, dtype, device, False, layout)
     else:
         result = _formatted(sizes, memory_format, dtype, device)

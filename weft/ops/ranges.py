@@ -29,7 +29,7 @@ from ..core.op import PlanCache, check_inplace, check_unrecorded, public, resize
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, address, make
 from ..core.tensor import empty as empty_of
-from ..core.warn import user_level, warn_once
+from ..core.warn import warn_once
 from ..engine.convert import convert
 from ..engine.expr import floor, fma, select
 from ..families.library import adopt
@@ -293,8 +293,7 @@ def inclusive_range(
         raise TypeError('range() missing 1 required positional arguments: "end"')
     warn_once(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        stacklevel=user_level(),
+        "Python's range builtin. Instead, use torch.arange, which produces values in [start, end)."
     )
     start, end, step = _bounds("range", bounds, start, end, step)
     dtype = _range_dtype("range", dtype, out, layout, device, (start, end, step))

@@ -68,7 +68,9 @@ def _check_not_empty(own: Spec, dims: Sequence[int], name: str, whole: bool) -> 
 def _check_order(name: str, own: Spec, dims: Sequence[int], whole: bool) -> None:
     """Raises what extrema raise."""
     if own.dtype.is_complex:
-        raise NotImplementedError(f"{name}(): complex numbers have no order (got {own.dtype})")
+        with_position = name in ("max", "min") and not whole
+        kind = RuntimeError if with_position else NotImplementedError
+        raise kind(f"{name}(): complex numbers have no order (got {own.dtype})")
     _check_not_empty(own, dims, name, whole)
 
 
@@ -76,6 +78,8 @@ def _check_position(name: str, own: Spec, dims: Sequence[int], whole: bool) -> N
     """Raises what positions of extrema raise."""
     if own.dtype is bool_:
         raise RuntimeError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    if own.dtype.is_complex:
+        raise RuntimeError(f"{name}(): does not support complex input: complex numbers have no order")
     if whole and own.numel == 0:
         raise IndexError(
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "

@@ -90,6 +90,7 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     return tensor_repr(value, tensor_contents=tensor_contents, tangent=tangent)
 
 
+_repr.__name__ = "__repr__"  # what handlers of `__torch_function__` are told
 Tensor.__repr__ = _repr  # type: ignore[method-assign, assignment]
 
 

@@ -469,7 +469,7 @@ def native_group_norm(
         raise RuntimeError(
             f"native_group_norm: the input has shape {list(own)}, which is not N={N}, C={C}, HxW={HxW}"
         )
-    return _only_first_recorded(_group_norm(input, group, weight, bias, eps))
+    return _group_norm(input, group, weight, bias, eps)
 
 
 @public("function")

@@ -42,9 +42,8 @@ class autocast(Restoring):  # noqa: N801 (PyTorch's name)
         self.device = device_type
         self.fast_dtype = dtype or get_autocast_dtype(device_type)
         self._enabled = bool(enabled)
-        self._outer: Any = (
-            None  # the state to return to, and what this was before; from the innermost entry outwards
-        )
+        # The state to return to, and what this was before: from the innermost entry outwards.
+        self._outer: Any = None
         if not enabled:
             return
         if device_type != "cpu":

@@ -152,7 +152,5 @@ def check_tensors(function: Callable, name: str, args: tuple, kwargs: dict[str, 
         if argument in given and parameter.annotation in ("Tensor", "Tensor | None"):
             value = given[argument]
             if not isinstance(value, Tensor) and (value is not None or parameter.annotation == "Tensor"):
-                where = f"'{argument}' (position {position})" if position <= len(args) else f"'{argument}'"
-                raise TypeError(
-                    f"{name}(): argument {where} must be Tensor, not {type(value).__name__}"
-                ) from None
+                place = position if position <= len(args) else 0
+                raise wrong_type(value, name, argument, "Tensor", place) from None

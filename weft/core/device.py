@@ -34,9 +34,8 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
     type: str
     index: int | None
     _backend: Backend | None  # found when first asked for
-    _outer: (
-        Any  # the default device to go back to, and what this was before; from the innermost entry outwards
-    )
+    # The default device to go back to, and what this was before: from the innermost entry outwards.
+    _outer: Any
 
     def __new__(cls, type: Any = None, index: int | None = None, *, device: Any = None) -> Any:
         key = _parse(device if type is None else type, index)

@@ -63,9 +63,8 @@ class _Switch(Restoring, contextlib.ContextDecorator):
 
     def __init__(self, enabled: bool):
         self._enabled = enabled
-        self._outer: Any = (
-            None  # the mode to return to, and what this was before; from the innermost entry outwards
-        )
+        # The mode to return to, and what this was before: from the innermost entry outwards.
+        self._outer: Any = None
 
     def _recreate_cm(self):
         return type(self)() if type(self) in (no_grad, enable_grad) else self

@@ -61,9 +61,8 @@ def _check_room(mebibytes: int) -> None:
     if not hasattr(mmap, "MAP_ANONYMOUS"):
         return
     try:
-        mmap.mmap(
-            -1, mebibytes << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0
-        ).close()  # unreadable: takes no memory
+        # Without access rights (0), the mapping takes addresses but no memory.
+        mmap.mmap(-1, mebibytes << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0).close()
     except (OSError, ValueError):
         raise RuntimeError(
             f"SciPy's linear algebra needs {mebibytes} MiB of addresses to start, and the limit of this process leaves "

@@ -99,9 +99,8 @@ def _narrow(a: Expr, dtype: DType) -> Expr:
     magic = 2.0 ** (smallest_exponent + 23)
     subnormal = bitcast(magnitude + magic, uint32) - bitcast(const(magic, float32), uint32)
     result = select(magnitude < 2.0 ** (1 - _bias(dtype)), subnormal, normal)
-    if (
-        dtype is float16
-    ):  # as F16C does it: what fits of the mantissa of a NaN is kept, and the NaN made quiet
+    if dtype is float16:
+        # As F16C does it: what fits of the mantissa of a NaN is kept, and the NaN made quiet.
         infinite = const(0x7C00, uint32)
         result = select(infinite < result, infinite, result)
         quiet = (whole >> drop) & 0x3FF | 0x7E00

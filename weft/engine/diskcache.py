@@ -11,9 +11,8 @@ from pathlib import Path
 
 _DIGEST = 32  # bytes of SHA-256 in front of each file's content
 LIMIT = 512 << 20  # bytes; a kernel takes 2 to 10 KiB, weft's whole test suite about 100 MiB
-_DAY = (
-    86400  # seconds; how exactly is known when a file was last used: writing that at each use would cost 5 us
-)
+# Seconds. A cache hit renews the time of a file only if it is older, because renewing it takes 5 us.
+_DAY = 86400
 _TEMPORARY = "tmp"  # how the names of files begin that are being written
 
 

@@ -20,17 +20,15 @@ from . import memory
 
 PAGE = mmap.PAGESIZE
 PATTERN = 0xFF
-FILLED = (
-    1 << 26
-)  # bytes; of larger blocks only both ends are filled, so that tests may make 10 GiB they never touch
+# Bytes. Of larger blocks only both ends are filled, so that tests may make 10 GiB that they never touch.
+FILLED = 1 << 26
 ARENA = 1 << 31  # bytes of address space, not of memory
 RETIRED = 4  # how many used-up arenas stay unreadable before the oldest goes back to the system
 
 LARGEST = 1 << 47  # bytes; there are no more addresses, and size_t would cut numbers from 2**64 on
 _NO_ACCESS, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
-_RESERVED = (
-    mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
-)  # MAP_NORESERVE: addresses are no promise of memory
+# MAP_NORESERVE (0x4000): the system need not have memory for all these addresses.
+_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
 _FIXED = 0x10  # MAP_FIXED
 
 _system = ctypes.CDLL(None, use_errno=True)

@@ -173,9 +173,8 @@ def release_cached(keep: int) -> None:
 def _unmap(bin: Bin) -> None:
     taken: list[int] = []
     try:
-        taken.extend(
-            map(bin.pop, (-1,))
-        )  # not `bin.pop()`, whose result a signal handler that raises would lose
+        # A signal handler that raises would lose the result of `bin.pop()`.
+        taken.extend(map(bin.pop, (-1,)))
     finally:
         if taken:
             bin.total -= 1

@@ -21,9 +21,8 @@ from ..core.storage import Storage
 from . import exits, memory
 from .host import METH_NOARGS, builtin, compile_ir, keep, method
 
-_TYPE = (
-    object.__basicsize__ - 8
-)  # of objects: where their type is; free-threaded builds have more in front of it
+# Where an object holds its type, in bytes from its start; free-threaded builds have more in front of it.
+_TYPE = object.__basicsize__ - 8
 
 
 def _offset(slot: str) -> int:

@@ -5,7 +5,7 @@ import weft
 CALLS = [
     lambda x, dim: x.sum(dim),
     lambda x, dim: x.mean((dim,)),
-    lambda x, dim: x.sum((0, dim)),
+    lambda x, dim: x.sum((dim, 0)),
     lambda x, dim: x.prod(dim),
     lambda x, dim: x.amax(dim),
     lambda x, dim: x.max(dim),

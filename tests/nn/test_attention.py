@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 
 import weft
 from weft.nn.attention import SDPBackend, sdpa_kernel
@@ -28,3 +30,14 @@ def test_names_of_kernels_are_those_of_pytorch():
     assert {name: kernel.value for name, kernel in SDPBackend.__members__.items()} == {
         name: int(kernel) for name, kernel in theirs.items()
     }
+
+
+UNFIT = """
+torch.nn.functional.multi_head_attention_forward(torch.ones(3, 1, 2), torch.ones(3, 1, 3), torch.ones(3, 1, 2), 2, 1, torch.ones(6, 2), None, None, None, False, 0.0, torch.ones(2, 2), None)  # raises
+torch.nn.functional.multi_head_attention_forward(torch.ones(3, 1, 2), torch.ones(3, 1, 2), torch.ones(3, 1, 2), 2, 1, None, None, None, None, False, 0.0, torch.ones(2, 2), None)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

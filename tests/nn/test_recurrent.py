@@ -4,6 +4,8 @@ import layers
 import oracle
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -338,3 +340,15 @@ def test_functions_refuse_other_numbers_of_states_and_parameters():
     data, sizes = weft.zeros(4, 3), weft.tensor([5, -1])
     with pytest.raises(RuntimeError):
         weft.lstm(data, sizes, (weft.zeros(1, 5, 4),) * 2, weights, False, 1, 0.0, False, False)
+
+
+UNFIT = """
+torch.nn.GRU(3, 4, bidirectional=2)(torch.ones(5, 2, 3))  # raises
+torch.nn.LSTM(3, 4, bidirectional="a")(torch.ones(5, 2, 3))  # raises
+torch.nn.RNN(3, 4, batch_first=0.5)(torch.ones(5, 2, 3))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

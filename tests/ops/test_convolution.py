@@ -1,6 +1,8 @@
 import pytest
 import torch
 from alike import same
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_weft
@@ -137,3 +139,18 @@ def test_dtypes_that_differ_are_errors(input, weight, bias):
 @pytest.mark.parametrize("shape", [(3,), (3, 3), (1, 1, 1, 3, 3)])
 def test_unfold_of_a_wrong_number_of_dims(shape):
     same(lambda lib: lib.nn.functional.unfold(lib.zeros(shape), 2))
+
+
+UNFIT = """
+torch.nn.functional.fold(torch.ones(1, 8, 9), (4, 4), (2,))  # raises
+torch.nn.functional.fold(torch.ones(1, 8, 9), (4,), (2, 2))  # raises
+torch.nn.functional.fold(torch.ones(1, 8, 9), 4, 2, (1,))  # raises
+torch.nn.functional.unfold(torch.ones(1, 1, 4, 4), (2,))  # raises
+torch.nn.functional.unfold(torch.ones(1, 1, 4, 4), 2, 1, (1,))  # raises
+torch.nn.functional.unfold(torch.ones(1, 1, 4, 4), 2, padding=(1, 1))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -464,3 +464,22 @@ def test_from_file(tmp_path):
     assert shared.tolist() == [0, 7, 0]
     with pytest.raises(RuntimeError, match="12 bytes"):
         weft.from_file(path, size=4, dtype=weft.int32)
+
+
+UNFIT = """
+torch.ones((True, 5))  # raises
+torch.ones(True, 5)  # raises
+torch.ones((5, True))
+torch.zeros([True])  # raises
+torch.full((True, 5), 1.0)  # raises
+torch.ones(2).new_full((True, 2), 3)  # raises
+torch.ones(2).new_empty_strided((1, 5), (True, 1))  # raises
+torch.empty_strided((2, 5.0), (5, 1))  # raises
+torch.empty_strided(2, (5, 1))  # raises
+torch.empty_strided((2, 5), 1)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check(expression)

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_weft
@@ -64,3 +66,25 @@ def test_gumbel_softmax(hard):
     expected = torch.nn.functional.gumbel_softmax(logits, 0.7, hard)
     weft.manual_seed(5)
     assert_same(weft.nn.functional.gumbel_softmax(to_weft(logits), 0.7, hard), expected)
+
+
+UNFIT = """
+torch.nn.functional.dropout("a", training=False)  # raises
+torch.nn.functional.dropout(None, 0.0)  # raises
+torch.nn.functional.dropout(torch.ones(2), 0.0, "a")  # raises
+torch.nn.functional.dropout(torch.ones(2), training=2)  # raises
+torch.nn.functional.dropout(torch.ones(2), nan)  # raises
+torch.nn.functional.dropout(torch.ones(2), nan, False)  # raises
+torch.nn.functional.dropout(torch.ones(2), "a")  # raises
+torch.nn.functional.dropout(torch.ones(2), 2)  # raises
+torch.nn.functional.dropout(torch.ones(2), 1)
+torch.nn.functional.alpha_dropout(torch.ones(2), nan)  # raises
+torch.nn.functional.dropout3d(torch.ones(2, 2, 2, 2), nan)  # raises
+torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 2, 3)] * 3, dropout_p=2.0)  # raises
+torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 2, 3)] * 3, dropout_p=nan)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

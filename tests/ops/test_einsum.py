@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_torch, to_weft
@@ -113,3 +115,16 @@ def test_wrong_arguments(arguments):
         torch.einsum(*arguments)
     with pytest.raises(theirs.type):
         weft.einsum(*arguments)
+
+
+UNFIT = """
+torch.einsum(torch.ones(2, 3), ["a", "b"], ["b"])  # raises
+torch.einsum(torch.ones(2, 3), [0.0, 1], [0])  # raises
+torch.einsum(torch.ones(2, 3), [0, 99], [0])  # raises
+torch.einsum(torch.ones(2, 3), [0, 1], [0])
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -3,6 +3,8 @@
 import oracle
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 
 import weft
 
@@ -91,3 +93,18 @@ def test_rows_are_scaled_down_in_place():
 )
 def test_errors(arguments, options):
     oracle.check("nn.functional.embedding_bag", *arguments, **options)
+
+
+UNFIT = """
+torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]), torch.ones(3, 4), torch.tensor([0, 2]).byte())
+torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]).byte(), torch.ones(3, 4), torch.tensor([0, 2]))
+torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]).byte(), torch.ones(3, 4), torch.tensor([0, 2]).byte())  # raises
+torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]), torch.ones(3, 4), torch.tensor([0.0, 2.0]))  # raises
+torch.nn.functional.embedding_bag(torch.tensor([[0, 5]]), torch.ones(3, 4))  # raises
+torch.nn.functional.embedding_bag(torch.tensor([[0, 5]]), torch.ones(3, 4), max_norm=1.0)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import BATCHES, DTYPES, both, close, definite, random
@@ -91,3 +93,14 @@ def test_the_older_triangular_solve_clones_its_coefficients():
         results = weft.triangular_solve(b.expand(*stack, 3, 2), a.expand(*stack, 3, 3))
         assert results[1].data_ptr() != a.data_ptr()
         assert len(weft.autograd.grad(list(results), (a, b), [weft.ones_like(each) for each in results])) == 2
+
+
+UNFIT = """
+torch.linalg.solve_triangular(torch.ones(2, 2).byte(), torch.ones(2, 2), upper=True)  # raises
+torch.linalg.solve_triangular(torch.ones(2, 2).half(), torch.ones(2, 2).double(), upper=True)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import BATCHES, DTYPES, both, close, definite, metadata, random
@@ -184,3 +186,15 @@ def test_removed_functions_say_so(name):
     with pytest.raises(RuntimeError) as ours:
         getattr(weft, name)(weft.eye(2))
     assert str(ours.value).splitlines()[0] == str(theirs.value).splitlines()[0]
+
+
+UNFIT = """
+torch.cholesky(torch.eye(2, dtype=torch.int64))  # raises
+torch.linalg.cholesky(torch.eye(2, dtype=torch.int64))  # raises
+torch.cholesky(torch.eye(2))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from oracle import assert_same, to_weft
 
 import weft
@@ -17,3 +19,17 @@ def test_fractional_windows_draw_the_same_numbers(n):
         to_weft(x), 2, output_ratio=[0.5] * n, return_indices=True
     )
     assert_same(got, expected)
+
+
+UNFIT = """
+torch.nn.functional.fractional_max_pool2d(torch.ones(2, 4, 6, 6), 2, output_size=(3,))  # raises
+torch.nn.functional.fractional_max_pool2d(torch.ones(2, 4, 6, 6), (2,), output_size=3)  # raises
+torch.nn.functional.fractional_max_pool3d(torch.ones(2, 4, 6, 6, 6), 2, output_size=5)  # raises
+torch.nn.functional.fractional_max_pool3d(torch.ones(2, 4, 6, 6, 6), 2, output_size=4)
+torch.nn.functional.fractional_max_pool2d(torch.ones(2, 4, 6, 6), 2, output_size=5)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

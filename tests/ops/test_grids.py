@@ -1,6 +1,8 @@
 """Grids and combinations against PyTorch: values, dtypes, strides and errors."""
 
 import pytest
+from expressions import check as check_expression
+from expressions import lines
 from layouts import Layout, check
 
 import weft
@@ -45,3 +47,14 @@ def test_meshgrid_warns_without_indexing():
     weft.core.warn.warn_once.cache_clear()
     with pytest.warns(UserWarning, match="required to pass the indexing argument"):
         weft.meshgrid(weft.zeros(2))
+
+
+UNFIT = """
+torch.meshgrid(torch.ones(2), indexing=1)  # raises
+torch.meshgrid(torch.ones(2), indexing="a")  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
@@ -129,3 +131,21 @@ def test_bincount_weights_and_errors():
         check("bincount", tensor, torch.tensor([1, 2, 3]).to(dtype))
     for arguments in ((-tensor,), (X,), (tensor[None],), (tensor, X), (tensor, None, -1)):
         check("bincount", *arguments)
+
+
+UNFIT = """
+torch.histogram(torch.ones(3), True)  # raises
+torch.histogram(torch.ones(3), 2.0)  # raises
+torch.histogram(torch.ones(3), "a")  # raises
+torch.histogram(torch.ones(3), None)  # raises
+torch.histogramdd(torch.ones(3, 2), [True, True])  # raises
+torch.histogramdd(torch.ones(3, 2), [2.0, 2.0])  # raises
+torch.histogramdd(torch.ones(3, 2), 2.0)  # raises
+torch.histogramdd(torch.ones(3, 2), True)  # raises
+torch.histogramdd(torch.ones(3, 2), 2).hist
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import check, counting, tensors
@@ -37,3 +39,15 @@ def test_index_ops(data, base):
         check(
             lambda lib, b, i, s: b.index_reduce(dim, i, s, reduce, include_self=include), base, index, source
         )
+
+
+UNFIT = """
+(lambda s: torch.autograd.grad(torch.tensor(1.0).index_copy(0, torch.tensor([0]), s), s)[0].tolist())(torch.ones(1, requires_grad=True))
+torch.func.grad(lambda s: torch.ones(1).index_copy(0, torch.tensor([0]), s).sum())(torch.tensor(2.0))
+torch.func.grad(lambda s: torch.ones(2, 2).index_copy(0, torch.tensor([1]), s).sum())(torch.ones(1, 2))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

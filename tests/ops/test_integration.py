@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from matrices import random
 from oracle import check
 
@@ -17,3 +19,20 @@ def test_trapezoids(name):
         check(name, y, random(*y.shape), dim=0)
     check(name, random(3, 4), random(3))
     check(name, random(3, 4), random(4) > 0)
+
+
+UNFIT = """
+torch.trapezoid(torch.tensor([1.0, 2.0, 4.0]), torch.ones(1, 3))  # raises
+torch.trapezoid(torch.ones(2, 3), torch.ones(2, 1, 3))  # raises
+torch.trapezoid(torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 2.0, 4.0], [2.0, 1.0, 0.0]]))
+torch.trapezoid(torch.tensor([1.0, 2.0]), torch.ones(1, 3))
+torch.trapezoid(torch.ones(2, 1, 3), torch.tensor([[1.0, 2.0, 4.0], [2.0, 1.0, 0.0]]))
+torch.trapezoid(torch.ones(3, 2, 3), torch.ones(2, 3), dim=0)  # raises
+torch.trapezoid(torch.ones(3, 2, 3), torch.tensor([[1.0, 2.0, 4.0], [2.0, 1.0, 0.0]]), dim=1)
+torch.cumulative_trapezoid(torch.ones(3), torch.ones(1, 3))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from matrices import random
 from oracle import check
 
@@ -78,3 +80,24 @@ def test_dtypes_that_differ_are_named():
             RuntimeError, match="mat1 and mat2 must have the same dtype, but got Double and Float"
         ):
             t.nn.functional.linear(t.ones(2, 4, dtype=t.float64), t.ones(3, 4), t.ones(3))
+
+
+UNFIT = """
+torch.nn.functional.linear(torch.ones(2, 8, 8), torch.ones(1, 8, 8))  # raises
+torch.nn.functional.linear(torch.ones(2, 8), torch.ones(1, 8, 8), torch.ones(8))  # raises
+torch.nn.functional.linear(torch.ones(3), torch.ones(3), torch.tensor(1.0))
+torch.nn.functional.linear(torch.ones(2, 2, 3), torch.ones(3), torch.tensor(1.0))
+torch.nn.functional.linear(torch.ones(2, 2, 3), torch.ones(3), torch.ones(2, 2))
+torch.nn.functional.linear(torch.ones(2, 2, 3, requires_grad=True), torch.ones(3), torch.tensor(1.0))
+torch.nn.functional.linear(torch.ones(2, 2, 3), torch.ones(3), torch.ones(3, 2, 2))  # raises
+torch.nn.functional.linear(torch.ones(2, 3), torch.ones(3), torch.tensor(1.0))  # raises
+torch.nn.functional.linear(torch.ones(2, 2, 3), torch.ones(3), torch.ones(2))  # raises
+torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(0, 3, 4))
+torch.nn.functional.bilinear(torch.ones(0, 3), torch.ones(0, 4), torch.ones(3, 4))  # raises
+torch.nn.functional.bilinear(torch.ones(0, 3), torch.ones(0, 4), torch.ones(2, 3, 4))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import close, definite, random
@@ -33,3 +35,19 @@ def test_some_eigenvalues_of_a_generalized_problem():
         close(a @ x, b @ x * to_torch(values))
     with pytest.raises(ValueError):
         weft.lobpcg(weft.eye(5), 2)
+
+
+UNFIT = """
+torch.linalg.lstsq(torch.eye(3).expand(3, 1, 3, 3), torch.ones(2, 3, 3))  # raises
+torch.linalg.lstsq(torch.eye(3), torch.ones(2, 3, 3))  # raises
+torch.linalg.lstsq(torch.eye(3).expand(4, 3, 3), torch.ones(3))  # raises
+torch.linalg.lstsq(torch.eye(3).expand(4, 3, 3), torch.ones(0))  # raises
+torch.linalg.lstsq(torch.eye(3).expand(2, 3, 3), torch.ones(3, 2))  # raises
+torch.linalg.lstsq(torch.eye(3).expand(3, 3, 3), torch.ones(3, 2)).solution
+torch.linalg.lstsq(torch.eye(3).expand(2, 3, 3), torch.ones(2, 3)).solution
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_torch, to_weft
@@ -272,3 +274,14 @@ def test_rows_that_overlap():
         for left, right in ((a, b), (b, a), (a, a), (a.t(), b)):
             check("mm", left, right)
         check("mv", a, b[0])
+
+
+UNFIT = """
+torch.linalg.cross(torch.ones(2, 3) > 0, torch.ones(2, 3))  # raises
+torch.linalg.cross(torch.ones(2, 3), torch.ones(2, 3) > 0)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_weft
@@ -159,3 +161,18 @@ def test_eps_that_is_refused(expression):
 @pytest.mark.parametrize("eps", [0.5, 2.0, 100.0])
 def test_normalize_divides_by_eps_where_it_is_larger(eps):
     check(F + "normalize", torch.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]]), 2.0, 1, eps)
+
+
+UNFIT = """
+torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]), None)
+torch.nn.functional.normalize(torch.tensor([[3.0, 4.0]]), "fro")
+torch.nn.functional.normalize(torch.ones(2, 2), "a")  # raises
+torch.nn.functional.rms_norm(torch.tensor(1.0), (1,))  # raises
+torch.nn.functional.rms_norm(torch.ones(2), (1, 2))  # raises
+torch.nn.functional.rms_norm(torch.ones(2), (3,))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

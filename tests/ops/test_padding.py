@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracle import check
@@ -74,3 +76,17 @@ def test_derivatives_of_repeated_elements(mode, widths):
         found.append([each.detach().numpy() for each in (y, first, second)])
     for expected, ours in zip(*found, strict=True):
         np.testing.assert_allclose(ours, expected)
+
+
+UNFIT = """
+torch.nn.functional.pad(torch.ones(2), (1, 1), None)  # raises
+torch.nn.functional.pad(torch.ones(2), (1, 1), 3)  # raises
+torch.nn.functional.pad(torch.ones(2), (1, 1), "a")  # raises
+torch.nn.functional.pad(torch.ones(2), 1)  # raises
+torch.nn.functional.pad(torch.ones(2), (1.0, 1))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -7,6 +7,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from oracle import COMPLEX, DTYPES, FLOATS, INTEGERS, check, check_raises, to_weft
 
@@ -655,3 +657,22 @@ def test_a_tensor_does_not_grow_when_it_is_written(name):
             with pytest.raises(RuntimeError):
                 x.masked_fill_(y > 0, 1.0) if name == "masked_fill_" else getattr(x, name)(y)
             assert not x.any()
+
+
+UNFIT = """
+torch.nn.functional.softshrink(torch.ones(2), 1e300)  # raises
+torch.nn.functional.softshrink(torch.ones(2), inf)  # raises
+torch.nn.functional.softshrink(torch.ones(2), nan)  # raises
+torch.nn.functional.softshrink(torch.ones(2), -1.0)  # raises
+torch.nn.functional.softshrink(torch.ones(2).half(), 1e5)  # raises
+torch.nn.functional.softshrink(torch.ones(2).double(), 1e300)
+torch.nn.functional.softshrink(torch.ones(2).int())  # raises
+torch.polygamma(200, torch.tensor([0.0, 1.0, 2.0]))
+torch.polygamma(170, torch.tensor([0.0, 1.0]))
+torch.polygamma(201, torch.ones(0))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

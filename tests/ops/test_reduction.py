@@ -5,6 +5,8 @@ import math
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from twins import outcome
 
 import weft
@@ -125,3 +127,19 @@ def test_softmax_of_no_elements_takes_every_dtype(function, dtype):
             return getattr(lib.zeros(shape, dtype=getattr(lib, dtype)), function)(dim)
 
         assert repr(outcome(program, weft)).replace("weft", "torch") == repr(outcome(program, torch))
+
+
+UNFIT = """
+torch.ones(3, 4).sum_to_size((None, 4))  # raises
+torch.ones(3, 4).sum_to_size(1.5)  # raises
+torch.ones(3, 4).sum_to_size((1, 4.0))  # raises
+torch.ones(3, 4).sum_to_size((True, 4))  # raises
+torch.ones(3, 4).sum_to_size((1, True))
+torch.ones(3, 4).sum((0, True))
+torch.ones(3, 4).sum((True, 0))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import hypothesis.strategies as st
 import pytest
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from layouts import Layout, check, layouts
 
@@ -58,3 +60,14 @@ def test_forms_of_arguments(expression):
 @pytest.mark.parametrize("expression", MESSAGES)
 def test_error_messages(expression):
     check(expression, message=True, x=X, i=INTEGERS, z=Z)
+
+
+UNFIT = """
+torch.repeat_interleave(torch.ones(3), torch.tensor([0, 1, 2**62]))  # raises
+torch.repeat_interleave(torch.tensor([0, 1, 2**62]))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import check, counting, tensors
@@ -157,3 +159,16 @@ def test_operands_without_dimensions_or_elements(call):
         except Exception as error:
             outcomes.append(type(error))
     assert outcomes[0] == outcomes[1]
+
+
+UNFIT = """
+torch.ones(10, 5).scatter(0, torch.zeros(5, 5).long(), torch.ones(0))  # raises
+torch.ones(10, 5).scatter(0, torch.zeros(5, 5).long(), torch.ones(2))  # raises
+torch.ones(10, 5).scatter(0, torch.zeros(5, 5).long(), torch.ones(5))  # raises
+torch.ones(10, 5).scatter_reduce(0, torch.zeros(5, 5).long(), torch.ones(0), "sum")  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

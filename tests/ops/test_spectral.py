@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check, converted, name_of, outcome, to_torch, to_weft
@@ -137,3 +139,19 @@ def test_zeros_of_real_signals_have_torchs_sign(name, n):
     got = to_torch(getattr(weft.fft, name)(to_weft(tensor)).resolve_conj().imag)[:, mirrored]
     assert not got.any()
     assert torch.equal(torch.signbit(got), torch.signbit(expected))
+
+
+UNFIT = """
+torch.fft.rfft2(torch.ones(2, 3), s=(6.0, 8))  # raises
+torch.fft.rfft2(torch.ones(2, 3), s=(6, 8.0))  # raises
+torch.fft.rfft2(torch.ones(2, 3), s=(True, 8))  # raises
+torch.fft.rfft2(torch.ones(2, 3), dim=(0, 1.0))  # raises
+torch.fft.fftshift(torch.ones(2, 3), dim=1.0)  # raises
+torch.fft.fftn(torch.ones(2, 3), s=4)
+torch.fft.fftn(torch.ones(2, 3), dim=0)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

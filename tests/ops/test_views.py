@@ -3,6 +3,8 @@
 import hypothesis.strategies as st
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import assume, given, settings
 from layouts import Layout, check, layouts
 
@@ -297,3 +299,22 @@ def test_the_parts_of_a_complex_tensor_can_be_assigned():
     assert a.tolist() == [1 + 3j, 2 + 4j]
     a.conj().imag.fill_(1.0)
     assert a.tolist() == [1 - 1j, 2 - 1j]
+
+
+UNFIT = """
+torch.ones(4).as_strided(2, (1,))  # raises
+torch.ones(4).as_strided((2,), 1)  # raises
+torch.ones(4).split_with_sizes(4)  # raises
+torch.ones(4).unflatten(0, 4)  # raises
+torch.rot90(torch.ones(2, 2), 1, 0)  # raises
+torch.ones(4).reshape((True, 4))  # raises
+torch.ones(4).reshape(4, True)
+torch.ones(2, 2).permute((0, True))
+torch.ones(2, 2).permute((True, 0))  # raises
+torch.ones(2, 2).flip((True,))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

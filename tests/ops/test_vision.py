@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
@@ -121,3 +123,17 @@ def test_points_of_nearest_elements_have_a_zero_gradient():
     of_image, of_points = weft.autograd.grad(found.sum(), (image, points))
     assert of_image.sum() == 18
     assert of_points.equal(weft.zeros(1, 3, 3, 2))
+
+
+UNFIT = """
+torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2) > 0, torch.ones(1, 1, 2, 2))  # raises
+torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2) > 0)  # raises
+torch.nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor="a")  # raises
+torch.nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor=(None, 1.0))  # raises
+torch.nn.functional.upsample_bilinear(torch.ones(1, 1, 2, 2), scale_factor="a")  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

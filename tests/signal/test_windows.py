@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from oracle import check
 
 import weft.signal.windows
@@ -60,3 +62,23 @@ def test_parameters(name, options):
 @pytest.mark.parametrize("name", NAMES)
 def test_negative_sizes(name):
     check(f"signal.windows.{name}", -1)
+
+
+UNFIT = """
+torch.signal.windows.exponential(0, tau="a")  # raises
+torch.signal.windows.exponential(0, tau=-1)  # raises
+torch.signal.windows.gaussian(0, std=None)  # raises
+torch.signal.windows.kaiser(0, beta="a")  # raises
+torch.signal.windows.kaiser(5, beta=None)  # raises
+torch.signal.windows.kaiser(0, sym=False)
+torch.signal.windows.bartlett(0, sym=False)
+torch.signal.windows.cosine(0)
+torch.signal.windows.nuttall(0)
+torch.signal.windows.general_cosine(0, a=[])
+torch.signal.windows.hann(0, requires_grad=True)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -37,7 +37,7 @@ def integer(value: Any, function: str, argument: str, position: int = 0) -> int:
 def integers(values: tuple, function: str, argument: str) -> tuple[int, ...]:
     """The ints of (2, 3), ((2, 3),) or ([2, 3],): what `*values` or one sequence gives.
 
-    Raises: TypeError if an element is no integer.
+    Raises: TypeError if an element is no integer, or the first one a bool. PyTorch takes bools in the other places.
     """
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = tuple(values[0])
@@ -46,7 +46,18 @@ def integers(values: tuple, function: str, argument: str) -> tuple[int, ...]:
             break
     else:
         return values
-    return tuple([integer(value, function, argument) for value in values])
+    check_first(values, function, argument)
+    return tuple(
+        [int(each) if isinstance(each, bool) else integer(each, function, argument) for each in values]
+    )
+
+
+def check_first(values: tuple, function: str, argument: str) -> None:
+    """Raises: TypeError if the first of several ints is a bool, which PyTorch looks for in no other place."""
+    if values and isinstance(values[0], bool):
+        raise TypeError(
+            f"{function}(): argument '{argument}' must be tuple of ints, but found element of type bool at pos 0"
+        )
 
 
 def number(value: Any, function: str, argument: str, position: int = 0) -> float:

@@ -8,6 +8,8 @@ from typing import Any
 
 from ..core.arguments import wrong_type
 from ..core.derivative import at_once
+from ..core.dtype import LEGACY_NAMES
+from ..core.limits import finfo
 from ..core.op import FUNCTIONS, add_function, public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
@@ -289,9 +291,12 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @public(name="nn.functional.softshrink")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """input moved towards 0 by lambd, and 0 within. Raises: RuntimeError for negative lambd."""
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    """input moved towards 0 by lambd, and 0 within. Raises: RuntimeError if lambd is negative or beyond the dtype."""
+    dtype = input.spec.dtype
+    if dtype.is_floating_point and not 0 <= lambd <= finfo(dtype).max:
+        raise RuntimeError(
+            f"lambda must be in range [0, {finfo(dtype).max:g}] for input dtype {LEGACY_NAMES[dtype]}, but found {lambd:g}"
+        )
     return SOFTSHRINK(input, float(lambd))
 
 

@@ -15,7 +15,7 @@ from ..core.warn import user_level
 from . import reduction
 from .blockwise import all_weights, attend
 from .creation import zeros, zeros_like
-from .dropout import dropout
+from .dropout import dropout, dropped
 from .joining import cat
 from .linear import linear
 from .padding import constant_pad
@@ -107,7 +107,7 @@ def _at_once(
 ) -> Tensor:
     """With all weights in memory: for dropout, batches that broadcast, and masks that are trained."""
     weights = all_weights(q, k, mask, is_causal, scale)
-    return dropout(weights, dropout_p).matmul(v)
+    return dropped(weights, dropout_p, train=True).matmul(v)
 
 
 def _has_positions_outermost(query: Tensor) -> bool:
@@ -219,6 +219,11 @@ def multi_head_attention_forward(
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {features}")
     if features % num_heads:
         raise AssertionError(f"embed_dim {features} not divisible by num_heads {num_heads}")
+    compared = slice(2) if use_separate_proj_weight else slice(None)
+    if key.shape[compared] != value.shape[compared]:
+        raise AssertionError(f"key shape {list(key.shape)} does not match value shape {list(value.shape)}")
+    if in_proj_weight is None and not use_separate_proj_weight:
+        raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
     per_head = features // num_heads
     if (
         attn_mask is not None

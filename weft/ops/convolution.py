@@ -285,6 +285,9 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 
 def _pair(value: Any, name: str, argument: str) -> tuple[int, ...]:
+    """Raises: RuntimeError for a list of one number, which stands for two in convolutions only."""
+    if isinstance(value, (tuple, list)) and len(value) != 2:
+        raise RuntimeError(f"{name}(): It is expected {argument} equals to 2, but got size {len(value)}")
     return repeated(value, 2, name, argument)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core import device as places
 from ..core import dtype as dt
-from ..core.arguments import boolean
+from ..core.arguments import boolean, check_first
 from ..core.device import as_device, device
 from ..core.dtype import (
     LEGACY_NAMES,
@@ -52,6 +52,7 @@ def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
         raise TypeError(
             f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(sizes[0]).__name__}"
         )
+    check_first(sizes, name, "size")
     result = tuple([_size(size, position, name) for position, size in enumerate(sizes, 1)])
     if result and min(result) < 0:
         if name == "zeros":
@@ -441,8 +442,8 @@ def new_full(
 
 @public("function")
 def empty_strided(
-    size: Any,
-    stride: Any,
+    size: Sequence[int],
+    stride: Sequence[int],
     *,
     dtype: DType | None = None,
     layout: Layout | None = None,
@@ -459,8 +460,7 @@ def empty_strided(
     (1, 2)
     """
     check_layout(layout)
-    sizes = tuple(map(operator.index, size))
-    strides = tuple(map(operator.index, stride))
+    sizes, strides = tuple(size), tuple(stride)
     if len(sizes) != len(strides):
         raise RuntimeError(
             f"dimensionality of sizes ({len(sizes)}) must match dimensionality of strides ({len(strides)})"
@@ -479,8 +479,8 @@ def empty_strided(
 @public("method")
 def new_empty_strided(
     self: Tensor,
-    size: Any,
-    stride: Any,
+    size: Sequence[int],
+    stride: Sequence[int],
     dtype: DType | None = None,
     device: Any = None,
     requires_grad: bool = False,

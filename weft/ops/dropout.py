@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..core.arguments import boolean, number
+from ..core.checking import tensor
 from ..core.dtype import LEGACY_NAMES, bool_, float64
 from ..core.generator import default_generator
 from ..core.layout import contiguous_format
@@ -29,7 +31,10 @@ ALPHA = 1.7580993408473766
 
 def _check_probability(p: float, error: type[Exception]) -> None:
     if not 0.0 <= p <= 1.0:
-        raise error(f"dropout probability has to be between 0 and 1, but got {p}")
+        # PyTorch's functions written in Python let NaN pass, which those they call refuse.
+        raise (RuntimeError if p != p else error)(
+            f"dropout probability has to be between 0 and 1, but got {p}"
+        )
 
 
 def _channel_noise(input: Tensor) -> Tensor:
@@ -40,7 +45,7 @@ def _channel_noise(input: Tensor) -> Tensor:
     return empty((*shape[:2], *[1] * (len(shape) - 2)), dtype=input.spec.dtype, device=input.spec.device)
 
 
-def _dropped(input: Tensor, p: float, train: bool, channels: bool = False, alpha: bool = False) -> Tensor:
+def dropped(input: Tensor, p: float, train: bool, channels: bool = False, alpha: bool = False) -> Tensor:
     """The input with elements, or whole channels, dropped with probability `p`, the rest scaled to keep the mean."""
     _check_probability(p, RuntimeError)
     if p == 0 or not train or input.spec.numel == 0:
@@ -65,10 +70,10 @@ def _written(input: Tensor, result: Tensor, inplace: bool) -> Tensor:
 
 def _define(name: str, **kind: bool) -> None:
     def function(input: Tensor, p: float, train: bool) -> Tensor:
-        return _dropped(input, p, train, **kind)
+        return dropped(input, p, train, **kind)
 
     def inplace(input: Tensor, p: float, train: bool) -> Tensor:
-        return _written(input, _dropped(input, p, train, **kind), inplace=True)
+        return _written(input, dropped(input, p, train, **kind), inplace=True)
 
     function.__name__ = function.__qualname__ = name
     inplace.__name__ = inplace.__qualname__ = f"{name}_"
@@ -105,8 +110,11 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> torch.nn.functional.dropout(torch.ones(2), p=0.3, training=False)
     tensor([1., 1.])
     """
+    if type(input) is not Tensor or type(p) is not float or training is not True and training is not False:
+        input, p = tensor(input, "dropout", "input", 1), number(p, "dropout", "p", 2)
+        training = boolean(training, "dropout", "training", 3)
     _check_probability(p, ValueError)
-    return _written(input, _dropped(input, p, training), inplace)
+    return _written(input, dropped(input, p, training), inplace)
 
 
 @public(name="nn.functional.dropout1d")
@@ -124,8 +132,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 def _batched(input: Tensor, ndim: int, p: float, training: bool) -> Tensor:
     if input.spec.ndim == ndim:
-        return _dropped(input, p, training, channels=True)
-    return _dropped(input.unsqueeze(0), p, training, channels=True).squeeze(0)
+        return dropped(input, p, training, channels=True)
+    return dropped(input.unsqueeze(0), p, training, channels=True).squeeze(0)
 
 
 @public(name="nn.functional.dropout2d")
@@ -142,7 +150,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             "dropout behavior, please switch to using dropout1d instead.",
             stacklevel=user_level(),
         )
-    return _written(input, _dropped(input, p, training, channels=True), inplace)
+    return _written(input, dropped(input, p, training, channels=True), inplace)
 
 
 def _warn_dims(name: str, input: Tensor, wanted: str) -> None:
@@ -166,7 +174,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout for `selu`: keeps mean 0 and variance 1. Source: Klambauer et al. 2017, "Self-normalizing networks"."""
     _check_probability(p, ValueError)
-    return _written(input, _dropped(input, p, training, alpha=True), inplace)
+    return _written(input, dropped(input, p, training, alpha=True), inplace)
 
 
 @public(name="nn.functional.feature_alpha_dropout")
@@ -175,7 +183,7 @@ def feature_alpha_dropout(
 ) -> Tensor:
     """`alpha_dropout` of whole channels."""
     _check_probability(p, ValueError)
-    return _written(input, _dropped(input, p, training, channels=True, alpha=True), inplace)
+    return _written(input, dropped(input, p, training, channels=True, alpha=True), inplace)
 
 
 # ---- Other noise -----------------------------------------------------------------------------------------------------------------

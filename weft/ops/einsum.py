@@ -7,6 +7,7 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.arguments import integer
 from ..core.op import public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
@@ -106,7 +107,7 @@ def _from_lists(args: tuple) -> tuple[list[Labels], Labels | None, tuple]:
 def _from_list(numbers: Any) -> Labels:
     labels = []
     for number in numbers:
-        if number is not Ellipsis and not (isinstance(number, int) and 0 <= number < len(_LETTERS)):
+        if number is not Ellipsis and not 0 <= integer(number, "einsum", "subscripts") < len(_LETTERS):
             raise ValueError(
                 f"einsum(): subscripts in subscript list must be within the range [0, {len(_LETTERS)}), got {number!r}"
             )

@@ -7,6 +7,7 @@ import warnings
 
 from ..core.dtype import LEGACY_NAMES, float32, int32, int64
 from ..core.op import public
+from ..core.promotion import promote_types
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from .creation import zeros
@@ -43,10 +44,13 @@ def embedding_bag(
         )
         input, weight = weight, input
     _check(input, weight, offsets, per_sample_weights, mode, scale_grad_by_freq, sparse)
+    input = input if offsets is None else input.to(promote_types(input.dtype, offsets.dtype))
     padding_idx = _row(padding_idx, weight.size(0))
     try:
         rows = embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     except IndexError as error:
+        if max_norm is not None:  # PyTorch looks up the rows first, to scale them down
+            raise
         raise RuntimeError(
             f"embedding_bag: every index must be in the valid range [0, {weight.size(0)}): {error}"
         ) from None
@@ -170,12 +174,13 @@ def _check(
         raise ValueError("offsets has to be a 1D Tensor")
     if weight.dim() != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
-    for name, each in (("indices", input), ("offsets", offsets)):
-        if each is not None and each.dtype not in (int32, int64):
-            raise RuntimeError(
-                f"Expected tensor for argument '{name}' to have one of the following scalar types: Long, Int; but got "
-                f"{LEGACY_NAMES[each.dtype]} instead (while checking arguments for embedding_bag)"
-            )
+    # One of the two may be of another type, if both fit into one of these.
+    dtype = input.dtype if offsets is None else promote_types(input.dtype, offsets.dtype)
+    if dtype not in (int32, int64):
+        raise RuntimeError(
+            "Expected tensor for argument 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{LEGACY_NAMES[dtype]} instead (while checking arguments for embedding_bag)"
+        )
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"mode has to be one of sum, mean or max, not {mode}")
     if mode == "max" and scale_grad_by_freq:

@@ -228,11 +228,11 @@ def solve_triangular(
     A zero on the diagonal gives inf or NaN, not an error. `unitriangular`: the diagonal counts as ones.
     """
     name = "linalg.solve_triangular"
-    check_same_dtype(A, B, name)
     check_square(A, name)
     check_matrix(B, name, "B")
     _check_equation(A, B, left, name)
     check_supported(A, "triangular_solve_cpu")
+    check_same_dtype(A, B, name)
     return _linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
 
 

@@ -82,9 +82,9 @@ def _cholesky_rule(ct, out, a, upper):
 differentiate(_linalg_cholesky_ex, joint=_cholesky_rule)
 
 
-def _checked_cholesky(A: Tensor, upper: bool, name: str) -> tuple[Tensor, Tensor]:
-    check_square(A, name)
-    check_floating(A, name)
+def _checked_cholesky(A: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    check_square(A, "linalg.cholesky")
+    check_floating(A, "linalg.cholesky")
     check_supported(A, "cholesky_cpu")
     return _linalg_cholesky_ex(A, upper=upper)
 
@@ -105,7 +105,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     Shapes: [..., n, n] -> [..., n, n]. Only one triangle of the input is read.
     Raises: LinAlgError naming the first matrix that is not positive-definite.
     """
-    factor, info = _checked_cholesky(input, upper, "linalg.cholesky")
+    factor, info = _checked_cholesky(input, upper)
     _check_positive_definite(info, "linalg.cholesky")
     return factor
 
@@ -113,7 +113,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 @public("function", name="linalg.cholesky_ex", out=True)
 def linalg_cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     """Like `linalg.cholesky`, with LAPACK's info (0, or the order of the minor that fails) instead of an error."""
-    factor, info = _checked_cholesky(input, upper, "linalg.cholesky")
+    factor, info = _checked_cholesky(input, upper)
     if check_errors:
         _check_positive_definite(info, "linalg.cholesky_ex")
     return CholeskyEx((factor, info))
@@ -122,7 +122,9 @@ def linalg_cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool
 @public("function method", out=True)
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The older name of `linalg.cholesky`."""
-    factor, info = _checked_cholesky(input, upper, "cholesky")
+    check_square(input, "cholesky")
+    check_supported(input, "cholesky_cpu")
+    factor, info = _linalg_cholesky_ex(input, upper=upper)
     _check_positive_definite(info, "cholesky")
     return shown_as(factor, "CholeskyBackward0")
 

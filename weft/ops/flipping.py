@@ -85,7 +85,7 @@ def flipud(input: Tensor) -> Tensor:
 
 
 @public("function method")
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by `k` right angles in the plane of two dimensions, from the first towards the second.
 
     >>> import weft as torch
@@ -93,7 +93,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     tensor([[2, 4],
             [1, 3]])
     """
-    plane = integers((dims,), "rot90", "dims")
+    plane = tuple(dims)
     ndim = input.spec.ndim
     if len(plane) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(plane)}")

@@ -31,11 +31,11 @@ def _fractional_maxima(
 ) -> tuple[Tensor, Tensor]:
     """The largest elements of the windows, and where they lie in the flattened last n dims."""
     sizes = input.spec.shape
-    wanted = per_dim(_output_size(name, n, input, output_size, output_ratio), n, name, "output_size")
+    wanted = _one_or_each(_output_size(name, n, input, output_size, output_ratio), n, name, "output_size")
     if samples is None:
         batch = 1 if len(sizes) == n + 1 else input.size(0)
         samples = rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
-    kernel = per_dim(kernel_size, n, name, "kernel_size")
+    kernel = _one_or_each(kernel_size, n, name, "kernel_size")
     _check_windows(name, n, sizes, wanted, kernel)
     _check_samples(name, n, input, samples)
     given = array(samples)
@@ -50,12 +50,21 @@ def _fractional_maxima(
     return pooled("FractionalMaxPool", n, values), indices
 
 
+def _one_or_each(value: Any, n: int, name: str, argument: str) -> tuple[int, ...]:
+    """`per_dim` without the sequences of one int, which PyTorch takes in other poolings only."""
+    if isinstance(value, (tuple, list)) and len(value) != n:
+        raise RuntimeError(
+            f"{name}: {argument} must either be a single int, or a tuple of {n} ints (got {value})"
+        )
+    return per_dim(value, n, name, argument)
+
+
 def _output_size(name: str, n: int, input: Tensor, output_size: Any, output_ratio: Any) -> Any:
     if output_size is not None:
         return output_size
     if output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
-    if len(output_ratio) > n:
+    if len(output_ratio) != n:
         raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
     return [int(input.size(d - n) * ratio) for d, ratio in enumerate(output_ratio)]
 
@@ -70,7 +79,8 @@ def _check_windows(
         )
     words = ("time", "height", "width")[-n:]
     for word, size, count, k in zip(words, sizes[-n:], wanted, kernel, strict=True):
-        if count + k - 1 > size or min(count, k) < 1:
+        # In three dims PyTorch asks for one element more than the windows need.
+        if count + k - 1 + (n == 3) > size or min(count, k) < 1:
             raise RuntimeError(
                 f"{name}(): pool {word} {k} too large relative to input {word} {size} (output {count})"
             )

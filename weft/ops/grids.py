@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import text
 from ..core.op import public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
@@ -42,7 +43,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     _check_grid(tensors)
-    if indexing not in (None, "ij", "xy"):
+    if indexing is not None and text(indexing, "meshgrid", "indexing") not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     exchanged = indexing == "xy" and len(tensors) >= 2
     if exchanged:

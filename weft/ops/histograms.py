@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import integer, integers
 from ..core.derivative import Derivative, nondifferentiable
 from ..core.dtype import FLOAT8, DType, float32, float64, int64
 from ..core.op import public
@@ -238,7 +239,7 @@ def histogram(
     """
     check_tensor(input, "histogram")
     weight = None if weight is None else weight.reshape(-1)
-    bins = bins.clone() if isinstance(bins, Tensor) else bins
+    bins = bins.clone() if isinstance(bins, Tensor) else integer(bins, "histogram", "bins", 2)
     hist, edges = _count_points(input.reshape(-1, 1), [bins], range, weight, density)
     return return_type("histogram", ("hist", "bin_edges"))((hist, edges[0]))
 
@@ -265,7 +266,9 @@ def histogramdd(
     if len(input.spec.shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     dims = input.spec.shape[-1]
-    wanted = [bins] * dims if isinstance(bins, int) else list(bins)
+    wanted = [*bins] if isinstance(bins, (tuple, list)) else [integer(bins, "histogramdd", "bins", 2)] * dims
+    if not all(isinstance(each, Tensor) for each in wanted):
+        wanted = [*integers((wanted,), "histogramdd", "bins")]
     if len(wanted) != dims and not any(isinstance(each, Tensor) for each in wanted):
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."

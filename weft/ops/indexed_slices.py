@@ -140,6 +140,12 @@ def _filled_with_back(ct, out, target, value, index, where, combine):
     return INDEX_FILL.take(ct, ((index % size).unique(),), where).sum()
 
 
+def _copied_back(ct, out, target, value, index, where, combine, *, specs):
+    """A value of shape [1] fits into a target without dims, and the other way round."""
+    return INDEX_COPY.take(ct, (index,), where).reshape(specs[1].shape)
+
+
+differentiate(INDEX_COPY, INDEX_COPY.target_rule, _copied_back)
 differentiate(INDEX_FILL_TENSOR, INDEX_FILL_TENSOR.target_rule, _filled_with_back)
 
 

@@ -27,9 +27,11 @@ def _areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor:
         return sums * (1 if dx is None else dx)
     if x.dim() == 1:
         x = x.reshape([n if d == dim else 1 for d in range(y.dim())])
-    along = dim - y.dim()  # x may have fewer dims
-    steps = x.shape[along] - 1
-    return sums * (x.narrow(along, 1, steps) - x.narrow(along, 0, steps))
+    elif x.dim() < y.dim():
+        x = x.reshape((1,) * (y.dim() - x.dim()) + x.shape)
+    size = x.shape[dim]
+    steps = max(size - 1, 0)
+    return sums * (x.narrow(dim, size - steps, steps) - x.narrow(dim, 0, steps))
 
 
 def _check_positions(name: str, y: Tensor, x: Tensor, dim: int) -> None:
@@ -63,11 +65,11 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     tensor(1.)
     """
     _check_steps("trapezoid", x, dx)
-    return _areas("trapezoid", y, x, dx, dim).sum(dim) / 2
+    return _areas("trapezoid", y, x, dx, dim).sum(wrap_dim(dim, y.dim())) / 2
 
 
 @public("function")
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integrals along `dim` up to each sample but the first."""
     _check_steps("cumulative_trapezoid", x, dx)
-    return _areas("cumulative_trapezoid", y, x, dx, dim).cumsum(dim) / 2
+    return _areas("cumulative_trapezoid", y, x, dx, dim).cumsum(wrap_dim(dim, y.dim())) / 2

@@ -121,7 +121,14 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         raise RuntimeError(
             f"{name}: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and other's dtype {B.dtype}"
         )
-    vector = A.dim() - B.dim() == 1 and A.shape[:-1] == B.shape
+    if A.dim() - B.dim() not in (0, 1):
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1\n"
+            f"shapes {list(A.shape)} and {list(B.shape)}"
+        )
+    if A.dim() > B.dim():  # PyTorch asks for this also where B is a matrix for all of the batch
+        broadcast_shapes("linalg.lstsq", A.shape[:-2], B.shape[:-1], B.shape[:-2])
+    vector = A.dim() > B.dim() and A.shape[:-1] == B.shape
     right = B.unsqueeze(-1) if vector else B
     if A.shape[-2] != right.shape[-2]:
         where = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..core import view_rules
 from ..core.dtype import compute_type
 from ..core.op import public
@@ -26,10 +28,16 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.dim()}D and {weight.dim()}D"
         )
+    if n_dims > 2:
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {n_dims}D\nlinear: weight {list(weight.shape)}"
+        )
     if bias is None:
         return _LINEAR((input, weight)) if n_dims == 2 else MATMUL(input, weight)
     if n_dims == 1:
-        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+        if len(input.spec.shape) == 2 or len(bias.spec.shape) == 1:  # PyTorch calls addmm then
+            raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+        return MATMUL(input, weight).add_(bias)
     if bias.spec.dtype is not weight.spec.dtype:
         check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
     if input.spec.dtype is not weight.spec.dtype:
@@ -101,10 +109,15 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Shapes: [..., n], [..., m], [out, n, m], [out] -> [..., out].
     """
     check_tensors("bilinear", input1=input1, input2=input2, weight=weight)
+    if weight.dim() != 3:
+        raise RuntimeError(
+            f"bilinear(): weight must have 3 dimensions [out, in1, in2], but got {list(weight.shape)}"
+        )
     _check_bilinear(input1, input2, weight)
     out, n, m = weight.shape
-    flat1, flat2 = input1.reshape(-1, n), input2.reshape(-1, m)
-    half = matmul(flat1, weight.permute(1, 0, 2).reshape(n, out * m)).reshape(-1, out, m)
+    count = math.prod(input1.shape[:-1])
+    flat1, flat2 = input1.reshape(count, n), input2.reshape(count, m)
+    half = matmul(flat1, weight.permute(1, 0, 2).reshape(n, out * m)).reshape(count, out, m)
     result = matmul(half, flat2.unsqueeze(-1)).reshape((*input1.shape[:-1], out))
     return result if bias is None else result + bias
 

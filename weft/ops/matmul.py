@@ -625,9 +625,9 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {first} and {second}"
         )
-    _check_scalar_type(input.spec, other.spec)
     if input.spec.dtype is bool_:
         raise NotImplementedError("\"cross\" not implemented for 'Bool'")
+    _check_scalar_type(input.spec, other.spec)
     return _linalg_cross(input, other, dim)
 
 

@@ -21,6 +21,10 @@ def _unpooled_size(input: Tensor, geometry: tuple, output_size: Any) -> tuple[in
         for size, k, step, pad in zip(input.spec.shape[-n:], kernel, stride, padding, strict=True)
     )
     if output_size is None:
+        if min(usual) < 0:
+            raise ValueError(
+                f"max_unpooling: output_size must contain non-negative spatial dimensions, but got {list(usual)}"
+            )
         return usual
     if len(output_size) == n + 2:
         output_size = output_size[2:]
@@ -53,7 +57,7 @@ def _check_indices(name: str, n: int, input: Tensor, indices: Tensor, sizes: tup
             f"with shape: {list(indices.spec.shape)}"
         )
     check_filled(name, input, n + 1)
-    if indices.spec.numel and own.device.backend.has_memory:
+    if indices.spec.numel and math.prod(sizes) and own.device.backend.has_memory:
         low, high = (int(each) for each in indices.aminmax())
         if low < 0 or high >= math.prod(sizes):
             raise RuntimeError(
@@ -79,7 +83,9 @@ def _define_unpool(n: int) -> None:
         sizes = _unpooled_size(input, (kernel, step, per_dim(padding, n, name, "padding")), output_size)
         _check_indices(name, n, input, indices, sizes)
         flat = zeros(*own.shape[:-n], math.prod(sizes), dtype=own.dtype, device=own.device)
-        filled = flat.scatter(-1, indices.flatten(-n), input.flatten(-n)).view(*own.shape[:-n], *sizes)
+        if math.prod(sizes):
+            flat = flat.scatter(-1, indices.flatten(-n), input.flatten(-n))
+        filled = flat.view(*own.shape[:-n], *sizes)
         return pooled("MaxUnpool", n, like_format(filled, input))
 
     function.__name__ = function.__qualname__ = name

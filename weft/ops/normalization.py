@@ -407,9 +407,12 @@ def rms_norm(
 
     eps: the epsilon of the dtype that is computed in, unless given.
     """
-    dims = _normalized_dims(
-        _spec("rms_norm", input), normalized_shape, "rms_norm", weight=None if weight is None else weight.spec
-    )
+    own = _spec("rms_norm", input)
+    if isinstance(normalized_shape, (tuple, list)) and own.ndim < len(normalized_shape):
+        raise ValueError(
+            f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {own.ndim} (rms_norm)"
+        )
+    dims = _normalized_dims(own, normalized_shape, "rms_norm", weight=None if weight is None else weight.spec)
     if input.spec.dtype.category < 2:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     x, weight = wide(input.spec.dtype, input.contiguous(), weight)
@@ -541,7 +544,7 @@ def local_response_norm(
 
 @public(name="nn.functional.normalize")
 def normalize(
-    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
+    input: Tensor, p: Any = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
     """Divide by the `p`-norm along `dim`, or by `eps` where that is larger."""
     lengths = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import view_rules
-from ..core.arguments import integers
+from ..core.arguments import text
 from ..core.dtype import FLOAT
 from ..core.layout import contiguous_format, strides_for, suggested_format
 from ..core.op import public
@@ -86,7 +86,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
 
 
 @public(name="nn.functional.pad")
-def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Tensor:
     """Add `pad` = (before, after of the last dim, before, after of the one before it, ...) elements; negative cuts off.
 
     mode: "constant" (`value`, 0 unless given), "reflect" (mirrored at the border element), "replicate" (the border
@@ -96,7 +96,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
     >>> torch.nn.functional.pad(torch.tensor([1.0, 2.0, 3.0]), (1, 2))
     tensor([0., 1., 2., 3., 0., 0.])
     """
-    widths = integers((pad,), "pad", "pad")
+    widths = tuple(pad)
     sizes = input.spec.shape
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
@@ -105,7 +105,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
             "Padding length should be less than or equal to two times the input dimension but got padding length "
             f"{len(widths)} and input of dimension {len(sizes)}"
         )
-    if mode == "constant":
+    if text(mode, "pad", "mode", 3) == "constant":
         return constant_pad(input, widths, 0 if value is None else value)
     if mode not in _INDEX_RULES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")

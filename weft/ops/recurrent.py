@@ -11,11 +11,12 @@ from typing import Any
 
 from ..core.arguments import wrong_type
 from ..core.autocast import cast_arguments
+from ..core.checking import checked
 from ..core.dtype import bfloat16, float32
 from ..core.op import public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
-from .dropout import dropout
+from .dropout import dropped
 from .joining import cat, stack
 from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, State, Weights
 from .recurrent_layer import layer
@@ -51,7 +52,7 @@ def _layers(
             states.append(tuple(state))
         input = cat(outputs, -1) if bidirectional else outputs[0]
         if dropout_p and train and number < num_layers - 1:
-            input = dropout(input, dropout_p)
+            input = dropped(input, dropout_p, train=True)
     return input, *[stack(parts) for parts in zip(*states)]
 
 
@@ -132,6 +133,8 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
     ) -> tuple[Tensor, ...]:
         rest = (params, has_biases, num_layers, dropout, train, bidirectional)
         return _layers(kind, data, tuple(batch_sizes.tolist()), hx, *rest)
+
+    over_sequences, over_packed = checked(over_sequences, kind.name), checked(over_packed, kind.name)
 
     def function(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         # The third argument is the parameters, or of packed sequences the state.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import view_rules
-from ..core.arguments import boolean, number
+from ..core.arguments import boolean, integers, number
 from ..core.derivative import nondifferentiable
 from ..core.dtype import (
     FLOAT,
@@ -338,7 +338,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
     Raises: RuntimeError if a tensor of `size` does not broadcast to this shape.
     """
-    wanted = tuple(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list)) else size
+    wanted = integers(size, "sum_to_size", "size")
     own = self.spec.shape
     missing = len(own) - len(wanted)
     if missing < 0 or any(w not in (1, o) for w, o in zip(wanted, own[missing:])):

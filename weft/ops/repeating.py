@@ -14,6 +14,7 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, wrap_dim
 from ..families.library import tensor_of
 from ..families.rearrange import Piece, Rearrange
+from .creation import check_room
 from .reshaping import reshape
 from .views import CONJ, EXPAND
 
@@ -162,5 +163,5 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
     if output_size is not None and counts.sum() != output_size:
         raise RuntimeError("allocated size does not match required size")
     total = sum(counts.tolist()) if len(counts) else 0
-    contiguous_spec((total,), repeats.spec.dtype)  # raises if that is too large
+    check_room(total, dtype=repeats.spec.dtype)
     return tensor_of(np.repeat(np.arange(len(counts), dtype=counts.dtype), counts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from ..core import view_rules as rules
@@ -127,7 +128,7 @@ def _flat_shape(own: Spec, start_dim: int, end_dim: int) -> tuple[int, ...] | No
 
 
 @public("function method")
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dimension split into several, of the given sizes; one of them may be -1.
 
     >>> import weft as torch
@@ -135,7 +136,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     torch.Size([2, 3, 4])
     """
     own = input.spec.shape
-    parts = integers((sizes,), "unflatten", "sizes")
+    parts = tuple(sizes)
     if not parts:
         raise RuntimeError("unflatten: sizes must be non-empty")
     dim = wrap_dim(dim, len(own))

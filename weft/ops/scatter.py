@@ -40,7 +40,8 @@ def _fit_source(value: Spec, own: Spec, static: int, access: Access) -> tuple[in
         return access.stride
     # As in PyTorch, no dimensions count as one of size 1.
     wanted, given, dim = access.shape or (1,), value.shape or (1,), access.dims[0]
-    if len(value.shape) == 1 < len(wanted):
+    # PyTorch compares the sizes of the first dim before it asks for the second.
+    if len(value.shape) == 1 < len(wanted) and wanted[0] <= given[0]:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if len(given) != len(wanted):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")

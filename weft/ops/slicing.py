@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ..core.arguments import integer, integers
+from ..core.arguments import integer
 from ..core.op import PlanCache, public
 from ..core.spec import Spec
 from ..core.tensor import Tensor, wrap_dim
@@ -96,7 +97,9 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 
 @public("function method")
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """Any sizes, strides and offset (in elements) on the storage of `input`.
 
     Raises: RuntimeError if an element would lie outside of the storage.
@@ -113,8 +116,8 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     result = AS_STRIDED(
         input,
-        integers((size,), "as_strided", "size"),
-        integers((stride,), "as_strided", "stride"),
+        tuple(size),
+        tuple(stride),
         offset - own,
     )
     check_bounds(result)

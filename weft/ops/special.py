@@ -105,7 +105,7 @@ def _polygamma(n: int) -> Map:
         return OPS["digamma"]
     if n == 1:
         return TRIGAMMA
-    factor = (-1.0) ** (n + 1) * math.gamma(n + 1)
+    factor = (1.0 if n % 2 else -1.0) * (math.gamma(n + 1) if n <= 170 else math.inf)
     return LibraryMap(
         "polygamma",
         to_float,

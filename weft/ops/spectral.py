@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import integer
+from ..core.arguments import integer, integers
 from ..core.derivative import differentiate
 from ..core.device import as_device
 from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
@@ -209,14 +209,13 @@ def _one_dim(input: Tensor, n: Any, dim: Any, name: str) -> tuple[int, int]:
     return n, dim
 
 
-def _dims_and_sizes(input: Tensor, s: Any, dim: Any) -> tuple[list[int], list[int]]:
+def _dims_and_sizes(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], list[int]]:
     """The dims to transform and their sizes (-1: as they are), from the arguments of a transform of several."""
     ndim = len(input.spec.shape)
-    if isinstance(dim, int):
-        dim = (dim,)
-    if isinstance(s, int):
-        s = (s,)
+    if s is not None:
+        s = integers((s,), f"fft_{name}", "s")
     if dim is not None:
+        dim = integers((dim,), f"fft_{name}", "dim")
         dims = [_position(each, ndim) for each in dim]
         if len(set(dims)) != len(dims):
             raise RuntimeError("FFT dims must be unique")
@@ -283,13 +282,13 @@ def _irfft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, na
 
 
 def _fftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
-    dims, sizes = _dims_and_sizes(input, s, dim)
+    dims, sizes = _dims_and_sizes(input, s, dim, name)
     input, norm = _resized(_complex(input), dims, sizes), _norm(norm)
     return _fft_c2c(input, tuple(dims), norm, forward) if dims else input.clone()
 
 
 def _some_dims(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], list[int]]:
-    dims, sizes = _dims_and_sizes(input, s, dim)
+    dims, sizes = _dims_and_sizes(input, s, dim, name)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     return dims, sizes
@@ -413,7 +412,7 @@ def _define_shift(name: str, extra: int, what: str) -> None:
     def function(input: Tensor, dim: Any = None) -> Tensor:
         _check_input(input, name)
         ndim = len(input.spec.shape)
-        dims = range(ndim) if dim is None else (dim,) if isinstance(dim, int) else dim
+        dims = range(ndim) if dim is None else integers((dim,), f"fft_{name}", "dim")
         dims = tuple(wrap_dim(each, ndim) for each in dims)
         return input.roll(tuple((input.spec.shape[each] + extra) // 2 for each in dims), dims)
 

@@ -156,12 +156,12 @@ def _split(input: Tensor, step: int, dim: int) -> Pieces:
 
 
 @public("function method")
-def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> Pieces:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Pieces:
     """Pieces of the given sizes, which must add up to the size of the dimension."""
     if not input.spec.shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     dim = wrap_dim(dim, len(input.spec.shape))
-    parts = integers((split_sizes,), "split_with_sizes", "split_sizes")
+    parts = tuple(split_sizes)
     size = input.spec.shape[dim]
     if any(part < 0 for part in parts):
         raise RuntimeError(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import number
 from ..core.dtype import LEGACY_NAMES, float32, float64, int64, uint8
 from ..core.op import public
 from ..core.tensor import Tensor
@@ -111,7 +112,8 @@ def _target(
                 f"types {[type(each) for each in given]}"
             )
         return [int(each) for each in given], [None] * n
-    wanted = [float(own) * float(scale) for own, scale in zip(input.spec.shape[2:], given, strict=True)]
+    given = [number(scale, "interpolate", "scale_factor") for scale in given]
+    wanted = [float(own) * scale for own, scale in zip(input.spec.shape[2:], given, strict=True)]
     if not all(abs(size) < 2**63 for size in wanted):  # NaN is not, either
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: sizes {wanted}")
     sizes = list(map(math.floor, wanted))
@@ -382,13 +384,13 @@ def _check_grid(input: Tensor, grid: Tensor, mode: str) -> None:
         )
     if len(own) == 5 and mode == "bicubic":
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    if input.spec.dtype.kind != "f":
+        raise NotImplementedError(f"\"grid_sampler\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     if input.spec.dtype is not grid.spec.dtype:
         raise RuntimeError(
             f"grid_sampler(): expected input and grid to have same dtype, but input has {input.spec.dtype} and grid has "
             f"{grid.spec.dtype}"
         )
-    if input.spec.dtype.kind != "f":
-        raise NotImplementedError(f"\"grid_sampler\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
 
 
 def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool) -> Tensor:

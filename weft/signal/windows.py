@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.checking import checked
 from ..core.dtype import DType, float32, float64, get_default_dtype
 from ..core.layout import strided
 from ..core.tensor import Tensor
@@ -33,11 +34,12 @@ __all__ = [
 
 
 def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Decorator: `shape(M, sym, steps, **parameters)` for at least one sample becomes the public function.
+    """Decorator: `shape(M, sym, steps, **parameters)` becomes the public function.
 
     `steps(start, end)` are M equidistant numbers.
     """
     name = shape.__name__
+    checked_shape = checked(shape, f"signal.windows.{name}")
 
     @functools.wraps(shape)
     def window(
@@ -57,20 +59,19 @@ def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
             raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
         if dtype not in (float32, float64):
             raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-        if M == 0:
-            return empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
 
         def steps(start: float, end: float) -> Tensor:
             return linspace(start, end, M, dtype=dtype, device=device, requires_grad=requires_grad)
 
-        return shape(M, sym, steps, **parameters)
+        found = checked_shape(M, bool(sym), steps, **parameters)
+        return found if M else empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
 
     return window
 
 
 def _span(M: int, sym: bool) -> int:
-    """The number of intervals that a window of more than one sample stretches over."""
-    return M - 1 if sym or M == 1 else M
+    """The number of intervals that a window of more than one sample stretches over; 1 for an empty window."""
+    return 1 if M == 0 else M - 1 if sym or M == 1 else M
 
 
 @_window
@@ -128,6 +129,8 @@ def bartlett(M: int, sym: bool, steps: Callable) -> Tensor:
 @_window
 def general_cosine(M: int, sym: bool, steps: Callable, *, a: Sequence[float]) -> Tensor:
     """sum of (-1)**i * a[i] * cos(2 pi i n / M)."""
+    if M == 0:  # PyTorch does not look at the coefficients then
+        return steps(0.0, 0.0)
     if not isinstance(a, (list, tuple)):
         raise TypeError("Coefficients must be a list/tuple")
     if not a:

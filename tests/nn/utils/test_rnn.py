@@ -3,6 +3,8 @@
 import oracle
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 
 import weft
 from weft.nn.utils import rnn
@@ -65,3 +67,14 @@ def test_gradients_pass():
     padded, _ = rnn.pad_packed_sequence(rnn.pack_sequence(sequences))
     (padded * weft.arange(6.0).view(3, 2)).sum().backward()
     assert [each.grad.tolist() for each in sequences] == [[0.0, 2.0, 4.0], [1.0, 3.0]]
+
+
+UNFIT = """
+torch.nn.utils.rnn.pad_sequence([torch.ones(2), None])  # raises
+torch.nn.utils.rnn.pad_sequence([None])  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

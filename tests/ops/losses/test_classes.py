@@ -1,9 +1,13 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loss_inputs import REDUCTIONS, numbers
 from oracle import check
+
+import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
@@ -60,3 +64,33 @@ def test_linear_cross_entropy(reduction):
         linear_bias=numbers(4, 5),
     )
     check(F + "linear_cross_entropy", numbers(2, 3), numbers(4, 2), target)
+
+
+UNFIT = """
+torch.nn.functional.nll_loss(torch.ones(3), torch.tensor([0, 0]))  # raises
+torch.nn.functional.nll_loss(torch.ones(0), torch.tensor([0, 0]))  # raises
+torch.nn.functional.nll_loss(torch.ones(3), torch.tensor([[0]]))  # raises
+torch.nn.functional.nll_loss(torch.ones(3), torch.tensor([3]))  # raises
+torch.nn.functional.nll_loss(torch.ones(3), torch.tensor([1]))
+torch.nn.functional.nll_loss(torch.ones(3), torch.tensor([1]), reduction="none")
+torch.nn.functional.cross_entropy(torch.ones(3), torch.tensor([0, 1]))  # raises
+torch.nn.functional.cross_entropy(torch.ones(3), torch.tensor([1]), torch.ones(3))
+torch.nn.functional.cross_entropy(torch.ones(3), torch.tensor([1]), reduction="none")
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)
+
+
+@pytest.mark.parametrize("name", ("nll_loss", "cross_entropy"))
+def test_the_gradient_of_one_sample_whose_target_has_a_dim(name):
+    # PyTorch computes the loss, but refuses the backward pass.
+    loss = getattr(weft.nn.functional, name)
+    found = []
+    for target in (weft.tensor(1), weft.tensor([1])):
+        x = weft.tensor([1.0, 2.0, 4.0], requires_grad=True)
+        loss(x, target).backward()
+        found.append(x.grad.tolist())
+    assert found[0] == found[1]

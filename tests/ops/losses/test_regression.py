@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from loss_inputs import REDUCTIONS, numbers
 from oracle import check
 
@@ -69,3 +71,17 @@ def test_gradients_of_inputs_and_targets(name, options, reduction):
         loss = getattr(lib.nn.functional, name)(x, target, **options, reduction=reduction)
         found.append([each.tolist() for each in lib.autograd.grad((loss * loss).sum(), (x, target))])
     assert found[1] == [pytest.approx(each, rel=1e-12) for each in found[0]]
+
+
+UNFIT = """
+torch.func.grad(torch.nn.functional.mse_loss)(torch.tensor([0.5, 1.0]), torch.tensor([True, False]))
+torch.func.grad(torch.nn.functional.smooth_l1_loss)(torch.tensor([0.5, 1.0]), torch.tensor([True, False]))
+torch.func.grad(torch.nn.functional.huber_loss)(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 0.0]))
+torch.nn.functional.smooth_l1_loss(torch.ones(2), torch.ones(2).cfloat())  # raises
+torch.nn.functional.mse_loss(torch.ones(2), torch.ones(2) > 0)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import weft
 
+from ...core.checking import tensors
 from ...core.tensor import Tensor
 
 __all__ = [
@@ -221,6 +222,7 @@ def pad_sequence(
         ) from None
     if not listed:
         raise RuntimeError("received an empty list of sequences")
+    tensors(listed, "pad_sequence", "sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     longest = max(each.shape[0] for each in listed)

@@ -53,16 +53,10 @@ def check_floats(name: str, input: Tensor, target: Tensor) -> None:
             raise TypeError(
                 f"{name}_loss(): arguments 'input' and 'target' must be Tensor, not {type(each).__name__}"
             )
-    if (
-        input.spec.dtype.kind != "f"
-        and target.spec.dtype.kind != "f"
-        or "c"
-        in (
-            input.spec.dtype.kind,
-            target.spec.dtype.kind,
-        )
-    ):
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+    kinds = (input.spec.dtype.kind, target.spec.dtype.kind)
+    if "f" not in kinds or "c" in kinds:
+        wrong = input if kinds[0] != "f" else target
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{LEGACY_NAMES[wrong.spec.dtype]}'")
 
 
 def weighted(loss: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:

@@ -36,8 +36,9 @@ def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
             "0D or 1D target tensor expected, multi-target not supported\n"
             f"input {list(own)}, target {list(wanted)}: one class number for each sample; of a column of them, target.squeeze(1)"
         )
-    expected = (own[0], *own[2:]) if len(own) > 1 else ()
-    if wanted != expected:
+    if len(own) == 1 and wanted and wanted != (1,):
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}")
+    if len(own) > 1 and wanted != (expected := (own[0], *own[2:])):
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(wanted)}")
     if target.dtype not in (int64, uint8):
         raise RuntimeError(
@@ -117,7 +118,7 @@ def _loss_of(
     """The loss, and the sum of the weights of all targets."""
     _check_classes(scores.spec, target.spec, weight and weight.spec)
     (ignored,) = planner.numbers
-    target = planner.to(target, int64)
+    target = planner.to(_target(planner, scores.spec, target), int64)
     classes = planner.map(_CLASS, target, ignored)
     found = planner.take(_AT_CLASS, scores, (classes,), _class_dim(scores.spec))
     factors = [planner.map(_KEPT, found, target, ignored)]
@@ -143,10 +144,15 @@ def _describe_cross_entropy(planner: Planner, reduction: str) -> list[Operand]:
     return [*_loss_of(planner, scores, target, weight, reduction), scores]
 
 
-def _shares(planner: Any, ct: Any, target: Any, weight: Any, total: Any) -> tuple[Any, Any]:
+def _target(planner: Any, own: Spec, target: Any) -> Any:
+    """A target of shape [1] of a single sample, which has no batch dim, as one without dims."""
+    return planner.reshape(target, ()) if len(own.shape) == 1 and target.spec.shape else target
+
+
+def _shares(planner: Any, own: Spec, ct: Any, target: Any, weight: Any, total: Any) -> tuple[Any, Any]:
     """The class of each target, and the cotangent of its score."""
     (ignored,) = planner.numbers
-    target = planner.to(target, int64)
+    target = planner.to(_target(planner, own, target), int64)
     classes = planner.map(_CLASS, target, ignored)
     kept = planner.map(_KEPT, ct, target, ignored)
     factor = 1.0 if weight is None else planner.take(_WEIGHT, weight, (classes,), None)
@@ -154,7 +160,7 @@ def _shares(planner: Any, ct: Any, target: Any, weight: Any, total: Any) -> tupl
 
 
 def _describe_nll_backward(planner: Any, own: Spec) -> list:
-    classes, share = _shares(planner, *planner.inputs)
+    classes, share = _shares(planner, own, *planner.inputs)
     return [planner.adjoint(_AT_CLASS, share, (classes,), _class_dim(own), own)]
 
 
@@ -162,7 +168,7 @@ def _describe_cross_entropy_backward(planner: Planner) -> list[Operand]:
     scores, *rest = planner.inputs
     own = scores.spec
     dim = _class_dim(own)
-    classes, share = _shares(planner, *rest)
+    classes, share = _shares(planner, own, *rest)
     share_of_all = planner.reshape(share, tuple(1 if d == dim else n for d, n in enumerate(own.shape)))
     found = planner.map(_DENSE, scores, share_of_all)
     planner.put(_AT_CLASS.put, found, (classes,), share, dim, add_elements)
@@ -194,6 +200,7 @@ def _cross_entropy_rule(cts, outs, input, target, weight, reduction, ignored, *,
 
 def _blame(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignored: int) -> None:
     """Raises: IndexError for classes that do not exist."""
+    target = target.reshape(()) if input.spec.ndim == 1 else target
     _AT_CLASS(input.detach(), (_CLASS(target.to(int64), ignored),), _class_dim(input.spec))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.derivative import Derivative
+from ...core.dtype import bool_
 from ...core.iteration import broadcast_shapes
 from ...core.op import needs_recording
 from ...core.tensor import Tensor
@@ -32,6 +33,10 @@ def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
     def rule(ct, out, input, target, reduction, *numbers, specs, wanted):
         if reduction == "mean":
             ct = ct / max(math.prod(broadcast_shapes(op.name, *(each.shape for each in specs))), 1)
+        # Bools cannot be subtracted; the loss was computed in its own dtype, too.
+        input, target = (
+            each.to(ct.spec.dtype) if each.spec.dtype is bool_ else each for each in (input, target)
+        )
         choose = rules.rules.__getitem__ if needs_recording((ct, input, target)) else rules.unrecorded
         return [
             choose(k)(ct, None, input, target, *numbers) if each else None for k, each in enumerate(wanted)

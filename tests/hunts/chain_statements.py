@@ -177,7 +177,8 @@ def _values(shape: tuple[int, ...], dtype: str, variant: int) -> torch.Tensor:
         values = random.integers(0 if dtype in ("uint8", "bool") else -3, 2 if dtype == "bool" else 6, shape)
         if variant == 4 and dtype != "bool":
             values = np.where(random.random(shape) < 0.3, torch.iinfo(wanted).max, values)
-    return torch.from_numpy(np.array(values)).to(wanted)
+    # NumPy's strides of an array without elements are 0, PyTorch's are those of any other tensor.
+    return torch.empty(shape, dtype=wanted).copy_(torch.from_numpy(np.array(values)))
 
 
 def indices(rng: Random, shape: tuple[int, ...], size: int) -> Literal:

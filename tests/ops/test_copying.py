@@ -100,3 +100,30 @@ def test_losing_an_imaginary_part_warns():
     weft.core.warn.warn_once.cache_clear()
     with pytest.warns(UserWarning, match="discards the imaginary part"):
         weft.ones(2, dtype=weft.complex64).to(weft.float32)
+
+
+COPIES_ONTO_ITSELF = """
+(lambda t: (t.__setitem__(..., t), t._version))(torch.ones(3).expand(2, 3))
+(lambda t: (t.__setitem__((), t), t._version))(torch.ones(3).expand(2, 3))
+(lambda t: (t.__setitem__(slice(None), t), t._version))(torch.ones(3).expand(2, 3))
+(lambda t: (t.__setitem__((...,), t), t._version))(torch.ones(3).expand(2, 3))
+(lambda t: (t.__setitem__((slice(None), slice(None)), t), t._version))(torch.ones(3).expand(2, 3))
+(lambda t: (t.copy_(t), t._version))(torch.ones(3).expand(2, 3))
+(lambda t: (t.copy_(t), t._version))(torch.ones(3))
+(lambda t: (t.__setitem__(..., t), t._version))(torch.ones(3))
+(lambda t: (t.__setitem__(slice(None), t), t._version))(torch.ones(3))
+(lambda t: t.copy_(t))(torch.ones(3, requires_grad=True))  # raises
+(lambda t: t.copy_(t))(torch.ones(3, requires_grad=True) * 2)
+(lambda t: t.__setitem__((slice(None), slice(1, None)), t))(torch.ones(3, 1))
+(lambda t: t[:, 1:].copy_(t))(torch.ones(3, 1))
+(lambda t: t[:, 1:].add_(t))(torch.ones(3, 1))
+(lambda t: t[3:].add_(t[1]))(torch.ones(3, 1))
+(lambda t: torch.add(t, 1, out=t[3:]))(torch.ones(3, 1))
+(lambda t: torch.gather(t, 0, torch.zeros(0, 1, dtype=torch.int64), out=t[3:]))(torch.ones(3, 1))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(COPIES_ONTO_ITSELF))
+def test_copies_onto_itself(expression):
+    """A copy of a tensor onto itself is none, and no elements overlap with nothing."""
+    check(expression)

@@ -51,3 +51,23 @@ torch.func.grad(lambda s: torch.ones(2, 2).index_copy(0, torch.tensor([1]), s).s
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+INDICES_WHERE_NOTHING_IS_MOVED = """
+torch.zeros(3, 0)[torch.tensor([5])]
+torch.zeros(3, 0).index_add(0, torch.tensor([5]), torch.zeros(1, 0))
+torch.zeros(3, 0).index_reduce(0, torch.tensor([5]), torch.zeros(1, 0), "prod")  # raises
+torch.zeros(3, 0).index_reduce(0, torch.tensor([2]), torch.zeros(1, 0), "prod")
+torch.zeros(3, 0).index_select(0, torch.tensor([2]))
+torch.zeros(0, 3).index_select(1, torch.tensor([2]))
+torch.nn.functional.embedding(torch.tensor([[2]]), torch.zeros(3, 0))
+(lambda x, s: (x.index_copy(0, torch.tensor([0]), s).backward(torch.tensor(3.0)), x.grad, s.grad))(torch.ones((), requires_grad=True), torch.ones(1, requires_grad=True))
+(lambda x, s: (x.index_copy(0, torch.tensor([0]), s).sum().backward(), x.grad, s.grad))(torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True))
+(lambda x, s: (x.index_copy(0, torch.tensor([0]), s).sum().backward(), x.grad, s.grad))(torch.ones(1, requires_grad=True), torch.ones((), requires_grad=True))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(INDICES_WHERE_NOTHING_IS_MOVED))
+def test_indices_where_nothing_is_moved(expression):
+    """Which ops check indices of slices without elements; how 0-dim tensors count as one slice."""
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import BATCHES, DTYPES, both, close, definite, random
@@ -130,3 +132,16 @@ def test_infos_instead_of_errors():
 def test_the_module_has_the_names_of_torch():
     names = {name for name in dir(torch.linalg) if not name.startswith("_")} - {"common_notes"}
     assert names <= set(dir(weft.linalg))
+
+
+POWERS_AT_THE_END_OF_THE_RANGE = """
+torch.linalg.matrix_power(torch.eye(2), 2**63 - 1)
+torch.linalg.matrix_power(torch.eye(2), 2**63)  # raises
+torch.matrix_power(torch.eye(2), -(2**63) - 1)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(POWERS_AT_THE_END_OF_THE_RANGE))
+def test_powers_at_the_end_of_the_range(expression):
+    """A power is a number of 64 bits."""
+    check_expression(expression)

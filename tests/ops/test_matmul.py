@@ -285,3 +285,21 @@ torch.linalg.cross(torch.ones(2, 3), torch.ones(2, 3) > 0)  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+STACKS_OF_BOOL = """
+torch.ones(2, 3, dtype=torch.bool) @ torch.ones(2, 3, 1)  # raises
+torch.ones(2, 2, 3, dtype=torch.bool) @ torch.ones(2, 3, 1)  # raises
+torch.ones(2, 2, 3, dtype=torch.bool) @ torch.ones(3, 1)  # raises
+torch.ones(2, 2, 3, dtype=torch.bool) @ torch.ones(2, 3, 1, dtype=torch.bool)  # raises
+torch.ones(2, 2, 3) @ torch.ones(2, 3, 1, dtype=torch.bool)  # raises
+torch.bmm(torch.ones(2, 2, 3, dtype=torch.bool), torch.ones(2, 3, 1))  # raises
+torch.bmm(torch.ones(2, 2, 3, dtype=torch.bool), torch.ones(2, 2, 1))  # raises
+torch.baddbmm(torch.ones(2, 2, 1), torch.ones(2, 2, 3, dtype=torch.bool), torch.ones(2, 3, 1))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(STACKS_OF_BOOL))
+def test_stacks_of_bool(expression):
+    """PyTorch looks for a kernel before it compares the dtypes."""
+    check_expression(expression)

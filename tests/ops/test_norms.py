@@ -4,6 +4,8 @@ import math
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import random
@@ -79,3 +81,19 @@ def test_dist_and_renorm(p):
     check("dist", random(3, 4), random(4, seed=1), p)
     check("renorm", random(3, 4, 2), p, 1, 1.5)
     check("renorm_", random(3, 4, 2), p, -1, 0.1, method=True)
+
+
+BOUNDS_OF_RENORM = """
+(lambda x: (torch.renorm(x, 2, 0, inf).sum().backward(), x.grad))(torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True))
+(lambda x: (torch.renorm(x, 2, 0, 1e300).sum().backward(), x.grad))(torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True))
+(lambda x: (torch.renorm(x, 2, 0, 3.0).sum().backward(), x.grad.round(decimals=5)))(torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True))
+(lambda x: (torch.renorm(x, 1, 1, 1.0).real.sum().backward(), torch.view_as_real(x.grad).round(decimals=5)))(torch.tensor([[1.0, 2j], [3.0, 4 + 1j]], requires_grad=True))
+torch.renorm(torch.ones(2, 2), 2, 0, nan)  # raises
+torch.renorm(torch.ones(2, 2), 2, 0, -1)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(BOUNDS_OF_RENORM))
+def test_bounds_of_renorm(expression):
+    """A bound that no slice reaches passes gradients on, even an infinite one."""
+    check_expression(expression)

@@ -90,3 +90,37 @@ torch.nn.functional.pad(torch.ones(2), (1.0, 1))  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+VALUE_OF_PADDING = """
+torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=0.25)
+torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=-0.25)
+torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=0.0)
+torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=1e30)
+torch.nn.functional.pad(torch.tensor([1], dtype=torch.uint8), (1, 0), value=-1)  # raises
+torch.nn.functional.pad(torch.tensor([1]), (1, 0), value=2.75)
+torch.nn.functional.pad(torch.tensor([1]), (1, 0), value=True)
+torch.nn.functional.pad(torch.tensor([1.0]), (1, 0), value=True)
+torch.nn.functional.pad(torch.tensor([1]), (1, 0), value=float("nan"))  # raises
+torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=float("nan"))
+torch.nn.functional.pad(torch.tensor([1], dtype=torch.uint8), (1, 0), value=-1)  # raises
+torch.constant_pad_nd(torch.tensor([1], dtype=torch.uint8), (1, 0), value=-1)
+torch.constant_pad_nd(torch.tensor([1], dtype=torch.int64), (1, 0), value=2**53 + 1)
+torch.nn.functional.pad(torch.tensor([1], dtype=torch.int64), (1, 0), value=2**53 + 1)
+torch.nn.functional.pad(torch.tensor([1j]), (1, 0), value=1j)  # raises
+torch.constant_pad_nd(torch.tensor([1j]), (1, 0), value=1j)
+torch.constant_pad_nd(torch.tensor([1j]), (1, 0, 1, 0), value=1j)  # raises
+torch.constant_pad_nd(torch.tensor([1j]), (1, 0, 1), value=1j)  # raises
+torch.nn.functional.pad(torch.tensor([1.0]), (1, 0), value=torch.tensor(2))
+torch.nn.functional.pad(torch.tensor([1.0]), (1, 0), value="2")  # raises
+torch.nn.functional.pad(torch.tensor([1]), (1, 0), value=float("inf"))  # raises
+torch.nn.functional.pad(torch.tensor([1]), (1, 0), value=10**400)  # raises
+torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=0)
+torch.nn.functional.pad(torch.tensor([True]), (1, 0), value=0.0)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(VALUE_OF_PADDING))
+def test_value_of_padding(expression):
+    """The value is a float for pad, a number for constant_pad_nd; any but 0 is True."""
+    check_expression(expression)

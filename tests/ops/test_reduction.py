@@ -143,3 +143,34 @@ torch.ones(3, 4).sum((True, 0))  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+EXTREMA_THAT_ARE_REFUSED = """
+torch.tensor([1j]).argmax(-2, True)  # raises
+torch.tensor([1j]).argmax(0)  # raises
+torch.tensor([1j]).argmin(5)  # raises
+torch.zeros(2, 0, dtype=torch.complex64).argmin(1)  # raises
+torch.zeros(2, 0, dtype=torch.complex64).argmin()  # raises
+torch.tensor([True]).argmax(-2, True)  # raises
+torch.tensor([True]).argmax(0, True)  # raises
+torch.zeros(2, 0, dtype=torch.bool).argmax(1)  # raises
+torch.zeros(2, 0, dtype=torch.bool).argmax()  # raises
+torch.zeros(2, 0, dtype=torch.bool).argmax(0)  # raises
+torch.ones(2).argmax(0.5)  # raises
+torch.tensor([1j]).max(3)  # raises
+torch.tensor([1j]).min(0)  # raises
+torch.zeros(0, dtype=torch.complex64).min(0)  # raises
+torch.tensor([1j]).amax(3)  # raises
+torch.tensor([1j]).amax(0)  # raises
+torch.zeros(0, dtype=torch.complex64).amax(0)  # raises
+torch.zeros(0, dtype=torch.complex64).amax()  # raises
+torch.zeros(0, dtype=torch.complex64).max()  # raises
+torch.aminmax(torch.zeros(0, dtype=torch.complex64))  # raises
+torch.aminmax(torch.zeros(1, dtype=torch.complex64), dim=4)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(EXTREMA_THAT_ARE_REFUSED))
+def test_extrema_that_are_refused(expression):
+    """The dtype, the dims and the sizes are checked in PyTorch's order."""
+    check_expression(expression)

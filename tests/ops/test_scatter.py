@@ -172,3 +172,18 @@ torch.ones(10, 5).scatter_reduce(0, torch.zeros(5, 5).long(), torch.ones(0), "su
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+ORDER_OF_COMPLEX_NUMBERS = """
+torch.zeros(2, dtype=torch.complex64).scatter_reduce(0, torch.tensor([0, 1]), torch.zeros(2, dtype=torch.complex64), "amax")  # raises
+torch.zeros(2, dtype=torch.complex64).scatter_reduce(0, torch.tensor([0, 1]), torch.zeros(2, dtype=torch.complex64), "amin", include_self=False)  # raises
+torch.zeros(2, dtype=torch.complex64).scatter_reduce(0, torch.tensor([], dtype=torch.int64), torch.zeros(2, dtype=torch.complex64), "amin")
+torch.zeros(2, dtype=torch.complex64).index_reduce(0, torch.tensor([0, 1]), torch.zeros(2, dtype=torch.complex64), "amin")  # raises
+torch.zeros(2, dtype=torch.complex64).index_reduce(0, torch.tensor([0, 1]), torch.zeros(2, dtype=torch.complex64), "amax", include_self=False)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(ORDER_OF_COMPLEX_NUMBERS))
+def test_order_of_complex_numbers(expression):
+    """Complex numbers have no largest one, which matters only where there are elements."""
+    check_expression(expression)

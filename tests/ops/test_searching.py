@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
@@ -121,3 +123,24 @@ def test_isin_numbers_and_errors():
     check("isin", 1, 2)
     check("isin", torch.tensor([True]), torch.tensor([True]))
     check("isin", torch.tensor([1j]), torch.tensor([1.0]))
+
+
+UNSORTED_SEQUENCES = """
+torch.searchsorted(torch.tensor([-3, -1, 3, 5, -2, 2]), torch.tensor([-3, -1, 3, 5, -2, 2]))
+torch.searchsorted(torch.tensor([-3, -1, 3, 5, -2, 2]), torch.tensor([-3, -1, 3, 5, -2, 2]), right=True)
+torch.searchsorted(torch.tensor([2.0, nan, 1.0]), torch.tensor([nan, 1.0, 0.5]))
+torch.searchsorted(torch.tensor([2.0, nan, 1.0]), torch.tensor([nan, 1.0, 0.5]), right=True)
+torch.searchsorted(torch.tensor([nan, nan, nan]), torch.tensor([nan, 1.0, 0.5]))
+torch.searchsorted(torch.tensor([nan, nan, nan]), torch.tensor([nan, 1.0, 0.5]), right=True)
+torch.searchsorted(torch.tensor([2.0, 1.0, 5.0, 0.25, 4.0, 5.0]), torch.tensor([-1.5, 0.0, 4.0, -1.5, 2.0, 1.0]).double())
+torch.searchsorted(torch.tensor([[3, 1, 2], [1, 2, 3]]), torch.tensor([[2, 1], [0, 4]]), sorter=torch.tensor([[1, 2, 0], [0, 2, 1]]))
+torch.searchsorted(torch.tensor([1.0, 2.0], dtype=torch.bfloat16), torch.tensor([1.5, 1.0], dtype=torch.bfloat16))
+torch.searchsorted(torch.zeros(2, 0), torch.zeros(2, 3))
+torch.searchsorted(torch.zeros(0), torch.zeros(2, 3))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNSORTED_SEQUENCES))
+def test_unsorted_sequences(expression):
+    """The steps of a binary search decide, and they are PyTorch's."""
+    check_expression(expression)

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_torch, to_weft
@@ -167,3 +169,25 @@ def test_out():
 def test_names_of_results():
     found = weft.tensor([2.0, 1.0]).sort()
     assert type(found).__name__ == "sort" and found.indices.tolist() == [1, 0]
+
+
+SELECTIONS_OF_COMPLEX_NUMBERS = """
+torch.mode(torch.tensor(1 - 1.5j))
+torch.mode(torch.tensor(1 - 1.5j, dtype=torch.complex128))
+torch.kthvalue(torch.tensor(1 - 1.5j, dtype=torch.complex128), 1)
+torch.kthvalue(torch.tensor(nan), 1, keepdim=True)
+torch.tensor(2).median(0)
+torch.mode(torch.tensor([1 - 1.5j]))  # raises
+torch.kthvalue(torch.tensor(1 - 1.5j), 1)
+torch.median(torch.tensor(1 - 1.5j))  # raises
+torch.median(torch.tensor(1 - 1.5j), 0)  # raises
+torch.sort(torch.tensor(1 - 1.5j))  # raises
+torch.msort(torch.tensor([1 - 1.5j]))  # raises
+torch.topk(torch.tensor(1 - 1.5j), 1)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(SELECTIONS_OF_COMPLEX_NUMBERS))
+def test_selections_of_complex_numbers(expression):
+    """One complex number without dims is compared with nothing."""
+    check_expression(expression)

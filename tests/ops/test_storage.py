@@ -8,6 +8,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 
 import weft
 
@@ -195,3 +197,14 @@ def test_files(tmp_path):
     assert weft.UntypedStorage.from_file(path, nbytes=4).tolist() == [0, 7, 0, 0]
     assert shared.filename == path
     assert weft.FloatStorage.from_file(path, size=1).size() == 1
+
+
+RESIZING_COUNTS_AS_A_WRITE = """
+(lambda x: (x.resize_(3), x._version, x.resize_(5)._version, x.resize_(2)._version, x.resize_as_(torch.ones(1))._version))(torch.zeros(3))[1:]
+"""
+
+
+@pytest.mark.parametrize("expression", lines(RESIZING_COUNTS_AS_A_WRITE))
+def test_resizing_counts_as_a_write(expression):
+    """Only if the shape changes."""
+    check_expression(expression)

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from twins import check, counting
 
 import weft
@@ -23,3 +25,27 @@ def test_as_strided_scatter_refuses_places_outside_of_the_storage(offset):
         x, value = library.ones(2), library.full((), 7.0)
         with pytest.raises(RuntimeError):
             library.as_strided_scatter(x, value, (), (), offset)
+
+
+STORAGE_OF_THE_COPY = """
+torch.arange(3).hsplit(3)[1].slice_scatter(torch.tensor([7]), 0, 0, 1).storage_offset()
+torch.arange(6).reshape(2, 3)[:, 1:].slice_scatter(torch.tensor([[7], [8]]), 1, 0, 1).storage_offset()
+torch.arange(6).reshape(2, 3)[:, 1].slice_scatter(torch.tensor([7]), 0, 0, 1).storage_offset()
+torch.arange(6).reshape(2, 3)[1].select_scatter(torch.tensor(7), 0, 0).storage_offset()
+torch.arange(6).reshape(2, 3)[1:].diagonal_scatter(torch.tensor([7])).storage_offset()
+torch.arange(6).reshape(2, 3)[1].as_strided_scatter(torch.tensor([7]), (1,), (1,)).storage_offset()
+torch.arange(6).reshape(2, 3)[1].expand(2, 3).slice_scatter(torch.ones(1, 3).long(), 0, 0, 1).storage_offset()
+torch.arange(6).reshape(2, 3)[1, :0].slice_scatter(torch.ones(0).long(), 0, 0, 1).storage_offset()
+torch.arange(6).reshape(2, 3)[1].slice_scatter(torch.tensor([7]), 0, 0, 1).untyped_storage().nbytes()
+torch.arange(6).reshape(2, 3)[0].slice_scatter(torch.tensor([7]), 0, 0, 1).untyped_storage().nbytes()
+torch.arange(6).reshape(2, 3)[1].as_strided_scatter(torch.tensor([7]), (1,), (1,), 0)
+torch.arange(6).reshape(2, 3)[1].as_strided_scatter(torch.tensor([7]), (1,), (1,), 4)
+torch.arange(6).reshape(2, 3)[1].as_strided_scatter(torch.tensor([7]), (1,), (1,), 7)  # raises
+torch.arange(6).reshape(2, 3)[1].as_strided_scatter(torch.tensor([7]), (1,), (1,))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(STORAGE_OF_THE_COPY))
+def test_storage_of_the_copy(expression):
+    """The copy has the offset of the input, and a storage as large."""
+    check_expression(expression)

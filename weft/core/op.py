@@ -308,7 +308,7 @@ def overlap(name: str, *specs: Spec) -> RuntimeError:
 
 def memory_overlaps(a: Tensor, b: Tensor) -> bool:
     """Whether the ranges of memory that two tensors reach over meet."""
-    if a._storage is not b._storage:
+    if a._storage is not b._storage or not a.spec.numel or not b.spec.numel:
         return False
     (a_first, a_last), (b_first, b_last) = (
         (t._start, t._start + t.spec.span * t.spec.dtype.itemsize) for t in (a, b)

@@ -176,6 +176,7 @@ class _Indexed:
         *,
         wrap: bool = False,
         error: Callable[..., Exception] = out_of_bounds,
+        always_checked: bool = False,
         derivative: Any = None,
     ):
         self.name = name
@@ -183,6 +184,7 @@ class _Indexed:
         self.rule = rule
         self.wrap = wrap  # negative indices count from the end
         self.error = error
+        self.always_checked = always_checked  # indices are checked even where nothing is moved
 
     def _check(self, access: Access, indices: Sequence[Tensor]) -> None:
         """Raise for the first index that is out of range."""
@@ -193,8 +195,10 @@ class _Indexed:
                 raise self.error(int(values[bad][0]), dim, size)
 
     def _check_empty(self, access: Access, indices: Sequence[Tensor]) -> None:
-        """Nothing will be moved: as in PyTorch, only indices into a dimension of size 0 are errors then."""
-        if 0 in access.sizes and all(index.spec.numel and index.spec.device is CPU for index in indices):
+        """Nothing will be moved: as in PyTorch, most ops then refuse only indices into a dimension of size 0."""
+        if (self.always_checked or 0 in access.sizes) and all(
+            index.spec.numel and index.spec.device is CPU for index in indices
+        ):
             self._check(access, indices)
 
 

@@ -113,6 +113,7 @@ class Reduce:
 
     def _plan_direct(self, input: Spec, dim: Any, keepdim: bool, wanted: DType | None):
         """The plan for an argument dim= as users give it, checked here, and the numbers of its launch."""
+        self.types(input.dtype, wanted)  # as in PyTorch, a dtype is refused before the dims are looked at
         dims = (single_dim if self.one_dim and dim is not None else dims_of)(dim, len(input.shape), self.name)
         if self.check is not None:
             self.check(self.name, input, dims, dim is None or dim == ())

@@ -111,6 +111,11 @@ def _copy_plan(own: Spec, wanted: Spec) -> Plan | None:
     return COPY.write_plans[wanted, own]
 
 
+def is_same_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are the same elements at the same places, so that a copy of one into the other changes nothing."""
+    return a._storage is b._storage and a._start == b._start and a.spec is b.spec
+
+
 def _overwrite_plan(target: Spec, source: Spec) -> Plan | None:
     """The plan of a copy into an existing tensor of the same shape; None sends it the long way."""
     return None if target.repeats or target.shape != source.shape else _copy_plan(source, target)
@@ -168,6 +173,9 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {name}")
     if needs_recording((self, src)):  # what must not be written to is said before what does not fit
         tape.check_write(self)
+    elif is_same_memory(self, src):
+        self._storage.version += 1
+        return self
     check_inplace(self, "copy")
     if broadcast_shapes("copy_", self.spec.shape, src.spec.shape) != self.spec.shape:
         raise RuntimeError(

@@ -95,7 +95,7 @@ def flat_error(index: int, dim: int, size: int) -> Exception:
 
 
 GATHER = Take("gather", _gathered, error=bounds_error)
-INDEX_SELECT = Take("index_select", _selected, error=out_of_range_in_self)
+INDEX_SELECT = Take("index_select", _selected, error=out_of_range_in_self, always_checked=True)
 TAKE = Take("take", at, wrap=True, error=flat_error)
 
 
@@ -194,7 +194,7 @@ def _without(sizes: Sequence[int], dim: int) -> list[int]:
     return [1 if other == dim else size for other, size in enumerate(sizes)]
 
 
-_ROWS = Take("embedding", at, error=out_of_range_in_self)
+_ROWS = Take("embedding", at, error=out_of_range_in_self, always_checked=True)
 
 
 def _embedding_back(ct, out, weight, input, padding_idx, scale_grad_by_freq, sparse, *, specs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.dtype import float64, uint8
+from ..core.dtype import uint8
 from ..core.op import public
 from ..core.tensor import Tensor, wrap_dim
 from ..families.map import NUMBERS, common_device
@@ -83,29 +83,39 @@ def _derivative(f: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
                 f"gradient: {spacing.spec.shape[0]} coordinates for {size} samples in dim {dim}"
             )
         left, right = steps[:-1], steps[1:]
-        first, last = steps[0], steps[-1]
         weights = (
             -right / (left * (left + right)),
             (right - left) / (left * right),
             left / (right * (left + right)),
         )
         middle = weights[0] * before + weights[1] * here + weights[2] * after
-        second, second_last = (steps[1], steps[-2]) if edge_order == 2 else (None, None)
     else:
-        first = last = second = second_last = spacing
         middle = (after - before) / spacing / 2
-    start = _end(f, dim, 0, 1, first, second, edge_order)
-    stop = -_end(f, dim, size - 1, -1, last, second_last, edge_order)
+        start, stop = (_even_end(f, dim, inwards, edge_order) / spacing for inwards in (1, -1))
+        return cat([start, middle, stop], dim)
+    second, second_last = (steps[1], steps[-2]) if edge_order == 2 else (None, None)
+    start = _end(f, dim, 1, steps[0], second, edge_order)
+    stop = -_end(f, dim, -1, steps[-1], second_last, edge_order)
     return cat([start, middle, stop], dim)
 
 
-def _end(
-    f: Tensor, dim: int, position: int, inwards: int, step: Any, next_step: Any, edge_order: int
-) -> Tensor:
-    """The derivative at an end, looking inwards."""
-    at = [f.narrow(dim, position + k * inwards, 1) for k in range(edge_order + 1)]
-    if step == 0 or next_step == 0:  # tensors divide by zero, Python's numbers do not
-        step, next_step = (at[0].new_tensor(each, dtype=float64) for each in (step, next_step))
+def _samples_at_end(f: Tensor, dim: int, inwards: int, count: int) -> list[Tensor]:
+    """The first samples (`inwards` is 1) or the last ones (-1), from the end inwards."""
+    position = 0 if inwards == 1 else f.spec.shape[dim] - 1
+    return [f.narrow(dim, position + k * inwards, 1) for k in range(count)]
+
+
+def _even_end(f: Tensor, dim: int, inwards: int, edge_order: int) -> Tensor:
+    """The difference at an end that, divided by the distance of all samples, is the derivative."""
+    at = _samples_at_end(f, dim, inwards, edge_order + 1)
+    if edge_order == 1:
+        return (at[1] - at[0]) * inwards
+    return (-1.5 * at[0] + 2 * at[1] - 0.5 * at[2]) * inwards
+
+
+def _end(f: Tensor, dim: int, inwards: int, step: Tensor, next_step: Any, edge_order: int) -> Tensor:
+    """The derivative at an end, looking inwards, where the distances of samples differ."""
+    at = _samples_at_end(f, dim, inwards, edge_order + 1)
     if edge_order == 1:
         return (at[1] - at[0]) / step
     both = step + next_step

@@ -127,22 +127,22 @@ INDEX_ADD = Put(
     "index_add_", _numbered("index_add_"), fit=_fit_slices("index_add_"), error=out_of_range_in_self
 )
 INDEX_REDUCE = Put("index_reduce_", _numbered("index_reduce"), fit=_fit_slices("index_reduce"))
-INDEX_WRITE = Put("index_reduce_", slices, error=out_of_range_in_self)
+INDEX_WRITE = Put("index_reduce_", slices, error=out_of_range_in_self, always_checked=True)
 INDEX_COPY = Put("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
 INDEX_FILL = Put("index_fill_", _filled, wrap=True)
 INDEX_FILL_TENSOR = Put("index_fill_.tensor", _filled, wrap=True)
 INDEX_FILL_TENSOR.node_name = "IndexFillBackward1"  # type: ignore[attr-defined]
 
 
+def _copied_back(ct, out, target, value, index, where, combine, *, specs):
+    """No dims in the source serve one dim of the target, and the other way round."""
+    return INDEX_COPY.take(ct, (index,), where).reshape(specs[1].shape)
+
+
 def _filled_with_back(ct, out, target, value, index, where, combine):
     """Where an index comes twice, the value is written once."""
     size = ct.spec.shape[where] if ct.spec.shape else 1
     return INDEX_FILL.take(ct, ((index % size).unique(),), where).sum()
-
-
-def _copied_back(ct, out, target, value, index, where, combine, *, specs):
-    """A value of shape [1] fits into a target without dims, and the other way round."""
-    return INDEX_COPY.take(ct, (index,), where).reshape(specs[1].shape)
 
 
 differentiate(INDEX_COPY, INDEX_COPY.target_rule, _copied_back)

@@ -22,7 +22,7 @@ from ..families.indexed import pack
 from ..families.map import COPY, NUMBERS
 from .advanced_indexing import INDEX, PUT, as_tuple, parse_index
 from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, position_of, strided
-from .copying import copy_values
+from .copying import copy_values, is_same_memory
 from .filling import check_number, fill_, fill_number
 from .index_put import without_leading_ones, write_at, write_masked
 from .masking import MASKED_FILL, MASKED_INDEX
@@ -110,26 +110,31 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         return
     if type(value) is np.ndarray:
         value = from_data(value, self.spec.dtype, self.spec.device)
-    kind = type(index)
-    if (kind is int or kind is slice) and self._autograd is None:
-        _assign(__getitem__(self, index), value)
-        return
-    if kind is Tensor and self.spec.shape and index.spec.shape and _put_directly(self, index, value):
-        return
-    if index is False:  # nothing is named; as in PyTorch the value is not looked at
-        return
-    index = index if kind is tuple else as_tuple(None if index is True else index)
-    view = strided(self, index)
-    if view is not None:
-        _assign(self if view.spec is self.spec and view._start == self._start else view, value)
-        return
-    view, chosen, is_mask = parse_index(self, index)
-    if not chosen:
-        _assign(view, value)
-    elif isinstance(value, Tensor):
-        write_at(view, chosen, is_mask, without_leading_ones(value), None)
-    else:
-        write_at(view, chosen, is_mask, _number(value, view.spec), None)
+    try:
+        kind = type(index)
+        if (kind is int or kind is slice) and self._autograd is None:
+            _assign(__getitem__(self, index), value)
+            return
+        if kind is Tensor and self.spec.shape and index.spec.shape and _put_directly(self, index, value):
+            return
+        if index is False:  # nothing is named; as in PyTorch the value is not looked at
+            return
+        index = index if kind is tuple else as_tuple(None if index is True else index)
+        view = strided(self, index)
+        if view is not None:
+            _assign(self if view.spec is self.spec and view._start == self._start else view, value)
+            return
+        view, chosen, is_mask = parse_index(self, index)
+        if not chosen:
+            _assign(view, value)
+        elif isinstance(value, Tensor):
+            write_at(view, chosen, is_mask, without_leading_ones(value), None)
+        else:
+            write_at(view, chosen, is_mask, _number(value, view.spec), None)
+    except IndexError:
+        if not isinstance(value, Tensor):  # as in PyTorch, a number that does not fit is the first mistake
+            check_number(value, self.spec.dtype)
+        raise
 
 
 def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
@@ -157,6 +162,9 @@ def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
 
 def _assign(view: Tensor, value: Any) -> None:
     if 0 in view.spec.stride:
+        if isinstance(value, Tensor) and is_same_memory(view, value):
+            view.copy_(value)
+            return
         check_inplace(view, "fill")
     kind = type(value)
     if kind is float or kind is int:

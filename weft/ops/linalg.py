@@ -324,6 +324,8 @@ def matrix_rank(
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """The matrices multiplied by themselves n times; their inverses for negative n."""
     check_square(input, "linalg.matrix_power", "A")
+    if not -(2**63) <= n < 2**63:
+        raise ValueError(f"Overflow when unpacking long long: linalg.matrix_power of n = {n}")
     if n == 0:
         return _identities(input)
     if n == 1:

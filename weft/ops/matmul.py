@@ -67,6 +67,13 @@ def _check_bmm(a: Spec, b: Spec) -> None:
             f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {found}."
             f"{_shapes('bmm', a, b)}"
         )
+    _check_stack(a, b)
+
+
+def _check_stack(a: Spec, b: Spec) -> None:
+    """Raises what PyTorch's product of stacks raises: it looks for a kernel before it compares the dtypes."""
+    if a.dtype is bool_ and b.dtype is not bool_:
+        raise NotImplementedError(f"\"bmm\" not implemented for 'Bool'{_shapes('bmm', a, b)}")
     _check_scalar_type(a, b)
 
 
@@ -132,6 +139,8 @@ def _check_matmul(a: Spec, b: Spec) -> None:
             f"Expected size for first two dimensions of batch2 tensor to be: {[batch, a.shape[-1]]} but got: "
             f"{[batch, b.shape[-2]]}.{_shapes('matmul', a, b)}"
         )
+    elif left > 1 and right > 2 and a.shape[-1] == b.shape[-2]:
+        _check_stack(a, b)
     else:
         _check_matrices(a, b)
 

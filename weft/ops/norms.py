@@ -18,10 +18,11 @@ from ..engine.scalar import absolute, pow, sqrt
 from ..families.lapack import check_floating, check_matrix, check_square, check_tensor
 from ..families.reduce import Reduce, Types, dims_of
 from ..families.step import step
+from .complex_views import conj, real
 from .eigen import svdvals
 from .linalg import inv_ex
 from .masking import where
-from .rules import kept, shared, shown_as
+from .rules import kept, shared
 
 # ---- Vector norms, as reductions ---------------------------------------------------------------------------------------
 
@@ -351,13 +352,30 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise TypeError("renorm: p must be real-valued")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if isinstance(maxnorm, complex) or maxnorm < 0:
+    if isinstance(maxnorm, complex) or not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if input.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.dim()} dimensions")
     dim = wrap_dim(dim, input.dim())
     others = tuple(d for d in range(input.dim()) if d != dim)
-    sizes = vector_norm(input, p, others, keepdim=True)
-    # PyTorch's constant, which keeps the result just below the bound.
-    found = input.contiguous() * where(sizes > maxnorm, maxnorm / (sizes + 1e-7), 1.0).to(sizes.dtype)
-    return shown_as(found, "RenormBackward0")
+    return _renorm(input, p, others, maxnorm)
+
+
+def _renorm_rule(ct, out, input, p, dims, maxnorm):
+    """Slices that keep their size pass the gradient on, whatever `maxnorm` is: inf * 0 would be NaN."""
+    sizes = vector_norm(input, p, dims, keepdim=True)
+    inverse = 1 / (sizes + _BELOW)
+    pulled = _norm_rule(float(p))(real(conj(input) * ct).sum(dims, keepdim=True), sizes, input, dims, True)
+    return where(sizes > maxnorm, (maxnorm * inverse * (ct - inverse * pulled)).to(ct.dtype), ct)
+
+
+_BELOW = 1e-7  # PyTorch's constant, which keeps the result just below the bound
+
+
+@step(_renorm_rule)
+def _renorm(input: Tensor, p: float, dims: tuple[int, ...], maxnorm: float) -> Tensor:
+    sizes = vector_norm(input, p, dims, keepdim=True)
+    return input.contiguous() * where(sizes > maxnorm, maxnorm / (sizes + _BELOW), 1.0).to(sizes.dtype)
+
+
+_renorm.node_name = "RenormBackward0"

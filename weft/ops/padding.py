@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..core import view_rules
-from ..core.arguments import text
-from ..core.dtype import FLOAT
+from ..core.arguments import integers, number, text
+from ..core.dtype import FLOAT, bool_
 from ..core.layout import contiguous_format, strides_for, suggested_format
 from ..core.op import public
 from ..core.spec import Spec, spec
@@ -75,6 +75,8 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     dtype = input.spec.dtype
     if value:
         check_number(value, dtype)
+    if dtype is bool_:
+        value = bool(value)  # 0.25 is True
     kind = int if dtype.category < FLOAT else complex if dtype.is_complex else float
     return _CONSTANT[kind]((input,), (tuple(pad),), (kind(value),))
 
@@ -82,7 +84,20 @@ def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
 @public("function")
 def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
     """A border of one value; see `nn.functional.pad`."""
-    return pad_function(input, pad, "constant", value)
+    return constant_pad(input, _widths(input, pad), value)
+
+
+def _widths(input: Tensor, pad: Any) -> tuple[int, ...]:
+    widths = integers((pad,), "pad", "pad")
+    ndim = len(input.spec.shape)
+    if len(widths) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(widths) > 2 * ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(widths)} and input of dimension {ndim}"
+        )
+    return widths
 
 
 @public(name="nn.functional.pad")
@@ -96,15 +111,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     >>> torch.nn.functional.pad(torch.tensor([1.0, 2.0, 3.0]), (1, 2))
     tensor([0., 1., 2., 3., 0., 0.])
     """
-    widths = tuple(pad)
-    sizes = input.spec.shape
-    if len(widths) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
-    if len(widths) > 2 * len(sizes):
-        raise RuntimeError(
-            "Padding length should be less than or equal to two times the input dimension but got padding length "
-            f"{len(widths)} and input of dimension {len(sizes)}"
-        )
+    if value is not None:
+        value = float(number(value, "pad", "value", 4))
+    widths, sizes = _widths(input, pad), input.spec.shape
     if text(mode, "pad", "mode", 3) == "constant":
         return constant_pad(input, widths, 0 if value is None else value)
     if mode not in _INDEX_RULES:
@@ -140,9 +149,6 @@ def _check_something_left(sizes: Sequence[int], widths: Sequence[int]) -> None:
 
 def _pairs(widths: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(widths[::2], widths[1::2]))
-
-
-pad_function = pad
 
 
 def _describe_repeating(planner: Planner, widths: tuple[int, ...], mode: str) -> list[Operand]:

@@ -67,19 +67,15 @@ def _check_not_empty(own: Spec, dims: Sequence[int], name: str, whole: bool) -> 
 
 def _check_order(name: str, own: Spec, dims: Sequence[int], whole: bool) -> None:
     """Raises what extrema raise."""
+    _check_not_empty(own, dims, name, whole)
     if own.dtype.is_complex:
         with_position = name in ("max", "min") and not whole
         kind = RuntimeError if with_position else NotImplementedError
         raise kind(f"{name}(): complex numbers have no order (got {own.dtype})")
-    _check_not_empty(own, dims, name, whole)
 
 
 def _check_position(name: str, own: Spec, dims: Sequence[int], whole: bool) -> None:
     """Raises what positions of extrema raise."""
-    if own.dtype is bool_:
-        raise RuntimeError(f"\"{name}_cpu\" not implemented for 'Bool'")
-    if own.dtype.is_complex:
-        raise RuntimeError(f"{name}(): does not support complex input: complex numbers have no order")
     if whole and own.numel == 0:
         raise IndexError(
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
@@ -98,6 +94,13 @@ def _sum_types(dtype: DType, wanted: DType | None) -> Types:
 
 def _same_types(dtype: DType, wanted: DType | None) -> Types:
     return Types(dtype, (dtype,))
+
+
+def _position_types(dtype: DType, wanted: DType | None) -> Types:
+    if dtype is bool_ or dtype.is_complex:
+        kind = "bool" if dtype is bool_ else "complex"
+        raise RuntimeError(f"argmax() and argmin() do not support {kind} input")
+    return _index_types(dtype, wanted)
 
 
 def _index_types(dtype: DType, wanted: DType | None) -> Types:
@@ -268,8 +271,8 @@ AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a
 AMIN     = Reduce("amin",     _same_types, lambda c: (highest(c),), lambda a: (a,), _extremum(False), derivative=_extremum_rule)
 MAX_OF_ALL = Reduce("max",    _same_types, AMAX.identity, AMAX.lift, AMAX.combine, derivative=_extremum_of_all_rule)
 MIN_OF_ALL = Reduce("min",    _same_types, AMIN.identity, AMIN.lift, AMIN.combine, derivative=_extremum_of_all_rule)
-ARGMAX   = Reduce("argmax",   _index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
-ARGMIN   = Reduce("argmin",   _index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
+ARGMAX   = Reduce("argmax",   _position_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
+ARGMIN   = Reduce("argmin",   _position_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
 MAX      = Reduce("max",      _value_and_index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), ordered=True, derivative=_selected_rule)
 MIN      = Reduce("min",      _value_and_index_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), ordered=True, derivative=_selected_rule)
 ANY      = Reduce("any",      _flag_types, lambda c: ((0, uint8),), lambda a: (_flag(a),), lambda a, b: (a[0] | b[0],), _flags_back, derivative=nondifferentiable)

@@ -10,6 +10,7 @@ from ..core.op import needs_recording, recorded_write
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..engine import scalar as s
+from ..engine.complexes import Complex
 from ..families.indexed import Put, add_elements
 from .creation import new
 from .filling import fill_
@@ -24,11 +25,20 @@ def multiply(old: Any, new: Any) -> Any:
     return old & new if _is_bool(old) else old * new
 
 
+def _check_order(value: Any) -> None:
+    if isinstance(value, Complex):
+        raise NotImplementedError(
+            "amax and amin are not implemented for complex numbers, which have no order"
+        )
+
+
 def _largest(old: Any, new: Any) -> Any:
+    _check_order(old)
     return old | new if _is_bool(old) else s.where((old < new) | s.isnan(new), new, old)
 
 
 def _smallest(old: Any, new: Any) -> Any:
+    _check_order(old)
     return old & new if _is_bool(old) else s.where((new < old) | s.isnan(new), new, old)
 
 

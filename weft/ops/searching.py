@@ -152,12 +152,29 @@ def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side
     if sorter is not None:
         order = array(sorter).copy()  # NumPy checks the indices first, and trusts that they stay the same
         edges = np.take_along_axis(edges, order, -1)
-    if edges.ndim == 1:
-        return tensor_of(np.asarray(np.searchsorted(edges, values, side)).astype(dtype))
     result: np.ndarray = np.empty(values.shape, dtype)
-    for row in np.ndindex(edges.shape[:-1]):
-        result[row] = np.searchsorted(edges[row], values[row], side)
+    if edges.ndim == 1:
+        result[...] = _places(edges, values, side)
+    else:
+        for row in np.ndindex(edges.shape[:-1]):
+            result[row] = _places(edges[row], values[row], side)
     return tensor_of(result)
+
+
+def _places(edges: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
+    """Where a binary search ends; in a sequence that is not sorted its steps decide, and they are PyTorch's."""
+    n = edges.size
+    if n > 1 and (edges[:-1] <= edges[1:]).all():
+        return np.searchsorted(edges, values, side)
+    start, end = np.zeros(values.shape, np.int64), np.full(values.shape, n, np.int64)
+    for _ in range(n.bit_length()):
+        middle = (start + end) // 2
+        probe = edges[np.minimum(middle, n - 1)]
+        # NaN is neither, so that it is never passed to the left.
+        is_left = (start < end) & ~((probe >= values) if side == "left" else (probe > values))
+        is_right = (start < end) & ~is_left
+        start, end = np.where(is_left, middle + 1, start), np.where(is_right, middle, end)
+    return start
 
 
 def _check_search(

@@ -138,6 +138,12 @@ def check_comparable(input: Tensor, kernel: str) -> None:
         raise not_implemented(kernel, input.spec.dtype)
 
 
+def _check_selectable(input: Tensor, kernel: str) -> None:
+    """As `check_comparable`, but nothing is compared in a tensor of one element without dims, or of none."""
+    if input.spec.shape and input.spec.numel:
+        check_comparable(input, kernel)
+
+
 def check_tensor(input: Any, name: str) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -292,7 +298,9 @@ def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
 
 def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
     """One element of each row along `dim`, and where it is; `choose(key)` is its position, of size 1 in the last axis."""
-    values, indices = take_rows(input, dim, choose(key_rows(input, dim)))
+    # There is nothing to compare in a tensor without dims, which may therefore be complex.
+    place = choose(key_rows(input, dim)) if input.spec.shape else np.zeros((1, 1), np.int64)
+    values, indices = take_rows(input, dim, place)
     if input.spec.shape and not keepdim:
         values, indices = np.squeeze(values, dim), np.squeeze(indices, dim)
     return tensor_of(values), tensor_of(indices)
@@ -336,7 +344,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         raise RuntimeError(
             f"kthvalue(): selected number k out of range for dimension {dim}\nk = {k}, shape {list(input.spec.shape)}"
         )
-    check_comparable(input, "kthvalue_cpu")
+    _check_selectable(input, "kthvalue_cpu")
 
     def choose(key: np.ndarray) -> np.ndarray:
         return _at_rank(key, np.full((*key.shape[:-1], 1), k - 1))
@@ -428,5 +436,5 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """
     dim = dim_of(input, dim, "mode")
     check_not_empty(input, dim, "mode")
-    check_comparable(input, "mode_cpu")
+    _check_selectable(input, "mode_cpu")
     return _select("mode", input, dim, keepdim, _mode_choice)

@@ -434,6 +434,7 @@ def _resized(self: Tensor, sizes: tuple[int, ...], memory_format: MemoryFormat) 
         raise RuntimeError(f"Unsupported memory format {memory_format}")
     if own.shape != sizes or memory_format is not contiguous_format:
         resize(self, _with_strides(own, sizes, strides_for(sizes, memory_format)))
+        self._storage.version += 1
     return self
 
 

@@ -46,12 +46,13 @@ def _embedded(input: Tensor, view: View, src: Tensor, static: tuple) -> Tensor:
 
 
 def _same_strides(input: Tensor) -> Tensor:
-    """A copy that keeps the strides, with whatever lies between the elements."""
+    """A copy that keeps strides and offset, with whatever else lies in the storage."""
     own = input.spec
-    if own.repeats or not own.numel:
+    if own.repeats:
         return input.clone()
-    copied = make(input._storage, input._start, contiguous_spec((own.span,), own.dtype, own.device)).clone()
-    return make(copied._storage, 0, own)
+    whole = (input._storage.nbytes_ // own.dtype.itemsize,)
+    copied = make(input._storage, 0, contiguous_spec(whole, own.dtype, own.device)).clone()
+    return make(copied._storage, input._start, own)
 
 
 SELECT_SCATTER = _Embedded(SELECT)
@@ -108,4 +109,6 @@ def as_strided_scatter(
     tensor([[1., 0.],
             [1., 0.]])
     """
-    return AS_STRIDED_SCATTER(input, src, tuple(size), tuple(stride), storage_offset or 0)
+    own = input.storage_offset()
+    offset = own if storage_offset is None else storage_offset
+    return AS_STRIDED_SCATTER(input, src, tuple(size), tuple(stride), offset - own)

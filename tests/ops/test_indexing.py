@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import DTYPES, check, counting, facts, tensors
@@ -296,3 +298,30 @@ def test_int32_reaches_as_far_as_int64():
     for bad in (2**17, -(2**17) - 1, 2**31 - 1, -(2**31)):
         with pytest.raises(IndexError, match=f"index {bad} is out of bounds"):
             t[weft.tensor([0, bad], dtype=weft.int32)]
+
+
+NUMBERS_BEFORE_INDICES = """
+(lambda t: t.__setitem__((slice(None), 0), inf))(torch.tensor([1], dtype=torch.uint8))  # raises
+(lambda t: t.__setitem__((slice(None), 0), 1e30))(torch.tensor(1))  # raises
+(lambda t: t.__setitem__(0, 1 + 2j))(torch.tensor(1.0))  # raises
+(lambda t: t.__setitem__(5, 1 + 2j))(torch.tensor([1.0]))  # raises
+(lambda t: t.__setitem__(5, "a"))(torch.tensor([1.0]))  # raises
+(lambda t: t.__setitem__(5, None))(torch.tensor([1.0]))  # raises
+(lambda t: t.__setitem__(5, [1]))(torch.tensor([1.0]))  # raises
+(lambda t: t.__setitem__(torch.tensor([5]), 1 + 2j))(torch.tensor([1.0]))  # raises
+(lambda t: t.__setitem__((0, 0), 300))(torch.tensor([1], dtype=torch.uint8))  # raises
+(lambda t: t.__setitem__((0, 0), 30))(torch.tensor([1], dtype=torch.uint8))  # raises
+(lambda t: t.__setitem__((0, 0), -1))(torch.tensor([1], dtype=torch.uint8))  # raises
+(lambda t: t.__setitem__(torch.tensor([True, False]), 300))(torch.tensor([1], dtype=torch.uint8))  # raises
+(lambda t: t.__setitem__(torch.tensor([0, 1]), 1j))(torch.tensor([1.0]))  # raises
+(lambda t: t.__setitem__(torch.tensor([1.0]), 1j))(torch.tensor([1.0]))  # raises
+(lambda t: t.__setitem__(0, 1j))(torch.zeros(0))  # raises
+(lambda t: t.__setitem__(slice(None), 1j))(torch.zeros(0))  # raises
+(lambda t: t.__setitem__(torch.tensor([True, False]), 1j))(torch.tensor([1.0, 2.0]))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(NUMBERS_BEFORE_INDICES))
+def test_numbers_before_indices(expression):
+    """A number that does not fit the dtype is the first mistake, as in PyTorch."""
+    check_expression(expression)

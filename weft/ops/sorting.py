@@ -299,7 +299,7 @@ def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
 def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
     """One element of each row along `dim`, and where it is; `choose(key)` is its position, of size 1 in the last axis."""
     # There is nothing to compare in a tensor without dims, which may therefore be complex.
-    place = choose(key_rows(input, dim)) if input.spec.shape else np.zeros((1, 1), np.int64)
+    place = choose(key_rows(input, dim)) if input.spec.shape else np.zeros(1, np.int64)
     values, indices = take_rows(input, dim, place)
     if input.spec.shape and not keepdim:
         values, indices = np.squeeze(values, dim), np.squeeze(indices, dim)

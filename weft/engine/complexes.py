@@ -123,10 +123,6 @@ def isfinite(z: Complex) -> Expr:
     return (_size(z.real) < _INF) & (_size(z.imag) < _INF)
 
 
-def conj(z: Complex) -> Complex:
-    return Complex(z.real, -z.imag)
-
-
 def absolute(z: Complex) -> Expr:
     return approx.hypot(z.real, z.imag)
 

@@ -75,10 +75,6 @@ def _sign(a: Expr) -> Expr:
     )
 
 
-def _conj(a: Expr) -> Expr:
-    return a
-
-
 def _angle(a: Expr) -> Expr:
     return select(a < 0, lift(3.141592653589793, a), select(_expr.isnan(a), a, lift(0.0, a)))
 
@@ -124,7 +120,7 @@ def signbit(a: Expr) -> Expr:
 # fmt: off
 __all__ += ["where", "minimum", "maximum", "signbit", "fmod"]
 eq, ne = _both("eq", _eq), _both("ne", _ne)
-conj, angle = _both("conj", _conj), _both("angle", _angle)
+angle = _both("angle", _angle)
 sqrt, rsqrt, square, reciprocal = (
     _both("sqrt", _expr.sqrt), _both("rsqrt", _rsqrt), _both("square", _square), _both("reciprocal", _reciprocal)
 )

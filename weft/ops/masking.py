@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
-from ..core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
+from ..core.dtype import LEGACY_NAMES, bool_, cpp_name, int64, uint8
 from ..core.iteration import broadcast_shapes
 from ..core.op import (
     FUNCTIONS,
@@ -23,7 +23,6 @@ from ..core.op import (
     recorded_write,
     write_out,
 )
-from ..core.promotion import common_dtype
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..core.warn import user_level
@@ -40,10 +39,9 @@ from ..families.indexed import (
     unshared,
     vector_spec,
 )
-from ..families.library import adopt, array, library, tensor_of, wide_array
-from ..families.map import COPY, Map, Types, apart, keep, spec_or_type
+from ..families.library import adopt, array
+from ..families.map import COPY, Map, Types, apart, keep
 from .filling import check_number, fill_
-from .values import from_data
 
 
 class _Chosen(Map):
@@ -384,34 +382,3 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     result[:count] = found[:count]
     fill_(result[count:], fill_value)
     return result
-
-
-# ---- isin ----------------------------------------------------------------------------------------------------------
-
-
-@public("function", out="exact")
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Which of `elements` are among `test_elements`; with `invert`, which are not. One of them may be a number.
-
-    >>> import weft as torch
-    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
-    tensor([False,  True, False])
-    """
-    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
-        raise TypeError("isin() received an invalid combination of arguments: one of them must be a Tensor")
-    dtype = common_dtype([spec_or_type(elements), spec_or_type(test_elements)])
-    if dtype.is_complex:
-        raise RuntimeError(f"Unsupported input type encountered for isin(): {LEGACY_NAMES[dtype]}")
-    return _isin(_as(elements, dtype), _as(test_elements, dtype), assume_unique, invert)
-
-
-def _as(value: Any, dtype: DType) -> Tensor:
-    return value.to(dtype) if isinstance(value, Tensor) else from_data(value, dtype, None)
-
-
-@library
-def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
-    found = np.isin(
-        wide_array(elements), wide_array(test_elements), assume_unique=assume_unique, invert=invert
-    )
-    return tensor_of(found)

@@ -18,7 +18,7 @@ from ..core.op import add_function, add_inplace, public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
 from ..engine import scalar as s
-from ..families.faces import check_operands, chosen, inplace_unary, publish
+from ..families.faces import check_operands, chosen, publish
 from ..families.map import (
     NO_COMPLEX,
     ONLY_FLOATS,
@@ -216,18 +216,6 @@ ANGLE = OPS["angle"] = Map("angle", to_real_float, s.angle, derivative=_angle_ru
 def angle(input: Tensor) -> Tensor:
     """The angle of each element in the complex plane, in radians; a contiguous tensor if input is complex."""
     return ANGLE(input.contiguous() if input.spec.dtype.is_complex else input)
-
-
-CONJ = OPS["conj_physical"] = Map("conj_physical", keep, s.conj, derivative=lambda ct, out, a: ct.conj())
-conj_physical_ = inplace_unary(CONJ)
-add_inplace("conj_physical", conj_physical_)
-add_function("conj_physical_", conj_physical_)
-
-
-@public("function method", out=True)
-def conj_physical(input: Tensor) -> Tensor:
-    """The complex conjugate, carried out at once; a real tensor itself."""
-    return CONJ(input) if input.spec.dtype.is_complex else input
 
 
 @public("function method")

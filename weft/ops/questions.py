@@ -127,12 +127,6 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
 
 
 @public("method")
-def is_shared(self: Tensor) -> bool:
-    """Whether other processes see this memory."""
-    return self._storage.is_shared()
-
-
-@public("method")
 def is_distributed(self: Tensor) -> bool:
     return False
 

@@ -36,6 +36,39 @@ def a_vector_needs_a_gradient(lib):
 
 
 @program
+def cotangents_that_two_values_share(lib):
+    """The values are results, so their cotangents arrive in more than one part."""
+    x, y = leaf(lib, 3), leaf(lib, 3)
+    a, b = x * 1, y * 1
+    weights = lib.tensor([1.0, 2.0, 3.0])
+    (a * 3 + (a + b) * weights).sum().backward()
+    return x.grad, y.grad
+
+
+@program
+def gradients_given_twice(lib):
+    x = leaf(lib, 3)
+    y, gradient = x * 1, lib.tensor([1.0, 2.0, 3.0])
+    lib.autograd.backward([y * 3, y + 0], [gradient, gradient])
+    return x.grad, gradient
+
+
+@program
+def integers_have_no_history(lib):
+    x = leaf(lib, 3)
+    return [y.requires_grad for y in (x.long(), x.to(lib.int32), x.bool(), x.argmax(), x.sort()[1])]
+
+
+@program
+def retained_gradients_have_memory_of_their_own(lib):
+    y, gradient = leaf(lib, 3) * 2, lib.ones(3)
+    y.retain_grad()
+    y.backward(gradient)
+    gradient.zero_()
+    return y.grad
+
+
+@program
 def gradient_of_another_shape(lib):
     x = leaf(lib, 3)
     (x * x).backward(lib.ones(2))

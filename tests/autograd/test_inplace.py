@@ -388,6 +388,17 @@ def test_scans_in_place_keep_what_they_read(name):
         getattr(weft.zeros(0, requires_grad=True), name)(0)
 
 
+def test_a_view_added_to_itself():
+    """Both operands pass a cotangent on to what the view showed before."""
+    for lib in (torch, weft):
+        x = lib.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        y = x * 1
+        view = y[:2]
+        view.add_(view, alpha=5)
+        y.sum().backward()
+        assert x.grad.tolist() == [6, 6, 1]
+
+
 def test_writes_of_no_elements():
     """They are steps like all others, and leaves refuse them as well."""
 

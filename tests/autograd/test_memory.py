@@ -1,5 +1,7 @@
 """What backward does with the memory of cotangents that nobody needs any more."""
 
+import numpy as np
+
 import weft
 from weft.engine import memory
 
@@ -28,6 +30,24 @@ def test_what_others_hold_stays():
     z.sum().backward()
     assert (z.grad == 1).all()
     assert weft.equal(y.grad, z.detach())
+
+
+def test_what_numpy_sees_stays():
+    array = np.ones(SIZE, np.float32)
+
+    class Scale(weft.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, ct):
+            return weft.from_numpy(array)
+
+    x = weft.randn(SIZE, requires_grad=True)
+    Scale.apply(x.sin()).sum().backward()
+    assert (array == 1).all()
+    assert weft.equal(x.grad, x.detach().cos())
 
 
 def test_both_operands_of_a_sum_get_its_cotangent():

@@ -1,5 +1,7 @@
 """What is saved for backward goes through hooks."""
 
+import contextlib
+
 import pytest
 from alike import same
 
@@ -48,6 +50,22 @@ def packed_as_something_else(lib):
         y = x * x
     y.sum().backward()
     return x.grad
+
+
+@program
+def a_hook_that_raises_stays_for_the_next_step(lib):
+    log = []
+
+    def refuse(tensor):
+        log.append("refused")
+        raise KeyError
+
+    x = x3(lib).requires_grad_()
+    with lib.autograd.graph.saved_tensors_hooks(refuse, lambda t: t):
+        for _ in range(2):
+            with contextlib.suppress(KeyError):
+                x.exp()
+    return log
 
 
 @program

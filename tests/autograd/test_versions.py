@@ -30,6 +30,8 @@ t.view(3, 1)[t > 1] = 1
 t.view(3, 1).add_(1)
 t.expand(2, 3)[0].mul_(2)
 t.detach().add_(1)
+lib.autograd.graph.increment_version(t)
+lib.autograd.graph.increment_version([v, t])
 t.index_put_((i,), v)
 t.index_put_((i,), v, accumulate=True)
 t.index_put_((t > 1,), v)

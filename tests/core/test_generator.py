@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.core.generator import Generator
+from weft.core.generator import STATE, Generator
 
 SEEDS = [0, 1, 67280421310721, 2**32 - 1, 2**32, 2**63, 2**64 - 1, -1, -(2**63)]
 
@@ -62,6 +62,28 @@ def test_the_kept_normal_is_given_once():
     generator.keep_normal(1.5)
     assert generator.take_normal() == 1.5
     assert generator.take_normal() is None
+
+
+BAD_FIELDS = [
+    {"seeded": 0},
+    {"left": 0},
+    {"left": -1},
+    {"next": 625},
+    {"next": 2**63},
+    {"left": 300, "next": 400},
+]
+
+
+@pytest.mark.parametrize("fields", BAD_FIELDS, ids=str)
+def test_states_that_point_outside_of_the_words_are_refused(fields):
+    generator = Generator().manual_seed(1)
+    before = generator.state_bytes()
+    state = before.copy()
+    for name, value in fields.items():
+        state.view(STATE)[name] = value
+    with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
+        generator.load_state_bytes(state)
+    np.testing.assert_array_equal(generator.state_bytes(), before)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,12 @@ def test_expanded_specs_repeat():
     assert expanded.repeats and not expanded.is_dense and expanded.span == 3
 
 
+def test_strides_of_more_than_63_bits_are_refused():
+    assert spec((2,), (2**60,), float32).span == 2**60 + 1
+    with pytest.raises(RuntimeError, match="overflow"):
+        spec((2,), (2**61,), float32)
+
+
 def test_more_elements_than_64_bits_count_are_refused():
     assert spec((2**62, 1), (0, 0), float32).numel == 2**62
     for sizes in ((2**62, 2), (2**32, 2**31), (2**62, 3)):

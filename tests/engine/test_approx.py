@@ -82,6 +82,12 @@ def test_float32_is_right_to_one_ulp(name):
     assert ulps(got[regular].astype(np.float64), want[regular], -126, 23).max() <= 1
 
 
+def test_log1p_of_float32_where_its_terms_cancel():
+    x = np.random.default_rng(0).uniform(0.34, 0.38, 100_000).astype(np.float32)
+    want = np.log1p(x.astype(np.float64))
+    assert ulps(compiled(expression("log1p", float32), x).astype(np.float64), want, -126, 23).max() < 0.85
+
+
 def in_many_digits(name, *xs):
     xs = [mpmath.mpf(float(x)) for x in xs]
     own = {

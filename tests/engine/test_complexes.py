@@ -94,6 +94,16 @@ def test_pow_like_torch(dtype):
     torch.testing.assert_close(torch.from_numpy(compiled(complexes.pow, z, exponent)), want, **tolerance)
 
 
+def test_pow_of_complex64_is_right_to_two_ulp():
+    rng = np.random.default_rng(0)
+    z = (rng.uniform(-20, 20, 500) + 1j * rng.uniform(-20, 20, 500)).astype(np.complex64)
+    exponent = (rng.uniform(-15, 15, 500) + 1j * rng.uniform(-3, 3, 500)).astype(np.complex64)
+    want = np.power(z.astype(np.complex128), exponent.astype(np.complex128))
+    got = compiled(complexes.pow, z, exponent)
+    error = np.abs(got - want) / np.abs(want)
+    assert error[(np.abs(want) > 1e-37) & (np.abs(want) < 1e38)].max() < 2 * 2.0**-23
+
+
 def test_no_overflow_on_the_way():
     z = np.array([3e300 + 4e300j, 3e-300 + 4e-300j])
     np.testing.assert_allclose(compiled(complexes.absolute, z), [5e300, 5e-300], rtol=1e-15)

@@ -71,6 +71,11 @@ class TestProducts:
             assert (done == 1).all() and len(tasks) == min(threads, max(rows, columns))
 
 
+def test_products_are_cut_where_they_are_too_few_for_the_threads(threads):
+    assert gemm._parts(1) == gemm._parts(3 * threads + 1) == threads
+    assert gemm._parts(threads) == gemm._parts(4 * threads + 1) == 1
+
+
 class TestThreads:
     def test_the_setting_returns(self, threads):
         a = weft.ones(300, 300)

@@ -67,6 +67,22 @@ def test_too_much_is_an_error_not_a_crash():
     assert weft.ones(3).sum().item() == 3
 
 
+@unfenced
+def test_the_cache_is_given_up_before_an_allocation_fails(monkeypatch):
+    mapping = memory._mapping
+
+    def full(size):
+        if memory.cached_large_bytes() > 0:
+            raise OSError("no memory left")
+        return mapping(size)
+
+    memory.release_cached(0)
+    weft.empty(1 << 20)
+    assert memory.cached_large_bytes() > 0
+    monkeypatch.setattr(memory, "_mapping", full)
+    assert weft.zeros(1 << 24, dtype=weft.uint8).sum() == 0
+
+
 def test_arrays_keep_memory_alive():
     array = weft.arange(100_000).numpy()
     for _ in range(20):

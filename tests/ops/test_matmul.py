@@ -102,6 +102,15 @@ def test_integer_products_are_exact_and_wrap_around(dtype, largest):
     check("mm", a[::2], b[:, ::3])
 
 
+@pytest.mark.parametrize("bits", [24, 53])
+def test_integer_products_are_exact_where_floats_begin_to_round(bits):
+    """All sums are odd and below 2 * 2**bits, where the float with `bits` bits has even numbers only."""
+    largest = int((1.9 * 2**bits / 65) ** 0.5)
+    rng = np.random.default_rng(0)
+    a, b = (torch.from_numpy(rng.integers(largest - 10, largest, (65, 65)) | 1) for _ in range(2))
+    check("mm", a, b)
+
+
 def test_narrow_floats_round_once():
     a, b = torch.randn(64, 300).bfloat16(), torch.randn(300, 64).bfloat16()
     exact = (a.double() @ b.double()).bfloat16()

@@ -93,6 +93,7 @@ def test_unary_layouts(name):
         values = sample(dtype)
         check(name, values.reshape(4, 6).t())
         check(name, values.reshape(4, 6)[::2, 1::2])
+        check(name, values.reshape(2, 3, 4)[:, ::2, ::3])  # three nested loops
         check(name, values[3])
         check(name, values[:0])
 
@@ -676,3 +677,25 @@ torch.polygamma(201, torch.ones(0))
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("target, other", [((1,), (4,)), ((2, 1), (2, 3)), ((), (2,)), ((1, 3), (2, 3))])
+def test_a_write_that_does_not_fit_names_both_shapes(target, other):
+    for lib in (torch, weft):
+        with pytest.raises(RuntimeError) as error:
+            lib.zeros(target).add_(lib.ones(other))
+        shapes = f"output with shape {list(target)} doesn't match the broadcast shape {list(other)}"
+        assert str(error.value) == shapes
+
+
+@pytest.mark.parametrize("name", ["exp", "square", "add", "mul", "div"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_results_of_narrow_floats_are_rounded_before_a_wider_tensor_takes_them(name, dtype):
+    found = []
+    for lib in (torch, weft):
+        x = lib.tensor([1.001, 3.1416, 0.3], dtype=getattr(lib, dtype))
+        operands = (x,) if name in ("exp", "square") else (x, x + 1)
+        for wide in (lib.float32, lib.float64):
+            out = lib.empty(3, dtype=wide)
+            found.append(getattr(lib, name)(*operands, out=out).tolist())
+    assert found[2:] == found[:2]

@@ -93,6 +93,17 @@ def test_views_of_views(steps, layout):
     check("x" + "".join(steps), x=layout)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "float32"])
+@pytest.mark.parametrize("steps", ["", ".conj()", "._neg_view()"])
+def test_conj_physical_in_place(steps, dtype):
+    check(f"x{steps}.conj_physical_()", x=Layout((2, 3), (1, 2), dtype=dtype))
+
+
+@pytest.mark.parametrize("steps", [".imag", ".conj().imag", ".real", ".conj().real"])
+def test_parts_of_a_negative(steps):
+    check("x._neg_view()" + steps, x=Layout((2, 3), (3, 1), dtype="complex64"))
+
+
 MESSAGES = """
 x.view(5, 5)  # raises
 x.view(-1, -1)  # raises

@@ -77,5 +77,5 @@ def _releasing(taken: list[Any]) -> Iterator[None]:
 if hasattr(os, "register_at_fork"):
     # What runs after the fork is C code, which never looks for signals: a Ctrl-C is raised when `os.fork` has returned.
     os.register_at_fork(before=_take_all, after_in_parent=_holders.clear, after_in_child=_holders.clear)
-    # Sorting a list of one element calls `key` with it, and of none does nothing.
-    os.register_at_fork(after_in_parent=partial(_interrupts.sort, key=_thread.interrupt_main))
+    # `max` calls `key` with the one element of the list, if there is one.
+    os.register_at_fork(after_in_parent=partial(max, _interrupts, default=None, key=_thread.interrupt_main))

@@ -178,9 +178,7 @@ def _from_sequence(data: Any, dtype: DType | None) -> Tensor:
         return empty_of(contiguous_spec(sizes, target))
     if any(issubclass(kind, (np.generic, Tensor, np.ndarray)) for kind in kinds):
         leaves = [_number(leaf, target) for leaf in leaves]
-    values = _as_array(leaves, target)
-    values.shape = sizes
-    return tensor_of(values, target)
+    return tensor_of(_as_array(leaves, target).reshape(sizes), target)
 
 
 def _number(leaf: Any, target: DType) -> Any:

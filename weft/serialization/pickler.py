@@ -113,12 +113,12 @@ def reduce_parameter(parameter: Any) -> tuple:
 class _Reducers:
     """How to take objects apart, by class: pickle asks for what it does not know itself."""
 
-    def get(self, cls: type) -> Callable[[Any], Any] | None:
+    def get(self, cls: type, default: Any = None) -> Any:
         if issubclass(cls, Tensor):
             from ..nn.parameter import Parameter
 
             return reduce_parameter if type.__subclasscheck__(Parameter, cls) else reduce_tensor
-        return _REDUCERS.get(cls) or copyreg.dispatch_table.get(cls)
+        return _REDUCERS.get(cls) or copyreg.dispatch_table.get(cls, default)
 
 
 _REDUCERS: dict[type, Callable[[Any], tuple]] = {

@@ -43,6 +43,13 @@ def test_sum_over_either_dim_has_torchs_bits(dtype, shape):
         same_bits(ours.sum(dim), theirs.sum(dim))
 
 
+def test_repeated_columns_are_summed_as_one_column_is():
+    ours, theirs = both(np.random.default_rng(0).normal(size=50_001).astype(np.float32))
+    want = ours.sum().expand(8)
+    same_bits(ours[:, None].expand(50_001, 8).sum(0), want)
+    same_bits(ours[:, None].expand(50_001, 8).sum(0), theirs[:, None].expand(50_001, 8).sum(0))
+
+
 def test_threads_do_not_change_a_bit():
     size = 3 * PARALLEL_BYTES // 4 + 12345
     rng = np.random.default_rng(2)

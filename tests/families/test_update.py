@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,6 +84,15 @@ def test_integers_are_left_to_the_ops():
 def test_repeated_targets_are_refused():
     with pytest.raises(RuntimeError, match="more than one element"):
         Update(rule)("sign", weft.ones(3), (weft.ones(1).expand(3), weft.ones(3)), (0.5, 2.0))
+
+
+def test_a_source_that_overlaps_the_target_is_read_before_the_target_is_written():
+    for lib in (torch, weft):
+        memory = lib.arange(9.0)
+        parameter = lib.nn.Parameter(memory[1:])
+        parameter.grad = memory[:-1]
+        lib.optim.SGD([parameter], lr=0.5, momentum=0.9).step()
+        assert memory.tolist() == [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5]
 
 
 def test_other_devices_are_named():

@@ -5,6 +5,7 @@ import torch
 from alike import same
 
 import weft
+from weft.core.grad_mode import open_levels
 
 PROGRAMS = []
 
@@ -580,6 +581,12 @@ def batch_norms_replaced(lib):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_in_pytorch(program):
     same(program)
+
+
+def test_a_function_that_raises_leaves_forward_mode():
+    with pytest.raises(ZeroDivisionError):
+        weft.func.jvp(lambda x: 1 / 0, (weft.ones(2),), (weft.ones(2),))
+    assert not open_levels
 
 
 def test_functional_call_takes_dicts_only():

@@ -103,6 +103,15 @@ class TestOptEinsum:
             assert type(result) is library.Tensor
             assert result.tolist() == [[42.0, 61.0, 80.0], [150.0, 214.0, 278.0]]
 
+    @pytest.mark.parametrize("equation", ["ab,ab->ab", "ab,ab->", "ab,cb->a"])
+    def test_steps_that_are_no_product_of_matrices(self, equation):
+        results = []
+        for library in (weft, torch):
+            x = library.arange(6.0).reshape(2, 3)
+            results.append(self.opt_einsum.contract(equation, x, x))
+            assert type(results[-1]) is library.Tensor
+        assert results[0].tolist() == results[1].tolist()
+
     def test_labels_beyond_letters(self):
         labels = [self.opt_einsum.get_symbol(n) for n in (60, 61, 62)]
         equation = f"{labels[0]}{labels[1]},{labels[1]}{labels[2]}->{labels[2]}{labels[0]}"

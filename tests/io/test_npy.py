@@ -99,6 +99,14 @@ def test_damaged_files_are_refused(tmp_path, name, mmap):
         load_npy(tmp_path / "t.npy", mmap=mmap)
 
 
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize("count", [100, 2**50])
+def test_missing_elements_are_noticed_before_memory_is_allocated(tmp_path, count, mmap):
+    (tmp_path / "t.npy").write_bytes(file_of(HEADER.format("<f4", f"({count},)"), bytes(399)))
+    with pytest.raises(RuntimeError, match=f"takes {4 * count} bytes, but 399 are there"):
+        load_npy(tmp_path / "t.npy", mmap=mmap)
+
+
 def test_version_2_and_bytes_behind(tmp_path):
     (tmp_path / "t.npy").write_bytes(file_of(HEADER.format("<i2", "(2,)"), b"\1\0\2\0more", b"\2\0"))
     assert load_npy(tmp_path / "t.npy").tolist() == load_npy(tmp_path / "t.npy", mmap=True).tolist() == [1, 2]

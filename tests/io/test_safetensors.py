@@ -138,6 +138,16 @@ def test_models_with_tied_weights(tmp_path):
         assert model[2].weight.tolist() == tied(weft)[0].weight.tolist()
 
 
+def test_models_with_several_parts_of_one_tensor(tmp_path):
+    """The library compares a part with the one before it only, so it refuses this model."""
+    whole, model = weft.arange(10.0), weft.nn.Module()
+    for name, part in {"a": whole, "b": whole[1:2], "c": whole[5:6], "d": weft.ones(1)}.items():
+        model.register_buffer(name, part)
+    mine.save_model(model, tmp_path / "t")
+    assert sorted(mine.load_file(tmp_path / "t")) == ["a", "d"]
+    assert mine.load_model(model, tmp_path / "t") == (set(), [])
+
+
 def test_models_that_do_not_fit(tmp_path):
     found = []
     for library, functions in ((weft, mine), (torch, theirs)):

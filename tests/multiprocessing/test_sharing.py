@@ -144,6 +144,11 @@ def test_one_storage_stays_one():
     tensor = weft.ones(2)
     sending.send(tensor)
     assert receiving.recv().untyped_storage() is tensor.untyped_storage()
+    before = descriptors()
+    for _ in range(5):
+        sending.send(tensor)
+        receiving.recv()
+    assert descriptors() == before
 
 
 def test_nothing_and_meta():

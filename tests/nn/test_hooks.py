@@ -121,6 +121,23 @@ def test_backward_hook_with_several_inputs_and_outputs():
     same(program)
 
 
+def test_backward_hook_runs_once_for_each_gradient_of_the_output():
+    def program(lib):
+        class Cube(lib.nn.Module):
+            def forward(self, x):
+                return x * x * x
+
+        layer, seen = Cube(), []
+        layer.register_full_backward_hook(recorder(seen, "full"))
+        x = lib.ones(1, 2, requires_grad=True)
+        y = layer(x)
+        (first,) = lib.autograd.grad(y, x, lib.ones_like(y), create_graph=True)
+        backward(first)  # reaches the input around the output
+        return seen, x.grad
+
+    same(program)
+
+
 def test_backward_hook_in_a_second_derivative():
     def program(lib):
         layer, seen = linear(lib), []

@@ -143,6 +143,15 @@ def test_sync_batch_norm_conversion():
     assert list(converted.state_dict()) == list(model.state_dict())
 
 
+def test_batch_norm_that_tracks_no_longer_leaves_its_statistics():
+    for lib in (torch, weft):
+        layer = lib.nn.BatchNorm1d(2)
+        layer.track_running_stats = False
+        layer(lib.tensor([[1.0, 2.0], [3.0, 5.0]]))
+        assert layer.running_mean.tolist() == [0, 0] and layer.running_var.tolist() == [1, 1]
+        assert layer.num_batches_tracked == 0
+
+
 def test_old_batch_norm_state_gets_its_count():
     layer = nn.BatchNorm1d(2)
     state = layer.state_dict()

@@ -236,6 +236,17 @@ def test_large_tensors_use_all_threads_and_agree():
         t[index + 1]
 
 
+def test_of_large_writes_to_one_element_the_last_stays():
+    """Threads that shared the indices would write in any order, and lose some of the sums."""
+    count = 1 << 20
+    index, values = weft.arange(count) % 4, weft.arange(count)
+    for _ in range(50):
+        last = weft.zeros(4, dtype=weft.int64).index_put_((index,), values)
+        total = weft.zeros(4, dtype=weft.int64).index_put_((index,), values, accumulate=True)
+        assert last.tolist() == [count - 4, count - 3, count - 2, count - 1]
+        assert total.sum() == count * (count - 1) // 2
+
+
 SMALL_INDICES = """
 t[i]
 t[i, i]

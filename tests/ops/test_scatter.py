@@ -53,6 +53,16 @@ def test_scatter_add_and_scatter_reduce(data, base):
         )
 
 
+@pytest.mark.parametrize("value", [2.0, [3.0, 4.0]])
+def test_scatter_that_multiplies_has_no_derivative(value):
+    """PyTorch has none either, also not for "add"."""
+    for lib in (torch, weft):
+        x = lib.tensor([1.0, 2.0, 3.0], requires_grad=True)
+        source = value if isinstance(value, float) else lib.tensor(value)
+        with pytest.raises(RuntimeError, match=r"derivative (for|of) .*scatter.* is not implemented"):
+            x.scatter(0, lib.tensor([0, 2]), source, reduce="multiply").sum().backward()
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data(), tensors(expanded=False, min_dims=1))
 def test_scatter(data, base):

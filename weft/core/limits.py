@@ -1,8 +1,12 @@
-"""torch.finfo and torch.iinfo: the limits of element types."""
+"""The limits of element types: torch.finfo, torch.iinfo, and which numbers fit."""
 
 from __future__ import annotations
 
-from .dtype import DType, bool_, get_default_dtype
+import functools
+import math
+from typing import Any
+
+from .dtype import DTYPES, DType, bool_, get_default_dtype
 
 
 class finfo:  # noqa: N801 (PyTorch's name)
@@ -31,7 +35,7 @@ class finfo:  # noqa: N801 (PyTorch's name)
         self.bits = 8 * dtype.itemsize
         # PyTorch gives half a step for e5m2fnuz.
         self.eps = 2.0 ** -(dtype.mantissa_bits + (dtype.name == "float8_e5m2fnuz"))
-        self.max = _largest(dtype)
+        self.max = largest(dtype)
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - _bias(dtype))
         self.resolution = 10.0 ** -int((dtype.mantissa_bits) * 0.30103)
@@ -53,8 +57,9 @@ def _bias(dtype: DType) -> int:
     return 2 ** (dtype.exponent_bits - 1) - 1 + dtype.name.endswith("fnuz")
 
 
-def _largest(dtype: DType) -> float:
-    """The largest finite value: formats without infinity use the top exponent for numbers too."""
+@functools.cache
+def largest(dtype: DType) -> float:
+    """The largest finite value of a real floating point dtype: formats without infinity use the top exponent for numbers too."""
     top = 2**dtype.exponent_bits - 1
     fraction = 2.0 - 2.0**-dtype.mantissa_bits
     if dtype.name == "float8_e4m3fn":  # the all-ones pattern is NaN
@@ -95,3 +100,52 @@ class iinfo:  # noqa: N801 (PyTorch's name)
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+
+# ---- Which numbers fit -----------------------------------------------------------------------------------------------
+
+
+def _limits(dtype: DType) -> tuple[float, float]:
+    """The range of numbers that a dtype accepts."""
+    if dtype.kind in "ui":
+        high: float = 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
+        return (-high - 1 if dtype.kind == "i" else -high), high
+    part = dtype.to_real()
+    if dtype is bool_ or part.itemsize == 8:
+        return -math.inf, math.inf
+    return -largest(part), largest(part)
+
+
+LIMITS = {dtype: _limits(dtype) for dtype in DTYPES.values()}
+_C_NAMES = {
+    "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "float32": "float", "float64": "double", "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
+def check_number(value: Any, dtype: DType) -> None:
+    """Raises: RuntimeError if `dtype` cannot hold the number: complex in a real type, or too large.
+
+    Negative integers wrap around in unsigned types, as in PyTorch; negative floats do not.
+    """
+    if not _holds(value, dtype):
+        raise overflow(dtype)
+
+
+def overflow(dtype: DType) -> RuntimeError:
+    """The error for a number that does not fit."""
+    name = _C_NAMES.get(dtype.name, dtype.name)
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+def _holds(value: Any, dtype: DType) -> bool:
+    if isinstance(value, complex):
+        if not dtype.is_complex:
+            return dtype is bool_ or value.imag == 0 and _holds(value.real, dtype)
+        return _holds(value.real, dtype.to_real()) and _holds(value.imag, dtype.to_real())
+    low, high = LIMITS[dtype]
+    if type(value) is float and value < 0 and dtype.kind == "u":
+        return False
+    return low <= value <= high or dtype.kind not in "ui" and not math.isfinite(value)

@@ -15,6 +15,7 @@ from ..core.derivative import Derivative, Recorded, as_derivative, nondifferenti
 from ..core.device import CPU, device
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, get_default_dtype, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
+from ..core.limits import check_number
 from ..core.op import (
     PlanCache,
     check_dtype,
@@ -101,15 +102,19 @@ ONLY_BITS = refuse("fc")
 
 
 class Plan:
-    """What an op decided for one combination of specs: the result's spec and the launch."""
+    """What an op decided for one combination of specs: the result's spec and the launch.
 
-    __slots__ = ("spec", "entry", "meta", "count", "allocate", "operand_dtype", "keep")
+    `limits`: the dtype that numbers must fit, or None for any number.
+    """
 
-    def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType):
+    __slots__ = ("spec", "entry", "meta", "count", "allocate", "operand_dtype", "limits", "keep")
+
+    def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType, limits: DType | None = None):
         self.spec = spec
         self.entry, self.meta, self.count, self.keep = launch
         self.allocate = allocate
         self.operand_dtype = operand_dtype
+        self.limits = limits
 
 
 class Map:
@@ -118,7 +123,8 @@ class Map:
     `element` gets one Expr (or Complex) per operand, in the operand dtype's compute type, and returns the
     result's. `check(name, dtype)` raises for operand dtypes the op rejects. Only the first `deciding` operands
     take part in promotion (all, if None). `wide`: numbers and 0-dim tensors are not rounded to a narrow operand
-    dtype (bfloat16 * 0.1 multiplies by the float32 0.1). `contiguous`: so is every result, as where PyTorch has a kernel that
+    dtype (bfloat16 * 0.1 multiplies by the float32 0.1). `limited`: numbers that take no part in promotion must fit the dtype
+    that the op computes in. `contiguous`: so is every result, as where PyTorch has a kernel that
     does not follow the strides of the operands. `derivative`: a rule for each operand, see `core.derivative`.
     """
 
@@ -139,6 +145,7 @@ class Map:
         check: Callable[[str, DType], None] | None = None,
         deciding: int | None = None,
         wide: bool = False,
+        limited: bool = False,
         contiguous: bool = False,
         derivative: Any = None,
     ):
@@ -148,6 +155,7 @@ class Map:
         self.check = check
         self.deciding = deciding
         self.wide = wide
+        self.limited = limited
         self.contiguous = contiguous
         self.derivative = derivative
         self.as_write: Any = self  # what a write into an existing tensor is recorded as
@@ -217,7 +225,14 @@ class Map:
         launch = backend.prepare(
             expressions, [each.dtype for each in specs], self._params(operands, types), sizes, strides
         )
-        return Plan(result, launch, backend.allocator(result.nbytes), types.operands)
+        return Plan(
+            result, launch, backend.allocator(result.nbytes), types.operands, self._limits(operands, types)
+        )
+
+    def _limits(self, operands: Sequence[Any], types: Types) -> DType | None:
+        if not self.limited or any(type(each) is not Spec for each in operands[: self.deciding]):
+            return None
+        return compute_type(types.operands) if self.wide else types.operands
 
     def _expressions(self, operands, result: Spec, types: Types) -> tuple[Result, ...]:
         """The element as stored: loads, conversions, the row's expression, the conversion of the result."""
@@ -270,7 +285,7 @@ class Map:
         values, key = keyed(self.name, operands)
         plan = self.plans[key]
         storage = plan.allocate()
-        plan.entry(storage.ptr, *_arguments(values, plan.operand_dtype), plan.meta, plan.count)
+        plan.entry(storage.ptr, *_arguments(values, plan), plan.meta, plan.count)
         result = make(storage, 0, plan.spec)
         if needs_recording(values):
             return tape.record(self, result, values)
@@ -287,7 +302,7 @@ class Map:
     @staticmethod
     def _run(plan: Plan, target: Tensor, operands: Sequence[Any]) -> Tensor:
         storage = target._storage
-        arguments = _arguments(operands, plan.operand_dtype)
+        arguments = _arguments(operands, plan)
         storage.version += 1  # first, because it may raise
         plan.entry(storage.ptr + target._start, *arguments, plan.meta, plan.count)
         return target
@@ -354,16 +369,19 @@ def keyed(name: str, operands: Sequence[Any]) -> tuple[Sequence[Any], tuple]:
     return operands, tuple(key)
 
 
-def _arguments(operands: Sequence[Any], dtype: DType) -> list:
+def _arguments(operands: Sequence[Any], plan: Plan) -> list:
     """Addresses and scalars, in the order of the kernel's arguments."""
+    dtype, limits = plan.operand_dtype, plan.limits
     arguments = []
     numbers: list = []
     for operand in operands:
         if isinstance(operand, Tensor):
             arguments.append(operand._storage.ptr + operand._start)
-        elif type(operand) is float and dtype.kind == "f":
-            numbers.append(operand)
+        elif type(operand) is float and dtype.kind == "f" and (limits is None or -1e4 < operand < 1e4):
+            numbers.append(operand)  # the usual case needs no further look
         else:
+            if limits is not None:
+                check_number(operand, limits)
             numbers += scalar_arguments(operand, dtype)
     return arguments + numbers if numbers else arguments
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.arguments import wrong_type
 from ..core.derivative import at_once
 from ..core.dtype import LEGACY_NAMES
-from ..core.limits import finfo
+from ..core.limits import check_number, largest
 from ..core.op import FUNCTIONS, add_function, public
 from ..core.overrides import overridable
 from ..core.tensor import Tensor
@@ -123,11 +123,11 @@ GELU        = Map("gelu",        keep,     _gelu,                               
 GELU_TANH   = Map("gelu",        keep,     _gelu_tanh,                                check=ONLY_FLOATS,       derivative=at_once(_gelu_tanh_rule))
 SILU        = Map("silu",        keep,     _silu,                                     check=refuse("bui"),     derivative=at_once(_silu_rule))
 MISH        = Map("mish",        keep,     _mish,                                     check=ONLY_FLOATS,       derivative=at_once(_mish_rule))
-SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, check=ONLY_FLOATS,
+SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=at_once(lambda ct, out, a, beta, threshold: ct.where(a * beta > threshold, ct * (a * beta).sigmoid())))
-ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS,     derivative=at_once(_elu_rule))
-CELU        = Map("celu",        keep,     _elu,                 deciding=1, wide=True, check=ONLY_FLOATS,     derivative=at_once(_elu_rule))
-LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, check=ONLY_FLOATS,
+ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=at_once(_elu_rule))
+CELU        = Map("celu",        keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=at_once(_elu_rule))
+LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, slope: ct.where(a > 0, ct * slope))
 LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS, contiguous=True,
                   derivative=at_once(lambda ct, out, a: ct * (-a).sigmoid()))
@@ -135,11 +135,11 @@ HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                        
                   derivative=at_once(lambda ct, out, a: (ct / 6).where((a > -3) & (a < 3), 0)))
 HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS,       derivative=at_once(_hardswish_rule))
 SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"),       derivative=_softsign_rule)
-HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, wide=True, check=ONLY_FLOATS,
+HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
-SOFTSHRINK  = Map("softshrink",  keep,     _softshrink,          deciding=1, wide=True, check=ONLY_FLOATS,
+SOFTSHRINK  = Map("softshrink",  keep,     _softshrink,          deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
-THRESHOLD   = Map("threshold",   keep,     lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, check=NO_COMPLEX,
+THRESHOLD   = Map("threshold",   keep,     lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, wide=True, limited=True, check=NO_COMPLEX,
                   derivative=lambda ct, out, a, threshold, value: ct.masked_fill(a <= threshold, 0))
 PRELU       = Map("prelu",       keep,     _leaky,                                    check=ONLY_FLOATS,
                   derivative=(lambda ct, out, a, b: ct.where(a > 0, ct * b),
@@ -148,9 +148,9 @@ HARDTANH    = Map("hardtanh",    keep,     CLAMP.element,                       
                   derivative=lambda ct, out, a, low, high: ct.masked_fill((a <= low) | (a >= high), 0))
 # In place the result is all there is: it tells as much while negative numbers stay negative.
 _IN_PLACE = {
-    ELU:        Map("elu",        keep, _elu,   deciding=1, wide=True, check=ONLY_FLOATS, derivative=at_once(_elu_rule_in_place)),
-    CELU:       Map("celu",       keep, _elu,   deciding=1, wide=True, check=ONLY_FLOATS, derivative=at_once(_elu_rule_in_place)),
-    LEAKY_RELU: Map("leaky_relu", keep, _leaky, deciding=1, wide=True, check=ONLY_FLOATS,
+    ELU:        Map("elu",        keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=at_once(_elu_rule_in_place)),
+    CELU:       Map("celu",       keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=at_once(_elu_rule_in_place)),
+    LEAKY_RELU: Map("leaky_relu", keep, _leaky, deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                     derivative=lambda ct, out, a, slope: ct.where(out > 0, ct * slope)),
 }
 # fmt: on
@@ -243,8 +243,11 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    kind = int if dtype.kind in "ui" else float
-    return _finish(*bounded(HARDTANH, input, kind(min_val), kind(max_val)), inplace)
+    if dtype.kind not in "ui":
+        return _finish(*bounded(HARDTANH, input, float(min_val), float(max_val)), inplace)
+    for bound in (min_val, max_val):
+        check_number(bound, dtype)
+    return _finish(HARDTANH, (input, int(min_val), int(max_val)), inplace)
 
 
 @public(name="nn.functional.relu6", checks=False)
@@ -293,9 +296,9 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by lambd, and 0 within. Raises: RuntimeError if lambd is negative or beyond the dtype."""
     dtype = input.spec.dtype
-    if dtype.is_floating_point and not 0 <= lambd <= finfo(dtype).max:
+    if dtype.is_floating_point and not 0 <= lambd <= largest(dtype):
         raise RuntimeError(
-            f"lambda must be in range [0, {finfo(dtype).max:g}] for input dtype {LEGACY_NAMES[dtype]}, but found {lambd:g}"
+            f"lambda must be in range [0, {largest(dtype):g}] for input dtype {LEGACY_NAMES[dtype]}, but found {lambd:g}"
         )
     return SOFTSHRINK(input, float(lambd))
 

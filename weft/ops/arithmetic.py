@@ -19,7 +19,6 @@ from ..families.faces import add_forms, check_operands, chosen, inplace_of, publ
 from ..families.library import LibraryMap, array
 from ..families.map import NO_BOOL_OR_COMPLEX, Map, keep, keyed, normalise, refuse, spec_or_type, to_float
 from .pointwise import is_float
-from .representation import check_fits
 from .rules import conj, negative, numbered, same, zero
 
 # ---- Sums and products -----------------------------------------------------------------------------------------------
@@ -59,9 +58,9 @@ class Subtraction(Map):
 # fmt: off
 ADD        = Map("add", keep,         _add,                                            derivative=(same, same))
 SUB        = Subtraction("sub", keep, lambda a, b: a - b,                              derivative=(same, negative))
-ADD_SCALED = Map("add", keep,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2,
+ADD_SCALED = Map("add", keep,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2, limited=True,
                  derivative=(same, lambda ct, out, a, b, alpha: ct * conj(alpha)))
-SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2,
+SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2, limited=True,
                  derivative=(same, lambda ct, out, a, b, alpha: ct * conj(-alpha)))
 MUL        = Map("mul", keep,         lambda a, b: a * b,                              wide=True,
                  derivative=(lambda ct, out, a, b: ct * conj(b),
@@ -291,15 +290,15 @@ def _lerp(a, b, weight):
 
 
 # fmt: off
-LERP    = Map("lerp", keep, _lerp, check=refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), deciding=2, wide=True,
+LERP    = Map("lerp", keep, _lerp, check=refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), deciding=2, wide=True, limited=True,
               derivative=(lambda ct, out, a, b, weight: ct * (1 - conj(weight)),
                           lambda ct, out, a, b, weight: ct * conj(weight),
                           lambda ct, out, a, b, weight: ct * (b - a).conj()))
-ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True,
+ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True, limited=True,
               derivative=(same,
                           lambda ct, out, a, b, c, value: ct * conj(c * value),
                           lambda ct, out, a, b, c, value: ct * conj(b * value)))
-ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True,
+ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True, limited=True,
               derivative=(same,
                           lambda ct, out, a, b, c, value: ct * conj(value / c),
                           lambda ct, out, a, b, c, value: -ct * (value * b / (c * c)).conj()))
@@ -318,9 +317,6 @@ def lerp(input: Tensor, end: Tensor, weight):
             raise RuntimeError(
                 f"expected dtype {dtype.name} for `{name}` but got dtype {tensor.spec.dtype.name}"
             )
-    if not isinstance(weight, Tensor):
-        (weight,) = normalise("lerp", (weight,))
-        check_fits(weight, dtype)
     return LERP, (input, end, weight)
 
 

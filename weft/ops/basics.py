@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.dtype import DType, float64, int64
+from ..core.limits import overflow
 from ..core.op import needs_recording, public
 from ..core.printing import tensor_format, tensor_repr
 from ..core.tensor import Tensor
@@ -66,10 +68,10 @@ def _only(self: Tensor) -> Any:
     return self.item()
 
 
-def _real(value: Any, wanted: str) -> Any:
+def _real(value: Any, wanted: DType) -> Any:
     if isinstance(value, complex):
         if value.imag:
-            raise RuntimeError(f"value cannot be converted to type {wanted} without overflow")
+            raise overflow(wanted)
         return value.real
     return value
 
@@ -84,11 +86,11 @@ def _warn_if_recorded(self: Tensor) -> None:
 
 def __float__(self: Tensor) -> float:
     _warn_if_recorded(self)
-    return float(_real(_only(self), "double"))
+    return float(_real(_only(self), float64))
 
 
 def __int__(self: Tensor) -> int:
-    return int(_real(_only(self), "int64_t"))
+    return int(_real(_only(self), int64))
 
 
 def __complex__(self: Tensor) -> complex:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.derivative import nondifferentiable
 from ..core.dtype import LEGACY_NAMES, DType, bool_, float32, float64
+from ..core.limits import check_number
 from ..core.op import public
 from ..core.promotion import common_dtype
 from ..core.tensor import Tensor
@@ -15,7 +16,6 @@ from ..families.faces import check_operands, chosen, publish
 from ..families.library import array
 from ..families.map import Map, Types, common_device, keep, normalise, refuse, spec_or_type, to_bool
 from .pointwise import OPS, is_float
-from .representation import check_fits
 from .rules import numbered
 
 _ORDER = refuse("c")
@@ -167,7 +167,7 @@ def bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, Sequence[Any]]:
         if not isinstance(bound, Tensor):
             if dtype is bool_:
                 raise NotImplementedError(f"\"{op.name}_scalar_cpu\" not implemented for 'Bool'")
-            check_fits(bound, dtype)
+            check_number(bound, dtype)
     return op, operands
 
 

@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
-from ..core.dtype import DTYPES, REDUCED_FLOATS, DType, bool_
+from ..core.dtype import REDUCED_FLOATS, bool_
+from ..core.limits import LIMITS, check_number
 from ..core.op import check_inplace, needs_recording, public, recorded_write
 from ..core.tensor import Tensor
 from ..families.faces import is_operand
 from ..families.map import COPY, FILL, NUMBERS, apart, scalar_arguments
 from .copying import copy_values
-
-_C_NAMES = {
-    "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "float32": "float", "float64": "double", "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>",
-}  # fmt: skip
-
-
-def check_number(value: Any, dtype: DType) -> None:
-    """Raises: RuntimeError if `dtype` cannot hold the number: complex in a real type, or too large.
-
-    Negative integers wrap around in unsigned types, as in PyTorch; negative floats do not.
-    """
-    if not _holds(value, dtype):
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow"
-        )
-
-
-def _holds(value: Any, dtype: DType) -> bool:
-    if isinstance(value, complex):
-        if not dtype.is_complex:
-            return dtype is bool_ or value.imag == 0 and _holds(value.real, dtype)
-        return _holds(value.real, dtype.to_real()) and _holds(value.imag, dtype.to_real())
-    low, high = LIMITS[dtype]
-    if type(value) is float and value < 0 and dtype.kind == "u":
-        return False
-    return low <= value <= high or dtype.kind not in "ui" and not math.isfinite(value)
-
-
-def _limits(dtype: DType) -> tuple[float, float]:
-    """The range of numbers that a dtype accepts."""
-    if dtype.kind in "ui":
-        high: float = 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
-        return (-high - 1 if dtype.kind == "i" else -high), high
-    part = dtype.to_real()
-    if dtype is bool_ or part.itemsize == 8:
-        return -math.inf, math.inf
-    # In the formats without infinity the top exponent holds numbers too.
-    high = (2 - 2.0**-part.mantissa_bits) * 2.0 ** (2 ** (part.exponent_bits - 1) - 1)
-    high = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0}.get(dtype.name, high)
-    return -high, high
-
-
-LIMITS = {dtype: _limits(dtype) for dtype in DTYPES.values()}
 
 
 @public("function method")

@@ -12,11 +12,11 @@ from typing import Any
 from ..core.derivative import differentiate
 from ..core.dtype import LEGACY_NAMES, int64
 from ..core.iteration import broadcast_stride
+from ..core.limits import check_number
 from ..core.op import add_inplace, public
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.indexed import Access, Put, add_elements, unshared
-from .filling import check_number
 from .gather import check_dtype, out_of_range_in_self, slices
 from .masking import contiguous_copy
 from .scatter_reduction import COMBINE, Reduction, scalar_like

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, int64
+from ..core.limits import check_number
 from ..core.op import PlanCache, check_inplace, needs_recording
 from ..core.overrides import PLAIN, known, meets, overridden
 from ..core.size import Size
@@ -23,7 +24,7 @@ from ..families.map import COPY, NUMBERS
 from .advanced_indexing import INDEX, PUT, as_tuple, parse_index
 from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, position_of, strided
 from .copying import copy_values, is_same_memory
-from .filling import check_number, fill_, fill_number
+from .filling import fill_, fill_number
 from .index_put import without_leading_ones, write_at, write_masked
 from .masking import MASKED_FILL, MASKED_INDEX
 from .values import from_data

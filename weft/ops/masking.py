@@ -13,6 +13,7 @@ from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, cpp_name, int64, uint8
 from ..core.iteration import broadcast_shapes
+from ..core.limits import check_number, overflow
 from ..core.op import (
     FUNCTIONS,
     add_inplace,
@@ -23,6 +24,7 @@ from ..core.op import (
     recorded_write,
     write_out,
 )
+from ..core.promotion import common_dtype
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.tensor import Tensor, empty, make
 from ..core.warn import user_level
@@ -40,8 +42,8 @@ from ..families.indexed import (
     vector_spec,
 )
 from ..families.library import adopt, array
-from ..families.map import COPY, Map, Types, apart, keep
-from .filling import check_number, fill_
+from ..families.map import COPY, Map, Types, apart, keep, normalise, spec_or_type
+from .filling import fill_
 
 
 class _Chosen(Map):
@@ -125,7 +127,21 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{LEGACY_NAMES[condition.spec.dtype]}"
         )
+    for value in (input, other):
+        if type(value) is not Tensor and not (type(value) in (int, float) and -100 <= value <= 100):
+            input, other = _fitting(input, other)  # the usual numbers fit every dtype
+            break
     return WHERE(condition, input, other) if out is None else WHERE.into(out, condition, input, other)
+
+
+def _fitting(*operands: Any) -> Sequence[Any]:
+    """Python's numbers for NumPy's. Raises: RuntimeError for numbers that do not fit the common dtype."""
+    values = normalise("where", operands)
+    dtype = common_dtype(map(spec_or_type, values))
+    for value in values:
+        if not isinstance(value, Tensor):
+            check_number(value, dtype)
+    return values
 
 
 @public("method", name="where")
@@ -175,7 +191,7 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
                 f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
             )
         if value.spec.dtype.is_complex and not input.spec.dtype.is_complex:
-            raise RuntimeError(f"value cannot be converted to type {input.spec.dtype.name} without overflow")
+            raise overflow(input.spec.dtype)
         return value
     check_number(value, input.spec.dtype)
     return value

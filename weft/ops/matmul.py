@@ -15,6 +15,7 @@ from ..core.dtype import (
     compute_type,
     cpp_name,
 )
+from ..core.limits import check_number
 from ..core.op import public
 from ..core.overrides import declined
 from ..core.promotion import common_dtype
@@ -457,6 +458,9 @@ def added(input: Tensor, beta: Any, alpha: Any, operands: Sequence[Tensor], prod
     """
     dtype = operands[0].spec.dtype
     wide = compute_type(dtype)
+    for number in (beta, alpha):
+        if number != 1:
+            check_number(number, wide)
     if wide is not dtype:
         operands, input = [operand.to(wide) for operand in operands], input.to(wide)
     if dtype.category <= INTEGER:

@@ -11,6 +11,7 @@ from ..core import view_rules
 from ..core.arguments import integers, number, text
 from ..core.dtype import FLOAT, bool_
 from ..core.layout import contiguous_format, strides_for, suggested_format
+from ..core.limits import check_number
 from ..core.op import public
 from ..core.spec import Spec, spec
 from ..core.tensor import Tensor
@@ -18,7 +19,6 @@ from ..families.library import tensor_of
 from ..families.map import COPY, FILL
 from ..families.program import Operand, Planner, Program
 from ..families.step import Step
-from .filling import check_number
 from .windows import like_format
 
 

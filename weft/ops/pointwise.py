@@ -379,6 +379,7 @@ LOGIT_CLAMPED = Map(
     check=NO_COMPLEX,
     deciding=1,
     wide=True,
+    limited=True,
     derivative=lambda ct, out, a, low, high: (ct / (a * (1 - a))).masked_fill((a < low) | (a > high), 0),
 )
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..core.derivative import nondifferentiable
 from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType, complex128, float64
+from ..core.limits import check_number
 from ..core.op import add_inplace
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
@@ -17,7 +18,6 @@ from ..core.tensor import Tensor
 from ..engine import scalar as s
 from ..families.faces import check_operands, chosen
 from ..families.map import NUMBERS, Map, Types, keep, normalise, promote_bool, refuse, spec_or_type
-from .representation import check_fits
 from .rules import conj, same, zero
 
 # ---- Powers ------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def pow(input, exponent):
     if type(exponent) is int and dtype.category < 2:
         if exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
-        check_fits(exponent, dtype)
+        check_number(exponent, dtype)
         return _power_of(exponent), (input,)
     return POW, (input, exponent)
 

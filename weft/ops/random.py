@@ -12,6 +12,7 @@ from ..core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
 from ..core.generator import Generator, default_generator
 from ..core.iteration import broadcast_shapes
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format
+from ..core.limits import overflow
 from ..core.op import check_inplace, check_unrecorded, public, resize_out
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor
@@ -257,7 +258,7 @@ def _check_permutation(n: int, result: Tensor) -> None:
     if dtype.is_floating_point and n > (largest := last_integer(dtype) + 1):
         raise RuntimeError(f"n cannot be greater than {largest} for {LEGACY_NAMES[dtype]} type.")
     if not dtype.is_floating_point and n - 1 > last_integer(dtype):
-        raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
+        raise overflow(dtype)
 
 
 @public("function")

@@ -37,6 +37,7 @@ from ..core.dtype import (
 from ..core.generator import Generator, default_generator
 from ..core.iteration import broadcast_shapes
 from ..core.layout import preserve_format
+from ..core.limits import largest
 from ..core.op import PlanCache, add_inplace, check_inplace, needs_recording, recorded_write
 from ..core.spec import Spec
 from ..core.tensor import Tensor, address
@@ -167,23 +168,16 @@ def _bounds(name: str, positional: tuple, named: dict) -> tuple[Any, Any]:
     return values.get("from", 0.0), values.get("to", 1.0)
 
 
-@functools.cache
-def _largest(dtype: DType) -> float:
-    if dtype is bfloat16:
-        return (2 - 2.0**-7) * 2.0**127
-    return float(np.finfo(dtype.numpy).max)
-
-
 def _check_uniform_bounds(low: float, high: float, dtype: DType) -> None:
-    largest = _largest(dtype)
+    limit = largest(dtype)
     for bound, name in ((low, "from"), (high, "to")):
-        if not -largest <= bound <= largest:
+        if not -limit <= bound <= limit:
             raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
     if low > high:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
-    if high - low > largest:
+    if high - low > limit:
         raise RuntimeError(
             f"uniform_ expects to-from <= std::numeric_limits<{LEGACY_NAMES[dtype]}>::max(), but found to={high:g} "
             f"and from={low:g} which result in to-from to exceed the limit"
@@ -390,7 +384,7 @@ def _reachable(low: int, high: int, dtype: DType) -> tuple[int, int]:
         return 1 << (abs(value).bit_length() - 1 - dtype.mantissa_bits)
 
     with np.errstate(over="ignore"):
-        if abs(low) > _largest(dtype) or high - 1 > _largest(dtype):
+        if abs(low) > largest(dtype) or high - 1 > largest(dtype):
             return low, high  # refused by the check of the range
         if rounded(low + 1) < low:
             low = rounded(low + 1) + gap(low + 1)
@@ -401,12 +395,12 @@ def _reachable(low: int, high: int, dtype: DType) -> tuple[int, int]:
 
 def _check_integers(low: int, last: int, dtype: DType) -> None:
     if dtype.is_floating_point:
-        smallest, largest = -_largest(dtype), _largest(dtype)
+        lowest, highest = -largest(dtype), largest(dtype)
     else:
-        largest = 2**64 - 1 if dtype is uint64 else last_integer(dtype)
-        smallest = -largest - 1 if dtype.is_signed else 0
+        highest = 2**64 - 1 if dtype is uint64 else last_integer(dtype)
+        lowest = -highest - 1 if dtype.is_signed else 0
     for value, name in ((low, "from"), (last, "to - 1")):
-        if not smallest <= value <= largest:
+        if not lowest <= value <= highest:
             raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
         if dtype.is_floating_point and abs(value) > 2 ** (digits := dtype.mantissa_bits + 1):
             warnings.warn(

@@ -25,6 +25,7 @@ from ..core.dtype import (
     get_default_dtype,
     int64,
 )
+from ..core.limits import check_number, overflow
 from ..core.op import PlanCache, check_inplace, check_unrecorded, public, resize_out
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, address, make
@@ -43,7 +44,7 @@ from .creation import (
     number_argument,
     with_grad,
 )
-from .filling import check_number, fill_
+from .filling import fill_
 from .powers import pow as power
 from .representation import complex as complex_of
 
@@ -219,10 +220,10 @@ def _bounds(name: str, bounds: tuple, start: Any, end: Any, step: Any) -> tuple[
         if type(value) is not int and type(value) is not float:
             value = number_argument(value, name, argument, min(position, len(bounds) - 1) + 1)
         if isinstance(value, complex):
-            raise RuntimeError("value cannot be converted to type double without overflow")
+            raise overflow(dt.float64)
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             if 0 <= value < 2**64:
-                raise RuntimeError("value cannot be converted to type int64_t without overflow")
+                raise overflow(dt.int64)
             raise OverflowError("int too big to convert")
         numbers.append(value)
     return tuple(numbers)  # type: ignore[return-value]

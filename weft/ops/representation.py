@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import functools
 import math
 from typing import Any
 
-import numpy as np
-
 from ..core.derivative import nondifferentiable
-from ..core.dtype import DTYPES, LEGACY_NAMES, DType, bool_, float16, float32, float64, int32, uint32, uint64
+from ..core.dtype import DTYPES, LEGACY_NAMES, DType, float16, float32, float64, int32, uint32, uint64
+from ..core.limits import largest
 from ..core.op import public
 from ..core.promotion import common_dtype
 from ..core.return_types import return_type
@@ -20,41 +18,6 @@ from ..engine.convert import convert
 from ..families.faces import check_operands, chosen
 from ..families.map import COPY, ONLY_FLOATS, Map, Types, keep, refuse
 from .rules import zero
-
-
-def check_fits(value: Any, dtype: DType) -> None:
-    """Raises: RuntimeError for a number that the dtype cannot hold."""
-    if dtype is bool_ or dtype.is_complex:
-        return
-    if isinstance(value, builtins.complex) and value.imag:
-        fits = False
-    elif dtype.kind in "ui":
-        info = np.iinfo(dtype.numpy)
-        # PyTorch lets negative integers wrap around in unsigned types, and no negative floats.
-        wraps = dtype.kind == "u" and not isinstance(value, float)
-        fits = value != value or (-info.max if wraps else info.min) <= value.real <= info.max
-    else:
-        fits = not math.isfinite(value.real) or abs(value.real) <= largest(dtype)
-    if not fits:
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow"
-        )
-
-
-_C_NAMES = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float32": "float",
-    "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-}  # fmt: skip
-
-
-def largest(dtype: DType) -> float:
-    """The largest finite number of a real floating point dtype."""
-    if dtype in (float32, float64):
-        return float(np.finfo(dtype.numpy).max)
-    import ml_dtypes
-
-    return float(ml_dtypes.finfo(dtype.numpy).max)
-
 
 _NEXTAFTER = (lambda ct, out, a, b: ct.masked_fill(a == b, 0), zero)
 

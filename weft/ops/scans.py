@@ -22,6 +22,7 @@ from ..core.dtype import (
     int64,
 )
 from ..core.grad_mode import mode
+from ..core.limits import largest
 from ..core.op import add_inplace, inplace, needs_recording, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor, wrap_dim
@@ -35,7 +36,7 @@ from .creation import zeros_like
 from .joining import cat
 from .pointwise import OPS
 from .reduction import highest, lowest
-from .representation import complex, largest
+from .representation import complex
 from .sorting import check_comparable, check_tensor, dim_of, not_implemented
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------

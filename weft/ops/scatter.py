@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.derivative import differentiate
+from ..core.limits import check_number
 from ..core.op import add_inplace, public
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..families.faces import is_operand
 from ..families.indexed import Access, Put, add_elements, unshared
-from .filling import check_number
 from .gather import along, bounds_error, check_dtype, check_index
 from .masking import contiguous_copy
 from .scatter_derivatives import padded

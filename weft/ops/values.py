@@ -28,6 +28,7 @@ from ..core.dtype import (
     get_default_dtype,
     int64,
 )
+from ..core.limits import LIMITS, overflow
 from ..core.op import PlanCache, public
 from ..core.overrides import plain
 from ..core.promotion import promote_types
@@ -40,7 +41,7 @@ from ..families.library import tensor_of
 from ..interop.dlpack import from_dlpack
 from ..interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from .creation import check_dtype, dtype_of_number, number_argument, with_grad
-from .filling import LIMITS, fill_
+from .filling import fill_
 
 _WRITERS = {
     dt.float32: ctypes.c_float,
@@ -295,7 +296,7 @@ def _integers(leaves: list, kinds: set[type], target: DType) -> np.ndarray:
     if any(issubclass(kind, float) for kind in kinds):
         low = low if target.is_signed else 0  # only ints wrap around
         if not all(low <= leaf <= high for leaf in leaves):  # nan is not
-            raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+            raise overflow(target)
         leaves = list(map(int, leaves))
     elif not kinds <= {int, bool}:
         leaves = list(map(operator.index, leaves))
@@ -306,7 +307,7 @@ def _integers(leaves: list, kinds: set[type], target: DType) -> np.ndarray:
             raise
         raise ValueError("Overflow when unpacking long long") from None
     if target.itemsize < 8 and leaves and not low <= values.min() <= values.max() <= high:
-        raise RuntimeError(f"value cannot be converted to type {target.name} without overflow")
+        raise overflow(target)
     return values
 
 

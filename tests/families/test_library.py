@@ -6,6 +6,8 @@ import weakref
 
 import numpy as np
 import pytest
+import torch
+from oracle import to_weft
 
 import weft
 from weft.families.library import array, wide_array
@@ -98,3 +100,10 @@ assert answers == {(True, True)}, answers
 """
     child = run("-X", "faulthandler", "-c", code, WEFT_FENCE="after")
     assert child.returncode == 0, child.stderr
+
+
+def test_out_of_a_wider_dtype_gets_what_the_op_alone_gives():
+    a, b = torch.tensor([3.0, 1.0]).bfloat16(), torch.tensor([0.3, 5.0]).bfloat16()
+    expected = torch.igamma(a, b, out=torch.empty(0))
+    found = weft.igamma(to_weft(a), to_weft(b), out=weft.empty(0))
+    assert found.tolist() == expected.tolist()

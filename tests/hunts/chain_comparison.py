@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -13,12 +14,12 @@ from weft.families.library import array
 
 DTYPES = {
     getattr(torch, name): getattr(weft, name)
-    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+    for name in "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex32 complex64 complex128".split()
 }
 # Relative tolerances: a chain rounds several times, and PyTorch's vector functions are some ulp off.
 _TOLERANCE = {
     torch.float16: 1e-2, torch.bfloat16: 6e-2, torch.float32: 4e-5, torch.float64: 1e-9,
-    torch.complex64: 1e-4, torch.complex128: 1e-9,
+    torch.complex32: 2e-2, torch.complex64: 1e-4, torch.complex128: 1e-9,
 }  # fmt: skip
 
 
@@ -48,8 +49,10 @@ def strides(tensor: Any) -> tuple:
     return tuple([step for step, size in zip(found, shape) if size > 1])
 
 
-def difference(theirs: Any, mine: Any) -> tuple[str, str] | None:
+def difference(theirs: Any, mine: Any, computed_in: Sequence[Any] = ()) -> tuple[str, str] | None:
     """(what differs, how) of a tensor of PyTorch and weft's; None if all agrees.
+
+    `computed_in`: dtypes whose precision the values may have, if that is less than the precision of their own.
 
     Where values agree within the tolerance, weft's get PyTorch's bits, so that roundings do not add up and no later
     decision (a comparison, a floor) depends on them.
@@ -65,20 +68,23 @@ def difference(theirs: Any, mine: Any) -> tuple[str, str] | None:
         for name, expected, got in zip(FACTS, there, here):
             if expected != got:
                 return name, f"{_plain(got)} instead of {_plain(expected)}"
-    return _values(theirs.detach(), mine.detach())
+    tolerance = max(_TOLERANCE.get(each, 0.0) for each in (theirs.dtype, *computed_in))
+    return _values(theirs.detach(), mine.detach(), tolerance)
 
 
 def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, tuple) else value
 
 
-def _values(theirs: torch.Tensor, mine: Any) -> tuple[str, str] | None:
+def _values(theirs: torch.Tensor, mine: Any, tolerance: float) -> tuple[str, str] | None:
     if theirs.is_conj() or theirs.is_neg():
         theirs, mine = theirs.resolve_conj().resolve_neg(), mine.resolve_conj().resolve_neg()
+    if theirs.dtype is torch.complex32:  # NumPy has no such type
+        theirs, mine = torch.view_as_real(theirs), weft.view_as_real(mine)
     expected, got = numbers(theirs), array(mine)
     if expected.tobytes() == got.tobytes():
         return None
-    if _close(expected, got, _TOLERANCE.get(theirs.dtype, 0.0)):
+    if _close(expected, got, tolerance):
         got[...] = expected
         return None
     kind = "values of non-finite complex numbers" if _both_not_finite(expected, got) else "values"

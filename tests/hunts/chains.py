@@ -133,19 +133,19 @@ class Run:
         except KeyError:  # a tensor that a failing statement did not make
             return None
         results = [_outcome(library, statement, given) for library, given in zip(LIBRARIES, (theirs, mine))]
-        found = self._compare(statement, *results)
+        found = self._compare(statement, theirs, *results)
         if found is None:
             return None
         return Difference(*found, self.program, statement, theirs, *results)
 
-    def _compare(self, statement: Statement, theirs: Any, mine: Any) -> tuple[str, str] | None:
+    def _compare(self, statement: Statement, given: list, theirs: Any, mine: Any) -> tuple[str, str] | None:
         failed = isinstance(theirs, Exception), isinstance(mine, Exception)
         if any(failed):
             if all(failed) and isinstance(mine, type(theirs)):
                 self.over = statement.row.writes  # either library may have written a part before it raised
                 return None
             return "raises", f"{_said(mine)} instead of {_said(theirs)}"
-        found = self._compare_results(statement, theirs, mine)
+        found = self._compare_results(statement, given, theirs, mine)
         if found is None and statement.row.writes:
             found = self._compare_all()
         return found
@@ -165,7 +165,9 @@ class Run:
             return None
         return "version", f"{before[1]} -> {now[1]} instead of {before[0]} -> {now[0]}"
 
-    def _compare_results(self, statement: Statement, theirs: Any, mine: Any) -> tuple[str, str] | None:
+    def _compare_results(
+        self, statement: Statement, given: list, theirs: Any, mine: Any
+    ) -> tuple[str, str] | None:
         if isinstance(theirs, torch.Tensor):
             pairs = [(theirs, mine)]
         elif isinstance(theirs, (tuple, list)) and theirs and isinstance(theirs[0], torch.Tensor):
@@ -177,10 +179,13 @@ class Run:
         else:
             return "result", f"{_said(mine)} instead of {_said(theirs)}"
         fresh = not statement.results
+        # What is written to out= was rounded to the dtype that the arguments have in common: float32 for integers.
+        dtypes = [each.dtype for each in given if isinstance(each, torch.Tensor)]
+        computed_in = [torch.float32, *dtypes] if "out=" in statement.row.source else ()
         for place, (one, other) in enumerate(pairs):
             if not isinstance(other, weft.Tensor):
                 return "result", f"{_said(other)} instead of a tensor"
-            found = difference(one, other)
+            found = difference(one, other, computed_in)
             if found is not None:
                 return found
             known = [number for number, pair in self.tensors.items() if pair[0] is one]

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -91,3 +92,27 @@ def test_curvature_of_distances_counts_equal_vectors_as_nothing():
         (slope,) = weft.autograd.grad(weft.cdist(x, x, compute_mode=mode).sum(), x, create_graph=True)
         found += weft.autograd.grad((slope * weft.arange(6).view(3, 2)).sum(), x)
     weft.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("first", ("int64", "bfloat16", "float32", "float64"))
+@pytest.mark.parametrize("second", ("bfloat16", "float32", "float64"))
+def test_cosine_similarity_of_two_dtypes(first, second):
+    a, b = torch.tensor([[2.0, -1.0], [3.0, 5.0]]), torch.tensor([[1.0, 7.0], [3.0, 2.0]])
+    theirs, mine = (
+        library.cosine_similarity(
+            *(library.tensor(x.tolist(), dtype=getattr(library, d)) for x, d in ((a, first), (b, second))),
+            dim=0,
+        )
+        for library in (torch, weft)
+    )
+    assert str(theirs.dtype) == str(mine.dtype)
+    # The lengths of narrow floats are rounded, which shows in the wide result.
+    np.testing.assert_allclose(mine.double().numpy(), theirs.double().numpy(), rtol=1e-6)
+
+
+def test_cosine_similarity_of_a_vector_and_a_number_of_a_wider_dtype():
+    theirs, mine = (
+        library.cosine_similarity(library.ones(3, 2), library.tensor(2.0, dtype=library.float64), 0)
+        for library in (torch, weft)
+    )
+    assert str(theirs.dtype) == str(mine.dtype)

@@ -336,3 +336,23 @@ NUMBERS_BEFORE_INDICES = """
 def test_numbers_before_indices(expression):
     """A number that does not fit the dtype is the first mistake, as in PyTorch."""
     check_expression(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    lines("""
+torch.zeros(2, dtype=torch.uint8).__setitem__((slice(None), 0), inf)  # raises
+torch.zeros(()).__setitem__(0, 1j)  # raises
+torch.zeros(2, dtype=torch.uint8).__setitem__(False, 300)  # raises
+torch.zeros(2).__setitem__(7, "a")  # raises
+torch.zeros(2).__setitem__(7, 1)  # raises
+torch.zeros(2, dtype=torch.uint8).__setitem__(torch.tensor([True, False]), torch.tensor([300]))  # raises
+torch.zeros(2, dtype=torch.uint8).__setitem__(torch.tensor([False, False]), torch.tensor(1j))  # raises
+[a := torch.zeros(2, dtype=torch.uint8), a.__setitem__(torch.tensor([True, False]), torch.tensor(2 + 0j))][0]
+[a := torch.zeros(2).half(), a.__setitem__(slice(None), -1e9)][0]
+[a := torch.zeros(2).half(), a.__setitem__(torch.tensor([True, False]), 1e6)][0]
+[a := torch.zeros(2).bfloat16(), a.__setitem__(slice(None), 0.3)][0]
+"""),
+)
+def test_the_value_is_converted_before_the_index_is_looked_at(expression):
+    check_expression(expression)

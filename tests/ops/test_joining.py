@@ -2,6 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
+from expressions import check as check_expression
 from hypothesis import given, settings
 from layouts import IMAGES, Layout, check, layouts
 
@@ -94,3 +95,14 @@ def test_cat_refuses_to_overwrite_its_inputs():
     a = weft.zeros(4)
     with pytest.raises(RuntimeError, match="Found overlap in input tensor 0"):
         weft.cat([a.narrow(0, 0, 2), weft.zeros(2)], out=a)
+
+
+def test_block_diag_promotes_as_sums_do():
+    check_expression("torch.block_diag(torch.ones(1, 1).bfloat16(), torch.tensor(2.0, dtype=torch.float64))")
+    check_expression("torch.block_diag(torch.ones(1, 1, dtype=torch.int32), torch.tensor(2.5))")
+
+
+def test_vectors_without_elements_may_be_joined_along_any_dim():
+    check_expression(
+        "[x := torch.zeros(0, requires_grad=True), torch.cat((x, x), 1).sum().backward(), x.grad][2]"
+    )

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import DTYPES, check, counting, tensors
@@ -89,3 +91,20 @@ def test_packing_writes_nothing_beyond_its_memory():
         values = weft.ones(count)
         kept = [values[values > 0] for _ in range(20)]
         assert guard.sum() == 0 and all((each == 1).all() for each in kept)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    lines("""
+torch.tensor([3]).masked_fill(torch.tensor([True]), torch.tensor(2.5))
+torch.tensor([3]).masked_fill(torch.tensor([True]), torch.tensor(3 + 0j))
+torch.tensor([3]).masked_fill(torch.tensor([True]), 3 + 0j)
+torch.tensor([3]).masked_fill(torch.tensor([True]), torch.tensor(3 + 1j))  # raises
+torch.tensor([3]).masked_fill(torch.tensor([True]), torch.tensor(inf))  # raises
+torch.tensor([3], dtype=torch.uint8).masked_fill(torch.tensor([False]), torch.tensor(300))  # raises
+torch.tensor([3.0]).half().masked_fill(torch.tensor([True]), torch.tensor(1e6))  # raises
+torch.tensor([3], dtype=torch.uint8).index_fill(0, torch.tensor([0]), torch.tensor(300))  # raises
+"""),
+)
+def test_the_only_element_of_a_value_must_fit(expression):
+    check_expression(expression)

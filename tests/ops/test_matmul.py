@@ -312,3 +312,9 @@ torch.baddbmm(torch.ones(2, 2, 1), torch.ones(2, 2, 3, dtype=torch.bool), torch.
 def test_stacks_of_bool(expression):
     """PyTorch looks for a kernel before it compares the dtypes."""
     check_expression(expression)
+
+
+def test_chain_matmul_of_one_matrix_writes_into_out():
+    with pytest.warns(UserWarning, match="deprecated"):
+        found = weft.chain_matmul(weft.eye(2), out=(out := weft.empty(0)))
+    assert found is out and out.tolist() == [[1.0, 0.0], [0.0, 1.0]]

@@ -699,3 +699,10 @@ def test_results_of_narrow_floats_are_rounded_before_a_wider_tensor_takes_them(n
             out = lib.empty(3, dtype=wide)
             found.append(getattr(lib, name)(*operands, out=out).tolist())
     assert found[2:] == found[:2]
+
+
+def test_ldexp_takes_the_power_in_the_dtype_of_the_exponent():
+    check("ldexp", torch.tensor([1.0], dtype=torch.float64), torch.tensor([1.5], dtype=torch.float16))
+    check("ldexp", torch.tensor([1.0], dtype=torch.float64), torch.tensor([200.0]))
+    check("ldexp", torch.tensor([0.3]), torch.tensor([1.5], dtype=torch.bfloat16))
+    check("ldexp", torch.tensor([3]), torch.tensor([1.5]))

@@ -329,3 +329,11 @@ torch.ones(2, 2).flip((True,))  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+def test_copies_of_views_made_under_no_grad_have_no_history():
+    matrix = weft.ones(2, 2, requires_grad=True)
+    with weft.no_grad():
+        copies = matrix.diag(), weft.t_copy(matrix), weft.diagonal_copy(matrix)
+    assert not any(each.requires_grad for each in copies)
+    assert matrix.diag().requires_grad

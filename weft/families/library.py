@@ -191,5 +191,8 @@ class LibraryMap(Map):
             else wide.type(operand)
             for operand in operands
         ]
-        with np.errstate(all="ignore"):
-            return COPY.write(target, tensor_of(self.element(*values)))
+        result = self.promotion(dtype).result
+        with np.errstate(
+            all="ignore"
+        ):  # rounded to the dtype of the result first, as if the op had run alone
+            return COPY.write(target, tensor_of(self.element(*values), result))

@@ -389,15 +389,15 @@ def _arguments(operands: Sequence[Any], plan: Plan) -> list:
 def scalar_arguments(value: Any, dtype: DType) -> tuple:
     """A Python number as the kernel takes it: two floats for complex, float for floats, else an int.
 
-    Raises: OverflowError for ints of more than 64 bits.
+    A complex number has no imaginary part where `dtype` is real. Raises: OverflowError for ints of more than 64 bits.
     """
     if type(value) is int and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
     if dtype.kind == "f":
-        return (float(value),)
+        return (float(value.real),)
     if dtype.kind == "c":
         return float(value.real), float(value.imag)
-    return (bool(value) if dtype is bool_ else int(value),)
+    return (bool(value) if dtype is bool_ else int(value.real),)
 
 
 def _unaliased(name: str, operand: Any, target: Tensor) -> Any:

@@ -254,7 +254,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
             f"expected common dtype to be floating point, yet common dtype is {LEGACY_NAMES[dtype]}"
         )
     sizes = broadcast_shapes("cosine_similarity", x1.shape, x2.shape)
-    x1, x2 = (x.to(dtype).expand(sizes) for x in (x1, x2))
+    # Each is divided by its length in its own dtype, integers in the common one.
+    x1, x2 = ((x if x.is_floating_point() else x.to(dtype)).expand(sizes) for x in (x1, x2))
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 
 

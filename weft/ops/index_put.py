@@ -10,7 +10,7 @@ from ..core.tensor import Tensor
 from ..families.indexed import add_elements, count_true, plain, spread, unshared
 from .advanced_indexing import PUT, as_positions, checked_index
 from .basic_indexing import GETITEM
-from .masking import MASKED_PUT, scalar_view
+from .masking import MASKED_PUT, check_read, scalar_view
 
 
 def without_leading_ones(value: Tensor) -> Tensor:
@@ -40,6 +40,7 @@ def write_at(
 
 def write_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
     if value.spec.numel == 1:
+        check_read(value, view.spec.dtype)
         MASKED_PUT.write(view, view, mask, value.reshape(()) if value._autograd else scalar_view(value))
         return
     if value.spec.dtype is not view.spec.dtype or view.spec.conj or view.spec.neg:

@@ -18,7 +18,7 @@ from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.indexed import Access, Put, add_elements, unshared
 from .gather import check_dtype, out_of_range_in_self, slices
-from .masking import contiguous_copy
+from .masking import check_read, contiguous_copy
 from .scatter_reduction import COMBINE, Reduction, scalar_like
 
 
@@ -199,6 +199,7 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if is_complex and not self.spec.dtype.is_complex:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     if isinstance(value, Tensor):
+        check_read(value, self.spec.dtype)
         return INDEX_FILL_TENSOR(self, (index,), value, dim)
     return INDEX_FILL(self, (index,), scalar_like(value, self), dim)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.device import CPU
-from ..core.dtype import LEGACY_NAMES, bool_, int64
+from ..core.dtype import LEGACY_NAMES, REDUCED_FLOATS, bool_, int64
 from ..core.limits import check_number
 from ..core.op import PlanCache, check_inplace, needs_recording
 from ..core.overrides import PLAIN, known, meets, overridden
@@ -118,7 +118,9 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             return
         if kind is Tensor and self.spec.shape and index.spec.shape and _put_directly(self, index, value):
             return
-        if index is False:  # nothing is named; as in PyTorch the value is not looked at
+        if index is False:  # nothing is named
+            if not isinstance(value, Tensor):
+                _number(value, self.spec)
             return
         index = index if kind is tuple else as_tuple(None if index is True else index)
         view = strided(self, index)
@@ -132,9 +134,10 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             write_at(view, chosen, is_mask, without_leading_ones(value), None)
         else:
             write_at(view, chosen, is_mask, _number(value, view.spec), None)
-    except IndexError:
-        if not isinstance(value, Tensor):  # as in PyTorch, a number that does not fit is the first mistake
-            check_number(value, self.spec.dtype)
+    except Exception:
+        # PyTorch converts the value, which may raise, before it looks at the index.
+        if not isinstance(value, Tensor):
+            _number(value, self.spec)
         raise
 
 
@@ -152,7 +155,10 @@ def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
         if type(value) is Tensor:
             write_masked(self, index, without_leading_ones(value))
         else:
-            check_number(value, own.dtype)
+            if own.dtype in REDUCED_FLOATS:
+                value = _number(value, own)
+            else:
+                check_number(value, own.dtype)
             MASKED_FILL.write(self, self, index, value)
         return True
     if found.dtype is not int64 or type(value) is Tensor and value.spec.dtype is not own.dtype:
@@ -169,12 +175,11 @@ def _assign(view: Tensor, value: Any) -> None:
         check_inplace(view, "fill")
     kind = type(value)
     if kind is float or kind is int:
-        if view._autograd is None and view.spec.device is CPU:
+        if view._autograd is None and view.spec.device is CPU and view.spec.dtype not in REDUCED_FLOATS:
             fill_number(view, value)
             return
     if not isinstance(value, Tensor):
-        _check_value(value, view.spec)
-        fill_(view, value)
+        fill_(view, _number(value, view.spec).item())
         return
     if value.spec.shape != view.spec.shape:
         if not value.spec.shape and needs_recording((view, value)):
@@ -210,7 +215,7 @@ def check_expandable(own: Spec, wanted: Size) -> None:
 
 
 def _number(value: Any, like: Spec) -> Tensor:
-    """A number as a 0-dim tensor that can be put into one like `like`."""
+    """A number as a 0-dim tensor that can be put into one like `like`. Beyond the range of narrow floats it is infinite."""
     _check_value(value, like)
     return fill_(empty(_scalars[like.dtype, like.device]), value)
 

@@ -111,12 +111,12 @@ def _stack_pieces(result: Spec, specs: Sequence[Spec], dim: int) -> Iterator[Pie
 
 
 def _cat_back(ct, out, *inputs, specs, static, wanted):
-    (dim,) = static
-    dim, at, found = wrap_dim(dim, ct.spec.ndim), 0, []
+    at, found = 0, []
     for own, needed in zip(specs, wanted, strict=True):
-        if _is_legacy_empty(own):
+        if _is_legacy_empty(own):  # these may have been joined along any dim
             found.append(ct.new_zeros((0,)) if needed else None)
             continue
+        dim = wrap_dim(static[0], ct.spec.ndim)
         end = at + own.shape[dim]
         found.append(SLICE(ct, dim, at, end, 1) if needed else None)
         at = end
@@ -216,8 +216,8 @@ def block_diag(*tensors: Tensor) -> Tensor:
             )
     if not tensors:
         return new((1, 0), None, None)
-    blocks = [atleast_2d(tensor) for tensor in tensors]
     dtype, where = common_dtype([tensor.spec for tensor in tensors]), tensors[0].spec.device
+    blocks = [atleast_2d(tensor).to(dtype) for tensor in tensors]
     widths = [block.spec.shape[1] for block in blocks]
     rows = []
     for position, block in enumerate(blocks):

@@ -13,7 +13,7 @@ from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, bool_, cpp_name, int64, uint8
 from ..core.iteration import broadcast_shapes
-from ..core.limits import check_number, overflow
+from ..core.limits import check_number
 from ..core.op import (
     FUNCTIONS,
     add_inplace,
@@ -190,11 +190,16 @@ def _fill_value(input: Tensor, mask: Tensor, value: Any) -> Any:
             raise RuntimeError(
                 f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
             )
-        if value.spec.dtype.is_complex and not input.spec.dtype.is_complex:
-            raise overflow(input.spec.dtype)
+        check_read(value, input.spec.dtype)
         return value
     check_number(value, input.spec.dtype)
     return value
+
+
+def check_read(value: Tensor, dtype: DType) -> None:
+    """Raises: RuntimeError if the only element of `value`, which PyTorch reads as a number, does not fit `dtype`."""
+    if value.spec.dtype is not dtype and value.spec.device.backend.has_memory:
+        check_number(value.item(), dtype)
 
 
 # ---- masked_select and masked_scatter ---------------------------------------------------------------------------------

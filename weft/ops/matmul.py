@@ -16,7 +16,7 @@ from ..core.dtype import (
     cpp_name,
 )
 from ..core.limits import check_number
-from ..core.op import public
+from ..core.op import public, write_out
 from ..core.overrides import declined
 from ..core.promotion import common_dtype
 from ..core.spec import Spec
@@ -445,7 +445,9 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"Tensor dimension is {next(m.dim() for m in matrices if m.dim() != 2)}, expected 2 instead."
         )
-    return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)
+    if len(matrices) > 1:
+        return multi_dot(matrices, out=out)
+    return matrices[0] if out is None else write_out(out, matrices[0], "chain_matmul")
 
 
 # ---- Products added to something -------------------------------------------------------------------------------------

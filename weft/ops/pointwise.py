@@ -9,6 +9,7 @@ from typing import Any
 from ..core.arguments import integer
 from ..core.derivative import at_once, nondifferentiable
 from ..core.dtype import (
+    FLOAT,
     DType,
     bool_,
     float32,
@@ -248,13 +249,6 @@ def _complex_logaddexp(a, b):
     return larger + s.log(s.exp(smaller - larger) + 1.0)
 
 
-def _ldexp(a, b):
-    """float32 goes through float64, where 2**b may be large though the result is not."""
-    if isinstance(a, s.Expr) and a.dtype is float32:
-        return s.cast(s.cast(a, float64) * s.exp2(s.cast(b, float64)), float32)
-    return a * s.exp2(b)
-
-
 def _xlogy(a, b):
     return s.where(s.isnan(b), b, s.where(s.eq(a, 0), s.lift(0.0, a), a * s.log(b)))
 
@@ -286,10 +280,6 @@ _BINARY = (
                                (lambda ct, out, a, b: ct.xlogy(b).masked_fill((a == 0) & (b <= 0), 0),
                                 lambda ct, out, a, b: ct * a / b),
                                "input * log(other); 0 where input is 0"),
-    ("ldexp",                  to_float,  _ldexp,                      None,         "",
-                               (lambda ct, out, a, b: ct * b.exp2().conj(),
-                                lambda ct, out, a, b: ct * (out * LN_2).conj()),
-                               "input * 2**other"),
     ("logaddexp",              keep,      _logaddexp(s.exp, 1.0),      refuse("bui"), "",
                                (lambda ct, out, a, b: ct / (1 + (b - a).exp()).conj(),
                                 lambda ct, out, a, b: ct / (1 + (a - b).exp()).conj()),
@@ -312,6 +302,30 @@ OPS["copysign"].node_name = lambda inputs, static: (
 
 # PyTorch has no derivative of it.
 HEAVISIDE = Map("heaviside", keep, _heaviside, check=_HEAVISIDE)
+
+
+def _ldexp(a, b):
+    """float32 goes through float64, where 2**b may be large though the result is not."""
+    if isinstance(a, s.Expr) and a.dtype is float32:
+        return s.cast(s.cast(a, float64) * s.exp2(s.cast(b, float64)), float32)
+    return a * s.exp2(b)
+
+
+# fmt: off
+LDEXP        = Map("ldexp", to_float, _ldexp, derivative=(lambda ct, out, a, b: ct * b.exp2().conj(), None))
+LDEXP_FLOATS = Map("ldexp", keep,     lambda a, power: a * power,
+                   derivative=(lambda ct, out, a, power: ct * power.conj(),
+                               lambda ct, out, a, power: ct * a.conj()))
+# fmt: on
+
+
+@chosen("function method inplace")
+def ldexp(input: Tensor, other: Tensor):
+    """input * 2**other, elementwise."""
+    check_operands("ldexp", "", input, other)
+    if other.spec.dtype.category < FLOAT:
+        return LDEXP, (input, other)
+    return LDEXP_FLOATS, (input, OPS["exp2"](other))  # the power has the dtype of the exponent
 
 
 @chosen("function method inplace")

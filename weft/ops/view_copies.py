@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.layout import contiguous_format
-from ..core.op import public, tape
+from ..core.op import needs_recording, public, tape
 from ..core.tensor import Tensor
 from . import broadcasting, complex_views, reshaping, slicing, splitting, transposing, views
 from .copying import clone, detach
@@ -18,8 +18,9 @@ def copied(result: Any) -> Any:
     if not isinstance(result, Tensor):
         return tuple([copied(piece) for piece in result])
     copy = clone(detach(result), memory_format=contiguous_format)
-    tape.become(copy, result)
-    tape.rename(copy, lambda node: f"{node.removesuffix('_copy')}_copy")
+    if needs_recording((result,)):
+        tape.become(copy, result)
+        tape.rename(copy, lambda node: f"{node.removesuffix('_copy')}_copy")
     return copy
 
 

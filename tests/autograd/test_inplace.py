@@ -428,3 +428,10 @@ def test_out_refuses_what_requires_grad_in_a_list():
         for function in (lib.cat, lib.stack, lib.hstack):
             with pytest.raises(RuntimeError, match="automatic differentiation"):
                 function([lib.ones(1, requires_grad=True)], out=lib.empty(1))
+
+
+def test_a_write_to_no_elements_keeps_what_its_backward_needs():
+    for library in (torch, weft):
+        leaf = library.zeros(0, requires_grad=True)
+        leaf.clone().abs_().sum().backward()
+        assert leaf.grad.shape == (0,)

@@ -128,3 +128,9 @@ torch.einsum(torch.ones(2, 3), [0, 1], [0])
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+def test_dtypes_mix_where_only_dims_of_size_1_are_summed():
+    check("einsum", "ij,ij->i", torch.tensor([[5], [3]]), torch.tensor([[2.5], [1.5]], dtype=torch.float64))
+    check("einsum", "ij,kj->ik", torch.tensor([[5], [3]]), torch.tensor([[2.5]]))
+    check("einsum", "ij,ij->i", torch.ones(2, 2), torch.ones(2, 2, dtype=torch.float64), raises=True)

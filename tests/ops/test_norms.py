@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from expressions import check as check_expression
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import random
 from oracle import check
+
+import weft
 
 INF = math.inf
 ORDERS = st.sampled_from((0, 1, 2, 3, 0.5, -1, -2.5, INF, -INF))
@@ -97,3 +100,14 @@ torch.renorm(torch.ones(2, 2), 2, 0, -1)  # raises
 def test_bounds_of_renorm(expression):
     """A bound that no slice reaches passes gradients on, even an infinite one."""
     check_expression(expression)
+
+
+@pytest.mark.parametrize("p", (1, 2, 3, 0.5, -1, INF))
+def test_the_gradient_of_the_norm_of_one_number(p):
+    numbers = [[-2.0], [0.0], [math.inf], [math.nan], [1e30]]
+    gradients = []
+    for library in (torch, weft):
+        x = library.tensor(numbers, requires_grad=True)
+        library.linalg.vector_norm(x, p, dim=1).sum().backward()
+        gradients.append(x.grad.flatten().tolist())
+    np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-6)

@@ -706,3 +706,17 @@ def test_ldexp_takes_the_power_in_the_dtype_of_the_exponent():
     check("ldexp", torch.tensor([1.0], dtype=torch.float64), torch.tensor([200.0]))
     check("ldexp", torch.tensor([0.3]), torch.tensor([1.5], dtype=torch.bfloat16))
     check("ldexp", torch.tensor([3]), torch.tensor([1.5]))
+
+
+def test_powers_of_one_are_one():
+    exponents = torch.tensor([complex(math.inf, 0), complex(math.nan, 1), 2 + 1j])
+    check("pow", 1, exponents)
+    check("pow", 1 + 0j, exponents.real)
+    check("pow", 2, torch.tensor([2 + 1j]))
+
+
+def test_a_lerp_weight_without_dims_takes_part_in_promotion():
+    for weight in (torch.tensor(0.5, dtype=torch.float64), torch.tensor(1j), torch.tensor(1)):
+        check("lerp", torch.tensor(1.0), torch.tensor(3.0), weight)
+        check("lerp", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), weight)
+    check("lerp", torch.tensor([1, 2]), torch.tensor([3, 5]), torch.tensor(0.5))

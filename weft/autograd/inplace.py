@@ -116,7 +116,7 @@ def kept(inputs: Sequence[Any], needed: Iterable[int], target: Tensor) -> Sequen
     storage = target._storage
     for position in needed:
         value = inputs[position]
-        if isinstance(value, Tensor) and value._storage is storage and value.spec.numel:
+        if isinstance(value, Tensor) and value._storage is storage:
             copy = make(value._storage, value._start, value.spec).clone()
             copy._autograd = value._autograd
             inputs = (*inputs[:position], copy, *inputs[position + 1 :])

@@ -290,10 +290,12 @@ def _lerp(a, b, weight):
 
 
 # fmt: off
-LERP    = Map("lerp", keep, _lerp, check=refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), deciding=2, wide=True, limited=True,
-              derivative=(lambda ct, out, a, b, weight: ct * (1 - conj(weight)),
-                          lambda ct, out, a, b, weight: ct * conj(weight),
-                          lambda ct, out, a, b, weight: ct * (b - a).conj()))
+_LERP: dict[str, Any] = {"check": refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), "wide": True, "derivative": (
+              lambda ct, out, a, b, weight: ct * (1 - conj(weight)),
+              lambda ct, out, a, b, weight: ct * conj(weight),
+              lambda ct, out, a, b, weight: ct * (b - a).conj())}
+LERP    = Map("lerp", keep, _lerp, deciding=2, limited=True, **_LERP)
+LERP_TENSOR = Map("lerp", keep, _lerp, **_LERP)  # a weight of 0 dims takes part in promotion
 ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True, limited=True,
               derivative=(same,
                           lambda ct, out, a, b, c, value: ct * conj(c * value),
@@ -303,7 +305,7 @@ ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, decidin
                           lambda ct, out, a, b, c, value: ct * conj(value / c),
                           lambda ct, out, a, b, c, value: -ct * (value * b / (c * c)).conj()))
 # fmt: on
-LERP.node_name = numbered("Lerp", 2)
+LERP.node_name = LERP_TENSOR.node_name = numbered("Lerp", 2)
 
 
 @chosen("function method inplace")
@@ -317,7 +319,7 @@ def lerp(input: Tensor, end: Tensor, weight):
             raise RuntimeError(
                 f"expected dtype {dtype.name} for `{name}` but got dtype {tensor.spec.dtype.name}"
             )
-    return LERP, (input, end, weight)
+    return LERP_TENSOR if isinstance(weight, Tensor) else LERP, (input, end, weight)
 
 
 @chosen("function method inplace")

@@ -234,12 +234,15 @@ def _summed(term: Term, needed: set) -> Term:
     dims = [dim for dim, label in enumerate(labels) if label not in needed]
     if not dims:
         return term
-    return tuple(label for label in labels if label in needed), tensor.sum(dims, dtype=tensor.dtype)
+    only_ones = all(tensor.shape[dim] == 1 for dim in dims)
+    summed = tensor.squeeze(dims) if only_ones else tensor.sum(dims, dtype=tensor.dtype)
+    return tuple(label for label in labels if label in needed), summed
 
 
 def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any, int]) -> Term:
     """Both multiplied, the labels that nobody needs any more summed over: one batched matrix product."""
-    shared = set(left[0]) & set(right[0])
+    # As in PyTorch a label of size 1 is not summed over: without another one, this is a product of elements.
+    shared = {x for x in left[0] if x in right[0] and (x in needed or sizes[x] != 1)}
     (a_labels, a), (b_labels, b) = _summed(left, needed | shared), _summed(right, needed | shared)
     summed = [x for x in a_labels if x in shared and x not in needed]
     batch = [x for x in a_labels if x in shared and x in needed]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.derivative import Derivative, Recorded
 from ..core.device import CPU
-from ..core.dtype import LEGACY_NAMES, bool_, cpp_name, int64, uint8
+from ..core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
 from ..core.iteration import broadcast_shapes
 from ..core.limits import check_number
 from ..core.op import (

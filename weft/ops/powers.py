@@ -96,6 +96,10 @@ class _Power(Map):
 POW = _Power(
     "pow", keep, _pow, check=refuse("b", message="\"pow\" not implemented for '{dtype}'"), derivative=_POWER
 )
+# PyTorch fills in ones, also where the exponent is infinite or NaN. Real powers of 1 are 1 anyway.
+POWER_OF_ONE = _Power(
+    "pow", keep, lambda a, b: s.Complex(s.lift(1.0, b.real), s.lift(0.0, b.real)), derivative=_POWER
+)
 FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)
 # fmt: off
 _SIMPLE = (
@@ -116,7 +120,7 @@ SIMPLE_POWERS: dict[Any, Map] = {
 _SIMPLE_FLOAT_POWERS = {
     e: Map("float_power", to_double, element, derivative=rule) for e, element, rule in _SIMPLE
 }
-for _op in (POW, FLOAT_POWER, *SIMPLE_POWERS.values(), *_SIMPLE_FLOAT_POWERS.values()):
+for _op in (POW, POWER_OF_ONE, FLOAT_POWER, *SIMPLE_POWERS.values(), *_SIMPLE_FLOAT_POWERS.values()):
     _op.node_name = _pow_name
 
 
@@ -128,7 +132,10 @@ def pow(input, exponent):
     """
     check_operands("pow", "input other", input, exponent)
     input, exponent = normalise("pow", (input, exponent))
-    if isinstance(exponent, Tensor) or not isinstance(input, Tensor):
+    if not isinstance(input, Tensor):
+        is_complex = isinstance(input, builtins.complex) or exponent.is_complex()
+        return POWER_OF_ONE if is_complex and input == 1 else POW, (input, exponent)
+    if isinstance(exponent, Tensor):
         return POW, (input, exponent)
     dtype = input.spec.dtype
     if type(exponent) is not builtins.complex and dtype.category >= 2 and exponent in SIMPLE_POWERS:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import warnings
 
 from ...core.dtype import LEGACY_NAMES
+from ...core.op import check_dtype
+from ...core.promotion import promote_types
 from ...core.tensor import Tensor
 from ...core.warn import user_level
+from ..broadcasting import broadcast_tensors
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -45,6 +48,18 @@ def warn_unless_same_size(input: Tensor, target: Tensor) -> None:
             "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=user_level(),
         )
+
+
+def expanded(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in their common shape, as in PyTorch. A tensor that was of 0 dims then counts fully in promotion."""
+    if input.spec.shape == target.spec.shape:
+        return input, target
+    return broadcast_tensors(input, target)
+
+
+def check_result(name: str, input: Tensor, target: Tensor) -> None:
+    """Raises: RuntimeError if the loss, which has the dtype of the input, cannot hold the common dtype."""
+    check_dtype(input.spec, promote_types(input.spec.dtype, target.spec.dtype), name)
 
 
 def check_floats(name: str, input: Tensor, target: Tensor) -> None:

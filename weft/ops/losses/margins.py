@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.dtype import LEGACY_NAMES, int32, int64
+from ...core.dtype import FLOAT, LEGACY_NAMES, get_default_dtype, int32, int64
 from ...core.iteration import broadcast_shapes
-from ...core.op import public
+from ...core.op import check_dtype, public
 from ...core.tensor import Tensor
 from ..activation import logsigmoid
 from ..rules import shown_as
 from ..windows import wide
-from .arguments import check_reduction, reduced, reduction_of
+from .arguments import check_reduction, check_result, reduced, reduction_of
 
 
 @public(name="nn.functional.soft_margin_loss")
@@ -29,8 +29,12 @@ def soft_margin_loss(
             f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(sizes)}\n"
             f"soft_margin_loss: target {list(target.shape)} must broadcast to input {list(input.shape)}"
         )
+    check_result("soft_margin_loss", input, target)
+    if not (input.is_floating_point() or input.is_complex()):
+        check_dtype(input.spec, get_default_dtype(), "soft_margin_loss")
     # The product is negated, because targets of unsigned integers have no negative.
-    loss = reduced((-(target * input)).exp().log1p(), reduction_of(reduction, size_average, reduce))
+    loss = (-(target.to(input.spec.dtype) * input)).exp().log1p()
+    loss = reduced(loss, reduction_of(reduction, size_average, reduce))
     return shown_as(loss, "SoftMarginLossBackward0")
 
 
@@ -47,7 +51,8 @@ def hinge_embedding_loss(
     (source,) = wide(input.spec.dtype, input)
     apart = (margin - source).clamp_min(0).masked_fill(target == 1, 0)
     loss = apart + source.masked_fill(target == -1, 0)
-    return reduced(loss, reduction_of(reduction, size_average, reduce)).to(input.spec.dtype)
+    reduction, own = reduction_of(reduction, size_average, reduce), input.spec.dtype
+    return reduced(loss, reduction).to(own) if own.category >= FLOAT else reduced(loss.to(own), reduction)
 
 
 @public(name="nn.functional.margin_ranking_loss")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 
 from ...core.derivative import nondifferentiable
-from ...core.dtype import LEGACY_NAMES, bool_, uint8
+from ...core.dtype import FLOAT, LEGACY_NAMES, bool_, uint8
 from ...core.op import public
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ...engine import scalar as s
 from ...engine.convert import convert
-from ...families.map import ONLY_FLOATS, Map, keep, refuse
+from ...families.map import ONLY_FLOATS, Map, keep
 from ...families.reduce import Reduce, Types
 from ..activation import logsigmoid
 from ..rules import shown_as
@@ -39,7 +39,7 @@ def _of_logits_element(x, target):
 
 # fmt: off
 _BCE       = Map("binary_cross_entropy", keep, _bce_element, check=ONLY_FLOATS, derivative=(_bce_rule, _bce_target_rule))
-_OF_LOGITS = Map("binary_cross_entropy_with_logits", keep, _of_logits_element, check=refuse("buic", message="\"log_sigmoid_cpu\" not implemented for '{dtype}'"),
+_OF_LOGITS = Map("binary_cross_entropy_with_logits", keep, _of_logits_element,
                  derivative=(lambda ct, out, x, target: ct * (x.sigmoid() - target),
                              lambda ct, out, x, target: -ct * x))
 _BEYOND    = Reduce("beyond", lambda dtype, wanted: Types(dtype, (bool_,)), lambda dtype: ((0, uint8),),
@@ -83,6 +83,10 @@ def binary_cross_entropy(
         raise RuntimeError(
             f"Found dtype {LEGACY_NAMES[target.spec.dtype]} but expected {LEGACY_NAMES[input.spec.dtype]}"
         )
+    if input.spec.dtype.is_complex:
+        raise NotImplementedError(
+            f"\"binary_cross_entropy\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'"
+        )
     for name, each in (("input", input), ("target", target)):
         if each.spec.device.backend.has_memory and _BEYOND.direct(each.detach()).item():
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
@@ -106,18 +110,21 @@ def binary_cross_entropy_with_logits(
     """`binary_cross_entropy` of sigmoid(input), without overflow. pos_weight: of the positive examples."""
     if target.spec.shape != input.spec.shape:
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
-    if input.spec.dtype.kind == "f" and target.spec.dtype.kind != "f":
+    if not input.is_floating_point():
+        raise NotImplementedError(
+            f"\"log_sigmoid_cpu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'"
+        )
+    if target.spec.dtype.category < FLOAT:
         raise _no_probabilities(input, target)
-    if weight is None and pos_weight is None:
-        reduction = reduction_of(reduction, size_average, reduce)
-        return _of_logits(input, target, reduction).to(target.spec.dtype)
+    if weight is None and pos_weight is None and target.spec.dtype is input.spec.dtype:
+        return _of_logits(input, target, reduction_of(reduction, size_average, reduce))
     log_probability = logsigmoid(input)
     if pos_weight is not None:
         log_probability = log_probability * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * input - log_probability
     if weight is not None:
         loss = loss * weight
-    loss = reduced(loss, reduction_of(reduction, size_average, reduce))
+    loss = reduced(loss.to(target.spec.dtype), reduction_of(reduction, size_average, reduce))
     return shown_as(loss, "BinaryCrossEntropyWithLogitsBackward0")
 
 
@@ -142,8 +149,10 @@ def kl_div(
             "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
             stacklevel=user_level(),
         )
-    if not input.spec.dtype.category >= 2 <= target.spec.dtype.category:
-        raise RuntimeError("kl_div: Integral inputs not supported.")
+    for each in (input, target):
+        if not each.is_floating_point():
+            kind = "Complex" if each.is_complex() else "Integral"
+            raise RuntimeError(f"kl_div: {kind} inputs not supported.")
     loss = target.exp() * (target - input) if log_target else target.xlogy(target) - target * input
     if reduction != "batchmean":
         return reduced(loss, reduction)

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from ...core.arguments import wrong_type
-from ...core.op import public
+from ...core.dtype import get_default_dtype
+from ...core.op import check_dtype, public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.map import Map, keep
@@ -15,6 +16,8 @@ from .arguments import (
     REDUCTIONS,
     check_floats,
     check_reduction,
+    check_result,
+    expanded,
     reduced,
     reduction_of,
     warn_unless_same_size,
@@ -78,9 +81,10 @@ def mse_loss(
     check_floats("mse", input, target)
     warn_unless_same_size(input, target)
     reduction = reduction_of(reduction, size_average, reduce)
+    a, b = expanded(input, target)
     if weight is None:
-        return _mse(input, target, reduction)
-    difference = input - target
+        return _mse(a, b, reduction)
+    difference = a - b
     return weighted(difference * difference, input, weight, reduction)
 
 
@@ -95,7 +99,8 @@ def l1_loss(
 ) -> Tensor:
     """The absolute difference; "mean" with a `weight` divides by the sum of weights."""
     warn_unless_same_size(input, target)
-    return weighted((input - target).abs(), input, weight, reduction_of(reduction, size_average, reduce))
+    a, b = expanded(input, target)
+    return weighted((a - b).abs(), input, weight, reduction_of(reduction, size_average, reduce))
 
 
 @public(name="nn.functional.smooth_l1_loss")
@@ -115,7 +120,7 @@ def smooth_l1_loss(
     check_floats("smooth_l1", input, target)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
-    return _smooth_l1(input, target, reduction, float(beta))
+    return _smooth_l1(*expanded(input, target), reduction, float(beta))
 
 
 @public(name="nn.functional.huber_loss")
@@ -126,15 +131,20 @@ def huber_loss(
 
     "mean" divides by the number of elements, whatever their weights.
     """
+    check_result("huber_loss", input, target)
     check_floats("huber", input, target)
     warn_unless_same_size(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    if weight is None:
+    own = input.spec.dtype
+    if weight is None and target.spec.dtype is own:
         return _huber(input, target, reduction, float(delta))
+    loss = _huber(*expanded(input, target), "none", float(delta)).to(own)
+    if weight is None:
+        return reduced(loss, reduction)
     if weight.spec.shape != input.spec.shape:
         raise ValueError("Weights and input must have the same size.")
-    return reduced(_huber(input, target, "none", float(delta)) * weight, reduction)
+    return reduced(loss * weight, reduction)
 
 
 @public(name="nn.functional.poisson_nll_loss")
@@ -191,6 +201,8 @@ def gaussian_nll_loss(
             raise ValueError(f"var is of incorrect size: {list(given)} for an input of size {list(own)}")
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not valid")
+    if var.spec.dtype.is_integral:
+        check_dtype(var.spec, get_default_dtype(), "gaussian_nll_loss")
     var = var.clamp(min=eps) if not var.requires_grad else _clamped_value(var, eps)
     loss = (var.log() + (input - target) ** 2 / var) * 0.5
     if full:

@@ -1,4 +1,6 @@
 import pytest
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import DTYPES, check, counting, tensors
@@ -67,3 +69,14 @@ def test_errors():
     check(lambda lib: lib.tril_indices(2, 2, dtype=lib.int16))
     check(lambda lib: lib.triu_indices(1, 2, dtype=lib.float32))
     check(lambda lib, b: lib.tril(b.reshape(1, 3), out=lib.empty(0, dtype=lib.float64)), base)
+
+
+TRACE_OF_BOOL = """
+torch.tensor(True).trace()  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(TRACE_OF_BOOL))
+def test_trace_of_bool(expression):
+    """The dtype is looked at before the dims."""
+    check_expression(expression)

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from twins import check
 
 import weft
@@ -30,3 +32,26 @@ def test_the_dtype_of_the_values_must_be_that_of_the_tensor():
                     with pytest.raises(RuntimeError, match="dtypes match"):
                         t.index_put_((index,), values, accumulate)
         assert t.tolist() == [0, 0, 0, 0]
+
+
+ORDER_OF_CHECKS = """
+torch.ones(3, requires_grad=True).put_(torch.tensor([0]), torch.ones(2))  # raises
+torch.ones(3, requires_grad=True).index_put_((torch.tensor([0]),) * 2, torch.ones(2))  # raises
+torch.zeros(0, 3).index_put_((torch.tensor([0]),), torch.ones(1, dtype=torch.int32))  # raises
+torch.zeros(0, 3).index_put_((torch.tensor([0]),), torch.ones(7))  # raises
+torch.zeros(0, 3)[torch.tensor([0])]  # raises
+torch.zeros(0, 3)[torch.tensor([], dtype=torch.int64)]
+torch.zeros(0, 3, device="meta")[torch.zeros(1, dtype=torch.int64, device="meta")]
+torch.zeros(0, 3)[torch.tensor([0]), torch.tensor([], dtype=torch.int64)]
+torch.zeros(0, 3)[torch.tensor([[0]]), torch.tensor([5])]  # raises
+torch.zeros(3, 0)[torch.tensor([7])]
+(lambda t: t.__setitem__(torch.tensor([0, 1]), torch.ones(2, dtype=torch.int64)))(torch.zeros(0))  # raises
+(lambda t: t.__setitem__(torch.tensor([0, 1]), torch.ones(5)))(torch.zeros(0))  # raises
+(lambda t: t.__setitem__((torch.tensor([0, 1]), torch.tensor([0, 1, 2])), torch.ones(5, dtype=torch.int64)))(torch.zeros(2, 2))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(ORDER_OF_CHECKS))
+def test_order_of_checks(expression):
+    """Of two mistakes PyTorch's is told: leaves first, then indices, then dtypes and shapes."""
+    check_expression(expression)

@@ -71,3 +71,43 @@ torch.nn.functional.embedding(torch.tensor([[2]]), torch.zeros(3, 0))
 def test_indices_where_nothing_is_moved(expression):
     """Which ops check indices of slices without elements; how 0-dim tensors count as one slice."""
     check_expression(expression)
+
+
+ORDER_OF_CHECKS = """
+torch.tensor(1.0).index_add(0, torch.tensor([0, 0]), torch.tensor(1.0))  # raises
+torch.tensor(1.0).index_add(0, torch.tensor([0, 0]), torch.ones(2))  # raises
+torch.tensor(1.0).index_add(0, torch.tensor([0, 0]), torch.ones(1))  # raises
+torch.tensor(1.0).index_add(0, torch.tensor([0]), torch.ones(1))  # raises
+torch.tensor(1.0).index_add(0, torch.tensor([], dtype=torch.int64), torch.tensor(1.0))  # raises
+torch.ones(2).index_add(0, torch.tensor([0, 0]), torch.tensor(1.0))  # raises
+torch.ones(2).index_add(0, torch.tensor([0]), torch.tensor(1.0))  # raises
+torch.ones(2).index_add(0, torch.tensor([0]), torch.ones(2))  # raises
+torch.ones(2, 2).index_add(1, torch.tensor([0]), torch.ones(2))  # raises
+torch.tensor(1.0).index_reduce(0, torch.tensor([0, 0]), torch.tensor(1.0), "prod")  # raises
+torch.tensor(1.0).index_reduce(0, torch.tensor([0, 0]), torch.ones(2), "prod")  # raises
+torch.ones(2).index_reduce(0, torch.tensor([0, 0]), torch.tensor(1.0), "prod")  # raises
+torch.ones(2).index_copy(0, torch.tensor([0, 0]), torch.tensor(1))  # raises
+torch.ones(2).index_copy(0, torch.tensor([0]), torch.tensor(1))  # raises
+torch.ones(2).index_copy(0, torch.tensor([0]), torch.ones(1, 2, dtype=torch.int64))  # raises
+torch.ones(2).index_copy(0, torch.tensor([0]), torch.ones(2, dtype=torch.int64))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(ORDER_OF_CHECKS))
+def test_order_of_checks(expression):
+    """Of two mistakes PyTorch's is told."""
+    check_expression(expression)
+
+
+LEAVES_THEN_INDICES_THEN_NUMBERS = """
+torch.zeros(2).index_fill_(0, torch.tensor([0], dtype=torch.int32), 1j)  # raises
+torch.zeros(2, dtype=torch.uint8).index_fill_(0, torch.tensor([0], dtype=torch.int32), -1.5)  # raises
+torch.zeros(2, requires_grad=True).index_fill_(0, torch.tensor([0], dtype=torch.int32), 1.0)  # raises
+torch.zeros(2, requires_grad=True).index_reduce_(0, torch.tensor([0]), torch.ones(5), "prod")  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(LEAVES_THEN_INDICES_THEN_NUMBERS))
+def test_leaves_then_indices_then_numbers(expression):
+    """PyTorch's order of checks in writes of slices."""
+    check_expression(expression)

@@ -356,3 +356,18 @@ torch.zeros(2, dtype=torch.uint8).__setitem__(torch.tensor([False, False]), torc
 )
 def test_the_value_is_converted_before_the_index_is_looked_at(expression):
     check_expression(expression)
+
+
+LEAVES_BEFORE_INDEX_TENSORS = """
+torch.ones(3, 1, requires_grad=True).__setitem__(torch.tensor([True]), 2)  # raises
+torch.ones(3, 1, requires_grad=True).__setitem__(torch.tensor([1.0]), 2)  # raises
+torch.ones(3, 1, requires_grad=True).__setitem__(7, 2)  # raises
+torch.ones(3, 1, requires_grad=True).__setitem__(torch.tensor([7]), 2)  # raises
+torch.ones((), requires_grad=True).__setitem__(torch.tensor([7]), 2)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(LEAVES_BEFORE_INDEX_TENSORS))
+def test_leaves_before_index_tensors(expression):
+    """What must not be written to is told before what is wrong with an index tensor."""
+    check_expression(expression)

@@ -318,3 +318,32 @@ def test_chain_matmul_of_one_matrix_writes_into_out():
     with pytest.warns(UserWarning, match="deprecated"):
         found = weft.chain_matmul(weft.eye(2), out=(out := weft.empty(0)))
     assert found is out and out.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+STACKS_WITHOUT_DIMS = """
+torch.baddbmm(torch.ones(()), torch.ones(2, 2), torch.ones(1, 2))  # raises
+torch.baddbmm(torch.ones(3, 3, 3), torch.ones(2), torch.ones(1, 2, 2))  # raises
+torch.baddbmm(torch.ones(2), torch.ones(2, 2, 2, 2), torch.ones(1, 2, 2))  # raises
+torch.addbmm(torch.ones(()), torch.ones(2, 2), torch.ones(1, 2))  # raises
+torch.addbmm(torch.ones(3, 3, 3), torch.ones(2, 2), torch.ones(1, 2, 2))  # raises
+torch.addbmm(torch.ones(2), torch.ones(2, 2, 2, 2), torch.ones(1, 2, 2))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(STACKS_WITHOUT_DIMS))
+def test_stacks_without_dims(expression):
+    """PyTorch makes the sizes of the result first."""
+    check_expression(expression)
+
+
+KRON_IS_NO_VIEW = """
+torch.kron(torch.eye(2), torch.ones(1, 2)).detach_()
+torch.kron(torch.eye(2), torch.ones(1, 2))._is_view()
+torch.kron(torch.eye(2, requires_grad=True), torch.ones(1, 2)).detach_()
+"""
+
+
+@pytest.mark.parametrize("expression", lines(KRON_IS_NO_VIEW))
+def test_kron_is_no_view(expression):
+    """The result of kron may be detached in place."""
+    check_expression(expression)

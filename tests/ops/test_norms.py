@@ -111,3 +111,20 @@ def test_the_gradient_of_the_norm_of_one_number(p):
         library.linalg.vector_norm(x, p, dim=1).sum().backward()
         gradients.append(x.grad.flatten().tolist())
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-6)
+
+
+KINDS_OF_ORDERS = """
+torch.linalg.vector_norm(torch.ones(2), 1 + 2j)  # raises
+torch.linalg.vector_norm(torch.ones(2), "2")  # raises
+torch.linalg.vector_norm(torch.ones(2), None)  # raises
+torch.linalg.vector_norm(torch.ones(2), torch.tensor(1.0))
+torch.linalg.vector_norm(torch.ones(2), True)
+torch.linalg.vector_norm(torch.ones(2), np.float64(2.0))
+torch.norm(torch.ones(2), 1 + 2j, 0)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(KINDS_OF_ORDERS))
+def test_kinds_of_orders(expression):
+    """An order is a real number; a complex one is another error than what is none."""
+    check_expression(expression)

@@ -197,3 +197,17 @@ torch.zeros(2, dtype=torch.complex64).index_reduce(0, torch.tensor([0, 1]), torc
 def test_order_of_complex_numbers(expression):
     """Complex numbers have no largest one, which matters only where there are elements."""
     check_expression(expression)
+
+
+REFUSED_REDUCTIONS = """
+torch.zeros(2, dtype=torch.bool).scatter_reduce(0, torch.tensor([0, 1]), torch.zeros(2, dtype=torch.bool), "mean")  # raises
+torch.zeros(2, dtype=torch.bool).scatter_reduce(0, torch.tensor([], dtype=torch.int64), torch.zeros(2, dtype=torch.bool), "mean")  # raises
+torch.zeros(2, dtype=torch.bool).scatter_reduce(0, torch.tensor([0, 1]), torch.zeros(2, dtype=torch.bool), "sum")
+torch.zeros(2, 0, requires_grad=True).scatter_reduce_(2, torch.zeros(2, 0, dtype=torch.int64), torch.zeros(2, 0), "sum")  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(REFUSED_REDUCTIONS))
+def test_refused_reductions(expression):
+    """No mean of bools; leaves are refused before dims."""
+    check_expression(expression)

@@ -107,6 +107,12 @@ def recorded_write(
     return target
 
 
+def check_recorded_write(target: Tensor, *others: Any) -> None:
+    """Raises: RuntimeError where autograd forbids the write. PyTorch raises this before it looks at other arguments."""
+    if needs_recording((target, *others)):
+        tape.check_write(target)
+
+
 class unrecorded(Restoring):  # noqa: N801 (used like a function)
     """Recording is off inside: what happens is part of a step that is recorded as a whole."""
 

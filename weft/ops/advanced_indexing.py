@@ -214,7 +214,7 @@ def as_positions(view: Tensor, chosen: dict[int, Tensor]) -> dict[int, Tensor]:
 def at(own: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
     """Index tensors for some dims. Their common shape stands in the place of the dims, or in front if they are apart.
 
-    Raises: IndexError if they have no common shape.
+    Raises: IndexError if they have no common shape, or choose from a dim without elements.
     """
     try:
         common = broadcast_shapes("", *(index.shape for index in indices))
@@ -223,6 +223,10 @@ def at(own: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         ) from None
+    if own.device is CPU and all(index.numel for index in indices):
+        for dim in dims:
+            if not own.shape[dim]:
+                raise IndexError(f"index is out of bounds for dimension {dim} with size 0")
     adjacent = dims == tuple(range(dims[0], dims[0] + len(dims)))
     first = dims[0] if adjacent else 0
     rest = [dim for dim in range(len(own.shape)) if dim not in dims]

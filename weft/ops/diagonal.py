@@ -188,10 +188,10 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 @public("function method")
 def trace(input: Tensor) -> Tensor:
     """The sum of the main diagonal of a matrix."""
-    if input.dim() != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
     if input.spec.dtype is bool_:
         raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    if input.dim() != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
     return _trace(input)
 
 

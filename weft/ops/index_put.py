@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..core.dtype import LEGACY_NAMES, bool_
-from ..core.op import needs_recording, public
+from ..core.op import check_recorded_write, needs_recording, public
 from ..core.tensor import Tensor
 from ..families.indexed import add_elements, count_true, plain, spread, unshared
-from .advanced_indexing import PUT, as_positions, checked_index
+from .advanced_indexing import PUT, as_positions, at, checked_index
 from .basic_indexing import GETITEM
 from .masking import MASKED_PUT, check_read, scalar_view
 
@@ -28,14 +28,16 @@ def write_at(
     if is_mask and combine is None and (value.spec.numel == 1 or not needs_recording((view, value))):
         write_masked(view, chosen[0], value)
         return
+    positions = as_positions(view, chosen) if is_mask else chosen
+    dims = tuple(sorted(positions))
+    indices = [positions[dim] for dim in dims]
     if value.spec.dtype is not view.spec.dtype:
+        at(view.spec, dims, *[index.spec for index in indices])  # raises what is wrong with the indices first
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{LEGACY_NAMES[view.spec.dtype]} for the destination and {LEGACY_NAMES[value.spec.dtype]} for the source."
         )
-    positions = as_positions(view, chosen) if is_mask else chosen
-    dims = tuple(sorted(positions))
-    PUT(view, [positions[dim] for dim in dims], value, dims, combine)
+    PUT(view, indices, value, dims, combine)
 
 
 def write_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
@@ -72,6 +74,7 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
             raise TypeError(
                 f"expected Tensor as element {position} in argument 0, but got {type(index).__name__}"
             )
+    check_recorded_write(input, values)
     if not indices:
         raise RuntimeError("index_put_(): expected at least one index tensor, but got none")
     if len(indices) > len(input.spec.shape):

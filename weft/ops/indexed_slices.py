@@ -13,7 +13,7 @@ from ..core.derivative import differentiate
 from ..core.dtype import LEGACY_NAMES, int64
 from ..core.iteration import broadcast_stride
 from ..core.limits import check_number
-from ..core.op import add_inplace, public
+from ..core.op import add_inplace, check_recorded_write, public
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.indexed import Access, Put, add_elements, unshared
@@ -32,10 +32,6 @@ def _numbered(name: str) -> Callable[[Spec, int, Spec], Access]:
                 f"{LEGACY_NAMES[index.dtype]}"
             )
         check_dtype(index, f"{name}(): Expected dtype int32/int64 for index but got: {{}}")
-        if not own.shape and index.numel != 1:
-            raise RuntimeError(
-                f"{name}(): Number of indices ({index.numel}) should be equal to source.size(dim): (1)"
-            )
         return slices(own, dim, index)
 
     return rule
@@ -58,8 +54,9 @@ def _fit_slices(name: str) -> Callable[[Spec, Spec, int, Access], tuple[int, ...
         count, given = (
             list(shape or (1,))[min(dim, len(shape or (1,)) - 1)] for shape in (access.shape, value.shape)
         )
-        if count != given:
-            raise RuntimeError(
+        if count != given or not own.shape and count != 1:
+            kind = RuntimeError if value.shape else IndexError  # PyTorch asks for a size that is not there
+            raise kind(
                 f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({given}), for dim: {dim}"
             )
         if value.shape != access.shape:
@@ -80,11 +77,6 @@ def _copied(own: Spec, dim: int, index: Spec) -> Access:
 
 
 def _fit_copied(value: Spec, own: Spec, static: int, access: Access) -> tuple[int, ...]:
-    if own.dtype is not value.dtype:
-        raise RuntimeError(
-            "index_copy_(): self and source expected to have the same dtype, but got (self) "
-            f"{LEGACY_NAMES[own.dtype]} and (source) {LEGACY_NAMES[value.dtype]}"
-        )
     dim = access.dims[0]
     given, wanted = list(value.shape or (1,)), list(access.shape or (1,))
     if not value.shape and wanted[dim] != 1:
@@ -95,6 +87,11 @@ def _fit_copied(value: Spec, own: Spec, static: int, access: Access) -> tuple[in
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
             f"Source dimensionality ({len(given)}), destination dimensionality ({len(wanted)})"
+        )
+    if own.dtype is not value.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{LEGACY_NAMES[own.dtype]} and (source) {LEGACY_NAMES[value.dtype]}"
         )
     count = given.pop(min(dim, len(given) - 1))
     numbers = wanted.pop(dim)
@@ -112,8 +109,6 @@ def _fit_copied(value: Spec, own: Spec, static: int, access: Access) -> tuple[in
 
 
 def _filled(own: Spec, dim: int, index: Spec) -> Access:
-    if index.dtype is not int64:
-        raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if len(index.shape) > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     return slices(own, dim, index)
@@ -191,6 +186,9 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Write `value`, a number or a 0-dim tensor, to the slices along `dim` that `index` numbers."""
+    check_recorded_write(self, value)
+    if index.spec.dtype is not int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if isinstance(value, Tensor) and value.spec.shape:
         raise RuntimeError(
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
@@ -223,6 +221,7 @@ def index_reduce_(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
+    check_recorded_write(self, source)
     INDEX_REDUCE.check(self, (index,), source, dim, COMBINE[reduce])
     index, source = unshared(index, self), unshared(source, self)
 

@@ -13,7 +13,7 @@ import numpy as np
 from ..core.device import CPU
 from ..core.dtype import LEGACY_NAMES, REDUCED_FLOATS, bool_, int64
 from ..core.limits import check_number
-from ..core.op import PlanCache, check_inplace, needs_recording
+from ..core.op import PlanCache, check_inplace, check_recorded_write, needs_recording
 from ..core.overrides import PLAIN, known, meets, overridden
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
@@ -138,6 +138,9 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         # PyTorch converts the value, which may raise, before it looks at the index.
         if not isinstance(value, Tensor):
             _number(value, self.spec)
+        # It looks at index tensors in the op that writes, which refuses leaves first.
+        if kind is Tensor and self.spec.shape:
+            check_recorded_write(self, value)
         raise
 
 

@@ -27,7 +27,7 @@ from ..families.step import Step, step
 from .arithmetic import mul
 from .complex_views import conj
 from .joining import stack
-from .views import T
+from .views import UNSAFE_VIEW, T
 
 
 def _shapes(name: str, a: Spec, b: Spec) -> str:
@@ -423,7 +423,8 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     a, b = ((1,) * (ndim - t.dim()) + tuple(t.shape) for t in (input, other))
     left = input.reshape([size for n in a for size in (n, 1)])
     right = other.reshape([size for n in b for size in (1, n)])
-    return mul(left, right).reshape([n * p for n, p in zip(a, b, strict=True)])
+    product, sizes = mul(left, right), tuple([n * p for n, p in zip(a, b, strict=True)])
+    return UNSAFE_VIEW(product, sizes) if product.spec.is_contiguous else product.reshape(sizes)
 
 
 @public("function")
@@ -580,6 +581,10 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
     check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
+    if (
+        not len(batch1.spec.shape) == len(batch2.spec.shape) == 3
+    ):  # PyTorch makes the sizes of the result first
+        input.expand(batch1.size(0), batch1.size(1), batch2.size(2))
     if not input.spec.dtype is batch1.spec.dtype is batch2.spec.dtype:
         found = [cpp_name(t.spec.dtype) for t in (input, batch1, batch2)]
         raise RuntimeError(
@@ -593,6 +598,8 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
+    if not len(batch1.spec.shape) == len(batch2.spec.shape) == 3:  # as in baddbmm
+        input.expand(batch1.size(1), batch2.size(2))
     _check_bmm(batch1.spec, batch2.spec)
     check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", batch1, batch2)
     return _ADDBMM(input, beta, alpha, batch1, batch2)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.arguments import integer
+from ..core.arguments import integer, number
 from ..core.dtype import LEGACY_NAMES, DType
 from ..core.op import public
 from ..core.promotion import promote_types
@@ -122,7 +122,7 @@ def _norm_row(p: float, of_one: bool) -> Reduce:
 
 @public("function", name="linalg.vector_norm", out=True)
 def vector_norm(
-    x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None
+    x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
     """(sum of |x| ** ord) ** (1 / ord) over `dim` (an int, several, or all).
 
@@ -134,14 +134,14 @@ def vector_norm(
     tensor(5.)
     """
     check_tensor(x, "linalg.vector_norm", "x")
-    if isinstance(ord, (str, complex)) or ord is None:
-        raise TypeError(
-            f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}"
+    if isinstance(ord, complex):
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a non-complex scalar as the order of norm, not {ord}"
         )
+    order = float(number(ord, "linalg_vector_norm", "ord", 2))
     check_floating(x, "linalg.vector_norm")
     _check_wanted(x, dtype, "linalg.vector_norm")
     dims = dims_of(dim, x.dim(), "linalg.vector_norm")
-    order = float(ord)
     of_one = order != 0 and not x.spec.dtype.is_complex and math.prod([x.spec.shape[d] for d in dims]) == 1
     if order < 0 or order == math.inf:
         _check_not_empty(x, ord, dims, dim)

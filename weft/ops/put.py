@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from ..core.derivative import Derivative, Recorded
 from ..core.dtype import LEGACY_NAMES, int64
-from ..core.op import add_inplace, check_inplace, needs_recording, public, recorded_write
+from ..core.op import (
+    add_inplace,
+    check_inplace,
+    check_recorded_write,
+    needs_recording,
+    public,
+    recorded_write,
+)
 from ..core.tensor import Tensor
 from ..families.indexed import Put, add_elements
 from .advanced_indexing import at
@@ -16,6 +23,7 @@ PUT_FLAT = Put("put_", at, wrap=True, error=flat_error)
 
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Write the elements of `source` to the positions `index` of this tensor read as a vector, or add them."""
+    check_recorded_write(self, source)
     check_index(index, "put_", "Expected a long tensor for index, but got {}", (int64,))
     if self.spec.dtype is not source.spec.dtype:
         raise RuntimeError(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.derivative import differentiate
 from ..core.limits import check_number
-from ..core.op import add_inplace, public
+from ..core.op import add_inplace, check_recorded_write, public
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
 from ..core.warn import user_level
@@ -160,6 +160,7 @@ def scatter_reduce_(
     """
     if reduce not in COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    check_recorded_write(self, src)
     SCATTER.check(self, (index,), src, dim, COMBINE[reduce])
     index, src = unshared(index, self), unshared(src, self)
 

@@ -90,6 +90,9 @@ class Reduction:
     def __call__(
         self, target: Tensor, source: Tensor, index: Tensor, dim: int, reduce: str, include_self: bool
     ) -> Tensor:
+        if reduce == "mean" and target.spec.dtype is bool_:
+            raise NotImplementedError(f"{self.name}: the mean is not implemented for 'Bool'")
+
         def put(target: Tensor, source: Tensor, combine: Callable | None) -> None:
             op = self.put if source.spec.shape else self.put_number
             op(target, (index,), source, dim, combine)

@@ -179,9 +179,12 @@ class Run:
         else:
             return "result", f"{_said(mine)} instead of {_said(theirs)}"
         fresh = not statement.results
-        # What is written to out= was rounded to the dtype that the arguments have in common: float32 for integers.
+        # What is written to out= was rounded to the dtype that the arguments have in common: float32 for integers. Composed
+        # functions round to the dtype of an argument on the way.
         dtypes = [each.dtype for each in given if isinstance(each, torch.Tensor)]
-        computed_in = [torch.float32, *dtypes] if "out=" in statement.row.source else ()
+        source = statement.row.source
+        composed = "nn.functional" in source or "ldexp" in source
+        computed_in = [torch.float32, *dtypes] if "out=" in source else dtypes if composed else ()
         for place, (one, other) in enumerate(pairs):
             if not isinstance(other, weft.Tensor):
                 return "result", f"{_said(other)} instead of a tensor"

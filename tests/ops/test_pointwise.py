@@ -720,3 +720,8 @@ def test_a_lerp_weight_without_dims_takes_part_in_promotion():
         check("lerp", torch.tensor(1.0), torch.tensor(3.0), weight)
         check("lerp", torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0]), weight)
     check("lerp", torch.tensor([1, 2]), torch.tensor([3, 5]), torch.tensor(0.5))
+
+
+def test_softsign_of_integers_wraps_around():
+    check("nn.functional.softsign", torch.tensor([0, 4, 254, 255], dtype=torch.uint8))
+    check("nn.functional.softsign", torch.tensor([-128, -3, 127], dtype=torch.int8))

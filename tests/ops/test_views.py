@@ -337,3 +337,23 @@ def test_copies_of_views_made_under_no_grad_have_no_history():
         copies = matrix.diag(), weft.t_copy(matrix), weft.diagonal_copy(matrix)
     assert not any(each.requires_grad for each in copies)
     assert matrix.diag().requires_grad
+
+
+@pytest.mark.parametrize(
+    "call",
+    (
+        "kron(x, x)",
+        "kron(x, y)",
+        "rot90(x)",
+        "rot90(x, 3)",
+        "quantile(x, 0.5)",
+        "quantile(x, y[0], dim=1)",
+        "matrix_power(x, 0)",
+    ),
+)
+def test_results_in_memory_of_their_own_are_no_views(call):
+    for graded in (False, True):
+        for library in (torch, weft):
+            tensors = {"x": library.ones(2, 2, requires_grad=graded), "y": library.tensor([[0.5, 0.25]])}
+            found = eval(f"library.{call}", {"library": library, **tensors})
+            assert not found._is_view() and found.detach_() is found, library

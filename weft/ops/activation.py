@@ -276,8 +276,8 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 @public(name="nn.functional.softsign")
 def softsign(input: Tensor) -> Tensor:
-    """input / (1 + |input|)."""
-    return SOFTSIGN(input)
+    """input / (1 + |input|); the sum has the dtype of integers, and wraps around."""
+    return input / (input.abs() + 1) if input.spec.dtype.is_integral else SOFTSIGN(input)
 
 
 @public(name="nn.functional.tanhshrink")

@@ -16,7 +16,7 @@ from ..families.step import step
 from .copying import clone, contiguous, formatted_spec
 from .joining import common_format, resolved
 from .repeating import given
-from .views import TRANSPOSE, UNSAFE_VIEW, VIEW
+from .views import TRANSPOSE, UNSAFE_VIEW, VIEW, owned
 
 
 def _dense(own: Spec) -> Spec:
@@ -114,11 +114,11 @@ def _turned_back(ct, out, a, turns, first, second):
 @step(_turned_back)
 def _rot90(input: Tensor, turns: int, first: int, second: int) -> Tensor:
     if turns == 1:
-        return TRANSPOSE(FLIP((input,), (second,)), first, second)
+        return owned(TRANSPOSE(FLIP((input,), (second,)), first, second))
     if turns == 2:
         return FLIP((input,), (first, second))
     if turns == 3:
-        return TRANSPOSE(FLIP((input,), (first,)), first, second)
+        return owned(TRANSPOSE(FLIP((input,), (first,)), first, second))
     return clone(input, memory_format=contiguous_format)
 
 

@@ -40,6 +40,7 @@ from .equations import linalg_solve, solve_adjoint, solve_each
 from .joining import cat
 from .masking import where
 from .matmul import matmul, mm
+from .views import owned
 
 FUNCTIONS["linalg.LinAlgError"] = LinAlgError
 
@@ -338,7 +339,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 @step(lambda ct, out, like: ct.new_zeros(ct.shape))
 def _identities(like: Tensor) -> Tensor:
     identity = tensor_of(np.eye(like.shape[-1], dtype=like.spec.dtype.numpy))
-    return identity.expand(like.shape).contiguous()
+    return owned(identity.expand(like.shape).contiguous())
 
 
 _identities.node_name = "CopyBackwards"

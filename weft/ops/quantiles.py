@@ -9,6 +9,7 @@ from ..core.op import public
 from ..core.tensor import Tensor
 from .sorting import check_tensor, dim_of, sort
 from .values import tensor
+from .views import owned
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -76,10 +77,10 @@ def _quantile(
     result = _interpolated(ordered, ranks, interpolation)
     result = result.movedim(-1, 0) if q.spec.shape else result.squeeze(-1)
     if not keepdim or not ndim:
-        return result
+        return owned(result)
     if dim is None:
-        return result.reshape(*q.spec.shape, *(1,) * ndim)
-    return result.unsqueeze(dim + len(q.spec.shape))
+        return owned(result.reshape(*q.spec.shape, *(1,) * ndim))
+    return owned(result.unsqueeze(dim + len(q.spec.shape)))
 
 
 def _ranks(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:

@@ -1,4 +1,6 @@
+import os
 import re
+import sys
 
 import pytest
 
@@ -55,6 +57,13 @@ def test_interpreter_options_hold_for_the_program(run):
         "import sys; print(sys.flags.optimize, sys.warnoptions)",
     )
     assert done.stdout == "1 ['error']\n"
+
+
+def test_the_option_that_leaves_out_site_packages_is_not_for_the_program(run):
+    packages = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
+    code = "import sys, torch; print(torch.__name__, sys.flags.no_site)"
+    done = run("-S", "-m", "weft", "run", "-c", code, PYTHONPATH=packages)
+    assert done.stdout == "weft 0\n", done.stderr
 
 
 def test_traceback_ends_where_weft_begins(run_weft, tmp_path):

@@ -126,6 +126,35 @@ def test_the_old_names_of_the_processor():
     same(program)
 
 
+def autocast_inside(lib, cast_inputs):
+    """Whether autocast is on in forward and backward of a function that is called within autocast."""
+    seen = []
+
+    class Same(lib.autograd.Function):
+        @staticmethod
+        @lib.amp.custom_fwd(device_type="cpu", cast_inputs=cast_inputs)
+        def forward(ctx, a):
+            seen.append(lib.is_autocast_enabled("cpu"))
+            return a * 1
+
+        @staticmethod
+        @lib.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, grad):
+            seen.append(lib.is_autocast_enabled("cpu"))
+            return grad
+
+    with lib.autocast("cpu"):
+        result = Same.apply(lib.ones(2, requires_grad=True))
+    result.sum().backward()
+    return seen
+
+
+def test_functions_with_their_own_dtype_run_without_autocast():
+    for lib in (torch, weft):
+        assert autocast_inside(lib, None) == [True, True]
+        assert autocast_inside(lib, lib.float32) == [False, False]
+
+
 def test_functions_with_their_own_dtype():
     class Square(weft.autograd.Function):
         @staticmethod

@@ -399,6 +399,16 @@ def test_a_view_added_to_itself():
         assert x.grad.tolist() == [6, 6, 1]
 
 
+@pytest.mark.parametrize("name", ["elu_", "celu_", "leaky_relu_"])
+def test_activations_in_place_with_a_negative_slope(name):
+    """PyTorch refuses to differentiate these, because the result does not tell which inputs were negative."""
+    functional = weft.nn.functional
+    x = weft.tensor([-1.0, 2.0, -3.0], requires_grad=True)
+    expected = weft.autograd.grad(getattr(functional, name[:-1])(x, -0.5).sum(), x)[0]
+    found = weft.autograd.grad(getattr(functional, name)(x * 1, -0.5).sum(), x)[0]
+    assert found.tolist() == expected.tolist()
+
+
 def test_writes_of_no_elements():
     """They are steps like all others, and leaves refuse them as well."""
 

@@ -414,3 +414,9 @@ def test_divergences_of_different_parameters(name):
 
     for ours, theirs in zip(program(weft), program(torch), strict=True):
         assert ours.item() == pytest.approx(theirs.item(), rel=1e-9)
+
+
+def test_the_smallest_samples_of_gamma_have_a_logarithm():
+    for lib in (torch, weft):
+        gamma = lib.distributions.Gamma(lib.tensor([1e-8, 1e-8]), lib.tensor([1.0, 1e30]))
+        assert gamma.sample((20,)).log().isfinite().all()

@@ -268,12 +268,17 @@ class TestSpawn:
     def test_the_first_error_ends_all(self):
         with pytest.raises(mp.ProcessRaisedException, match="(?s)-- Process 1 terminated.*no luck") as caught:
             mp.start_processes(workers.fail, nprocs=2, start_method="fork")
+        started = mp.start_processes(workers.fail, nprocs=2, start_method="fork", join=False)
+        with pytest.raises(mp.ProcessRaisedException):
+            started.join()
+        assert not any(process.is_alive() for process in started.processes)
         assert caught.value.error_index == 1 and caught.value.error_pid > 0
         assert "no luck" in str(pickle.loads(pickle.dumps(caught.value)))
 
     def test_errors_of_any_length(self):
+        started = mp.start_processes(workers.fail_at_length, nprocs=2, start_method="fork", join=False)
         with pytest.raises(mp.ProcessRaisedException, match="(no luck ){100000}"):
-            mp.start_processes(workers.fail_at_length, nprocs=2, start_method="fork")
+            started.join(20)
 
     @pytest.mark.parametrize(
         ("code", "message"),

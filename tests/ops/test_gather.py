@@ -136,3 +136,21 @@ def test_an_index_that_is_longer_than_the_tensor_is_refused():
                 x.gather(dim, index)
             with pytest.raises(RuntimeError):
                 x.scatter(dim, index, lib.ones(sizes))
+
+
+def test_the_padding_of_an_embedding_may_be_counted_from_the_end():
+    found = []
+    for lib in (torch, weft):
+        weight = lib.ones(4, 2, requires_grad=True)
+        lib.nn.functional.embedding(lib.tensor([0, 3, 3]), weight, padding_idx=-1).sum().backward()
+        found.append(weight.grad.tolist())
+    assert found[0] == found[1]
+
+
+def test_rows_within_the_norm_stay_as_they_are():
+    for lib in (torch, weft):
+        weight = lib.tensor([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+        rows = lib.nn.functional.embedding(lib.tensor([0, 1, 2]), weight, max_norm=1.0)
+        assert rows.tolist() == weight.tolist()
+        assert weight[1:].tolist() == lib.tensor([[0.3, 0.4], [0.0, 0.0]]).tolist()
+        assert abs(weight[0].norm().item() - 1) < 1e-6

@@ -236,6 +236,15 @@ def test_large_tensors_use_all_threads_and_agree():
         t[index + 1]
 
 
+def test_a_mask_in_the_memory_that_is_written_to_is_read_before():
+    mask = weft.arange(6) % 3 != 0
+    expected = mask.clone()
+    values = weft.tensor([False, True, False, True])
+    expected.view(3, 2).t()[mask.clone().view(2, 3)] = values
+    mask.view(3, 2).t()[mask.view(2, 3)] = values
+    assert mask.tolist() == expected.tolist()
+
+
 def test_of_large_writes_to_one_element_the_last_stays():
     """Threads that shared the indices would write in any order, and lose some of the sums."""
     count = 1 << 20

@@ -53,6 +53,19 @@ def test_scatter_add_and_scatter_reduce(data, base):
         )
 
 
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax"])
+@pytest.mark.parametrize("include_self", [False, True])
+def test_scatter_reduce_reads_an_index_or_source_in_its_own_memory_first(reduce, include_self):
+    """PyTorch refuses this, and may write something else where it does not notice."""
+    options = {"reduce": reduce, "include_self": include_self}
+    target, values = weft.tensor([1, 2, 3, 0]), weft.tensor([7, 7, 8, 9])
+    expected = target.scatter_reduce(0, target, values, **options)
+    assert target.scatter_reduce_(0, target, values, **options).tolist() == expected.tolist()
+    memory, index = weft.arange(1, 7), weft.tensor([4, 3, 2, 1, 0])
+    expected = memory[1:].scatter_reduce(0, index, memory[:-1], **options)
+    assert memory[1:].scatter_reduce_(0, index, memory[:-1], **options).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("value", [2.0, [3.0, 4.0]])
 def test_scatter_that_multiplies_has_no_derivative(value):
     """PyTorch has none either, also not for "add"."""

@@ -208,3 +208,10 @@ RESIZING_COUNTS_AS_A_WRITE = """
 def test_resizing_counts_as_a_write(expression):
     """Only if the shape changes."""
     check_expression(expression)
+
+
+def test_all_bytes_move_when_the_memory_grows():
+    t = weft.full((5001,), 255, dtype=weft.uint8)
+    address = t.data_ptr()
+    t.untyped_storage().resize_(1 << 20)
+    assert t.data_ptr() != address and (t == 255).all()

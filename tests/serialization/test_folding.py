@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.serialization import folding
+from weft.serialization import checksum, folding
+from weft.serialization.source import FileSource
 
 
 @given(st.binary(max_size=3000), st.integers(0, 2**32 - 1))
@@ -36,3 +37,15 @@ def test_constants_of_the_published_algorithm():
         0x1751997D0,
         0x0CCAA009E,
     ]
+
+
+@pytest.mark.parametrize("size", [6000, 6001, 6002])
+def test_threads_read_a_file_to_its_end(monkeypatch, tmp_path, size):
+    monkeypatch.setattr(checksum, "SHARED", 1000)
+    monkeypatch.setattr(checksum, "get_num_threads", lambda: 3)
+    content = os.urandom(size)
+    (tmp_path / "file").write_bytes(b"before" + content)
+    memory = bytearray(size)
+    with open(tmp_path / "file", "rb") as file:
+        assert checksum.reading(FileSource(file), 6, memoryview(memory)) == zlib.crc32(content)
+    assert memory == content

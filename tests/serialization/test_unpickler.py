@@ -203,6 +203,12 @@ def laughs(levels: int) -> bytes:
     return b"K\x01\x85" + b"".join(b"q" + bytes([k]) + b"h" + bytes([k]) + b"\x86" for k in range(levels))
 
 
+def test_keys_made_of_too_many_objects():
+    assert loaded(PROTO + b"}" + laughs(5) + b"Ns" + STOP)
+    for attack in (b"}" + laughs(12) + b"Ns", call("builtins.set", b"](" + laughs(12) + b"e")):
+        assert "made of more than 1000 objects" in refusal(PROTO + attack + STOP)
+
+
 def test_shared_tuples_whose_hash_takes_for_ever():
     pair = b"](](" + laughs(90) + b"Nee"
     for attack in (

@@ -23,6 +23,16 @@ def test_windows(name, size):
             check(f"signal.windows.{name}", size, sym=sym, dtype=dtype)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kaiser_windows_whose_ends_are_rounded_beyond_beta(dtype):
+    for beta in range(1, 100):
+        window = weft.signal.windows.kaiser(5, beta=beta / 10, dtype=getattr(weft, dtype))
+        expected = torch.signal.windows.kaiser(5, beta=beta / 10, dtype=getattr(torch, dtype))
+        assert not window.isnan().any()
+        if not expected.isnan().any():
+            torch.testing.assert_close(torch.tensor(window.tolist()), torch.tensor(expected.tolist()))
+
+
 @pytest.mark.refuses(
     [
         "exponential-options0",

@@ -300,6 +300,12 @@ def test_the_second_run_goes_on_if_asked_to():
         y = checkpoint(function, x, use_reentrant=False)
     y.sum().backward()
     assert log == ["exp", "exp", "exp"]
+    with set_checkpoint_early_stop(False):
+        with set_checkpoint_early_stop(True):
+            pass
+        y = checkpoint(function, x, use_reentrant=False)
+    y.sum().backward()
+    assert log == ["exp"] * 5
 
 
 def test_use_reentrant_should_be_given():

@@ -40,6 +40,20 @@ def test_cross_entropy(shape, reduction, weighted, label_smoothing, ignore_index
         check(F + "nll_loss", numbers(*shape), target, weight, **options)
 
 
+@pytest.mark.parametrize("options", [{}, {"reduction": "sum"}, {"ignore_index": 2}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_second_derivatives_of_cross_entropy(options, weighted):
+    found = []
+    for lib in (torch, weft):
+        scores = lib.tensor([[0.1, 0.5, -0.3], [0.2, 0.3, 0.9]], dtype=lib.float64, requires_grad=True)
+        weight = lib.tensor([1.0, 2.0, 3.0], dtype=lib.float64) if weighted else None
+        loss = lib.nn.functional.cross_entropy(scores, lib.tensor([0, 2]), weight, **options)
+        (first,) = lib.autograd.grad(loss**2, scores, create_graph=True)
+        (second,) = lib.autograd.grad((first**2).sum(), scores)
+        found.append([first.tolist(), second.tolist()])
+    torch.testing.assert_close(torch.tensor(found[1]), torch.tensor(found[0]))
+
+
 @pytest.mark.refuses(10)
 def test_targets_that_do_not_fit_are_errors():
     scores = numbers(3, 5)

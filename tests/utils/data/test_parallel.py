@@ -282,6 +282,39 @@ def test_out_of_order_nobody_waits_for_a_slow_one(tmp_path):
     assert sorted([first, *iterator]) == list(range(8))
 
 
+def test_out_of_order_a_slow_worker_collects_no_tasks(tmp_path):
+    def delayed(index):
+        while index == 0 and not (tmp_path / "go on").exists():
+            time.sleep(0.01)
+        return index
+
+    iterator = iter(
+        DataLoader(range(20), None, num_workers=2, in_order=False, collate_fn=delayed, timeout=10)
+    )
+    found = [next(iterator) for _ in range(18)]  # all but the two tasks that the slow worker got first
+    (tmp_path / "go on").touch()
+    assert sorted([*found, *iterator]) == list(range(20))
+
+
+def test_out_of_order_the_answers_of_a_broken_pass_are_forgotten():
+    loader = DataLoader(range(20), None, num_workers=2, in_order=False, persistent_workers=True)
+    for _ in range(3):
+        next(iter(loader))  # broken off
+        assert sorted(loader) == list(range(20))
+
+
+def test_a_forked_copy_of_an_iterator_leaves_the_workers_alone():
+    iterator = iter(DataLoader(range(20), None, num_workers=2))
+    assert next(iterator) == 0
+    child = os.fork()
+    if not child:
+        del iterator
+        gc.collect()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert list(iterator) == list(range(1, 20))
+
+
 def test_a_fast_worker_cannot_overwhelm_us(tmp_path):
     def count(index):
         with open(tmp_path / "made", "ab") as file:

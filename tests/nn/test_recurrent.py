@@ -346,6 +346,13 @@ UNFIT = """
 torch.nn.GRU(3, 4, bidirectional=2)(torch.ones(5, 2, 3))  # raises
 torch.nn.LSTM(3, 4, bidirectional="a")(torch.ones(5, 2, 3))  # raises
 torch.nn.RNN(3, 4, batch_first=0.5)(torch.ones(5, 2, 3))  # raises
+torch.lstm_cell(torch.ones(2, 3), (torch.ones(1, 2, 4), torch.ones(2, 4)), torch.ones(16, 3), torch.ones(16, 4))  # raises
+torch.gru_cell(torch.ones(2, 3), torch.ones(3, 4), torch.ones(12, 3), torch.ones(12, 4))  # raises
+torch.gru_cell(torch.ones(2, 3), torch.ones(2, 4), torch.tensor(1.0), torch.ones(12, 4))  # raises
+torch.gru_cell(torch.ones(2, 3), torch.ones(2, 4), torch.ones(12, 3), torch.tensor(1.0))  # raises
+torch.gru_cell(torch.tensor(1.0), torch.ones(2, 4), torch.ones(12, 3), torch.ones(12, 4))  # raises
+torch.gru_cell(torch.ones(2, 2), torch.ones(2, 4), torch.ones(12, 3), torch.ones(12, 4))  # raises
+torch.lstm_cell(torch.ones(2, 3), torch.ones(2, 4), torch.ones(16, 3), torch.ones(16, 4))  # raises
 """
 
 

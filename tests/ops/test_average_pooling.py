@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from images import images, windows
@@ -30,3 +32,15 @@ def test_windows_with_many_elements_and_wide_divisors():
     check(F + "avg_pool2d", x, 7, 1, 3, divisor_override=5)
     check(F + "avg_pool2d", (x * 100).long(), 3)
     check(F + "avg_pool2d", x, 2, divisor_override=0)
+
+
+UNFIT = """
+torch.nn.functional.lp_pool1d(torch.tensor([[1.0, -3.0, 2.0, 0.5]]), inf, 2)
+torch.nn.functional.lp_pool1d(torch.tensor([[1.0, -3.0, 2.0, 0.5]]), inf, 2, stride=1)
+torch.nn.functional.lp_pool2d(torch.arange(16.0).reshape(1, 4, 4) - 8, -inf, 2)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -477,6 +477,9 @@ torch.ones(2).new_empty_strided((1, 5), (True, 1))  # raises
 torch.empty_strided((2, 5.0), (5, 1))  # raises
 torch.empty_strided(2, (5, 1))  # raises
 torch.empty_strided((2, 5), 1)  # raises
+torch.empty_permuted((2, 3), None)  # raises
+torch.empty_permuted((2, 3), (0, 1.0))  # raises
+torch.empty_permuted((2, 3), (True, 0))  # raises
 """
 
 

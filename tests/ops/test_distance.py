@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import close, random
@@ -116,3 +118,16 @@ def test_cosine_similarity_of_a_vector_and_a_number_of_a_wider_dtype():
         for library in (torch, weft)
     )
     assert str(theirs.dtype) == str(mine.dtype)
+
+
+UNFIT = """
+torch.cosine_similarity(torch.ones(2, 2), torch.ones(2, 2), eps=nan)  # raises
+torch.cosine_similarity(torch.ones(2, 2), torch.ones(2, 2), eps=-1.0)  # raises
+torch.nn.functional.pdist(torch.ones(3, 2), nan)  # raises
+torch.cdist(torch.ones(2, 2), torch.ones(2, 2), compute_mode=1)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

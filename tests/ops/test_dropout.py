@@ -82,6 +82,8 @@ torch.nn.functional.alpha_dropout(torch.ones(2), nan)  # raises
 torch.nn.functional.dropout3d(torch.ones(2, 2, 2, 2), nan)  # raises
 torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 2, 3)] * 3, dropout_p=2.0)  # raises
 torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 2, 3)] * 3, dropout_p=nan)  # raises
+torch.nn.functional.rrelu(torch.ones(2), -1.0, inf, True)  # raises
+torch.nn.functional.rrelu(torch.ones(2), nan, 1.0)  # raises
 """
 
 

@@ -102,6 +102,7 @@ torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]).byte(), torch.ones(3, 
 torch.nn.functional.embedding_bag(torch.tensor([0, 1, 1]), torch.ones(3, 4), torch.tensor([0.0, 2.0]))  # raises
 torch.nn.functional.embedding_bag(torch.tensor([[0, 5]]), torch.ones(3, 4))  # raises
 torch.nn.functional.embedding_bag(torch.tensor([[0, 5]]), torch.ones(3, 4), max_norm=1.0)  # raises
+torch.nn.functional.embedding_bag(torch.tensor([[0, 1]]), torch.ones(3, 4), per_sample_weights=torch.ones(1, 2).half(), mode="sum")  # raises
 """
 
 

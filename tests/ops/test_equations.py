@@ -98,6 +98,10 @@ def test_the_older_triangular_solve_clones_its_coefficients():
 UNFIT = """
 torch.linalg.solve_triangular(torch.ones(2, 2).byte(), torch.ones(2, 2), upper=True)  # raises
 torch.linalg.solve_triangular(torch.ones(2, 2).half(), torch.ones(2, 2).double(), upper=True)  # raises
+torch.linalg.ldl_solve(torch.eye(2), torch.ones(2).int(), torch.ones(2))  # raises
+torch.cholesky_solve(torch.ones(2, 2), torch.eye(2).int())  # raises
+torch.cholesky_solve(torch.ones(2, 2).int(), torch.eye(2).int())  # raises
+torch.linalg.lu_solve(torch.eye(3), torch.tensor(1).int(), torch.ones(3, 2))  # raises
 """
 
 

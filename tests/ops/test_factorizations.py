@@ -192,6 +192,7 @@ UNFIT = """
 torch.cholesky(torch.eye(2, dtype=torch.int64))  # raises
 torch.linalg.cholesky(torch.eye(2, dtype=torch.int64))  # raises
 torch.cholesky(torch.eye(2))
+torch.ormqr(torch.ones(3, 2), torch.tensor(1.0), torch.ones(3, 2))  # raises
 """
 
 

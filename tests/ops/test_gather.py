@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from twins import DTYPES, check, counting, tensors
@@ -154,3 +156,13 @@ def test_rows_within_the_norm_stay_as_they_are():
         assert rows.tolist() == weight.tolist()
         assert weight[1:].tolist() == lib.tensor([[0.3, 0.4], [0.0, 0.0]]).tolist()
         assert abs(weight[0].norm().item() - 1) < 1e-6
+
+
+UNFIT = """
+torch.unravel_index(torch.tensor([3]), None)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

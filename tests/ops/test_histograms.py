@@ -143,6 +143,8 @@ torch.histogramdd(torch.ones(3, 2), [2.0, 2.0])  # raises
 torch.histogramdd(torch.ones(3, 2), 2.0)  # raises
 torch.histogramdd(torch.ones(3, 2), True)  # raises
 torch.histogramdd(torch.ones(3, 2), 2).hist
+torch.histogram(torch.ones(2), 2, range="a")  # raises
+torch.histogram(torch.ones(2), 2, range=("a", "b"))  # raises
 """
 
 

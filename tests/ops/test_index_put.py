@@ -55,3 +55,25 @@ torch.zeros(3, 0)[torch.tensor([7])]
 def test_order_of_checks(expression):
     """Of two mistakes PyTorch's is told: leaves first, then indices, then dtypes and shapes."""
     check_expression(expression)
+
+
+UNFIT = """
+torch.zeros(2, 3).index_put((torch.tensor(False), torch.tensor(0)), torch.tensor(1.0))
+torch.zeros(2, 3).index_put((torch.tensor(0), torch.tensor(False)), torch.tensor(1.0))
+torch.zeros(3).index_put((torch.tensor(True),), torch.tensor(1.0))
+torch.zeros(3).index_put((torch.tensor(False),), torch.tensor(1.0))
+torch.tensor(1.0).index_put((torch.tensor(True),), torch.tensor(2.0))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)
+
+
+def test_a_mask_without_dims_chooses_all_or_nothing():
+    # PyTorch reports an internal error.
+    x, values = weft.arange(3.0), weft.tensor([5.0, 6.0, 7.0])
+    assert x.index_put((weft.tensor(True),), values).tolist() == [5, 6, 7]
+    assert x.index_put((weft.tensor(True),), values, accumulate=True).tolist() == [5, 7, 9]
+    assert x.index_put((weft.tensor(False),), values, accumulate=True).tolist() == [0, 1, 2]

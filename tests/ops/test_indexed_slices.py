@@ -45,6 +45,7 @@ UNFIT = """
 (lambda s: torch.autograd.grad(torch.tensor(1.0).index_copy(0, torch.tensor([0]), s), s)[0].tolist())(torch.ones(1, requires_grad=True))
 torch.func.grad(lambda s: torch.ones(1).index_copy(0, torch.tensor([0]), s).sum())(torch.tensor(2.0))
 torch.func.grad(lambda s: torch.ones(2, 2).index_copy(0, torch.tensor([1]), s).sum())(torch.ones(1, 2))
+torch.index_add(torch.ones(2), 0, torch.tensor([0]), torch.ones(1), alpha="a")  # raises
 """
 
 

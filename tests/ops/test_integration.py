@@ -30,6 +30,7 @@ torch.trapezoid(torch.ones(2, 1, 3), torch.tensor([[1.0, 2.0, 4.0], [2.0, 1.0, 0
 torch.trapezoid(torch.ones(3, 2, 3), torch.ones(2, 3), dim=0)  # raises
 torch.trapezoid(torch.ones(3, 2, 3), torch.tensor([[1.0, 2.0, 4.0], [2.0, 1.0, 0.0]]), dim=1)
 torch.cumulative_trapezoid(torch.ones(3), torch.ones(1, 3))  # raises
+torch.trapezoid(torch.tensor(1.0))  # raises
 """
 
 

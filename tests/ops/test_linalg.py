@@ -145,3 +145,18 @@ torch.matrix_power(torch.eye(2), -(2**63) - 1)  # raises
 def test_powers_at_the_end_of_the_range(expression):
     """A power is a number of 64 bits."""
     check_expression(expression)
+
+
+UNFIT = """
+torch.linalg.vecdot(torch.ones(1), torch.ones(3))  # raises
+torch.linalg.vecdot(torch.ones(3), torch.ones(2, 3))
+torch.linalg.tensorinv(torch.tensor(1.0), ind=2)  # raises
+torch.linalg.pinv(torch.ones(0, 0), rtol="a")  # raises
+torch.linalg.pinv(torch.ones(2, 2), rtol="a")  # raises
+torch.linalg.matrix_rank(torch.ones(2, 2), rtol="a")  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -95,6 +95,9 @@ torch.nn.functional.linear(torch.ones(2, 2, 3), torch.ones(3), torch.ones(2))  #
 torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(0, 3, 4))
 torch.nn.functional.bilinear(torch.ones(0, 3), torch.ones(0, 4), torch.ones(3, 4))  # raises
 torch.nn.functional.bilinear(torch.ones(0, 3), torch.ones(0, 4), torch.ones(2, 3, 4))
+torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4), torch.tensor(1.0))  # raises
+torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4), torch.ones(1))  # raises
+torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4), torch.ones(5).half())  # raises
 """
 
 

@@ -128,3 +128,15 @@ torch.norm(torch.ones(2), 1 + 2j, 0)  # raises
 def test_kinds_of_orders(expression):
     """An order is a real number; a complex one is another error than what is none."""
     check_expression(expression)
+
+
+UNFIT = """
+torch.renorm(torch.ones(2, 2), 2, 0, nan)  # raises
+torch.linalg.matrix_norm(torch.ones(2, 2), 2, None)  # raises
+torch.linalg.norm(torch.ones(2, 2), "fro", 0)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -84,6 +84,8 @@ torch.nn.functional.pad(torch.ones(2), (1, 1), 3)  # raises
 torch.nn.functional.pad(torch.ones(2), (1, 1), "a")  # raises
 torch.nn.functional.pad(torch.ones(2), 1)  # raises
 torch.nn.functional.pad(torch.ones(2), (1.0, 1))  # raises
+torch.constant_pad_nd(torch.ones(2), (0, 1), "a")  # raises
+torch.nn.functional.pad(torch.ones(2), (0, 1), value="a")  # raises
 """
 
 

@@ -672,6 +672,9 @@ torch.nn.functional.softshrink(torch.ones(2).int())  # raises
 torch.polygamma(200, torch.tensor([0.0, 1.0, 2.0]))
 torch.polygamma(170, torch.tensor([0.0, 1.0]))
 torch.polygamma(201, torch.ones(0))
+torch.div(torch.ones(2), torch.ones(2), rounding_mode=1)  # raises
+torch.ones(2).div_(2, rounding_mode=1)  # raises
+torch.div(torch.ones(2), 2, rounding_mode="a")  # raises
 """
 
 

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
@@ -56,3 +58,14 @@ def test_errors(values, q, options):
 def test_out_and_method():
     check("quantile", torch.tensor([3.0, 1.0]), 0.25, method=True)
     check("quantile", torch.tensor([3.0, 1.0]), 0.25, out=torch.empty(0))
+
+
+UNFIT = """
+torch.quantile(torch.ones(2), "a")  # raises
+torch.quantile(torch.ones(2), None)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -65,6 +65,7 @@ def test_error_messages(expression):
 UNFIT = """
 torch.repeat_interleave(torch.ones(3), torch.tensor([0, 1, 2**62]))  # raises
 torch.repeat_interleave(torch.tensor([0, 1, 2**62]))  # raises
+torch.repeat_interleave(torch.ones(2, 2), None, 1)  # raises
 """
 
 

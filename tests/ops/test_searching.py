@@ -144,3 +144,15 @@ torch.searchsorted(torch.zeros(0), torch.zeros(2, 3))
 def test_unsorted_sequences(expression):
     """The steps of a binary search decide, and they are PyTorch's."""
     check_expression(expression)
+
+
+UNFIT = """
+torch.isin("a", torch.ones(0))  # raises
+torch.isin(torch.ones(1), "a")  # raises
+torch.isin(1, torch.ones(2))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -149,6 +149,9 @@ torch.fft.rfft2(torch.ones(2, 3), dim=(0, 1.0))  # raises
 torch.fft.fftshift(torch.ones(2, 3), dim=1.0)  # raises
 torch.fft.fftn(torch.ones(2, 3), s=4)
 torch.fft.fftn(torch.ones(2, 3), dim=0)
+torch.fft.fft2(torch.ones(2, 3), dim=None)  # raises
+torch.fft.fftn(torch.ones(2, 3), dim=None)
+torch.fft.fftshift(torch.tensor(1.0), dim=0)  # raises
 """
 
 

@@ -323,6 +323,10 @@ torch.ones(4).reshape(4, True)
 torch.ones(2, 2).permute((0, True))
 torch.ones(2, 2).permute((True, 0))  # raises
 torch.ones(2, 2).flip((True,))  # raises
+torch.narrow_copy(torch.ones(2), "a", 0, 1)  # raises
+torch.atleast_1d(None)  # raises
+torch.ones(2).unbind("a")  # raises
+torch.ones(2).softmax(0.0)  # raises
 """
 
 

@@ -131,6 +131,8 @@ torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2) >
 torch.nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor="a")  # raises
 torch.nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor=(None, 1.0))  # raises
 torch.nn.functional.upsample_bilinear(torch.ones(1, 1, 2, 2), scale_factor="a")  # raises
+torch.nn.functional.interpolate(torch.ones(2, 3, 4, 4), size=(5, 2**62), mode="bilinear")  # raises
+torch.nn.functional.interpolate(torch.ones(2, 3, 4, 4), size=(5, 2**62), mode="bicubic")  # raises
 """
 
 

@@ -130,7 +130,11 @@ def check_number(value: Any, dtype: DType) -> None:
 
     Negative integers wrap around in unsigned types, as in PyTorch; negative floats do not.
     """
-    if not _holds(value, dtype):
+    try:
+        held = _holds(value, dtype)
+    except TypeError:
+        raise TypeError(f"argument 'value' must be Number, not {type(value).__name__}") from None
+    if not held:
         raise overflow(dtype)
 
 

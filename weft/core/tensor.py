@@ -273,10 +273,12 @@ def own_dim(dim: Any, ndim: int, function: str) -> int:
 def wrap_dim(dim: int, ndim: int) -> int:
     """`dim` counted from the front; a 0-dim tensor accepts 0 and -1.
 
-    Raises: IndexError if there is no such dimension, TypeError for a bool.
+    Raises: IndexError if there is no such dimension, TypeError for what is no int.
     """
-    if dim is True or dim is False:
-        raise TypeError("argument 'dim' must be int, not bool")
+    if type(dim) is not int:
+        if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+            raise TypeError(f"argument 'dim' must be int, not {type(dim).__name__}")
+        dim = dim.__index__()
     limit = max(ndim, 1)
     if not -limit <= dim < limit:
         raise IndexError(

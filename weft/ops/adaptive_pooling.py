@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import integer
+from ..core.arguments import integer, wrong_type
 from ..core.dtype import LEGACY_NAMES, int64
 from ..core.op import public
 from ..core.spec import contiguous_spec
@@ -27,6 +27,8 @@ def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[in
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if len(sizes) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(sizes)}")
+    if output_size is None:  # in a tuple it stands for a size
+        raise wrong_type(output_size, name, "output_size", "tuple of ints", 2)
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
     if len(given) != n:
         raise RuntimeError(f"{name}: output_size must be {n} (got {list(given)})")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import text
 from ..core.derivative import nondifferentiable
 from ..core.dtype import bool_
 from ..core.op import PlanCache
@@ -269,6 +270,7 @@ def div(input, other, *, rounding_mode=None):
         return DIV_FLOOR, (input, other)
     if rounding_mode == "trunc":
         return DIV_TRUNC, (input, other)
+    text(rounding_mode, "div", "rounding_mode")
     raise RuntimeError(
         f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
     )

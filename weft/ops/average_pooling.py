@@ -11,6 +11,7 @@ from ..core.dtype import bool_, uint8
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import tensor_of
+from .max_pooling import window_max
 from .pooling import Geometry, check_input, padded, per_dim, pooled, window_sum
 from .windows import like_format, wide
 
@@ -115,6 +116,9 @@ def _define_lp(n: int, average: Any) -> None:
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
         check_input(name, input, n)
+        if math.isinf(norm_type):
+            sign = 1 if norm_type > 0 else -1
+            return sign * window_max(name, n, sign * input.abs(), kernel_size, stride, 0, 1, ceil_mode, False)
         places = math.prod(per_dim(kernel_size, n, name, "kernel_size"))
         means = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
         return (means * places).pow(1.0 / norm_type)

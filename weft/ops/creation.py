@@ -502,7 +502,7 @@ def new_empty_strided(
 @public("function")
 def empty_permuted(
     size: Any,
-    physical_layout: Any,
+    physical_layout: Sequence[int],
     *,
     dtype: DType | None = None,
     layout: Layout | None = None,
@@ -517,7 +517,7 @@ def empty_permuted(
     (3, 1, 6)
     """
     sizes = size_argument(size, "empty_permuted")
-    order = tuple(map(operator.index, physical_layout))
+    order = tuple(physical_layout)
     if len(order) != len(sizes):
         raise RuntimeError(
             "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "

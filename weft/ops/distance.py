@@ -40,7 +40,7 @@ _DIMENSIONS_AT_ONCE = 8
 
 @public("function")
 def cdist(
-    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
     """The distance (p-norm of the difference) of every vector of `x1` and every vector of `x2`.
 
@@ -219,7 +219,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
     if not input.is_floating_point():
         raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
@@ -248,6 +248,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """
     check_tensor(x1, "cosine_similarity", "x1")
     check_tensor(x2, "cosine_similarity", "x2", 2)
+    if not eps >= 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps}")
     dtype = common_dtype((x1.spec, x2.spec))
     if not dtype.is_floating_point:
         raise RuntimeError(

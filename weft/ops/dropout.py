@@ -204,6 +204,9 @@ def _random_slopes(input: Tensor, lower: float, upper: float, generator: Any) ->
 def _rrelu(
     input: Tensor, lower: float, upper: float, training: bool, inplace: bool, generator: Any = None
 ) -> Tensor:
+    for which, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {which} bound must be finite, got {bound}")
     if lower > upper:
         raise RuntimeError(
             f"Lower bound should be less than or equal to the upper bound (got {lower} and {upper})"

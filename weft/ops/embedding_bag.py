@@ -192,6 +192,11 @@ def _check(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}')."
         )
+    if per_sample_weights is not None and per_sample_weights.dtype is not weight.dtype:
+        raise RuntimeError(
+            f"Expected tensor for argument #1 'weight' to have the same type as 'per_sample_weights', but {weight.dtype} "
+            f"does not equal {per_sample_weights.dtype} (while checking arguments for embedding_bag)"
+        )
     if not weight.is_floating_point():
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "

@@ -13,7 +13,7 @@ from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, public
 from ..core.return_types import return_type
 from ..core.spec import Spec
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, own_dim, wrap_dim
 from ..families import stacks
 from ..families.lapack import (
     LinAlgError,
@@ -292,6 +292,8 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
             )
     check_square(input2, "cholesky_solve")
     _check_equation(input2, input, True, "cholesky_solve")
+    check_same_dtype(input, input2, "cholesky_solve", "b", "A")
+    check_supported(input, "cholesky_solve_cpu")
     return _cholesky_solve(input, input2, upper)
 
 
@@ -398,7 +400,7 @@ def linalg_lu_solve(
     check_square(LU, "torch.linalg.lu_solve", "LU")
     check_matrix(B, name, "B")
     _check_equation(LU, B, left, name)
-    if LU.shape[-1] != pivots.shape[-1]:
+    if LU.shape[-1] != pivots.shape[own_dim(-1, pivots.dim(), name)]:
         raise RuntimeError(
             f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
         )
@@ -462,6 +464,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     name = "torch.linalg.ldl_solve"
     check_square(LD, name, "LD")
     check_floating(LD, name)
+    wrap_dim(-2, B.dim())
     _check_equation(LD, B, True, name)
     if pivots.dim() < 1 or pivots.shape != LD.shape[:-1]:
         raise RuntimeError(

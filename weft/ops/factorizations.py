@@ -10,7 +10,7 @@ import numpy as np
 from ..core.derivative import differentiate, nondifferentiable
 from ..core.op import public
 from ..core.return_types import return_type
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, own_dim
 from ..families import stacks
 from ..families.lapack import (
     LinAlgError,
@@ -653,6 +653,7 @@ def ormqr(
     for tensor, what in ((input, "input"), (input3, "other")):
         if tensor.dim() < 2:
             raise RuntimeError(f"{name}: {what} must have at least 2 dimensions.")
+    own_dim(-1, input2.dim(), name)
     side = -2 if left else -1
     if input3.shape[side] < input2.shape[-1]:
         raise RuntimeError(f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]")

@@ -268,6 +268,8 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         raise TypeError(
             f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}"
         )
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = [shape] if isinstance(shape, int) else list(shape)
     for size in sizes:
         if not hasattr(size, "__index__"):

@@ -62,7 +62,11 @@ def _spacings(input: Tensor, spacing: Any, dims: list[int]) -> Sequence[Any]:
             f"same length, but got a spacing argument of length {len(spacing)} and a dim argument of length {len(dims)}."
         )
     common_device("gradient", [input.spec, *(each.spec for each in spacing if isinstance(each, Tensor))])
-    for each in spacing:
+    for place, each in enumerate(spacing):
+        if not isinstance(each, (Tensor, *NUMBERS)):
+            raise TypeError(
+                f"expected Tensor as element {place} in argument 1, but got {type(each).__name__}"
+            )
         if isinstance(each, Tensor) and each.spec.ndim != 1:
             raise RuntimeError(
                 "torch.gradient expected each element of spacing to have one dimension, but got an element with "

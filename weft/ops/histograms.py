@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import integer, integers
+from ..core.arguments import integer, integers, number, wrong_type
 from ..core.derivative import Derivative, nondifferentiable
 from ..core.dtype import FLOAT8, DType, float32, float64, int64
 from ..core.op import public
@@ -143,11 +143,14 @@ def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, 
     """The lowest and highest edge of each dim: as given, else those of the data."""
     dims = points.spec.shape[-1]
     if range is not None:
+        if not isinstance(range, (tuple, list)):
+            raise wrong_type(range, "histogram", "range", "tuple of floats")
         if len(range) != 2 * dims:
             raise RuntimeError(
                 f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got "
                 f"{len(range)}"
             )
+        range = [number(each, "histogram", "range") for each in range]
         found = [(float(low), float(high)) for low, high in zip(range[::2], range[1::2], strict=True)]
     elif points.spec.numel == 0:
         found = [(0.0, 1.0)] * dims

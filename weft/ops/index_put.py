@@ -11,6 +11,7 @@ from ..families.indexed import add_elements, count_true, plain, spread, unshared
 from .advanced_indexing import PUT, as_positions, at, checked_index
 from .basic_indexing import GETITEM
 from .masking import MASKED_PUT, check_read, scalar_view
+from .views import UNSQUEEZE
 
 
 def without_leading_ones(value: Tensor) -> Tensor:
@@ -81,15 +82,21 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
         raise IndexError(
             f"too many indices for tensor of dimension {len(input.spec.shape)} (got {len(indices)})"
         )
+    view = input
     chosen: dict[int, Tensor] = {}
     dim = 0
     for index in indices:
         index = checked_index(index)
         chosen[dim] = index
         dim += len(index.spec.shape) if index.spec.dtype is bool_ else 1
-    is_mask = len(chosen) == 1 and chosen[0].spec.dtype is bool_ and chosen[0].spec.shape == input.spec.shape
-    positions = chosen if is_mask else as_positions(input, chosen)
-    write_at(input, positions, is_mask, values, add_elements if accumulate else None)
+    # As in PyTorch, masks without dims count for nothing beside other indices. Alone, where PyTorch fails unless the
+    # value has one element, such a mask chooses all or nothing.
+    last = chosen.pop(dim, None)
+    if not chosen and last is not None:
+        view, chosen = UNSQUEEZE(input, 0), {0: last.reshape(1)}
+    is_mask = len(chosen) == 1 and chosen[0].spec.dtype is bool_ and chosen[0].spec.shape == view.spec.shape
+    positions = chosen if is_mask else as_positions(view, chosen)
+    write_at(view, positions, is_mask, values, add_elements if accumulate else None)
     return input
 
 

@@ -129,7 +129,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if A.dim() > B.dim():  # PyTorch asks for this also where B is a matrix for all of the batch
         broadcast_shapes("linalg.lstsq", A.shape[:-2], B.shape[:-1], B.shape[:-2])
     vector = A.dim() > B.dim() and A.shape[:-1] == B.shape
-    right = B.unsqueeze(-1) if vector else B
+    right = B.unsqueeze(-1) if vector or B.dim() == 1 else B
     if A.shape[-2] != right.shape[-2]:
         where = (
             "input.size(-2) should match other.size(-1)"

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arguments import number
 from ..core.derivative import differentiate
 from ..core.dtype import LEGACY_NAMES, bool_
 from ..core.layout import contiguous_format
@@ -221,6 +222,13 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
 # ---- Pseudo-inverse and rank -----------------------------------------------------------------------------------------
 
 
+def _check_tolerances(name: str, **tolerances: Any) -> None:
+    """Raises: TypeError for a tolerance that is neither a number nor a tensor."""
+    for argument, value in tolerances.items():
+        if value is not None and not isinstance(value, Tensor):
+            number(value, name, argument)
+
+
 def _tolerance(A: Tensor, largest: Tensor, atol: Any, rtol: Any) -> Tensor:
     """What counts as zero among singular values: max(atol, rtol * largest)."""
     if rtol is None:
@@ -261,6 +269,7 @@ def pinv(
             f"linalg.pinv({LEGACY_NAMES[dtype]}{{{list(A.shape)}}}): expected a tensor with 2 or more dimensions of "
             "float, double, cfloat or cdouble types"
         )
+    _check_tolerances("linalg.pinv", rcond=rcond, atol=atol, rtol=rtol)
     rtol = rcond if rtol is None else rtol
     return _linalg_pinv(A, atol, rtol, hermitian)
 
@@ -307,6 +316,7 @@ def matrix_rank(
     if input.spec.dtype.name not in ("float32", "float64", "complex64", "complex128"):
         raise RuntimeError("This function doesn't handle types other than float and double")
     check_matrix(input, "torch.linalg.matrix_rank", "input")
+    _check_tolerances("linalg.matrix_rank", tol=tol, atol=atol, rtol=rtol)
     for value, what in ((atol, "atol"), (rtol, "rtol"), (tol, "tol")):
         if isinstance(value, Tensor) and value.is_complex():
             raise RuntimeError(f"torch.linalg.matrix_rank: {what} tensor of complex type is not supported.")
@@ -492,6 +502,8 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     check_tensor(A, "linalg.tensorinv")
+    if ind > A.dim():
+        raise RuntimeError(f"linalg.tensorinv: ind is {ind}, but A has {A.dim()} dimensions")
     first, last = A.shape[:ind], A.shape[ind:]
     rows_, columns_ = math.prod(first), math.prod(last)
     if rows_ != columns_:
@@ -590,5 +602,10 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     check_tensor(y, "linalg.vecdot", "y", 2)
     check_floating(x, "linalg.vecdot")
     check_same_dtype(x, y, "linalg.vecdot", "x", "y")
+    if x.dim() == y.dim() == 1 and x.shape != y.shape:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor {list(x.shape)} and src {list(y.shape)} to have the same number of "
+            "elements (linalg.vecdot of vectors does not broadcast)"
+        )
     x, y = broadcast_tensors(x, y)
     return VECDOT(x, y, dims=single_dim(dim, x.dim(), "linalg.vecdot"))

@@ -113,7 +113,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         raise RuntimeError(
             f"bilinear(): weight must have 3 dimensions [out, in1, in2], but got {list(weight.shape)}"
         )
-    _check_bilinear(input1, input2, weight)
+    _check_bilinear(input1, input2, weight, bias)
     out, n, m = weight.shape
     count = math.prod(input1.shape[:-1])
     flat1, flat2 = input1.reshape(count, n), input2.reshape(count, m)
@@ -122,7 +122,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return result if bias is None else result + bias
 
 
-def _check_bilinear(input1: Tensor, input2: Tensor, weight: Tensor) -> None:
+def _check_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if bias is not None and bias.size(0) != weight.shape[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.size(0)} but expected {weight.shape[0]}"
+        )
+    given = {each.dtype for each in (input1, input2, weight, bias) if each is not None}
+    if len(given) > 1:
+        raise RuntimeError(f"All tensors must have the same dtype, got {', '.join(sorted(map(str, given)))}")
     if input1.dim() != input2.dim():
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"

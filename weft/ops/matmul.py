@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.autocast import open_contexts
+from ..core.checking import sizes
 from ..core.dtype import (
     INTEGER,
     LEGACY_NAMES,
@@ -397,7 +398,7 @@ def _paired_dims(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]
             "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but "
             f"got dims={dims}"
         )
-    firsts, seconds = ([d] if isinstance(d, int) else list(d) for d in dims)
+    firsts, seconds = (sizes(each, "tensordot", "dims") for each in dims)
     if len(firsts) != len(seconds):
         raise RuntimeError("both dimension lists should have same length")
     found = [wrap_dim(d, a.dim()) for d in firsts], [wrap_dim(d, b.dim()) for d in seconds]

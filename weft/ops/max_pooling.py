@@ -120,7 +120,7 @@ _NAMES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "MaxPool
 _largest.node_name = lambda inputs, static: _NAMES[len(inputs[1].sizes)]
 
 
-def _window_max(
+def window_max(
     name: str, n: int, input, kernel_size, stride, padding, dilation, ceil_mode, with_indices: bool
 ) -> Any:
     """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
@@ -224,7 +224,7 @@ def _define_max(n: int) -> None:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Any:
-        return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
     def with_indices(
         input: Tensor,
@@ -235,7 +235,7 @@ def _define_max(n: int) -> None:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
     def plain(
         input: Tensor,
@@ -245,7 +245,7 @@ def _define_max(n: int) -> None:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Tensor:
-        return _window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
     function.__name__ = function.__qualname__ = plain.__name__ = plain.__qualname__ = name
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
@@ -278,4 +278,4 @@ def max_pool1d_with_indices(
     >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 7.0, 5.0]]), 2)
     (tensor([[3., 7.]]), tensor([[1, 2]]))
     """
-    return _window_max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return window_max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)

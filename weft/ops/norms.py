@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.arguments import integer, number
+from ..core.arguments import integer, number, wrong_type
 from ..core.dtype import LEGACY_NAMES, DType
 from ..core.op import public
 from ..core.promotion import promote_types
@@ -187,6 +187,8 @@ def _check_not_empty(x: Tensor, ord: Any, dims: Sequence[int], dim: Any) -> None
 
 
 def _check_matrix_dims(A: Tensor, dim: Any) -> tuple[int, int]:
+    if not isinstance(dim, (int, tuple, list)):
+        raise wrong_type(dim, "linalg_matrix_norm", "dim", "tuple of ints", 3)
     if isinstance(dim, int) or len(dim) != 2:
         got = dim if isinstance(dim, int) else " ".join(map(str, dim))
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {got}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.arguments import number
 from ..core.dtype import float32, float64, int64
 from ..core.op import public
 from ..core.tensor import Tensor
@@ -43,7 +44,7 @@ def _define(name: str, ignore_nan: bool) -> None:
 def _check(input: Tensor, q: Any, interpolation: str) -> Tensor:
     """`q` as a tensor of the dtype of the input."""
     if not isinstance(q, Tensor):
-        if not 0 <= q <= 1:
+        if not 0 <= number(q, "quantile", "q", 2) <= 1:
             raise RuntimeError(f"quantile() q must be in the range [0, 1] but got {q}")
         q = tensor(q, dtype=input.spec.dtype)
     if input.spec.numel == 0:

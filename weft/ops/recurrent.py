@@ -13,9 +13,10 @@ from ..core.arguments import wrong_type
 from ..core.autocast import cast_arguments
 from ..core.checking import checked
 from ..core.dtype import bfloat16, float32
-from ..core.op import public
+from ..core.op import PlanCache, public
 from ..core.overrides import overridable
-from ..core.tensor import Tensor
+from ..core.spec import Spec
+from ..core.tensor import Tensor, own_dim
 from .dropout import dropped
 from .joining import cat, stack
 from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, State, Weights
@@ -68,8 +69,10 @@ def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
 def _state(kind: Kind, hx: Any) -> State:
     """`hx` is a tensor, or of an LSTM a pair.
 
-    Raises: TypeError for no tensor, RuntimeError for another number of them.
+    Raises: TypeError for no tensor, or none where a pair belongs; RuntimeError for another number of them.
     """
+    if kind.n_states > 1 and isinstance(hx, Tensor):
+        raise wrong_type(hx, kind.name, "hx", "tuple of Tensors")
     state = tuple(hx) if kind.n_states > 1 and isinstance(hx, (tuple, list)) else (hx,)
     for each in state:
         if not isinstance(each, Tensor):
@@ -154,6 +157,27 @@ rnn_tanh, rnn_relu, gru, lstm = map(_network, (TANH, RELU, GRU, LSTM))
 # ---- Cells ---------------------------------------------------------------------------------------------------------
 
 
+@PlanCache
+def _cell_checked(input: Spec, w_ih: Spec, w_hh: Spec, *states: Spec) -> bool:
+    """Raises: RuntimeError for sizes that do not fit, IndexError for operands without the dims that sizes are asked of."""
+    for each in (w_ih, w_hh, input, *states):
+        own_dim(1, each.ndim, "rnn_cell")
+    if input.shape[1] != w_ih.shape[1]:
+        raise RuntimeError(
+            f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}"
+        )
+    for k, state in enumerate(states):
+        if state.shape[0] != input.shape[0]:
+            raise RuntimeError(
+                f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}"
+            )
+        if state.shape[1] != w_hh.shape[1]:
+            raise RuntimeError(
+                f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {w_hh.shape[1]}"
+            )
+    return True
+
+
 def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
     """The function of one step of a kind."""
 
@@ -165,8 +189,9 @@ def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
         b_ih: Tensor | None = None,
         b_hh: Tensor | None = None,
     ) -> Any:
-        weights = Weights(w_ih, w_hh, b_ih, b_hh)
-        hidden, _, *rest = layer(kind, (input.size(0),), False, input, weights, _state(kind, hx))
+        weights, state = Weights(w_ih, w_hh, b_ih, b_hh), _state(kind, hx)
+        _cell_checked[input.spec, w_ih.spec, w_hh.spec, *(each.spec for each in state)]
+        hidden, _, *rest = layer(kind, (input.size(0),), False, input, weights, state)
         return (hidden, *rest) if rest else hidden
 
     function.__name__ = function.__qualname__ = f"{kind.name}_cell"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import view_rules as rules
-from ..core.arguments import integer, integers
+from ..core.arguments import integer, integers, wrong_type
 from ..core.op import public
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, wrap_dim
@@ -103,6 +103,8 @@ def repeat_interleave(
     tensor([3, 4, 4])
     """
     if repeats is None:
+        if dim is not None:
+            raise wrong_type(repeats, "repeat_interleave", "repeats", "Tensor or int", 2)
         return _repeated_index(input, output_size)
     if dim is None:
         input, dim = reshape(input, (-1,)), 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..core import view_rules as rules
 from ..core.arguments import integers
+from ..core.checking import tensors as check_tensors
 from ..core.dtype import DType
 from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS, PlanCache, public
@@ -204,7 +205,7 @@ def _each(function):
         if len(tensors) == 1 and isinstance(tensors[0], Tensor):
             return function(tensors[0])
         if len(tensors) == 1:
-            tensors = tuple(tensors[0])
+            tensors = tuple(check_tensors(tensors[0], function.__name__, "tensors", 1))
         return tuple(function(tensor) for tensor in tensors)
 
     FUNCTIONS[function.__name__] = complete

@@ -309,4 +309,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
             raise RuntimeError(f"Unsupported input type encountered for isin(): {LEGACY_NAMES[dtype]}")
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
+    for value in (elements, test_elements):
+        if not isinstance(value, (Tensor, *NUMBERS)):
+            raise TypeError(
+                f"isin(): elements and test_elements must be Tensor or Number, not {type(value).__name__}"
+            )
     return _isin(*_in_common(elements, test_elements), assume_unique and not invert, invert)

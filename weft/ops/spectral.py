@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arguments import integer, integers
+from ..core.arguments import integer, integers, wrong_type
 from ..core.derivative import differentiate
 from ..core.device import as_device
 from ..core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
@@ -214,6 +214,8 @@ def _dims_and_sizes(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[in
     ndim = len(input.spec.shape)
     if s is not None:
         s = integers((s,), f"fft_{name}", "s")
+    if dim is None and name.endswith("2"):
+        raise wrong_type(dim, f"fft_{name}", "dim", "tuple of ints")
     if dim is not None:
         dim = integers((dim,), f"fft_{name}", "dim")
         dims = [_position(each, ndim) for each in dim]
@@ -413,7 +415,7 @@ def _define_shift(name: str, extra: int, what: str) -> None:
         _check_input(input, name)
         ndim = len(input.spec.shape)
         dims = range(ndim) if dim is None else integers((dim,), f"fft_{name}", "dim")
-        dims = tuple(wrap_dim(each, ndim) for each in dims)
+        dims = tuple(_position(each, ndim) for each in dims)
         return input.roll(tuple((input.spec.shape[each] + extra) // 2 for each in dims), dims)
 
     function.__name__ = function.__qualname__ = f"fft_{name}"

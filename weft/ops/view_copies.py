@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..core.checking import checked
 from ..core.layout import contiguous_format
 from ..core.op import needs_recording, public, tape
 from ..core.tensor import Tensor
@@ -60,7 +61,7 @@ for _name, _function in {
     "as_strided": slicing.as_strided,
     "diagonal": slicing.diagonal,
     "select": slicing.select,
-    "slice": _slice,
+    "slice": checked(_slice, "slice_copy"),
     "unfold": slicing.unfold,
     "unbind": splitting.unbind,
     "split": splitting.split,
@@ -71,4 +72,4 @@ for _name, _function in {
     "view_as_complex": complex_views.view_as_complex,
 }.items():
     _copy_of(_name, _function)
-_copy_of("narrow", _narrow, "function method")
+_copy_of("narrow", checked(_narrow, "narrow_copy"), "function method")

@@ -14,11 +14,13 @@ import numpy as np
 from ..core.arguments import number
 from ..core.dtype import LEGACY_NAMES, float32, float64, int64, uint8
 from ..core.op import public
+from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..families.library import tensor_of
 from ..families.step import step
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from .creation import check_storage_size
 from .joining import stack
 from .ranges import linspace
 from .rules import same, shown_as
@@ -132,6 +134,9 @@ def _check_sizes(input: Tensor, sizes: Sequence[int]) -> None:
         )
     if input.spec.dtype.is_complex or input.spec.dtype.kind in "biu" and input.spec.dtype is not uint8:
         raise NotImplementedError(f"\"upsample\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+    check_storage_size(
+        contiguous_spec((*own[:2], *sizes), input.spec.dtype)
+    )  # before tables of such sizes are made
 
 
 def _resized(input: Tensor, sizes, scales, mode: str, align_corners: bool, antialias: bool) -> Tensor:

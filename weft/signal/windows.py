@@ -129,14 +129,12 @@ def bartlett(M: int, sym: bool, steps: Callable) -> Tensor:
 @_window
 def general_cosine(M: int, sym: bool, steps: Callable, *, a: Sequence[float]) -> Tensor:
     """sum of (-1)**i * a[i] * cos(2 pi i n / M)."""
-    if M == 0:  # PyTorch does not look at the coefficients then
-        return steps(0.0, 0.0)
+    if M <= 1:  # PyTorch does not look at the coefficients then
+        return steps(1.0, 1.0)
     if not isinstance(a, (list, tuple)):
         raise TypeError("Coefficients must be a list/tuple")
     if not a:
         raise ValueError("Coefficients cannot be empty")
-    if M == 1:
-        return steps(1.0, 1.0)
     angle = steps(0.0, (M - 1) * (2 * math.pi / _span(M, sym)))
     total = (angle * 0).cos() * a[0]
     for i, weight in enumerate(a[1:], 1):

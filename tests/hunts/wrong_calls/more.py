@@ -30,7 +30,7 @@ def _indexing() -> list[Call]:
         1, (0, 1), (slice(None), 2), slice(1, 3), (Ellipsis, 1), (None, slice(0, 4, 2)), _ints(0, 2, 1),
         (_ints(0, 2), _ints(1, 3)), (slice(None), _ints(0, 0, 3)), (_ints(0, 1, shape=(2, 1)), _ints(1, 2, 3)),
         _bools(1, 0, 1), (slice(None), _bools(1, 0, 1, 1)), _bools(*[1, 0] * 6, shape=(3, 4)), [0, 2],
-        (1, _ints(0, 3)), (_ints(2), slice(None, None, 2)), (_ints(0, 1, dtype="uint8"),), True, (_ints(-1, -3), -1),
+        (1, _ints(0, 3)), (_ints(2), slice(None, None, 2)), (_ints(0, 1, 1, dtype="uint8"),), True, (_ints(-1, -3), -1),
     )  # fmt: skip
     reads = [Call("Tensor.__getitem__", (_grad(3, 4), index)) for index in indices]
     values = (2.0, _floats(1), _floats(), _floats(4))

@@ -72,6 +72,8 @@ def test_gradients_pass():
 UNFIT = """
 torch.nn.utils.rnn.pad_sequence([torch.ones(2), None])  # raises
 torch.nn.utils.rnn.pad_sequence([None])  # raises
+torch.nn.utils.rnn.pad_sequence([torch.ones(2)], padding_value="a")  # raises
+torch.nn.utils.rnn.pad_sequence([torch.tensor(1.0), torch.ones(2)])  # raises
 """
 
 

@@ -90,6 +90,9 @@ torch.nn.functional.nll_loss(torch.ones(3), torch.tensor([1]), reduction="none")
 torch.nn.functional.cross_entropy(torch.ones(3), torch.tensor([0, 1]))  # raises
 torch.nn.functional.cross_entropy(torch.ones(3), torch.tensor([1]), torch.ones(3))
 torch.nn.functional.cross_entropy(torch.ones(3), torch.tensor([1]), reduction="none")
+torch.nn.functional.nll_loss(torch.ones(2, 3).int(), torch.tensor([1, 1]))  # raises
+torch.nn.functional.nll_loss(torch.ones(2, 3).int(), torch.tensor([1, 1]), torch.ones(3))  # raises
+torch.nn.functional.nll_loss(torch.ones(2, 3).cfloat(), torch.tensor([1, 1]))  # raises
 """
 
 

@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loss_inputs import REDUCTIONS, numbers
@@ -56,3 +58,14 @@ def test_steps_behind_the_end_of_an_input_have_no_gradient(reduction):
         assert not gradient[4, 1].any() and not gradient[2:, 2].any() and gradient[4, 0].any()
         found.append(gradient.detach().numpy())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9, atol=1e-12)
+
+
+UNFIT = """
+torch.nn.functional.ctc_loss(torch.ones(5, 1, 3), torch.ones(1, 2).long(), torch.tensor([5]), None)  # raises
+torch.nn.functional.ctc_loss(torch.ones(5, 1, 3), torch.ones(1, 2).long(), 5, 2)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from loss_inputs import REDUCTIONS, numbers
 from oracle import check
 
@@ -24,3 +26,15 @@ def test_margin_losses(reduction):
     check(F + "multilabel_margin_loss", x, labels, reduction=reduction)
     check(F + "multilabel_margin_loss", x[0], labels[0], reduction=reduction)
     check(F + "multilabel_margin_loss", x, labels + 3)
+
+
+UNFIT = """
+torch.nn.functional.multilabel_margin_loss(torch.ones(1), torch.tensor(0))
+torch.nn.functional.multilabel_margin_loss(torch.tensor(1.0), torch.tensor([0]))
+torch.nn.functional.multilabel_margin_loss(torch.ones(2), torch.tensor(0))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

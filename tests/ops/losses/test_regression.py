@@ -79,6 +79,7 @@ torch.func.grad(torch.nn.functional.smooth_l1_loss)(torch.tensor([0.5, 1.0]), to
 torch.func.grad(torch.nn.functional.huber_loss)(torch.tensor([0.5, 1.0]), torch.tensor([1.0, 0.0]))
 torch.nn.functional.smooth_l1_loss(torch.ones(2), torch.ones(2).cfloat())  # raises
 torch.nn.functional.mse_loss(torch.ones(2), torch.ones(2) > 0)
+torch.nn.functional.huber_loss(torch.ones(2), torch.ones(2), delta=nan)  # raises
 """
 
 

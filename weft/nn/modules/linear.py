@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.arguments import integer
 from ...core.dtype import DType
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
@@ -109,7 +110,7 @@ class Bilinear(Module):
         dtype: DType | None = None,
     ) -> None:
         super().__init__()
-        if in1_features <= 0:
+        if integer(in1_features, "Bilinear", "in1_features") <= 0:
             raise ValueError(f"in1_features must be > 0, but got {in1_features}")
         self.in1_features = in1_features
         self.in2_features = in2_features

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import weft
 
+from ...core.arguments import number
 from ...core.checking import tensors
 from ...core.tensor import Tensor
 
@@ -223,8 +224,13 @@ def pad_sequence(
     if not listed:
         raise RuntimeError("received an empty list of sequences")
     tensors(listed, "pad_sequence", "sequences")
+    number(padding_value, "pad_sequence", "padding_value", 3)
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    if not all(each.dim() for each in listed):
+        raise RuntimeError(
+            "pad_sequence: expected sequences of at least one dimension, but got one without dimensions"
+        )
     longest = max(each.shape[0] for each in listed)
     batch_dim = 0 if batch_first else 1
     return weft.stack(

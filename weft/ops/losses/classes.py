@@ -47,6 +47,8 @@ def _check_classes(input: Spec, target: Spec, weight: Spec | None) -> None:
         )
     if target.dtype is uint8 and len(own) > 2:
         raise RuntimeError("expected scalar type Long but found Byte (targets of more than one dimension)")
+    if input.dtype.kind != "f":
+        raise NotImplementedError(f"\"nll_loss_out_frame\" not implemented for '{LEGACY_NAMES[input.dtype]}'")
     classes = own[1 if len(own) > 1 else 0]
     if weight is not None:
         if weight.shape != (classes,):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integers
+from ...core.checking import sizes
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES, int32, int64
 from ...core.op import public
@@ -50,7 +51,7 @@ def ctc_loss(
 
 def _lengths(given: Any) -> tuple[int, ...]:
     if not isinstance(given, Tensor):
-        return tuple(given)
+        return sizes(given, "ctc_loss", "lengths")
     if given.spec.dtype.category > 1:
         raise RuntimeError(f"input_lengths and target_lengths must be integral, got {given.spec.dtype}")
     return tuple(given.reshape(-1).tolist())

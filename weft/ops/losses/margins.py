@@ -152,7 +152,7 @@ def multilabel_margin_loss(
         raise RuntimeError(
             f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(own)}"
         )
-    if target.spec.shape != own:
+    if target.spec.shape != own and {target.spec.shape, own} != {(), (1,)}:
         raise RuntimeError(
             f"inconsistent target size: {list(target.spec.shape)} for input of size: {list(own)}"
         )

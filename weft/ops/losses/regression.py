@@ -134,7 +134,7 @@ def huber_loss(
     check_result("huber_loss", input, target)
     check_floats("huber", input, target)
     warn_unless_same_size(input, target)
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     own = input.spec.dtype
     if weight is None and target.spec.dtype is own:

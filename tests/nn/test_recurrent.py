@@ -329,14 +329,14 @@ def test_functions_refuse_other_numbers_of_states_and_parameters():
     for state, parameters in (
         ((h, h, h), weights),
         ((h,), weights),
-        (h, weights),
         ((h, h), weights[:1]),
         ((h, h), [*weights, weights[0], weights[0]]),
     ):
         with pytest.raises(RuntimeError):
             weft.lstm(x, state, parameters, *rest)
-    with pytest.raises(TypeError):
-        weft.lstm(x, (h, None), weights, *rest)
+    for state in (h, (h, None)):
+        with pytest.raises(TypeError):
+            weft.lstm(x, state, weights, *rest)
     data, sizes = weft.zeros(4, 3), weft.tensor([5, -1])
     with pytest.raises(RuntimeError):
         weft.lstm(data, sizes, (weft.zeros(1, 5, 4),) * 2, weights, False, 1, 0.0, False, False)

@@ -8,6 +8,10 @@ torch.nn.functional.threshold(torch.tensor([1, 2]), 0.5, -inf)  # raises
 torch.nn.functional.threshold(torch.tensor([1, 2], dtype=torch.uint8), 0.5, 300)  # raises
 torch.nn.functional.threshold(torch.tensor([1, 2], dtype=torch.uint8), 0.5, -1)
 torch.nn.functional.threshold(torch.ones(2), 1e300, 1)  # raises
+torch.nn.functional.threshold(torch.ones(2), 0.5, 1j)  # raises
+torch.nn.functional.threshold(torch.ones(2), 1j, 1)  # raises
+torch.nn.functional.threshold(torch.ones(2), "a", 1)  # raises
+torch.nn.functional.threshold(torch.ones(2), 2 + 0j, 3 + 0j)
 torch.nn.functional.threshold(torch.ones(2, dtype=torch.float16), 1e6, 0)
 torch.nn.functional.threshold(torch.tensor([0.3], dtype=torch.bfloat16), 0.3, 0.1)
 torch.nn.functional.hardshrink(torch.ones(2), 1e300)  # raises

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -224,3 +226,13 @@ torch.zeros(2, 0, requires_grad=True).scatter_reduce_(2, torch.zeros(2, 0, dtype
 def test_refused_reductions(expression):
     """No mean of bools; leaves are refused before dims."""
     check_expression(expression)
+
+
+def test_the_gradient_of_a_product_with_a_zero_keeps_nan():
+    gradients = []
+    for library in (torch, weft):
+        x = library.tensor([0.0, 5.0, -2.0, 2.0], requires_grad=True)
+        product = x.scatter_reduce(0, library.tensor([1, 1, 0, 2]), x, "prod")
+        product.backward(library.tensor([math.nan, math.nan, 1.0, 1.0]))
+        gradients.append(x.grad.tolist())
+    np.testing.assert_array_equal(*gradients)

@@ -74,6 +74,14 @@ def number(value: Any, function: str, argument: str, position: int = 0) -> float
     raise wrong_type(value, function, argument, "float", position)
 
 
+def scalar(value: Any, function: str, argument: str, position: int = 0) -> complex:
+    """`value` as a number, which may be complex: whether it fits is for the op to say.
+
+    Raises: TypeError for everything else.
+    """
+    return value if type(value) is complex else number(value, function, argument, position)
+
+
 def boolean(value: Any, function: str, argument: str, position: int = 0) -> bool:
     """`value` as a bool: NumPy's bools and bool tensors without dimensions are.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from typing import Any
 
-from .arguments import boolean, integer, integers, number, text, wrong_type
+from .arguments import boolean, integer, integers, number, scalar, text, wrong_type
 from .dtype import PYTHON_DTYPES, DType
 from .tensor import Tensor
 
@@ -72,6 +72,7 @@ _KINDS: dict[str, tuple[str, Callable]] = {
     "int": ("type({0}) is not int", integer),
     "bool": ("{0} is not False and {0} is not True", boolean),
     "float": ("type({0}) is not float", number),
+    "complex": ("type({0}) is not float", scalar),
     "str": ("type({0}) is not str", text),
     "Tensor": ("type({0}) is not Tensor", tensor),
     "DType": ("type({0}) is not DType", dtype),

@@ -304,7 +304,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 
 @public("function", "nn.functional.threshold", out=True)
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool = False) -> Tensor:
     """input where it is above `threshold`, else `value`."""
     return _finish(THRESHOLD, (input, threshold, value), inplace)
 

@@ -72,4 +72,5 @@ def _passed_on(ct: Tensor, product: Tensor, factor: Tensor, zeros: Tensor, is_ze
 
     `factor` is 1 in place of a zero, which only `is_zero` tells.
     """
-    return (ct * (product / factor).conj()).masked_fill(zeros != is_zero.to(zeros.dtype), 0)
+    others = (product / factor).masked_fill(zeros != is_zero.to(zeros.dtype), 0)
+    return ct * others.conj()

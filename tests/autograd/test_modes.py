@@ -566,6 +566,11 @@ def test_nothing_is_recorded_in_inference_mode():
     with weft.inference_mode(), weft.enable_grad():
         assert not weft.is_grad_enabled()
         assert not (leaf(weft) * 2).requires_grad
+    enabled, x = weft.set_grad_enabled(True), leaf(weft)
+    with weft.inference_mode(), enabled:
+        assert not weft.is_grad_enabled()
+        assert not (x * 2).requires_grad
+    assert weft.is_grad_enabled() and not weft.is_inference_mode_enabled()
 
 
 def test_inference_mode_of_one_thread_is_no_matter_of_others():

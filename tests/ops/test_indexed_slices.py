@@ -112,3 +112,23 @@ torch.zeros(2, requires_grad=True).index_reduce_(0, torch.tensor([0]), torch.one
 def test_leaves_then_indices_then_numbers(expression):
     """PyTorch's order of checks in writes of slices."""
     check_expression(expression)
+
+
+NUMBERS_THAT_DO_NOT_FIT = """
+torch.zeros(2, dtype=torch.float16).index_fill(0, torch.tensor([0]), 1e30)  # raises
+torch.zeros(2, dtype=torch.float16).index_fill(0, torch.tensor([0]), inf)
+torch.zeros(2, dtype=torch.int64).index_fill(0, torch.tensor([0]), torch.tensor(1e30))  # raises
+torch.zeros(2, dtype=torch.uint8).index_fill(0, torch.tensor([0]), torch.tensor(-1.5))  # raises
+torch.zeros(2, dtype=torch.uint8).index_fill(0, torch.tensor([0]), -1)
+torch.zeros(2, dtype=torch.uint8).index_fill(0, torch.tensor([0]), 300)  # raises
+torch.zeros(2, dtype=torch.bool).index_fill(0, torch.tensor([0]), 0.25)
+torch.zeros(2, dtype=torch.bool).index_fill(0, torch.tensor([0]), torch.tensor(0.25))
+torch.zeros(2, 0, dtype=torch.uint8).index_fill(0, torch.tensor([0]), 300)  # raises
+torch.zeros(2).index_fill(0, torch.tensor([0]), torch.tensor(1.5, requires_grad=True)).detach()
+"""
+
+
+@pytest.mark.parametrize("expression", lines(NUMBERS_THAT_DO_NOT_FIT))
+def test_numbers_that_do_not_fit(expression):
+    """index_fill takes numbers that the dtype holds."""
+    check_expression(expression)

@@ -199,6 +199,8 @@ def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         check_read(value, self.spec.dtype)
         return INDEX_FILL_TENSOR(self, (index,), value, dim)
+    if self.spec.numel:
+        check_number(value, self.spec.dtype)
     return INDEX_FILL(self, (index,), scalar_like(value, self), dim)
 
 

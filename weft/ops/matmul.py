@@ -28,7 +28,7 @@ from ..families.step import Step, step
 from .arithmetic import mul
 from .complex_views import conj
 from .joining import stack
-from .views import UNSAFE_VIEW, T, owned
+from .views import T, owned
 
 
 def _shapes(name: str, a: Spec, b: Spec) -> str:
@@ -424,8 +424,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     a, b = ((1,) * (ndim - t.dim()) + tuple(t.shape) for t in (input, other))
     left = input.reshape([size for n in a for size in (n, 1)])
     right = other.reshape([size for n in b for size in (1, n)])
-    product, sizes = mul(left, right), tuple([n * p for n, p in zip(a, b, strict=True)])
-    return UNSAFE_VIEW(product, sizes) if product.spec.is_contiguous else owned(product.reshape(sizes))
+    return owned(mul(left, right).reshape([n * p for n, p in zip(a, b, strict=True)]))
 
 
 @public("function")

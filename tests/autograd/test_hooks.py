@@ -262,6 +262,28 @@ def multi_grad_hook_for_the_first(lib):
 
 
 @program
+def a_leaf_has_its_gradient_when_the_last_step_that_uses_it_gives_none(lib):
+    class First(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a * b
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None
+
+    log = []
+    leaves = {name: leaf(lib) for name in "xyz"}
+    for name, x in leaves.items():
+        x.register_post_accumulate_grad_hook(lambda t, name=name: log.append((name, t.grad)))
+    early = leaves["z"] * 1
+    middle = First.apply(leaves["x"], leaves["y"])
+    late = leaves["y"] * 2
+    (early + middle + late).sum().backward()
+    return log
+
+
+@program
 def a_deep_copy_has_no_hooks(lib):
     x = leaf(lib)
     log = []

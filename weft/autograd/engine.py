@@ -163,7 +163,7 @@ class _Pass:
             wanted = node.specs[position]
             if ct is None:
                 if type(edge) is Leaf:
-                    self.uses[edge] -= 1
+                    self._give_leaf_nothing(edge)
                 continue
             own = ct.spec
             if own is not wanted and (own.shape != wanted.shape or own.dtype is not wanted.dtype):
@@ -213,6 +213,12 @@ class _Pass:
             self.leaves[leaf] = ct, lone
         else:
             self._finish(leaf, ct, lone)
+
+    def _give_leaf_nothing(self, leaf: Leaf) -> None:
+        """Count an edge that brought a leaf no cotangent. If it was the last one, the leaf has all of its gradient."""
+        self.uses[leaf] -= 1
+        if self.uses[leaf] == 0 and leaf in self.leaves:
+            self._finish(leaf, *self.leaves.pop(leaf))
 
     def _sum(self, a: Any, b: Tensor) -> Any:
         if self.create_graph:

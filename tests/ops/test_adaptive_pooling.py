@@ -23,6 +23,7 @@ torch.nn.functional.adaptive_avg_pool1d(torch.ones(1, 1, 4), None)  # raises
 torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), None)  # raises
 torch.nn.functional.adaptive_max_pool3d(torch.ones(1, 1, 4, 4, 4), None)  # raises
 torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 1, 4, 4), (None, 2))
+torch.nn.functional.adaptive_avg_pool1d(torch.ones(1, 1, 4), (None,))  # raises
 """
 
 

@@ -1,6 +1,8 @@
 import pytest
 import torch
 from alike import same
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import check
@@ -155,3 +157,16 @@ def test_a_mask_of_a_matrix_that_does_not_fit_is_refused():
     for mask in (weft.ones(4, 4).double(), weft.ones(4, 4).int()):
         with pytest.raises(RuntimeError):
             weft.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+
+UNFIT = """
+torch.nn.functional.scaled_dot_product_attention(torch.ones(4, 3, 8), torch.ones(4, 8, 8), torch.ones(4, 6, 8))  # raises
+torch.nn.functional.scaled_dot_product_attention(torch.ones(4, 3, 8), torch.ones(4, 6, 8), torch.ones(4, 8, 8))  # raises
+torch.nn.functional.scaled_dot_product_attention(torch.ones(4, 3, 8), torch.ones(4, 6, 7), torch.ones(4, 6, 8))  # raises
+torch.nn.functional.scaled_dot_product_attention(torch.ones(3, 8), torch.ones(6, 7), torch.ones(6, 5))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(UNFIT))
+def test_arguments_that_do_not_fit(expression):
+    check_expression(expression)

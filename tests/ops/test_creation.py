@@ -480,6 +480,8 @@ torch.empty_strided((2, 5), 1)  # raises
 torch.empty_permuted((2, 3), None)  # raises
 torch.empty_permuted((2, 3), (0, 1.0))  # raises
 torch.empty_permuted((2, 3), (True, 0))  # raises
+torch.arange(1.1, 5.1, nan)  # raises
+torch.arange(1.1, 5.1, inf)
 """
 
 

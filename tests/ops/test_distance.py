@@ -125,6 +125,7 @@ torch.cosine_similarity(torch.ones(2, 2), torch.ones(2, 2), eps=nan)  # raises
 torch.cosine_similarity(torch.ones(2, 2), torch.ones(2, 2), eps=-1.0)  # raises
 torch.nn.functional.pdist(torch.ones(3, 2), nan)  # raises
 torch.cdist(torch.ones(2, 2), torch.ones(2, 2), compute_mode=1)  # raises
+torch.cdist(torch.ones(2, 2), torch.ones(2, 2), nan)  # raises
 """
 
 

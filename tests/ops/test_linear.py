@@ -98,6 +98,8 @@ torch.nn.functional.bilinear(torch.ones(0, 3), torch.ones(0, 4), torch.ones(2, 3
 torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4), torch.tensor(1.0))  # raises
 torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4), torch.ones(1))  # raises
 torch.nn.functional.bilinear(torch.ones(2, 3), torch.ones(2, 4), torch.ones(5, 3, 4), torch.ones(5).half())  # raises
+torch.nn.Bilinear("a", 4, 5)  # raises
+torch.nn.Bilinear(0, 4, 5)  # raises
 """
 
 

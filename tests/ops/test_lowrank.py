@@ -45,6 +45,7 @@ torch.linalg.lstsq(torch.eye(3).expand(4, 3, 3), torch.ones(0))  # raises
 torch.linalg.lstsq(torch.eye(3).expand(2, 3, 3), torch.ones(3, 2))  # raises
 torch.linalg.lstsq(torch.eye(3).expand(3, 3, 3), torch.ones(3, 2)).solution
 torch.linalg.lstsq(torch.eye(3).expand(2, 3, 3), torch.ones(2, 3)).solution
+torch.linalg.lstsq(torch.ones(2, 3), torch.ones(0))  # raises
 """
 
 

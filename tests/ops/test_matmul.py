@@ -290,6 +290,8 @@ torch.linalg.cross(torch.ones(2, 3) > 0, torch.ones(2, 3))  # raises
 torch.linalg.cross(torch.ones(2, 3), torch.ones(2, 3) > 0)  # raises
 torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), dims=([None], [0]))  # raises
 torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), dims=([0.0], [0]))  # raises
+torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), dims=(0, 1))  # raises
+torch.tensordot(torch.ones(2, 2), torch.ones(2, 2), dims=(0, [1]))  # raises
 """
 
 

@@ -134,6 +134,8 @@ UNFIT = """
 torch.renorm(torch.ones(2, 2), 2, 0, nan)  # raises
 torch.linalg.matrix_norm(torch.ones(2, 2), 2, None)  # raises
 torch.linalg.norm(torch.ones(2, 2), "fro", 0)  # raises
+torch.linalg.matrix_norm(torch.ones(2, 2), 2, 0)  # raises
+torch.norm(torch.ones(2, 2), "nuc", 0)  # raises
 """
 
 

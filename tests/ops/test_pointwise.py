@@ -675,6 +675,9 @@ torch.polygamma(201, torch.ones(0))
 torch.div(torch.ones(2), torch.ones(2), rounding_mode=1)  # raises
 torch.ones(2).div_(2, rounding_mode=1)  # raises
 torch.div(torch.ones(2), 2, rounding_mode="a")  # raises
+torch.nn.functional.hardtanh(torch.ones(2).int(), nan, 1)  # raises
+torch.nn.functional.hardtanh(torch.ones(2).byte(), -0.5, 1.5)
+torch.nn.functional.hardtanh(torch.ones(2).byte(), -1.5, 1.5)  # raises
 """
 
 

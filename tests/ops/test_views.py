@@ -327,6 +327,8 @@ torch.narrow_copy(torch.ones(2), "a", 0, 1)  # raises
 torch.atleast_1d(None)  # raises
 torch.ones(2).unbind("a")  # raises
 torch.ones(2).softmax(0.0)  # raises
+torch.ones(2, 2).movedim(0, [1])  # raises
+torch.ones(2, 2).movedim([0], 1)  # raises
 """
 
 

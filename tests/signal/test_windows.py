@@ -86,6 +86,8 @@ torch.signal.windows.cosine(0)
 torch.signal.windows.nuttall(0)
 torch.signal.windows.general_cosine(0, a=[])
 torch.signal.windows.hann(0, requires_grad=True)
+torch.signal.windows.general_cosine(1, a=[])
+torch.signal.windows.general_cosine(3, a=[])  # raises
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.arguments import wrong_type
 from ..core.derivative import at_once
-from ..core.dtype import LEGACY_NAMES
+from ..core.dtype import LEGACY_NAMES, int64
 from ..core.limits import check_number, largest
 from ..core.op import FUNCTIONS, add_function, public
 from ..core.overrides import overridable
@@ -239,14 +239,17 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     dtype = input.spec.dtype
     if dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
-    if dtype.kind == "u" and (min_val < 0 or max_val < 0):
+    if dtype.kind in "ui":
+        for bound in (min_val, max_val):
+            check_number(bound, int64)
+    if dtype.kind == "u" and (int(min_val) < 0 or int(max_val) < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if dtype.kind not in "ui":
         return _finish(*bounded(HARDTANH, input, float(min_val), float(max_val)), inplace)
     for bound in (min_val, max_val):
-        check_number(bound, dtype)
+        check_number(int(bound), dtype)
     return _finish(HARDTANH, (input, int(min_val), int(max_val)), inplace)
 
 

@@ -27,7 +27,9 @@ def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[in
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if len(sizes) not in (n + 1, n + 2):
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(sizes)}")
-    if output_size is None:  # in a tuple it stands for a size
+    if (
+        output_size is None or n == 1 and output_size in ((None,), [None])
+    ):  # in several dims None keeps a size
         raise wrong_type(output_size, name, "output_size", "tuple of ints", 2)
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
     if len(given) != n:

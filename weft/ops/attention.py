@@ -131,14 +131,19 @@ def _check_attention(query: Spec, key: Spec, value: Spec, attn_mask: Spec | None
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
             f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
         )
-    if query.ndim == key.ndim == value.ndim == 2:
-        (length, features), (keys, n), (values, m) = query.shape, key.shape, value.shape
-        for a, b in (((length, features), (n, keys)), ((length, keys), (values, m))):
-            if a[1] != b[0]:
-                raise RuntimeError(
-                    f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})\nscaled_dot_product_attention: "
-                    f"query {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}"
-                )
+    (length, features), (keys, n), (values, m) = query.shape[-2:], key.shape[-2:], value.shape[-2:]
+    flat = query.ndim == key.ndim == value.ndim == 2
+    for a, b in (((length, features), (n, keys)), ((length, keys), (values, m))):
+        if a[1] != b[0]:
+            shapes = f"query {list(query.shape)}, key {list(key.shape)}, value {list(value.shape)}"
+            count = math.prod(query.shape[:-2])
+            raise RuntimeError(
+                f"mat1 and mat2 shapes cannot be multiplied ({a[0]}x{a[1]} and {b[0]}x{b[1]})\n"
+                f"scaled_dot_product_attention: {shapes}"
+                if flat
+                else f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {a[1]}] but got: "
+                f"[{count}, {b[0]}].\nscaled_dot_product_attention: {shapes}"
+            )
     if attn_mask is None:
         return
     if is_causal:

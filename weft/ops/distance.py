@@ -64,7 +64,7 @@ def cdist(
         )
     if compute_mode not in _MODES:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.spec.dtype is not x2.spec.dtype and x1.spec.numel and x2.spec.numel:
         first, second = LEGACY_NAMES[x1.spec.dtype], LEGACY_NAMES[x2.spec.dtype]

@@ -186,12 +186,16 @@ def _check_not_empty(x: Tensor, ord: Any, dims: Sequence[int], dim: Any) -> None
 # ---- Matrix norms ------------------------------------------------------------------------------------------------------
 
 
+def _pair(dim: Any) -> Any:
+    """The dim of a norm that takes one or two: one dim is no pair, but a tuple, so that it is counted."""
+    return (dim,) if isinstance(dim, int) else dim
+
+
 def _check_matrix_dims(A: Tensor, dim: Any) -> tuple[int, int]:
-    if not isinstance(dim, (int, tuple, list)):
+    if not isinstance(dim, (tuple, list)):
         raise wrong_type(dim, "linalg_matrix_norm", "dim", "tuple of ints", 3)
-    if isinstance(dim, int) or len(dim) != 2:
-        got = dim if isinstance(dim, int) else " ".join(map(str, dim))
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {got}")
+    if len(dim) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     first, second = (wrap_dim(integer(d, "linalg_matrix_norm", "dim"), A.dim()) for d in dim)
     if first == second:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
@@ -265,7 +269,7 @@ def linalg_norm(
         return matrix_norm(A, ord, (-2, -1), keepdim, dtype=dtype)
     if not isinstance(ord, str) and (isinstance(dim, int) or len(dim) == 1):
         return vector_norm(A, ord, dim, keepdim, dtype=dtype)
-    return matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+    return matrix_norm(A, ord, _pair(dim), keepdim, dtype=dtype)
 
 
 @public("function method", out=True)
@@ -277,7 +281,9 @@ def norm(
     if p is None or p == "fro":
         return vector_norm(input, 2, dim, keepdim, dtype=dtype)
     if isinstance(p, str):
-        return matrix_norm(input, p, tuple(range(input.dim())) if dim is None else dim, keepdim, dtype=dtype)
+        return matrix_norm(
+            input, p, tuple(range(input.dim())) if dim is None else _pair(dim), keepdim, dtype=dtype
+        )
     return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
@@ -290,7 +296,7 @@ def frobenius_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Ten
 @public("function", out=True)
 def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
     """The sum of the singular values."""
-    return matrix_norm(input, "nuc", dim, keepdim)
+    return matrix_norm(input, "nuc", _pair(dim), keepdim)
 
 
 @public("function", name="linalg.cond", out=True)

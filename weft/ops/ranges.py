@@ -266,7 +266,7 @@ def _length(start: Any, end: Any, step: Any, dtype: DType) -> int:
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
-    if step == 0:
+    if step == 0 or step != step:  # NaN is neither positive nor negative
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.arguments import integers
+from ..core.arguments import integers, wrong_type
 from ..core.op import public
 from ..core.tensor import Tensor, wrap_dim
 from ..core.warn import warn_once
@@ -78,6 +78,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     >>> torch.zeros(2, 3, 4).movedim(0, -1).shape
     torch.Size([3, 4, 2])
     """
+    if isinstance(source, (tuple, list)) != isinstance(destination, (tuple, list)):
+        raise wrong_type(
+            destination, "movedim", "destination", f"{type(source).__name__}, as the source is", 3
+        )
     sources = integers((source,), "movedim", "source")
     targets = integers((destination,), "movedim", "destination")
     if len(sources) != len(targets):

@@ -63,6 +63,7 @@ def test_steps_behind_the_end_of_an_input_have_no_gradient(reduction):
 UNFIT = """
 torch.nn.functional.ctc_loss(torch.ones(5, 1, 3), torch.ones(1, 2).long(), torch.tensor([5]), None)  # raises
 torch.nn.functional.ctc_loss(torch.ones(5, 1, 3), torch.ones(1, 2).long(), 5, 2)  # raises
+torch.nn.functional.ctc_loss(torch.ones(5, 1, 3), torch.ones(1, 2).long(), torch.tensor([5]), torch.tensor([True]))  # raises
 """
 
 

@@ -108,3 +108,27 @@ torch.tensor([3], dtype=torch.uint8).index_fill(0, torch.tensor([0]), torch.tens
 )
 def test_the_only_element_of_a_value_must_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda lib, view, mask: view.__setitem__(mask, 9),
+        lambda lib, view, mask: view.__setitem__(mask, lib.tensor(9)),
+        lambda lib, view, mask: view.__setitem__(mask, lib.tensor([9.0])),
+        lambda lib, view, mask: view.masked_fill_(mask, 9),
+        lambda lib, view, mask: view.masked_fill_(mask, lib.tensor(9)),
+        lambda lib, view, mask: view.index_put_((mask,), lib.tensor(9.0)),
+    ],
+)
+@pytest.mark.parametrize("windows", [False, True])
+def test_a_mask_writes_through_one_of_several_names_of_an_element(write, windows):
+    def run(lib):
+        base = lib.arange(3.0).unsqueeze(1)
+        view = base[:, 0].unfold(0, 2, 1) if windows else base.expand(3, 3)
+        mask = lib.zeros(view.shape, dtype=lib.bool)
+        mask[1, 0] = True
+        write(lib, view, mask)
+        return base
+
+    assert run(weft).tolist() == run(torch).tolist()

@@ -92,6 +92,20 @@ class Spec:
             return False
         return any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.stride, strict=True))
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether an element of memory may appear more than once: windows of `unfold`, too."""
+        if self.is_contiguous:
+            return False
+        reach = 1
+        for stride, size in sorted(
+            (stride, size) for stride, size in zip(self.stride, self.shape) if size > 1
+        ):
+            if stride < reach:
+                return self.numel > 0
+            reach += (size - 1) * stride
+        return False
+
     def like(self, *, dtype: DType | None = None, device: Device | None = None) -> Spec:
         return spec(self.shape, self.stride, dtype or self.dtype, device or self.device)
 

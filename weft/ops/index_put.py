@@ -42,11 +42,15 @@ def write_at(
 
 
 def write_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
+    # Where elements share memory, a kernel over all of them would put back what those outside the mask held.
+    shared = view.spec.overlaps
     if value.spec.numel == 1:
         check_read(value, view.spec.dtype)
-        MASKED_PUT.write(view, view, mask, value.reshape(()) if value._autograd else scalar_view(value))
-        return
-    if value.spec.dtype is not view.spec.dtype or view.spec.conj or view.spec.neg:
+        if not shared:
+            MASKED_PUT.write(view, view, mask, value.reshape(()) if value._autograd else scalar_view(value))
+            return
+        value = value.to(view.spec.dtype)
+    if shared or value.spec.dtype is not view.spec.dtype or view.spec.conj or view.spec.neg:
         write_at(view, as_positions(view, {0: mask}), False, value, None)
         return
     count = count_true(mask)

@@ -153,7 +153,7 @@ def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
         return False
     own, found = self.spec, index.spec
     if found.dtype is bool_:
-        if found.shape != own.shape:
+        if found.shape != own.shape or own.overlaps:
             return False
         if type(value) is Tensor:
             write_masked(self, index, without_leading_ones(value))

@@ -168,8 +168,12 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Write `value`, a number or a 0-dim tensor, where the bool `mask` is true."""
+    value = _fill_value(self, mask, value)
+    if self.spec.overlaps:
+        value = FUNCTIONS["as_tensor"](value, dtype=self.spec.dtype)
+        return FUNCTIONS["index_put_"](self, (mask.expand(self.spec.shape),), value)
     op = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
-    return op.inplace(self, mask, apart(_fill_value(self, mask, value), self))
+    return op.inplace(self, mask, apart(value, self))
 
 
 add_inplace("masked_fill", masked_fill_)

@@ -31,7 +31,7 @@ def _as_strided_back(ct, out, a, size, stride, offset, *, specs):
     own, start, place = specs[0], max(-offset, 0), max(offset, 0)
     view = rules.moved(own, size, stride)
     memory = _to_memory(ct, view, place, max(start + own.span, place + view.span))
-    if _overlaps(own):
+    if own.overlaps:
         ones = FUNCTIONS["ones"](own.shape, dtype=ct.dtype)
         memory = memory / _to_memory(ones, own, start, memory.numel()).clamp(min=1)
     return AS_STRIDED(memory, own.shape, own.stride, start)
@@ -40,20 +40,10 @@ def _as_strided_back(ct, out, a, size, stride, offset, *, specs):
 def _to_memory(ct: Tensor, view: Spec, start: int, length: int) -> Tensor:
     """The elements of memory that a view shows, of `length` in all: sums where it shows an element several times."""
     memory = contiguous_spec((length,), ct.spec.dtype, ct.spec.device)
-    if not _overlaps(view):
+    if not view.overlaps:
         return AS_STRIDED.adjoint(ct, memory, view.shape, view.stride, start)
     positions = AS_STRIDED(FUNCTIONS["arange"](length), view.shape, view.stride, start)
     return ct.new_zeros((length,)).index_add(0, positions.reshape(-1), ct.reshape(-1))
-
-
-def _overlaps(own: Spec) -> bool:
-    """Whether an element of memory may appear more than once."""
-    reach = 1
-    for stride, size in sorted((stride, size) for stride, size in zip(own.stride, own.shape) if size > 1):
-        if stride < reach:
-            return own.numel > 0
-        reach += (size - 1) * stride
-    return False
 
 
 def _windows_of(ct, out, a, sizes, dim, size, step):

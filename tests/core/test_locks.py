@@ -123,6 +123,8 @@ def test_locks_that_threads_take_in_another_order_do_not_hang_a_fork():
             each.join()
 
 
+# Python 3.12 and later warn of forks with threads, and ignore what is raised while Python code shows the warning.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_an_interrupt_while_a_fork_waits_is_raised_after_it():
     holder = held_elsewhere(memory._lock, seconds=0.3)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -330,15 +330,17 @@ draw = random.Random({seed})
 started = time.perf_counter(); work.run(); work.check()
 longest = {longest} or 3 * (time.perf_counter() - started)
 before, signals = interruptions.modes(), 0
+def work_until_a_signal():  # a function: Python 3.13 may raise at the end of a loop outside the `try` around it
+    signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, longest))
+    while delivered == signals:
+        work.run()
+        if {name!r} == "compilation":
+            work._forget()
 signal.signal(signal.SIGALRM, handler)
 end = time.monotonic() + {seconds}
 while time.monotonic() < end:
     try:
-        signal.setitimer(signal.ITIMER_REAL, draw.uniform(1e-5, longest))
-        while delivered == signals:
-            work.run()
-            if {name!r} == "compilation":
-                work._forget()
+        work_until_a_signal()
     except KeyboardInterrupt:
         caught += 1
     signals += 1

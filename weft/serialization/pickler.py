@@ -125,6 +125,8 @@ _REDUCERS: dict[type, Callable[[Any], tuple]] = {
     Size: lambda size: (Size, (tuple(size),)),
     device: lambda where: (device, (where.type,) if where.index is None else (where.type, where.index)),
     Layout: lambda layout: (rebuild.rebuild_layout, (repr(layout),)),
+    # As its own __reduce__, which asks copyreg for slots: a function with a bare `except`, which swallows Ctrl-C.
+    OrderedDict: lambda each: (OrderedDict, (), vars(each) or None, None, iter(each.items())),
 }
 
 

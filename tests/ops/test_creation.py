@@ -111,6 +111,10 @@ torch.eye(2, device='meta')
 """
 
 VALUES = """
+torch.tensor([0.25, -2], dtype=torch.uint8)
+torch.tensor([[3.5], [-2]], dtype=torch.uint16)
+torch.tensor([3, -2.0], dtype=torch.uint8)  # raises
+torch.tensor([0.5, 256], dtype=torch.uint8)  # raises
 torch.tensor([])
 torch.tensor([[]])
 torch.tensor([[],[]])

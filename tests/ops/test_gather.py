@@ -160,6 +160,16 @@ def test_rows_within_the_norm_stay_as_they_are():
 
 UNFIT = """
 torch.unravel_index(torch.tensor([3]), None)  # raises
+(lambda i: torch.gather(torch.tensor([5, 6, 7]), 0, i, out=i))(torch.tensor([1, 0, 1]))
+(lambda i: torch.take_along_dim(torch.tensor([5, 6, 7]), i, out=i))(torch.tensor([1, 0, 1]))
+(lambda i: torch.take_along_dim(torch.tensor([5, 6, 7]), i, 0, out=i))(torch.tensor([1, 0, 1]))
+(lambda i: torch.gather(torch.tensor([5, 6, 7]), 0, i[:2], out=i[1:]))(torch.tensor([1, 0, 1]))  # raises
+(lambda i: torch.gather(i, 0, torch.tensor([1]), out=i))(torch.tensor([1, 0]))  # raises
+(lambda i: torch.gather(i, 0, i, out=i))(torch.tensor([1, 0]))  # raises
+torch.gather(torch.ones(2), 0, torch.tensor([1]), out=torch.ones(1, dtype=torch.int64))  # raises
+torch.gather(torch.ones(2, requires_grad=True), 0, torch.tensor([1]), out=torch.ones(1))  # raises
+torch.gather(torch.ones(2), 0, torch.tensor([1]), out=torch.ones(0))
+torch.take_along_dim(torch.ones(2, 2), torch.tensor([[1]]), 0, out=torch.ones(0))
 """
 
 

@@ -77,3 +77,47 @@ def test_a_mask_without_dims_chooses_all_or_nothing():
     assert x.index_put((weft.tensor(True),), values).tolist() == [5, 6, 7]
     assert x.index_put((weft.tensor(True),), values, accumulate=True).tolist() == [5, 7, 9]
     assert x.index_put((weft.tensor(False),), values, accumulate=True).tolist() == [0, 1, 2]
+
+
+ONE_ELEMENT_FOR_A_MASK = """
+put(torch.zeros(2, 3), torch.tensor([True, False]), torch.tensor(5))
+put(torch.zeros(2, 3), torch.tensor([True, False]), torch.tensor([[5]], dtype=torch.int8))
+put(torch.zeros(2, 3), (slice(None), torch.tensor([True, False, True])), torch.tensor([5]))
+put(torch.zeros(2, 3), (1, torch.tensor([True, False, True])), torch.tensor([5]))
+put(torch.zeros(2, 3), (None, torch.tensor([True, False])), torch.tensor([5]))
+put(torch.zeros(2, 3, 2), (..., torch.tensor([[True, False]] * 3)), torch.tensor([[[5]]]))
+put(torch.zeros(2, 3, dtype=torch.complex64).conj(), torch.tensor([True, False]), torch.tensor(1j))
+put(torch.zeros(2, 1).expand(2, 3), torch.tensor([True, False]), torch.tensor(5))
+put(torch.zeros(2, 3, device="meta"), torch.tensor([True, False], device="meta"), torch.tensor(5))
+torch.zeros(2, 3).index_put((torch.tensor([True, False]),), torch.tensor(5))
+torch.zeros(2, 3).index_put((torch.tensor([True, False]),), torch.tensor(5), accumulate=True)  # raises
+put(torch.zeros(2, 3), (torch.tensor([True, False]), 0), torch.tensor([5]))
+put(torch.zeros(2, 3), torch.tensor([True, False]), torch.tensor([5, 6, 7]))  # raises
+put(torch.zeros(2, 3), (torch.tensor([True, False]), torch.tensor([0])), torch.tensor(5))  # raises
+put(torch.zeros(2, 3), torch.tensor([True, False, True]), torch.tensor(5))  # raises
+put(torch.zeros(2, 3), (0, torch.tensor([[True, False, True]])), torch.tensor(5))  # raises
+put(torch.zeros(2, 3, dtype=torch.int8), torch.tensor([True, False]), torch.tensor(500.0))  # raises
+put(torch.zeros(2, 3, dtype=torch.int8), torch.tensor([True, False]), torch.tensor(1j))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(ONE_ELEMENT_FOR_A_MASK))
+def test_one_element_for_a_mask_of_some_dims_is_converted(expression):
+    def put(tensor, index, value):
+        tensor[index] = value
+        return tensor
+
+    check_expression(expression, put=put)
+
+
+@pytest.mark.parametrize("index", [([True, False],), (slice(None), [True, False, True])])
+def test_gradients_of_one_element_for_a_mask_of_some_dims(index):
+    found = []
+    for lib in (torch, weft):
+        leaf = lib.ones(2, 3, requires_grad=True)
+        value = lib.tensor([3.0], dtype=lib.float64, requires_grad=True)
+        target = leaf * 2
+        target[tuple(lib.tensor(item) if isinstance(item, list) else item for item in index)] = value
+        (target * target).sum().backward()
+        found.append((target.tolist(), leaf.grad.tolist(), value.grad.tolist(), str(value.grad.dtype)))
+    assert found[0] == found[1]

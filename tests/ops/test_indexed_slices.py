@@ -91,6 +91,7 @@ torch.ones(2).index_copy(0, torch.tensor([0, 0]), torch.tensor(1))  # raises
 torch.ones(2).index_copy(0, torch.tensor([0]), torch.tensor(1))  # raises
 torch.ones(2).index_copy(0, torch.tensor([0]), torch.ones(1, 2, dtype=torch.int64))  # raises
 torch.ones(2).index_copy(0, torch.tensor([0]), torch.ones(2, dtype=torch.int64))  # raises
+torch.ones(2).index_copy(-3, torch.tensor([0], dtype=torch.int32), torch.ones(1))  # raises
 """
 
 

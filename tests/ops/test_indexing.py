@@ -180,6 +180,25 @@ def test_overlapping_source_is_read_before_it_is_written():
     assert tensor.tolist() == [4, 1, 2, 2, 3, 0]
 
 
+OWN_ELEMENTS = """
+write(torch.arange(6.0), ..., lambda t: t[2])
+write(torch.arange(6.0), slice(None), lambda t: t[2:3])
+write(torch.arange(6.0).reshape(2, 3), slice(None), lambda t: t[1])
+write(torch.arange(6.0).reshape(2, 3), slice(None), lambda t: t[:, 1:2])
+write(torch.arange(3.0), torch.tensor([True, False, True]), lambda t: t[0])
+write(torch.ones(1).expand(1, 3), -1, lambda t: t)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(OWN_ELEMENTS))
+def test_elements_of_the_target_may_be_broadcast_to_it(expression):
+    def write(tensor, index, value):
+        tensor[index] = value(tensor)
+        return tensor
+
+    check_expression(expression, write=write)
+
+
 def test_the_target_may_be_its_own_index():
     for lib in (torch, weft):
         tensor = lib.tensor([2, 0, 1])
@@ -373,6 +392,9 @@ torch.ones(3, 1, requires_grad=True).__setitem__(torch.tensor([1.0]), 2)  # rais
 torch.ones(3, 1, requires_grad=True).__setitem__(7, 2)  # raises
 torch.ones(3, 1, requires_grad=True).__setitem__(torch.tensor([7]), 2)  # raises
 torch.ones((), requires_grad=True).__setitem__(torch.tensor([7]), 2)  # raises
+torch.zeros(0, requires_grad=True).__setitem__(torch.tensor(0), 2)  # raises
+torch.zeros(0, requires_grad=True).__setitem__((torch.tensor([0, 0]), None), torch.ones(2))  # raises
+torch.ones(3, requires_grad=True).__setitem__((7, torch.tensor([0])), 2)  # raises
 """
 
 

@@ -740,3 +740,20 @@ def test_a_lerp_weight_without_dims_takes_part_in_promotion():
 def test_softsign_of_integers_wraps_around():
     check("nn.functional.softsign", torch.tensor([0, 4, 254, 255], dtype=torch.uint8))
     check("nn.functional.softsign", torch.tensor([-128, -3, 127], dtype=torch.int8))
+
+
+POWERS_OF_BOOLS = """
+torch.tensor([True, False]) ** True
+torch.tensor([True, False]) ** False
+torch.zeros(0, dtype=torch.bool) ** True
+torch.tensor([True, False]).pow_(False)
+torch.pow(torch.tensor([True, False]), False, out=torch.zeros(0))
+torch.tensor([True, False]) ** torch.tensor(True)  # raises
+torch.tensor([True, False]) ** 1
+torch.tensor([3, 0]) ** False
+"""
+
+
+@pytest.mark.parametrize("expression", lines(POWERS_OF_BOOLS))
+def test_powers_of_bools(expression):
+    check_expression(expression)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import assert_same, check, to_torch, to_weft
@@ -166,3 +168,14 @@ def test_long_sums_against_exact_arithmetic():
     got = weft.cumsum(weft.from_numpy(values), 0)
     assert_same(got, torch.cumsum(torch.from_numpy(values), 0))
     np.testing.assert_array_equal(got.numpy(), np.cumsum(values.astype(np.float64)).astype(np.float32))
+
+
+LEAVES_BEFORE_DIMS = """
+torch.ones(2, requires_grad=True).cumsum_(5)  # raises
+torch.ones(2, requires_grad=True).cumprod_(5)  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(LEAVES_BEFORE_DIMS))
+def test_leaves_before_dims(expression):
+    check_expression(expression)

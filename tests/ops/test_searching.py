@@ -150,6 +150,13 @@ UNFIT = """
 torch.isin("a", torch.ones(0))  # raises
 torch.isin(torch.ones(1), "a")  # raises
 torch.isin(1, torch.ones(2))
+torch.isin(torch.ones(0, 2), torch.ones(2))
+torch.isin(torch.ones(2, 0), torch.ones(2))
+torch.zeros(0).unique()
+torch.zeros(0).unique_consecutive()
+torch.zeros(0, dtype=torch.bfloat16).unique_consecutive().view(torch.complex64)
+torch.tensor([[2.0, 3.0]]).unique(dim=1)._is_view()
+torch.tensor([2.0]).unique_consecutive(dim=0).detach_()
 """
 
 

@@ -269,7 +269,7 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
         check_unrecorded(name, args)
         if isinstance(out, Tensor):
             if how == "apart":
-                _check_apart(out, (*args, *kwargs.values()), name)
+                check_apart(out, (*args, *kwargs.values()), name)
             if how == "decides" and kwargs.get("dtype") is None:
                 kwargs["dtype"] = out.spec.dtype
             return write_out(out, function(*args, **kwargs), name, exact)
@@ -278,7 +278,7 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
         check_unrecorded(name, out)
         if how == "apart":
             for each in out:
-                _check_apart(each, (*args, *kwargs.values()), name)
+                check_apart(each, (*args, *kwargs.values()), name)
         results = function(*args, **kwargs)
         if isinstance(results, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
@@ -297,7 +297,7 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
     return complete
 
 
-def _check_apart(out: Tensor, arguments: Sequence[Any], name: str) -> None:
+def check_apart(out: Tensor, arguments: Sequence[Any], name: str) -> None:
     """Raises: RuntimeError if `out` shares memory with an argument or with itself."""
     check_no_repeats(out.spec, name)
     if any(isinstance(each, Tensor) and memory_overlaps(each, out) for each in arguments):

@@ -123,6 +123,8 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     `dtype` converts with one rounding, as weft does: pass the tensor's own dtype after computing wider.
     """
     values = np.asarray(values)
+    if not values.size:  # NumPy has no contiguous strides for it
+        return empty(contiguous_spec(values.shape, dtype or from_numpy_dtype(values.dtype)))
     flags = values.flags
     if not flags.c_contiguous or not flags.writeable or not flags.owndata:
         values = np.array(values, order="C")

@@ -53,12 +53,8 @@ def _is_item(value: Any) -> bool:
     return value is None or isinstance(value, (Tensor, slice, EllipsisType, Sequence))
 
 
-def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], bool]:
-    """The view that the numbers and slices give, and the index tensor of each of its dims that has one.
-
-    The bool: whether there is but one index and it is a mask of the shape of the view; then it is not turned into
-    positions.
-    """
+def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
+    """The view that the numbers and slices give, and the index tensors and masks by the dim of it where they begin."""
     items = [_item(item) for item in index]
     sizes = self.spec.shape
     named = sum(_dims_of(item) for item in items)
@@ -71,15 +67,15 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor], 
     view_items, chosen = _assigned(self, items, len(sizes) - named)
     only_tensors = chosen and all(item is ... or isinstance(item, Tensor) for item in items)
     view = self if only_tensors else view_of_items(self, view_items, bool(chosen))
-    mask = chosen.get(0)
-    if (
-        len(chosen) == 1
-        and mask is not None
-        and mask.spec.dtype is bool_
-        and mask.spec.shape == view.spec.shape
-    ):
-        return view, chosen, True
-    return view, as_positions(view, chosen), False
+    return view, chosen
+
+
+def only_mask(chosen: dict[int, Tensor]) -> Tensor | None:
+    """The mask where there is no other index."""
+    if len(chosen) != 1:
+        return None
+    (index,) = chosen.values()
+    return index if index.spec.dtype is bool_ else None
 
 
 def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], dict[int, Tensor]]:
@@ -198,17 +194,22 @@ def as_positions(view: Tensor, chosen: dict[int, Tensor]) -> dict[int, Tensor]:
         if index.spec.dtype is not bool_:
             result[dim] = index
             continue
-        for k, size in enumerate(index.spec.shape):
-            if dim + k >= len(view.spec.shape):
-                raise IndexError(f"too many indices for tensor of dimension {len(view.spec.shape)}")
-            if size != view.spec.shape[dim + k]:
-                raise IndexError(
-                    f"The shape of the mask {list(index.spec.shape)} at index {k} does not match the shape of the "
-                    f"indexed tensor {list(view.spec.shape)} at index {dim + k}"
-                )
+        check_mask(view.spec, dim, index.spec)
         for k, column in enumerate(columns_of(index)):
             result[dim + k] = column
     return result
+
+
+def check_mask(own: Spec, dim: int, mask: Spec) -> None:
+    """Raises: IndexError unless the mask has the sizes of the dims from `dim` on."""
+    for k, size in enumerate(mask.shape):
+        if dim + k >= len(own.shape):
+            raise IndexError(f"too many indices for tensor of dimension {len(own.shape)}")
+        if size != own.shape[dim + k]:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape of the "
+                f"indexed tensor {list(own.shape)} at index {dim + k}"
+            )
 
 
 def at(own: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:

@@ -9,13 +9,14 @@ from typing import Any
 
 from ..core.dtype import LEGACY_NAMES, DType, int32, int64
 from ..core.iteration import broadcast_shapes
-from ..core.op import public
+from ..core.op import check_apart, check_unrecorded, public, write_out
 from ..core.size import shape as shape_of
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
 from ..families.indexed import Access, Take
 from ..families.step import step
 from .advanced_indexing import at, vector
+from .copying import is_same_memory
 from .masking import where
 
 
@@ -123,8 +124,10 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return INDEX_SELECT(input, (index,), dim)
 
 
-@public("function method", out="apart")
-def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+@public("function method")
+def gather(
+    input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None
+) -> Tensor:
     """result[i][j] = input[index[i][j]][j] for dim 0, input[i][index[i][j]] for dim 1, and so on.
 
     `index` has the dims of `input` and may be shorter in all but `dim`. sparse_grad: how derivatives are kept.
@@ -136,7 +139,16 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1, 1],
             [4, 3]])
     """
-    return GATHER(input, (index,), dim)
+    if out is not None:
+        _check_out(out, input, index, "gather")
+    result = GATHER(input, (index,), dim)
+    return result if out is None else write_out(out, result, "gather", exact=True)
+
+
+def _check_out(out: Tensor, input: Tensor, index: Tensor, name: str) -> None:
+    """Raises: RuntimeError if `out` shares memory with an argument. As in PyTorch, it may be the index itself."""
+    check_unrecorded(name, (input, index, out))
+    check_apart(out, (input,) if is_same_memory(out, index) else (input, index), name)
 
 
 def flat(tensor: Tensor) -> Tensor:
@@ -162,8 +174,10 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     return TAKE(input.reshape(-1), (index,), (0,))
 
 
-@public("function method", out="apart")
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+@public("function method")
+def take_along_dim(
+    input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """As `gather`, with all dims but `dim` broadcast and indices that wrap around; without `dim` both are vectors.
 
     >>> import weft as torch
@@ -172,6 +186,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     tensor([[3],
             [4]])
     """
+    if out is not None:
+        _check_out(out, input, indices, "take_along_dim")
+        return write_out(out, take_along_dim(input, indices, dim), "take_along_dim", exact=True)
     if indices.spec.dtype is not int64:
         raise RuntimeError(
             f"torch.take_along_dim(): dtype of indices should be Long but got {LEGACY_NAMES[indices.spec.dtype]}"

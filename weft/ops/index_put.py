@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ..core.dtype import LEGACY_NAMES, bool_
 from ..core.op import check_recorded_write, needs_recording, public
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.indexed import add_elements, count_true, plain, spread, unshared
-from .advanced_indexing import PUT, as_positions, at, checked_index
+from ..families.map import apart
+from .advanced_indexing import PUT, as_positions, at, check_mask, checked_index, only_mask
 from .basic_indexing import GETITEM
 from .masking import MASKED_PUT, check_read, scalar_view
 from .views import UNSQUEEZE
@@ -23,13 +25,23 @@ def without_leading_ones(value: Tensor) -> Tensor:
     return GETITEM["select"](value, *[0] * first)
 
 
-def write_at(
-    view: Tensor, chosen: dict[int, Tensor], is_mask: bool, value: Tensor, combine: Callable | None
+def write_at(view: Tensor, chosen: dict[int, Tensor], value: Tensor, combine: Callable | None) -> None:
+    """Write to what index tensors and masks, each by the dim of `view` where it begins, choose together."""
+    mask = only_mask(chosen) if combine is None else None
+    one = value.spec.numel == 1
+    if (
+        mask is not None
+        and mask.spec.device is view.spec.device
+        and (one or mask.spec.shape == view.spec.shape and not needs_recording((view, value)))
+    ):
+        write_masked(view, next(iter(chosen)), mask, value)
+    else:
+        _write_positions(view, as_positions(view, chosen), value, combine)
+
+
+def _write_positions(
+    view: Tensor, positions: dict[int, Tensor], value: Tensor, combine: Callable | None
 ) -> None:
-    if is_mask and combine is None and (value.spec.numel == 1 or not needs_recording((view, value))):
-        write_masked(view, chosen[0], value)
-        return
-    positions = as_positions(view, chosen) if is_mask else chosen
     dims = tuple(sorted(positions))
     indices = [positions[dim] for dim in dims]
     if value.spec.dtype is not view.spec.dtype:
@@ -41,17 +53,23 @@ def write_at(
     PUT(view, indices, value, dims, combine)
 
 
-def write_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
+def write_masked(view: Tensor, dim: int, mask: Tensor, value: Tensor) -> None:
+    """Write one element, converted, to all that a mask for the dims from `dim` on chooses.
+
+    If the mask has the shape of `view`, the value may also have an element for each that it chooses.
+    """
     # Where elements share memory, a kernel over all of them would put back what those outside the mask held.
     shared = view.spec.overlaps
     if value.spec.numel == 1:
+        over = _over(view.spec, dim, mask)
         check_read(value, view.spec.dtype)
         if not shared:
-            MASKED_PUT.write(view, view, mask, value.reshape(()) if value._autograd else scalar_view(value))
+            value = apart(value, view)
+            MASKED_PUT.write(view, view, over, value.reshape(()) if value._autograd else scalar_view(value))
             return
         value = value.to(view.spec.dtype)
     if shared or value.spec.dtype is not view.spec.dtype or view.spec.conj or view.spec.neg:
-        write_at(view, as_positions(view, {0: mask}), False, value, None)
+        _write_positions(view, as_positions(view, {dim: mask}), value, None)
         return
     count = count_true(mask)
     if value.spec.shape != (count,):
@@ -60,6 +78,15 @@ def write_masked(view: Tensor, mask: Tensor, value: Tensor) -> None:
             f"shape [{count}]"
         )
     spread(view, unshared(mask, view), plain(unshared(value, view)).contiguous(), count)
+
+
+def _over(own: Spec, dim: int, mask: Tensor) -> Tensor:
+    """A mask for the dims from `dim` on as one that broadcasts to all."""
+    if mask.spec.shape == own.shape:
+        return mask
+    check_mask(own, dim, mask.spec)
+    behind = len(own.shape) - dim - len(mask.spec.shape)
+    return mask.reshape(*mask.spec.shape, *[1] * behind)
 
 
 @public("function method", name="index_put_")
@@ -98,9 +125,7 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
     last = chosen.pop(dim, None)
     if not chosen and last is not None:
         view, chosen = UNSQUEEZE(input, 0), {0: last.reshape(1)}
-    is_mask = len(chosen) == 1 and chosen[0].spec.dtype is bool_ and chosen[0].spec.shape == view.spec.shape
-    positions = chosen if is_mask else as_positions(view, chosen)
-    write_at(view, positions, is_mask, values, add_elements if accumulate else None)
+    write_at(view, chosen, values, add_elements if accumulate else None)
     return input
 
 

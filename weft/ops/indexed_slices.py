@@ -72,8 +72,9 @@ def _fit_slices(name: str) -> Callable[[Spec, Spec, int, Access], tuple[int, ...
 def _copied(own: Spec, dim: int, index: Spec) -> Access:
     if len(index.shape) > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {len(index.shape)})")
+    access = slices(own, dim, index)
     check_dtype(index, "index_copy_(): Expected a long tensor for index, but got {}", (int64,))
-    return slices(own, dim, index)
+    return access
 
 
 def _fit_copied(value: Spec, own: Spec, static: int, access: Access) -> tuple[int, ...]:

@@ -20,8 +20,8 @@ from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..families.faces import is_operand
 from ..families.indexed import pack
-from ..families.map import COPY, NUMBERS
-from .advanced_indexing import INDEX, PUT, as_tuple, parse_index
+from ..families.map import COPY, NUMBERS, apart
+from .advanced_indexing import INDEX, PUT, as_positions, as_tuple, only_mask, parse_index
 from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, position_of, strided
 from .copying import copy_values, is_same_memory
 from .filling import fill_, fill_number
@@ -89,13 +89,15 @@ def _general(self: Tensor, index: tuple) -> Tensor:
     found = strided(self, index)
     if found is not None:
         return found
-    view, chosen, is_mask = parse_index(self, index)
-    if is_mask:
-        return _take_masked(view, chosen[0])
+    view, chosen = parse_index(self, index)
     if not chosen:
         return view
-    dims = tuple(sorted(chosen))
-    return INDEX(view, [chosen[dim] for dim in dims], dims)
+    mask = only_mask(chosen)
+    if mask is not None and mask.spec.shape == view.spec.shape:
+        return _take_masked(view, mask)
+    positions = as_positions(view, chosen)
+    dims = tuple(sorted(positions))
+    return INDEX(view, [positions[dim] for dim in dims], dims)
 
 
 def _take_masked(view: Tensor, mask: Tensor) -> Tensor:
@@ -122,24 +124,26 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             if not isinstance(value, Tensor):
                 _number(value, self.spec)
             return
-        index = index if kind is tuple else as_tuple(None if index is True else index)
-        view = strided(self, index)
+        items = index if kind is tuple else as_tuple(None if index is True else index)
+        view = strided(self, items)
         if view is not None:
             _assign(self if view.spec is self.spec and view._start == self._start else view, value)
             return
-        view, chosen, is_mask = parse_index(self, index)
+        view, chosen = parse_index(self, items)
         if not chosen:
             _assign(view, value)
         elif isinstance(value, Tensor):
-            write_at(view, chosen, is_mask, without_leading_ones(value), None)
+            check_recorded_write(view, value)
+            write_at(view, chosen, without_leading_ones(value), None)
         else:
-            write_at(view, chosen, is_mask, _number(value, view.spec), None)
+            check_recorded_write(view)
+            write_at(view, chosen, _number(value, view.spec), None)
     except Exception:
         # PyTorch converts the value, which may raise, before it looks at the index.
         if not isinstance(value, Tensor):
             _number(value, self.spec)
-        # It looks at index tensors in the op that writes, which refuses leaves first.
-        if kind is Tensor and self.spec.shape:
+        # It looks at the dtype of an index tensor in the op that writes, which refuses leaves first.
+        if kind is Tensor and index.spec.shape and self.spec.shape:
             check_recorded_write(self, value)
         raise
 
@@ -156,7 +160,7 @@ def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
         if found.shape != own.shape or own.overlaps:
             return False
         if type(value) is Tensor:
-            write_masked(self, index, without_leading_ones(value))
+            write_masked(self, 0, index, without_leading_ones(value))
         else:
             if own.dtype in REDUCED_FLOATS:
                 value = _number(value, own)
@@ -172,9 +176,11 @@ def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
 
 def _assign(view: Tensor, value: Any) -> None:
     if 0 in view.spec.stride:
-        if isinstance(value, Tensor) and is_same_memory(view, value):
-            view.copy_(value)
-            return
+        if isinstance(value, Tensor):
+            value = without_leading_ones(value)
+            if is_same_memory(view, value):
+                view.copy_(value)
+                return
         check_inplace(view, "fill")
     kind = type(value)
     if kind is float or kind is int:
@@ -190,6 +196,8 @@ def _assign(view: Tensor, value: Any) -> None:
             return
         value = without_leading_ones(value)
         check_expandable(value.spec, view.spec.shape)
+        if value._storage is view._storage:
+            value = apart(value, view)
     if value.spec.device is view.spec.device is CPU:
         COPY.write(view, value)
     else:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.derivative import nondifferentiable
 from ..core.device import device
-from ..core.dtype import LEGACY_NAMES, DType, complex128, float64
+from ..core.dtype import LEGACY_NAMES, DType, bool_, complex128, float64
 from ..core.limits import check_number
 from ..core.op import add_inplace
 from ..core.size import Size
@@ -117,6 +117,10 @@ _SIMPLE = (
 SIMPLE_POWERS: dict[Any, Map] = {
     e: Map("pow", keep, element, derivative=rule) for e, element, rule in _SIMPLE
 }
+_POWERS_OF_BOOLS = {
+    False: Map("pow", keep, lambda a: s.lift(1, a), derivative=nondifferentiable),
+    True: SIMPLE_POWERS[1],
+}
 _SIMPLE_FLOAT_POWERS = {
     e: Map("float_power", to_double, element, derivative=rule) for e, element, rule in _SIMPLE
 }
@@ -138,6 +142,8 @@ def pow(input, exponent):
     if isinstance(exponent, Tensor):
         return POW, (input, exponent)
     dtype = input.spec.dtype
+    if type(exponent) is bool and dtype is bool_:
+        return _POWERS_OF_BOOLS[exponent], (input,)
     if type(exponent) is not builtins.complex and dtype.category >= 2 and exponent in SIMPLE_POWERS:
         return SIMPLE_POWERS[exponent], (input,)
     if type(exponent) is int and dtype.category < 2:

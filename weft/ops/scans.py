@@ -23,7 +23,7 @@ from ..core.dtype import (
 )
 from ..core.grad_mode import mode
 from ..core.limits import largest
-from ..core.op import add_inplace, inplace, needs_recording, public, write_out
+from ..core.op import add_inplace, check_recorded_write, inplace, needs_recording, public, write_out
 from ..core.return_types import return_type
 from ..core.tensor import Tensor, wrap_dim
 from ..core.warn import user_level
@@ -121,6 +121,7 @@ def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
     write = inplace(scan, name)
 
     def scan_(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+        check_recorded_write(self)
         dim_of(self, dim, name)
         if dtype is not None and dtype is not self.spec.dtype:
             raise RuntimeError(

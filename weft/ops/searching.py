@@ -10,7 +10,7 @@ from ..core.derivative import Derivative, Recorded, nondifferentiable
 from ..core.dtype import LEGACY_NAMES, bool_, int32, int64
 from ..core.op import needs_recording, public, record, write_out
 from ..core.promotion import common_dtype
-from ..core.tensor import Tensor, wrap_dim
+from ..core.tensor import Tensor, make, wrap_dim
 from ..families.library import array, differentiable, tensor_of, wide_array
 from ..families.map import NUMBERS
 from .rules import unknown
@@ -101,7 +101,9 @@ def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Te
             f"{name}: shape {list(sizes)}, dim {dim}"
         )
     values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive)
-    return _without_rule(name, values.movedim(0, dim), input), inverse, counts
+    moved = values.movedim(0, dim)
+    values = make(moved._storage, moved._start, moved.spec)  # no view of what nobody sees
+    return _without_rule(name, values, input), inverse, counts
 
 
 def _without_rule(name: str, values: Tensor, input: Tensor) -> Tensor:

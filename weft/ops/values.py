@@ -294,8 +294,10 @@ def _as_array(leaves: list, target: DType) -> np.ndarray:
 def _integers(leaves: list, kinds: set[type], target: DType) -> np.ndarray:
     low, high = LIMITS[target]
     if any(issubclass(kind, float) for kind in kinds):
-        low = low if target.is_signed else 0  # only ints wrap around
-        if not all(low <= leaf <= high for leaf in leaves):  # nan is not
+        lowest = {kind: 0 if issubclass(kind, float) and not target.is_signed else low for kind in kinds}
+        if not all(
+            lowest[type(leaf)] <= leaf <= high for leaf in leaves
+        ):  # ints wrap around; nan is not in range
             raise overflow(target)
         leaves = list(map(int, leaves))
     elif not kinds <= {int, bool}:

@@ -95,10 +95,32 @@ torch.nn.functional.nll_loss(torch.ones(2, 3).int(), torch.tensor([1, 1]), torch
 torch.nn.functional.nll_loss(torch.ones(2, 3).cfloat(), torch.tensor([1, 1]))  # raises
 """
 
+NO_CLASSES = """
+torch.nn.functional.nll_loss(torch.ones(2, 0), torch.tensor([-100, -100]))
+torch.nn.functional.nll_loss(torch.ones(2, 0), torch.tensor([-100, -100]), torch.ones(0), reduction="none")
+torch.nn.functional.nll_loss(torch.ones(0), torch.tensor(-100), reduction="sum")
+torch.nn.functional.cross_entropy(torch.ones(2, 0), torch.tensor([7, 7]), ignore_index=7, reduction="sum")
+torch.nn.functional.cross_entropy(torch.ones(2, 0), torch.tensor([-100, -100]), label_smoothing=0.1)
+torch.nn.functional.cross_entropy(torch.ones(2, 0), torch.tensor([-100, 0]))  # raises
+torch.nn.functional.nll_loss(torch.ones(2, 0), torch.tensor([-100, -1]))  # raises
+"""
+
 
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("expression", lines(NO_CLASSES))
+def test_without_classes_all_targets_must_be_ignored(expression):
+    check_expression(expression)
+
+
+@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
+def test_the_gradient_without_classes_has_no_elements(name):
+    scores = weft.zeros(2, 0, requires_grad=True)
+    getattr(weft.nn.functional, name)(scores, weft.tensor([-100, -100]), reduction="sum").backward()
+    assert scores.grad.shape == (2, 0)
 
 
 @pytest.mark.parametrize("name", ("nll_loss", "cross_entropy"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -203,6 +204,8 @@ def _cross_entropy_rule(cts, outs, input, target, weight, reduction, ignored, *,
 def _blame(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignored: int) -> None:
     """Raises: IndexError for classes that do not exist."""
     target = target.reshape(()) if input.spec.ndim == 1 else target
+    if not input.spec.numel and bool((target == ignored).all()):
+        return
     _AT_CLASS(input.detach(), (_CLASS(target.to(int64), ignored),), _class_dim(input.spec))
 
 
@@ -287,7 +290,8 @@ def cross_entropy(
     scores = log_softmax(input, dim)
     loss = _NLL((scores, target, weight), (reduction,), (ignore_index,))[0]
     even = _even_loss(scores, target, weight, ignore_index, reduction, dim)
-    return loss * (1 - label_smoothing) + even * (label_smoothing / input.spec.shape[dim])
+    classes = input.spec.shape[dim]
+    return loss * (1 - label_smoothing) + even * (label_smoothing / classes if classes else math.inf)
 
 
 def _cross_entropy_of_probabilities(

@@ -236,3 +236,16 @@ def test_the_gradient_of_a_product_with_a_zero_keeps_nan():
         product.backward(library.tensor([math.nan, math.nan, 1.0, 1.0]))
         gradients.append(x.grad.tolist())
     np.testing.assert_array_equal(*gradients)
+
+
+@pytest.mark.parametrize("write", ["scatter_reduce_", "index_reduce_"])
+@pytest.mark.parametrize("reduce", ["prod", "mean", "amax"])
+def test_the_gradient_of_a_reduction_through_a_view(write, reduce):
+    gradients = []
+    for library in (torch, weft):
+        x, values = (library.tensor(given, requires_grad=True) for given in ([1.0, 2.0, 3.0], [4.0, 5.0]))
+        base = x * 2
+        getattr(base[1:], write)(0, library.tensor([0, 0]), values, reduce)
+        base.backward(library.tensor([1.0, 2.0, 3.0]))
+        gradients.append([x.grad.tolist(), values.grad.tolist()])
+    assert gradients[0] == gradients[1]

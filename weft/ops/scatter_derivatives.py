@@ -31,7 +31,7 @@ def padded(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
 def reduction_derivative(put: Put, product: Callable) -> Derivative:
     """The derivative of a reduction into the elements of a tensor that `put` writes.
 
-    Its inputs are (target, source, index, dim, reduce, include_self); `product(target, source, index, dim,
+    Its inputs are (target, source, index), fixed are (dim, reduce, include_self); `product(target, source, index, dim,
     include_self)` is the reduction "prod".
     """
 

@@ -99,8 +99,8 @@ class Reduction:
 
         write = (put, target, source, reduce, include_self)
         if needs_recording((target, source)):
-            inputs = (target, source, index, dim, reduce, include_self)
-            return recorded_write(self, target, inputs, (), _reduce, *write)
+            static = (dim, reduce, include_self)
+            return recorded_write(self, target, (target, source, index), static, _reduce, *write)
         return _reduce(*write)
 
 

@@ -143,3 +143,24 @@ def test_a_refused_write_does_not_count():
     with pytest.raises(RuntimeError):
         t.add_(weft.ones(2))
     assert t._version == 0 and t.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("power", ["x.float_power(t)", "t.float_power(x)", "x.double().float_power(t)"])
+def test_float_power_keeps_converted_copies(power):
+    gradients = []
+    for lib in (torch, weft):
+        x, t = lib.tensor([2.0, 3.0], requires_grad=True), lib.tensor([1.5, 0.5])
+        result = eval(power, {"x": x, "t": t})
+        t.zero_()
+        result.sum().backward()
+        gradients.append(x.grad.tolist())
+    assert gradients[0] == pytest.approx(gradients[1])
+
+
+def test_float_power_of_doubles_keeps_them_as_they_are():
+    for lib in (torch, weft):
+        x, t = lib.ones(2, dtype=lib.float64, requires_grad=True), lib.ones(2, dtype=lib.float64)
+        result = x.float_power(t)
+        t.zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            result.sum().backward()

@@ -757,3 +757,16 @@ torch.tensor([3, 0]) ** False
 @pytest.mark.parametrize("expression", lines(POWERS_OF_BOOLS))
 def test_powers_of_bools(expression):
     check_expression(expression)
+
+
+def test_ldexp_of_zero_is_zero():
+    for zero in (0.0, -0.0):
+        check("ldexp", torch.tensor([zero]), torch.tensor([2**31 - 1], dtype=torch.int32))
+        check("ldexp", torch.tensor([zero], dtype=torch.float64), torch.tensor([5000]))
+
+
+@pytest.mark.parametrize("exponent", (0, 0.0, False, 0j))
+def test_complex_numbers_to_zero_are_one(exponent):
+    base = torch.tensor([0, 2 - 3j, complex(math.nan, 1), complex(math.inf, 0)])
+    check("pow", base, exponent)
+    check("float_power", base, exponent)

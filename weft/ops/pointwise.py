@@ -305,10 +305,12 @@ HEAVISIDE = Map("heaviside", keep, _heaviside, check=_HEAVISIDE)
 
 
 def _ldexp(a, b):
-    """float32 goes through float64, where 2**b may be large though the result is not."""
-    if isinstance(a, s.Expr) and a.dtype is float32:
-        return s.cast(s.cast(a, float64) * s.exp2(s.cast(b, float64)), float32)
-    return a * s.exp2(b)
+    """float32 goes through float64, where 2**b may be large though the result is not. 0 stays 0 whatever b is."""
+    if not isinstance(a, s.Expr):
+        return a * s.exp2(b)
+    if a.dtype is float32:
+        return s.cast(_ldexp(s.cast(a, float64), s.cast(b, float64)), float32)
+    return s.where(s.eq(a, 0), a, a * s.exp2(b))
 
 
 # fmt: off

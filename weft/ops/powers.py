@@ -11,7 +11,7 @@ from ..core.derivative import nondifferentiable
 from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType, bool_, complex128, float64
 from ..core.limits import check_number
-from ..core.op import add_inplace
+from ..core.op import add_inplace, needs_recording
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
@@ -58,6 +58,11 @@ def _power_of(exponent: int) -> Map:
     return Map("pow", promote_bool, element, derivative=nondifferentiable)
 
 
+def _one(a):
+    """As PyTorch: also where the power of a complex number, by its logarithm, would be NaN."""
+    return s.Complex(s.lift(1.0, a.real), s.lift(0.0, a.real)) if isinstance(a, s.Complex) else s.lift(1, a)
+
+
 def to_double(common: DType) -> Types:
     return keep(complex128 if common.is_complex else float64)
 
@@ -97,14 +102,13 @@ POW = _Power(
     "pow", keep, _pow, check=refuse("b", message="\"pow\" not implemented for '{dtype}'"), derivative=_POWER
 )
 # PyTorch fills in ones, also where the exponent is infinite or NaN. Real powers of 1 are 1 anyway.
-POWER_OF_ONE = _Power(
-    "pow", keep, lambda a, b: s.Complex(s.lift(1.0, b.real), s.lift(0.0, b.real)), derivative=_POWER
-)
+POWER_OF_ONE = _Power("pow", keep, lambda a, b: _one(b), derivative=_POWER)
 FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)
 # fmt: off
 _SIMPLE = (
     # exponents for which floats need no logarithm
     # exponent  one element                      derivative
+    (0,         _one,                            zero),
     (0.5,       s.sqrt,                          lambda ct, out, a: ct * (0.5 * a.rsqrt()).conj()),
     (1,         lambda a: a,                     same),
     (2,         s.square,                        lambda ct, out, a: ct * (2 * a).conj()),
@@ -116,10 +120,6 @@ _SIMPLE = (
 # fmt: on
 SIMPLE_POWERS: dict[Any, Map] = {
     e: Map("pow", keep, element, derivative=rule) for e, element, rule in _SIMPLE
-}
-_POWERS_OF_BOOLS = {
-    False: Map("pow", keep, lambda a: s.lift(1, a), derivative=nondifferentiable),
-    True: SIMPLE_POWERS[1],
 }
 _SIMPLE_FLOAT_POWERS = {
     e: Map("float_power", to_double, element, derivative=rule) for e, element, rule in _SIMPLE
@@ -142,9 +142,11 @@ def pow(input, exponent):
     if isinstance(exponent, Tensor):
         return POW, (input, exponent)
     dtype = input.spec.dtype
-    if type(exponent) is bool and dtype is bool_:
-        return _POWERS_OF_BOOLS[exponent], (input,)
-    if type(exponent) is not builtins.complex and dtype.category >= 2 and exponent in SIMPLE_POWERS:
+    if type(exponent) is builtins.complex:
+        keeps_dtype = dtype.is_complex
+    else:
+        keeps_dtype = dtype.category >= 2 or (type(exponent) is bool and dtype is bool_)
+    if keeps_dtype and exponent in SIMPLE_POWERS:
         return SIMPLE_POWERS[exponent], (input,)
     if type(exponent) is int and dtype.category < 2:
         if exponent < 0:
@@ -158,8 +160,14 @@ def pow(input, exponent):
 def float_power(input, exponent):
     """input to the power of `exponent`, computed in float64 or complex128."""
     check_operands("float_power", "input other", input, exponent)
-    if isinstance(exponent, (int, float)) and exponent in _SIMPLE_FLOAT_POWERS:
+    keeps_dtype = isinstance(exponent, (int, float)) or (
+        isinstance(exponent, builtins.complex) and input.spec.dtype.is_complex
+    )
+    if keeps_dtype and exponent in _SIMPLE_FLOAT_POWERS:
         return _SIMPLE_FLOAT_POWERS[exponent], (input,)
+    if needs_recording((input, exponent)):  # what backward needs is converted now: it may be written to
+        wide = FLOAT_POWER._types([spec_or_type(each) for each in (input, exponent)]).result
+        input, exponent = (each.to(wide) if isinstance(each, Tensor) else each for each in (input, exponent))
     return FLOAT_POWER, (input, exponent)
 
 

@@ -142,3 +142,28 @@ torch.norm(torch.ones(2, 2), "nuc", 0)  # raises
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+OF_ONE_COMPLEX_NUMBER = """
+torch.tensor([1e30j]).norm()
+torch.tensor(1e-30 + 0j).norm()
+torch.tensor([[1e30j], [1e-30]]).norm(dim=1)
+torch.linalg.vector_norm(torch.tensor([3 - 4j]), 1e12)
+torch.linalg.vector_norm(torch.tensor([complex(nan, -inf)]))
+torch.linalg.vector_norm(torch.tensor([3 - 4j]), 0)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(OF_ONE_COMPLEX_NUMBER))
+def test_the_norm_of_one_complex_number_is_its_size(expression):
+    check_expression(expression)
+
+
+@pytest.mark.parametrize("order", (1, 2, 3, INF))
+def test_the_gradient_of_the_norm_of_one_complex_number(order):
+    gradients = []
+    for library in (torch, weft):
+        x = library.tensor([[3 - 4j]], requires_grad=True)
+        x.norm(order, 1).sum().backward()
+        gradients.append(x.grad.tolist())
+    np.testing.assert_allclose(*gradients, rtol=1e-6)

@@ -106,7 +106,7 @@ def _norm_rule(p: float) -> Callable:
 
 @functools.lru_cache(maxsize=64)  # programs use few orders
 def _norm_row(p: float, of_one: bool) -> Reduce:
-    """`of_one`: the norm of one real number is its size, because its power may overflow."""
+    """`of_one`: the norm of one number is its size, because its power may overflow."""
     order = norm_order(math.inf if of_one else p)
     return Reduce(
         "linalg_vector_norm",
@@ -142,7 +142,7 @@ def vector_norm(
     check_floating(x, "linalg.vector_norm")
     _check_wanted(x, dtype, "linalg.vector_norm")
     dims = dims_of(dim, x.dim(), "linalg.vector_norm")
-    of_one = order != 0 and not x.spec.dtype.is_complex and math.prod([x.spec.shape[d] for d in dims]) == 1
+    of_one = order != 0 and math.prod([x.spec.shape[d] for d in dims]) == 1
     if order < 0 or order == math.inf:
         _check_not_empty(x, ord, dims, dim)
     return _norm_row(order, of_one)(x, dims=dims, keepdim=keepdim, dtype=dtype)

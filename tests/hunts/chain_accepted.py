@@ -101,6 +101,41 @@ def _rounds_products(found: Any) -> bool:
     )
 
 
+def _argument(found: Any, holds: Callable[[torch.Tensor], torch.Tensor]) -> bool:
+    """Whether this holds of an element of the first argument."""
+    return bool(holds(found.arguments[0].detach()).any())
+
+
+def _has_nan(found: Any) -> bool:
+    return _argument(found, torch.isnan)
+
+
+def _input_has_nan(source: str) -> Callable[[Any], bool]:
+    """Whether a statement of the program contains this text, and a leaf of the program NaN."""
+    has = _program_has(source)
+    return lambda found: (
+        has(found) and any(bool(values.both[0].isnan().any()) for values, _ in found.program.inputs.values())
+    )
+
+
+def _is_rounding_of_cotangents(found: Any) -> bool:
+    """Whether what is left of cotangents of 1, 2 and 3, which cancel, is no more than rounding."""
+    precise = 1e-5 if found.theirs.dtype is torch.float32 else 1e-12
+    return bool((found.theirs.abs() < precise).all()) and bool((found.mine.abs() < precise).all())
+
+
+def _is_finite_where_theirs_is_nan(found: Any) -> bool:
+    """Whether there are no other differences."""
+    theirs, mine = numbers(found.theirs), array(found.mine)
+    return np.array_equal(theirs, np.where(np.isnan(theirs), theirs, mine), equal_nan=True) and bool(
+        (np.isfinite(mine) | np.isnan(theirs)).all()
+    )
+
+
+def _all_of(*conditions: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda found: all(each(found) for each in conditions)
+
+
 def _is_empty(found: Any) -> bool:
     return any(isinstance(each, torch.Tensor) and not each.numel() for each in found.arguments)
 
@@ -250,6 +285,24 @@ LIST = [
         "More derivatives work: PyTorch's fail for these dtypes or shapes.",
         "gradient: raises", theirs="can't be cast to the desired output type|with a bool tensor|size mismatch .got input|Found dtype|broadcast shape|input_is_complex",
         mine="^result",
+    ),
+    Accepted("unique along a dim sorts NaN to the end; where there is one, PyTorch's order is arbitrary.", "values", r"unique\(dim", where=_has_nan),
+    Accepted(
+        "hardtanh passes the gradient on to NaN; PyTorch's vector kernel stops it, the kernel for the rest does not.",
+        "gradient: values", where=_input_has_nan("hardtanh"),
+    ),
+    Accepted("kron notices that a factor was overwritten before backward; PyTorch's gradient is wrong.", "gradient: raises", theirs="^result", mine="modified by an inplace", where=_program_has("kron")),
+    Accepted(
+        "The missing derivative of unique is told also behind a view that was made without grad.",
+        "gradient: raises", theirs="^result", mine="the derivative for 'unique", where=lambda found: any(each.no_grad for each in found.program.statements),
+    ),
+    Accepted(
+        "What amin and amax did not choose gets no part of the gradient, also if that is NaN: PyTorch multiplies by 0.",
+        "gradient: values", where=_all_of(lambda found: _program_has("amin")(found) or _program_has("amax")(found), _is_finite_where_theirs_is_nan),
+    ),
+    Accepted(
+        "The gradient of layer_norm is 0 but for rounding where the cotangents follow the elements.",
+        "gradient: values", where=_all_of(_program_has("layer_norm"), _is_rounding_of_cotangents),
     ),
     Accepted("More functions have derivatives.", "raises", theirs="does not support automatic differentiation|Autograd not support dtype", mine="^result"),
     Accepted("Losses have derivatives in their targets.", ".*raises", "_loss|backward", theirs="is not differentiable", mine="^result"),

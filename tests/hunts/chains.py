@@ -30,7 +30,7 @@ if __name__ == "__main__":  # run as a script: the modules beside this one are f
 import numpy as np
 import torch
 from hunts.chain_accepted import accepted
-from hunts.chain_comparison import difference
+from hunts.chain_comparison import difference, settle_order
 from hunts.chain_statements import (
     DTYPES,
     LIBRARIES,
@@ -178,6 +178,9 @@ class Run:
             return None
         else:
             return "result", f"{_said(mine)} instead of {_said(theirs)}"
+        if statement.row.source.startswith("a.sort(") and len(pairs) == 2:
+            arguments = dict(zip(statement.row.letters, given))
+            settle_order(arguments["a"], arguments.get("d", -1), theirs, mine)
         fresh = not statement.results
         # What is written to out= was rounded to the dtype that the arguments have in common: float32 for integers. Composed
         # functions round to the dtype of an argument on the way.
@@ -217,9 +220,11 @@ class Run:
         found = self._compare_gradients(*results)
         if found is None:
             return None
-        return Difference(*found, self.program, None, [pair[0] for pair in roots], *results)
+        kind, text, *values = found
+        return Difference(kind, text, self.program, None, [pair[0] for pair in roots], *(values or results))
 
-    def _compare_gradients(self, theirs: Any, mine: Any) -> tuple[str, str] | None:
+    def _compare_gradients(self, theirs: Any, mine: Any) -> tuple | None:
+        """(what differs, how, and the two gradients if it is their values)."""
         if theirs is not None or mine is not None:
             if theirs is not None and mine is not None and isinstance(mine, type(theirs)):
                 return None
@@ -232,10 +237,17 @@ class Run:
                 if expected is not got:
                     return "gradient: none", f"t{number}.grad: {_said(got)} instead of {_said(expected)}"
                 continue
-            found = difference(expected, got)
+            found = difference(expected, got, self._dtypes())
             if found is not None and found[0] != "offset":
-                return f"gradient: {found[0]}", f"t{number}.grad: {found[1]}"
+                return f"gradient: {found[0]}", f"t{number}.grad: {found[1]}", expected, got
         return None
+
+    def _dtypes(self) -> list:
+        """The dtypes whose precision gradients may have: a step back may round to that of any tensor on its way."""
+        given = [each for statement in self.program.statements for each in statement.arguments]
+        literals = [each.both[0] for each in given if isinstance(each, Literal)]
+        tensors = [pair[0] for pair in self.tensors.values()]
+        return [each.dtype for each in (*literals, *tensors) if isinstance(each, torch.Tensor)]
 
 
 def _outcome(library: Any, statement: Statement, arguments: list) -> Any:

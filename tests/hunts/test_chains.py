@@ -6,6 +6,7 @@ import pytest
 import torch
 from hunts import chains
 from hunts.chain_accepted import LIST, accepted
+from hunts.chain_comparison import settle_order
 from hunts.chain_statements import Literal, Ref, Row
 
 import weft
@@ -75,3 +76,17 @@ def test_a_crash_is_told():
 def test_every_accepted_difference_has_a_reason():
     assert all(each.reason.endswith(".") for each in LIST)
     assert len({each.reason for each in LIST}) == len(LIST)
+
+
+def test_equal_elements_may_be_sorted_in_any_order():
+    given = torch.tensor([2.0, 1.0, 2.0, float("nan"), float("nan")])
+    theirs = given.sort()
+    for order, fits in (
+        ([1, 2, 0, 4, 3], True),
+        ([1, 0, 2, 3, 4], True),
+        ([0, 1, 2, 3, 4], False),
+        ([1, 0, 0, 3, 4], False),
+    ):
+        mine = weft.tensor([1.0, 2.0, 2.0, float("nan"), float("nan")]), weft.tensor(order)
+        settle_order(given, -1, theirs, mine)
+        assert (mine[1].tolist() == theirs[1].tolist()) is fits

@@ -10,11 +10,11 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
 def without_numbers(output):
-    """The output without numbers and the widths that follow from them.
+    """The output without numbers, the widths that follow from them, and the unit of times.
 
     For tables of measured times, and for long training, where a last bit in the first step is a digit in the last.
     """
-    return re.sub(r"[\d.]+|[-\s]+", " ", output)
+    return re.sub(r"[\d.]+|[-\s]+|(micro|milli)seconds \([um]s\)", " ", output)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

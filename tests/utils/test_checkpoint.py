@@ -331,5 +331,6 @@ def test_the_memory_of_a_checkpointed_part_is_freed():
         x.exp()
     before = weft.cpu.memory_stats()["allocated_bytes.all.current"]
     y = checkpoint(lambda x: x.exp().sin().exp().sin(), x, use_reentrant=False)
-    assert weft.cpu.memory_stats()["allocated_bytes.all.current"] - before < 2 * 4096
+    kept = weft.cpu.memory_stats()["allocated_bytes.all.current"] - before
+    assert kept < 3 * 4096  # y and the generator's state, and none of the three that backward needs
     y.sum().backward()

@@ -27,8 +27,8 @@ RETIRED = 4  # how many used-up arenas stay unreadable before the oldest goes ba
 
 LARGEST = 1 << 47  # bytes; there are no more addresses, and size_t would cut numbers from 2**64 on
 _NO_ACCESS, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
-# MAP_NORESERVE (0x4000): the system need not have memory for all these addresses.
-_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000
+# Addresses without access take no memory. The system counts those of a block when it becomes readable, and may refuse.
+_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _FIXED = 0x10  # MAP_FIXED
 
 _system = ctypes.CDLL(None, use_errno=True)

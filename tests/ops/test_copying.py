@@ -127,3 +127,12 @@ COPIES_ONTO_ITSELF = """
 def test_copies_onto_itself(expression):
     """A copy of a tensor onto itself is none, and no elements overlap with nothing."""
     check(expression)
+
+
+def test_a_copy_of_no_elements_is_recorded():
+    for library in (torch, weft):
+        source = library.ones(1, requires_grad=True)
+        target = library.zeros(0).copy_(source)
+        assert target.requires_grad
+        target.sum().backward()
+        assert source.grad.tolist() == [0.0]

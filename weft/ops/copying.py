@@ -29,7 +29,7 @@ from ..families.map import COPY, NUMBERS, Plan
 
 def copy_values(target: Tensor, source: Tensor) -> None:
     """Write `source`, broadcast and converted, into `target`; across devices too."""
-    if target.spec.numel == 0:
+    if target.spec.numel == 0 and not needs_recording((target, source)):
         return
     if source.spec.dtype.is_complex and target.spec.dtype.kind in "uif":
         warn_once("Casting complex values to real discards the imaginary part")

@@ -132,6 +132,20 @@ def _is_finite_where_theirs_is_nan(found: Any) -> bool:
     )
 
 
+def _overflows_where_squared(found: Any) -> bool:
+    return _argument(found, lambda given: given.abs() > torch.finfo(given.dtype).max ** 0.5)
+
+
+def _differs_where_subnormal(found: Any) -> bool:
+    """Whether results differ only where both are below the smallest normal number."""
+    theirs, mine = (
+        each.astype(np.float64) for each in (numbers(found.theirs.detach()), array(found.mine.detach()))
+    )
+    both = np.maximum(np.abs(theirs), np.abs(mine))
+    tiny = torch.finfo(found.theirs.dtype).smallest_normal
+    return bool((np.isclose(theirs, mine, rtol=1e-2, atol=0.0, equal_nan=True) | (both < tiny)).all())
+
+
 def _all_of(*conditions: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda found: all(each(found) for each in conditions)
 
@@ -303,6 +317,21 @@ LIST = [
     Accepted(
         "The gradient of layer_norm is 0 but for rounding where the cotangents follow the elements.",
         "gradient: values", where=_all_of(_program_has("layer_norm"), _is_rounding_of_cotangents),
+    ),
+    Accepted("layer_norm of one element is 0; PyTorch's rounds the mean.", "values", "layer_norm", where=lambda found: found.arguments[0].shape[-1:] == (1,)),
+    Accepted("layer_norm of numbers whose squares overflow is 0, not NaN.", "values", "layer_norm", where=_all_of(_overflows_where_squared, _differs_where_not_finite)),
+    Accepted("gelu of inf is inf; that of PyTorch's vector kernel is NaN.", "values", "gelu", where=_all_of(lambda found: _argument(found, torch.isposinf), _differs_where_not_finite)),
+    Accepted("Subnormal numbers are rounded as others are.", "values", "gelu|logsigmoid", where=_differs_where_subnormal),
+    Accepted("The most frequent of numbers with NaN among them: NaN equals NaN, as in unique. PyTorch's order is arbitrary.", "values", r"mode\(", where=_has_nan),
+    Accepted("A matrix product that overflows on the way is inf or NaN, depending on the order of its sums.", "values", " @ |mm|matmul", where=_differs_where_not_finite),
+    Accepted("cross of numbers whose products overflow is NaN.", "values", "cross", where=_all_of(_overflows_where_squared, _differs_where_not_finite)),
+    Accepted("logaddexp of complex numbers does not overflow on the way.", "values", "logaddexp", theirs="^result", where=_all_of(lambda found: found.theirs.is_complex(), _differs_where_not_finite)),
+    Accepted("ldexp takes exponents of 64 bits; PyTorch's keeps 32 bits of them.", "values", "ldexp", where=lambda found: found.arguments[1].dtype is torch.int64 and bool((found.arguments[1] != found.arguments[1].int()).any())),
+    Accepted("The order of a norm is no NaN.", "values", "norm", where=lambda found: any(type(each) is float and each != each for each in found.arguments)),
+    Accepted("A norm of a single number is its size, also if its power overflows.", "values", r"norm\(", theirs="^result", where=lambda found: found.arguments[0].numel() == 1),
+    Accepted(
+        "Distances and powers of complex numbers with an infinite or NaN part depend on the order of operations.",
+        "values", r"dist\(|\*\* b", where=_all_of(lambda found: any(each.is_complex() for each in found.arguments), _differs_where_not_finite),
     ),
     Accepted("More functions have derivatives.", "raises", theirs="does not support automatic differentiation|Autograd not support dtype", mine="^result"),
     Accepted("Losses have derivatives in their targets.", ".*raises", "_loss|backward", theirs="is not differentiable", mine="^result"),

@@ -335,6 +335,7 @@ LIST = [
     ),
     Accepted("More functions have derivatives.", "raises", theirs="does not support automatic differentiation|Autograd not support dtype", mine="^result"),
     Accepted("Losses have derivatives in their targets.", ".*raises", "_loss|backward", theirs="is not differentiable", mine="^result"),
+    Accepted("The product of two conjugates is computed; PyTorch marks it as the conjugate of another.", "conj", "inner|dot|@|matmul"),
 ]  # fmt: skip
 
 

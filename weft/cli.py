@@ -12,6 +12,8 @@ weft: PyTorch's tensor library in pure Python
   weft run -c code [arguments]     for a piece of code,
   weft run - [arguments]           and for a script on standard input
   weft doctor                      say what weft found on this machine
+  weft placeholder add             make pip take torch for installed, so that it does not download PyTorch
+  weft placeholder remove          undo that; without a word, weft placeholder says whether there is one
 
 As in `python`, everything after the script, module or code is an argument of it. The processes that
 it starts have weft for torch too. WEFT_TRACEBACK=1 shows weft's own frames in the traceback of an error."""
@@ -22,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         arguments = sys.argv[1:]
     match arguments:
-        case ["-h" | "--help"] | ["run" | "doctor", "-h" | "--help"]:
+        case ["-h" | "--help"] | ["run" | "doctor" | "placeholder", "-h" | "--help"]:
             print(USAGE)
             return 0
         case ["--version"]:
@@ -37,6 +39,12 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         case ["doctor", extra, *_]:
             return _refuse(f"doctor takes no arguments, but was given {extra!r}")
+        case ["placeholder"] | ["placeholder", "add" | "remove"]:
+            from weft.compat import placeholder
+
+            return placeholder.main(arguments[1:])
+        case ["placeholder", *others]:
+            return _refuse(f"placeholder takes add, remove or nothing, but was given {' '.join(others)!r}")
         case ["run"] | ["run", "-m" | "-c"]:
             return _refuse("run what? Give a script, - for standard input, -m module or -c code")
         case ["run", first, *_] if first.startswith("-") and first not in ("-", "-m", "-c"):

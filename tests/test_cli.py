@@ -40,9 +40,9 @@ def test_run_missing_file_is_as_under_python(run, run_weft):
 def test_run_module_code_and_stdin(run_weft, tmp_path):
     (tmp_path / "module.py").write_text("import sys, torch; print(torch.__name__, sys.argv[1:])")
     code = "import sys, torch; print(torch.__name__, sys.argv)"
-    assert run_weft("run", "-m", "module", "-h").stdout == "weft ['-h']\n"
-    assert run_weft("run", "-c", code, "a").stdout == "weft ['-c', 'a']\n"
-    assert run_weft("run", "-", "a", input=code).stdout == "weft ['-', 'a']\n"
+    assert run_weft("run", "-m", "module", "-h").stdout == "torch ['-h']\n"
+    assert run_weft("run", "-c", code, "a").stdout == "torch ['-c', 'a']\n"
+    assert run_weft("run", "-", "a", input=code).stdout == "torch ['-', 'a']\n"
 
 
 def test_interpreter_options_hold_for_the_program(run):
@@ -63,7 +63,7 @@ def test_the_option_that_leaves_out_site_packages_is_not_for_the_program(run):
     packages = os.pathsep.join(path for path in sys.path if path.endswith("site-packages"))
     code = "import sys, torch; print(torch.__name__, sys.flags.no_site)"
     done = run("-S", "-m", "weft", "run", "-c", code, PYTHONPATH=packages)
-    assert done.stdout == "weft 0\n", done.stderr
+    assert done.stdout == "torch 0\n", done.stderr
 
 
 def test_traceback_ends_where_weft_begins(run_weft, tmp_path):

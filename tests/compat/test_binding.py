@@ -15,7 +15,7 @@ import weft, weft.utils.benchmark
 assert torch is weft and torch.linalg is linalg is weft.linalg
 assert benchmark is again is weft.utils.benchmark
 assert importlib.import_module("torch.utils") is weft.utils
-assert weft.linalg.__spec__.name == weft.linalg.__name__ == "weft.linalg"
+assert (weft.linalg.__name__, weft.linalg.__spec__.name) == ("torch.linalg", "weft.linalg")
 print(torch.__version__)
 """
     done = run_weft("run", "-c", code)
@@ -23,7 +23,7 @@ print(torch.__version__)
 
 
 def test_a_torch_module_runs_as_the_program(run_weft):
-    done = run_weft("run", "-m", "torch.compat.missing")
+    done = run_weft("run", "-m", "torch.utils.model_zoo")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -49,10 +49,10 @@ if __name__ == "__main__":
 """)
     done = run_weft("run", "script.py")
     assert done.stdout.splitlines() == [
-        "fork ('weft', '__main__', [1, 2])",
-        "spawn ('weft', '__mp_main__', [1, 2])",
-        "forkserver ('weft', '__mp_main__', [1, 2])",
-        "subprocess weft",
+        "fork ('torch', '__main__', [1, 2])",
+        "spawn ('torch', '__mp_main__', [1, 2])",
+        "forkserver ('torch', '__mp_main__', [1, 2])",
+        "subprocess torch",
     ], done.stderr
 
 
@@ -61,9 +61,40 @@ def test_ahead_of_an_installed_torch_and_of_another_weft(run_weft, tmp_path):
         (tmp_path / f"{name}.py").write_text("raise AssertionError('the wrong module')")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "torch.py").write_text("raise AssertionError('the wrong module')")
-    (tmp_path / "script.py").write_text("import torch; print(torch.__name__)")
+    (tmp_path / "script.py").write_text("import torch; print(torch.__version__)")
     done = run_weft("run", "script.py", PYTHONPATH=str(tmp_path / "elsewhere"), PYTHONSAFEPATH="1")
-    assert done.stdout == "weft\n", done.stderr
+    assert done.stdout == "2.13.0+weft\n", done.stderr
+
+
+def test_modules_and_what_they_define_have_torch_names(run_weft):
+    code = """
+import inspect, pickle, sys
+import torch
+from torch import nn
+from torch.optim import adam
+print(torch.__name__, nn.__name__, adam.__name__, sys.modules["torch.nn"] is nn)
+print(nn.Linear.__module__, nn.init.uniform_.__module__, inspect.getmodule(nn.Linear).__name__)
+print(pickle.loads(pickle.dumps((nn.Linear, nn.init.uniform_))) == (nn.Linear, nn.init.uniform_))
+print(any(name.startswith("weft") for name in pickle.dumps(nn.Linear(1, 1)).decode("latin1").split("\\n")))
+"""
+    done = run_weft("run", "-c", code)
+    assert done.stdout.splitlines() == [
+        "torch torch.nn torch.optim.adam True",
+        "torch.nn.modules.linear torch.nn.init torch.nn.modules.linear",
+        "True",
+        "False",
+    ], done.stderr
+
+
+def test_the_distribution_is_called_torch(run_weft):
+    code = """
+import importlib.metadata as metadata
+print(metadata.version("torch"), metadata.distribution("torch").metadata["Name"])
+print(sum(each.metadata["Name"] == "torch" for each in metadata.distributions()) >= 1)
+print(metadata.files("torch"), metadata.requires("torch"))
+"""
+    done = run_weft("run", "-c", code)
+    assert done.stdout == "2.13.0+weft torch\nTrue\nNone None\n", done.stderr
 
 
 def test_the_users_sitecustomize_still_runs(run_weft, tmp_path):
@@ -95,11 +126,13 @@ def test_install_and_uninstall_within_a_program(monkeypatch):
         import torch
 
         assert torch is weft
+        assert (torch.__name__, torch.nn.Linear.__module__) == ("torch", "torch.nn.modules.linear")
         assert "torch.mine" not in sys.modules
         assert os.environ["PYTHONPATH"] == os.pathsep.join((STARTUP, "mine"))
     finally:
         compat.uninstall()
         compat.uninstall()
+    assert (weft.__name__, weft.nn.Linear.__module__) == ("weft", "weft.nn.modules.linear")
     assert sys.modules["torch"] is sys.modules["torch.mine"] is before
     assert sys.meta_path == path
     assert os.environ["PYTHONPATH"] == "mine"

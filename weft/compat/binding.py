@@ -4,16 +4,24 @@ Start-up (startup/sitecustomize.py) loads this file by its path in every interpr
 neither weft, which a process that never imports torch should not pay for, nor the slower of Python's own modules.
 """
 
+from __future__ import annotations
+
 import importlib
 import os
 import sys
-from importlib.machinery import ModuleSpec, PathFinder
-from types import CodeType, ModuleType
+from importlib.machinery import ModuleSpec
+from types import CodeType, FunctionType, ModuleType
+
+TYPE_CHECKING = False  # importing typing for it takes longer than all else here
+if TYPE_CHECKING:
+    from typing import Any
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # A folder on PYTHONPATH reaches subprocesses and spawned workers alike, whatever starts them, and leaves alone
 # every interpreter outside of the run, which a .pth file in site-packages would not.
 STARTUP = os.path.join(PACKAGE, "compat", "startup")
+# The top-level packages that PyTorch's distribution installs, and what stands for them.
+PACKAGES = {"torch": "weft", "functorch": "weft.functorch"}
 
 
 class _Alias:
@@ -23,17 +31,38 @@ class _Alias:
         self.module = module
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """The default: an empty module, which gives way in `exec_module`."""
+        """The default: an empty module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
         assert module.__spec__ is not None
-        # The import system hands out what stands here after this call, not the empty module it came with.
+        # The import system returns what sys.modules holds after this call, not the empty module it passed in.
         sys.modules[module.__spec__.name] = self.module
 
     def get_code(self, name: str) -> CodeType:
         """What `python -m torch.x` runs."""
-        assert self.module.__spec__ is not None
-        return self.module.__spec__.loader.get_code(self.module.__name__)  # type: ignore[union-attr]
+        spec = self.module.__spec__
+        assert spec is not None
+        return spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+
+
+class _Naming:
+    """A loader of a weft module that gives it its torch name as soon as it is loaded."""
+
+    def __init__(self, loader: Any):
+        self.loader = loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self.loader.exec_module(module)
+        _give_torch_name(module)
+
+    def get_code(self, name: str) -> CodeType:
+        return self.loader.get_code(self.loader.name)  # `name` may be the torch name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)  # get_source, get_resource_reader, ...
 
 
 class _Binding:
@@ -41,13 +70,16 @@ class _Binding:
 
     def __init__(self) -> None:
         self.displaced: dict[str, ModuleType] = {}  # the torch modules there were before install()
+        self.renamed: list[
+            tuple[Any, str, str]
+        ] = []  # an object, its attribute, the name it had before install()
 
     def find_spec(self, fullname, path=None, target=None) -> ModuleSpec | None:
-        if fullname == "weft":  # the same weft in every process, also where it is not installed
-            return PathFinder.find_spec(fullname, [os.path.dirname(PACKAGE)])
-        if not _is_torch(fullname):
+        if fullname == "weft" or fullname.startswith("weft."):
+            return self._find_weft(fullname, path)
+        weft_name = _weft_name(fullname)
+        if weft_name is None:
             return None
-        weft_name = "weft" + fullname.removeprefix("torch")
         try:
             module = importlib.import_module(weft_name)
         except ModuleNotFoundError as error:
@@ -62,6 +94,48 @@ class _Binding:
         # _Alias is no subclass of importlib.abc.Loader: importing that takes 18 ms.
         return ModuleSpec(fullname, _Alias(module), is_package=is_package)  # type: ignore[arg-type]
 
+    def _find_weft(self, fullname: str, path: Any) -> ModuleSpec | None:
+        if fullname == "weft":  # the same weft in every process, also where it is not installed
+            path = [os.path.dirname(PACKAGE)]
+        for finder in sys.meta_path:
+            if finder is not self and (spec := finder.find_spec(fullname, path)) is not None:
+                if spec.loader is not None:
+                    spec.loader = _Naming(spec.loader)  # type: ignore[assignment]
+                return spec
+        return None
+
+    def find_distributions(self, context: Any = None) -> list[Any]:
+        """What `importlib.metadata` says of the distribution "torch"."""
+        if context is not None and context.name not in (None, "torch"):
+            return []
+        from weft.compat.metadata import TorchDistribution
+
+        return [TorchDistribution()]
+
+
+def _give_torch_name(module: ModuleType) -> None:
+    """Change the root package to "torch" in the name of `module` and in `__module__` of its functions and classes.
+
+    Programs ask for these names: `type(model).__module__.startswith("torch")`. `__package__` and `__spec__` keep
+    the name under which the module was loaded, because relative imports inside it use them.
+    """
+    for value in list(vars(module).values()):
+        if isinstance(value, (type, FunctionType)):
+            _change(value, "__module__")
+    _change(module, "__name__")
+    sys.modules[module.__name__] = module
+
+
+def _change(value: Any, attribute: str) -> None:
+    old = getattr(value, attribute)
+    if isinstance(old, str) and (old == "weft" or old.startswith("weft.")):
+        new = "torch" + old.removeprefix("weft")
+        try:
+            setattr(value, attribute, new)
+        except TypeError:  # a class of CPython's own making
+            return
+        _binding.renamed.append((value, attribute, old))
+
 
 _binding = _Binding()
 
@@ -69,8 +143,9 @@ _binding = _Binding()
 def install() -> None:
     """Bind `torch` and everything under it to weft, here and in processes started from now on.
 
-    Modules already imported from PyTorch are put aside until `uninstall`; names that a module took from them
-    keep their meaning. Installing twice is the same as installing once. A process that is started with `-E`,
+    Modules, functions and classes of weft have names that begin with "torch" from then on, and `importlib.metadata`
+    knows a distribution "torch". Modules already imported from PyTorch are put aside until `uninstall`; names that a
+    module took from them keep their meaning. Installing twice is the same as installing once. A process that is started with `-E`,
     `-I`, `-S` or another PYTHONPATH is not bound.
 
     >>> import weft, weft.compat
@@ -84,6 +159,8 @@ def install() -> None:
         return
     _binding.displaced = _take_torch_modules()
     sys.meta_path.insert(0, _binding)
+    for module in _loaded_modules():
+        _give_torch_name(module)
     _set_python_path([STARTUP, *_python_path()])
 
 
@@ -93,17 +170,35 @@ def uninstall() -> None:
         return
     sys.meta_path.remove(_binding)
     _take_torch_modules()
+    for value, attribute, old in _binding.renamed:
+        setattr(value, attribute, old)
+    _binding.renamed.clear()
     sys.modules.update(_binding.displaced)
     _binding.displaced = {}
     _set_python_path(_python_path())
 
 
-def _is_torch(name: str) -> bool:
-    return name == "torch" or name.startswith("torch.")
+def _weft_name(name: str) -> str | None:
+    """The weft module of a module of PyTorch's packages; None for other modules.
+
+    >>> _weft_name("torch.nn"), _weft_name("functorch"), _weft_name("torchish")
+    ('weft.nn', 'weft.functorch', None)
+    """
+    package, dot, rest = name.partition(".")
+    own = PACKAGES.get(package)
+    return None if own is None else own + dot + rest
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if _is_torch(name)}
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if _weft_name(name)}
+
+
+def _loaded_modules() -> list[ModuleType]:
+    return [
+        module
+        for name, module in list(sys.modules.items())
+        if (name == "weft" or name.startswith("weft.")) and isinstance(module, ModuleType)
+    ]
 
 
 def _python_path() -> list[str]:

@@ -29,9 +29,11 @@ def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[st
             reason += _nearest(name, [other for other in (*vars(module), *lazy) if not other.startswith("_")])
         # In an import cycle `from package import submodule` looks in sys.modules after an AttributeError.
         if _imports_from(sys._getframe(1)) and f"{module_name}.{name}" not in sys.modules:
-            raise ImportError(f"cannot import name {name!r} from {module_name!r}: {reason}", name=module_name)
+            raise ImportError(
+                f"cannot import name {name!r} from {module.__name__!r}: {reason}", name=module.__name__
+            )
         raise AttributeError(
-            f"module {module_name!r} has no attribute {name!r}: {reason}", name=name, obj=module
+            f"module {module.__name__!r} has no attribute {name!r}: {reason}", name=name, obj=module
         )
 
     return __getattr__

@@ -127,6 +127,7 @@ for _module in (
     "max_unpooling",
     "normalization",
     "losses",
+    "resizing",
     "vision",
     "dropout",
     "masked",

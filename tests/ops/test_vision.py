@@ -10,65 +10,6 @@ import weft
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 F = "nn.functional."
-MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area")
-
-
-DIMS = {
-    "linear": 1,
-    "bilinear": 2,
-    "bicubic": 2,
-    "trilinear": 3,
-}  # of the modes that are for one number of dims
-
-
-@pytest.mark.may_raise(least=0.5)
-@settings(max_examples=150, deadline=None)
-@given(
-    st.integers(1, 3),
-    st.sampled_from(MODES),
-    st.one_of(st.integers(1, 9), st.lists(st.integers(1, 9), min_size=1, max_size=3), st.floats(0.5, 3.0)),
-    st.sampled_from([None, True, False]),
-    st.sampled_from([None, True, False]),
-    st.booleans(),
-    st.sampled_from([True, True, True, False]),
-)
-def test_interpolate(n, mode, target, align_corners, recompute, antialias, fitting):
-    if fitting:  # arguments that go together
-        n = DIMS.get(mode, n)
-        align_corners = align_corners if mode in DIMS else None
-        antialias = antialias and mode in ("bilinear", "bicubic")
-        recompute = recompute if isinstance(target, float) else None
-        target = (target * 3)[:n] if isinstance(target, list) else target
-    x = torch.randn(2, 2, *(5, 6, 4)[:n], dtype=torch.float64)
-    options = {"scale_factor" if isinstance(target, float) else "size": target, "antialias": antialias}
-    if recompute is not None:
-        options["recompute_scale_factor"] = recompute
-    check(F + "interpolate", x, mode=mode, align_corners=align_corners, **options)
-
-
-def test_interpolate_rounds_bytes_and_keeps_channels_last():
-    pictures = torch.randint(0, 256, (2, 3, 6, 6), dtype=torch.uint8)
-    check(F + "interpolate", pictures, scale_factor=1.5, mode="nearest")
-    check(
-        F + "interpolate",
-        pictures.float().to(memory_format=torch.channels_last),
-        size=(4, 9),
-        mode="bilinear",
-    )
-
-
-@pytest.mark.refuses("all")
-@pytest.mark.parametrize(
-    "arguments", [{}, {"size": 3, "scale_factor": 2.0}, {"size": (2, 2, 2)}, {"size": 0}, {"size": 1.5}]
-)
-def test_interpolate_rejects(arguments):
-    check(F + "interpolate", torch.ones(1, 1, 4, 4), **arguments)
-
-
-def test_older_names():
-    x = torch.randn(1, 2, 3, 3)
-    for name in ("upsample", "upsample_nearest", "upsample_bilinear"):
-        check(F + name, x, scale_factor=2)
 
 
 @pytest.mark.may_raise(least=0.35)
@@ -128,11 +69,6 @@ def test_points_of_nearest_elements_have_a_zero_gradient():
 UNFIT = """
 torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2) > 0, torch.ones(1, 1, 2, 2))  # raises
 torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2) > 0)  # raises
-torch.nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor="a")  # raises
-torch.nn.functional.interpolate(torch.ones(1, 1, 2, 2), scale_factor=(None, 1.0))  # raises
-torch.nn.functional.upsample_bilinear(torch.ones(1, 1, 2, 2), scale_factor="a")  # raises
-torch.nn.functional.interpolate(torch.ones(2, 3, 4, 4), size=(5, 2**62), mode="bilinear")  # raises
-torch.nn.functional.interpolate(torch.ones(2, 3, 4, 4), size=(5, 2**62), mode="bicubic")  # raises
 """
 
 

@@ -1,4 +1,4 @@
-"""Images: resizing, sampling at arbitrary points, grids of points."""
+"""Images: sampling at arbitrary points, grids of points. Resizing is in `resizing.py`."""
 
 from __future__ import annotations
 
@@ -6,294 +6,17 @@ import functools
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ..core.arguments import number
-from ..core.dtype import LEGACY_NAMES, float32, float64, int64, uint8
+from ..core.dtype import LEGACY_NAMES, int64
 from ..core.op import public
-from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor
 from ..core.warn import user_level
-from ..families.library import tensor_of
 from ..families.step import step
-from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from .creation import check_storage_size
 from .joining import stack
 from .ranges import linspace
 from .rules import same, shown_as
-from .windows import like_format, wide
-
-# What an element of a resized dim is made of: positions [taps, size] and weights [taps, size] (None: 1).
-Taps = tuple[np.ndarray, Any]
-
-# fmt: off
-_DIMS = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
-# fmt: on
-
-
-# ---- Resizing --------------------------------------------------------------------------------------------------------------
-
-
-@public(name="nn.functional.interpolate")
-def interpolate(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Tensor:
-    """Resize the dims behind batch and channels to `size`, or by `scale_factor`.
-
-    mode: "nearest", "nearest-exact", "linear" (one dim), "bilinear", "bicubic" (two), "trilinear" (three) or "area".
-    align_corners: the corners' centres stay where they are, instead of their outer edges. antialias: average over all
-    elements that fall into one when shrinking.
-
-    >>> import weft as torch
-    >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
-    tensor([[[1., 1., 2., 2.]]])
-    """
-    if mode in ("nearest", "area", "nearest-exact"):
-        if align_corners is not None:
-            raise ValueError(
-                "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
-            )
-    align_corners = bool(align_corners)
-    n = input.spec.ndim - 2
-    sizes, scales = _target(input, n, size, scale_factor, mode, recompute_scale_factor)
-    if antialias and not (mode in ("bilinear", "bicubic") and n == 2):
-        raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
-        )
-    if not 1 <= n <= 3 or mode not in _DIMS:
-        raise NotImplementedError(
-            "Input Error: Only 3D, 4D and 5D input Tensors supported"
-            f" (got {input.spec.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
-            f" (got {mode})"
-        )
-    if n not in _DIMS[mode]:
-        raise NotImplementedError(f"Got {n + 2}D input, but {mode} mode needs {_DIMS[mode][0] + 2}D input")
-    if mode == "area":
-        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[n - 1](input, sizes)
-    _check_sizes(input, sizes)
-    found = _resized(input, sizes, scales, mode, align_corners, antialias)
-    kind = "".join(word.capitalize() for word in mode.split("-"))
-    return shown_as(found, f"Upsample{kind}{n}D{'Aa' * antialias}Backward0")
-
-
-def _target(
-    input: Tensor, n: int, size, scale_factor, mode: str, recompute: bool | None
-) -> tuple[list, list]:
-    """The sizes of the result, and the scale factors that positions are computed with (None: the ratio of sizes)."""
-    if size is not None and scale_factor is not None:
-        raise ValueError("only one of size or scale_factor should be defined")
-    if size is None and scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
-    given, what = (size, "size") if size is not None else (scale_factor, "scale_factor")
-    if isinstance(given, (tuple, list)):
-        if len(given) != n:
-            words = "output size" if size is not None else "scale_factor"
-            raise ValueError(
-                f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
-                f"{list(input.spec.shape[2:])} and {words} of {list(given)}. Please provide input tensor in (N, C, d1, d2, "
-                f"...,dK) format and {words} in (o1, o2, ...,oK) format."
-            )
-        given = list(given)
-    else:
-        given = [given] * n
-    if size is not None:
-        if recompute:
-            raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        if not all(isinstance(each, int) or hasattr(each, "__index__") for each in given):
-            raise TypeError(
-                f"expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with "
-                f"types {[type(each) for each in given]}"
-            )
-        return [int(each) for each in given], [None] * n
-    given = [number(scale, "interpolate", "scale_factor") for scale in given]
-    wanted = [float(own) * scale for own, scale in zip(input.spec.shape[2:], given, strict=True)]
-    if not all(abs(size) < 2**63 for size in wanted):  # NaN is not, either
-        raise RuntimeError(f"value cannot be converted to type int64_t without overflow: sizes {wanted}")
-    sizes = list(map(math.floor, wanted))
-    return sizes, [None] * n if recompute or mode == "area" else [float(scale) for scale in given]
-
-
-def _check_sizes(input: Tensor, sizes: Sequence[int]) -> None:
-    own = input.spec.shape
-    if any(size <= 0 for size in (*own[2:], *sizes)):
-        raise RuntimeError(
-            f"Input and output sizes should be greater than 0, but got input {list(own[2:])} and output {list(sizes)}"
-        )
-    if own[1] == 0:
-        raise RuntimeError(
-            f"Non-empty tensor with possibly 0 batch size expected, but got input of size {list(own)}"
-        )
-    if input.spec.dtype.is_complex or input.spec.dtype.kind in "biu" and input.spec.dtype is not uint8:
-        raise NotImplementedError(f"\"upsample\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
-    check_storage_size(
-        contiguous_spec((*own[:2], *sizes), input.spec.dtype)
-    )  # before tables of such sizes are made
-
-
-def _resized(input: Tensor, sizes, scales, mode: str, align_corners: bool, antialias: bool) -> Tensor:
-    dtype = input.spec.dtype
-    rule = _antialias_taps if antialias else _RULES[mode]
-    if rule in (_nearest_taps, _nearest_exact_taps):
-        found = input
-    else:
-        found = input.to(float32) if dtype is uint8 else wide(dtype, input)[0]
-    # PyTorch copies a dim that keeps its size, even if the scale factor is not 1, in these modes.
-    copies = rule is _linear_taps or rule is _nearest_taps and len(sizes) == 2
-    # PyTorch computes positions in the precision of the elements.
-    real = np.float64 if dtype is float64 and not mode.startswith("nearest") else np.float32
-    for dim, (size, scale) in enumerate(zip(sizes, scales, strict=True), 2):
-        step = _step(found.spec.shape[dim], size, scale, align_corners, real)
-        if size != found.spec.shape[dim] or step != 1 and not (copies or antialias):
-            positions, weights = rule(found.spec.shape[dim], size, step, align_corners, mode)
-            found = _combined(found, dim, positions, weights)
-    if found.spec.dtype is not dtype:
-        found = found.round().clamp(0, 255).to(uint8) if dtype is uint8 else found.to(dtype)
-    return like_format(found.clone() if found is input else found, input)
-
-
-def _step(own: int, size: int, scale: float | None, align_corners: bool, real: Any) -> Any:
-    """How far apart in the input neighbours of the result are."""
-    if align_corners:
-        return real(own - 1) / real(size - 1) if size > 1 else real(0)
-    return real(1.0 / scale) if scale else real(own) / real(size)
-
-
-def _combined(input: Tensor, dim: int, positions: np.ndarray, weights: Any) -> Tensor:
-    """Weighted sums of elements along a dim."""
-    shape = (-1, *[1] * (input.spec.ndim - dim - 1))
-    total: Any = None
-    for k, chosen in enumerate(positions):
-        term = input.index_select(dim, tensor_of(chosen.astype(np.int64)).to(input.spec.device))
-        if weights is not None:
-            weight = tensor_of(weights[k].reshape(shape), input.spec.dtype).to(input.spec.device)
-            term = term * weight
-        total = term if total is None else total + term
-    return total
-
-
-def _centers(size: int, step: Any, align_corners: bool) -> np.ndarray:
-    """Where the elements of the result lie in the input."""
-    steps = np.arange(size).astype(step.dtype)
-    half = step.dtype.type(0.5)
-    return steps * step if align_corners else (steps + half) * step - half
-
-
-def _nearest_taps(own: int, size: int, step: Any, align_corners: bool, mode: str) -> Taps:
-    steps = np.arange(size).astype(step.dtype)
-    return np.minimum(np.floor(steps * step), own - 1)[None], None
-
-
-def _nearest_exact_taps(own: int, size: int, step: Any, align_corners: bool, mode: str) -> Taps:
-    steps = np.arange(size).astype(step.dtype) + step.dtype.type(0.5)
-    return np.minimum(np.floor(steps * step), own - 1)[None], None
-
-
-def _linear_taps(own: int, size: int, step: Any, align_corners: bool, mode: str) -> Taps:
-    center = np.maximum(_centers(size, step, align_corners), 0)
-    first = np.minimum(np.floor(center), own - 1)
-    far = np.clip(center - first, 0, 1)
-    return np.stack([first, np.minimum(first + 1, own - 1)]), np.stack([1 - far, far])
-
-
-def _cubic_taps(own: int, size: int, step: Any, align_corners: bool, mode: str) -> Taps:
-    center = _centers(size, step, align_corners)
-    first = np.minimum(np.floor(center), own - 1)
-    distance = np.clip(center - first, 0, 1)
-    positions = np.stack([np.clip(first + k, 0, own - 1) for k in (-1, 0, 1, 2)])
-    return positions, np.stack(_cubic_weights(distance))
-
-
-def _cubic_weights(t: Any, a: float = -0.75) -> list:
-    """Of the four neighbours of a point at distance t behind the second. Source: Keys 1981, cubic convolution."""
-
-    def near(x):
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x):
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
-
-
-def _triangle(x: np.ndarray) -> np.ndarray:
-    return np.maximum(1 - np.abs(x), 0)
-
-
-def _cubic(x: np.ndarray, a: float = -0.5) -> np.ndarray:
-    x = np.abs(x)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0))
-
-
-def _antialias_taps(own: int, size: int, step: Any, align_corners: bool, mode: str) -> Taps:
-    """Filters that are stretched when shrinking, as Pillow does it."""
-    kernel, reach = (_triangle, 1) if mode == "bilinear" else (_cubic, 2)
-    stretch = max(step, step.dtype.type(1))
-    support = reach * stretch
-    center = (np.arange(size) + step.dtype.type(0.5)) * step
-    first = np.maximum((center - support + 0.5).astype(np.int64), 0)
-    counts = np.minimum((center + support + 0.5).astype(np.int64), own) - first
-    taps = np.arange(counts.max())[:, None]
-    weights = kernel((taps + first - center + 0.5) / stretch)
-    weights = np.where(taps < counts, weights, 0)
-    return np.minimum(first + taps, own - 1), weights / weights.sum(0)
-
-
-_RULES: dict[str, Callable[..., Taps]] = {
-    "nearest": _nearest_taps,
-    "nearest-exact": _nearest_exact_taps,
-    "linear": _linear_taps,
-    "bilinear": _linear_taps,
-    "trilinear": _linear_taps,
-    "bicubic": _cubic_taps,
-}
-
-
-@public(name="nn.functional.upsample")
-def upsample(
-    input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-) -> Tensor:
-    """The older name of `interpolate`."""
-    warnings.warn(
-        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=user_level(),
-    )
-    return interpolate(input, size, scale_factor, mode, align_corners)
-
-
-@public(name="nn.functional.upsample_nearest")
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` by the nearest element."""
-    warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=user_level(),
-    )
-    return interpolate(input, size, scale_factor, mode="nearest")
-
-
-@public(name="nn.functional.upsample_bilinear")
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` bilinearly with aligned corners."""
-    warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
-        stacklevel=user_level(),
-    )
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
-
+from .windows import wide
 
 # ---- Sampling at points ------------------------------------------------------------------------------------------------------
 
@@ -472,6 +195,18 @@ def _point_taps(position: Tensor, mode: str) -> list[tuple[Tensor, Tensor | None
     if mode == "bilinear":
         return [(first, 1 - t), (first + 1, t)]
     return [(first + k - 1, share) for k, share in enumerate(_cubic_weights(t))]
+
+
+def _cubic_weights(t: Any, a: float = -0.75) -> list:
+    """Of the four neighbours of a point at distance t behind the second. Source: Keys 1981, cubic convolution."""
+
+    def near(x):
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x):
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
 # ---- Grids of points ---------------------------------------------------------------------------------------------------------

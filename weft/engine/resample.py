@@ -1,0 +1,150 @@
+"""Weighted sums of neighbouring elements along one dim, as LLVM IR: what resizing images is made of.
+
+The operands are seen as [outer, own, inner] and [outer, size, inner], both contiguous. Position i of the result is the sum of
+`count[i]` elements from `first[i]` on, times the weights [size, taps]. Sums run from the first element to the last, by fused
+multiply-adds, as the compiled loops of PyTorch have them; sums of bytes are exact.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from ..core.dtype import DType, float32, float64, uint8
+from .kernel import Code, compile_loop
+from .structured import Body, function
+
+LANES = 32  # elements of the innermost dim that are summed side by side
+
+# memory type of elements, of weights, type of sums, bytes of an element, bytes of a weight
+_TYPES = {
+    uint8: ("i8", "i16", "i32", 1, 2),
+    float32: ("float", "float", "float", 4, 4),
+    float64: ("double", "double", "double", 8, 8),
+}
+
+
+@functools.cache
+def resample_code(dtype: DType, colors: bool) -> Code:
+    """Call `entry(result, input, weights, table, meta, outer * size)`.
+
+    table: int64 [size, 2], first and count. meta: size, own, inner, taps, the bits behind the point of int16 weights, outer.
+    colors: inner is 3, the channels of a pixel, which are loaded as if they were 4.
+    """
+    declarations: set[str] = set()
+    text = function(
+        "loop",
+        "ptr %operands, ptr %meta, i64 %begin, i64 %end",
+        declarations,
+        lambda body: _Loop(body, dtype, colors).write(),
+    )
+    return compile_loop("\n".join([*sorted(declarations), text]), 4, "")
+
+
+class _Loop:
+    def __init__(self, body: Body, dtype: DType, colors: bool):
+        self.body, self.dtype, self.colors = body, dtype, colors
+        self.element, self.weight, self.sum, self.nbytes, self.weight_bytes = _TYPES[dtype]
+
+    def write(self) -> None:
+        b = self.body
+        result, input, weights, table = (b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(4))
+        size, own, inner, taps, self.bits, all_outer = (
+            b.let(f"load i64, ptr {b.at('%meta', 8 * k)}") for k in range(6)
+        )
+        self.pitch = b.integer("mul", inner, self.nbytes)  # bytes from one position of the dim to the next
+        whole = b.integer("sub", inner, b.integer("urem", inner, LANES))
+        o = b.variable("i64", b.integer("sdiv", "%begin", size))
+        i = b.variable("i64", b.integer("srem", "%begin", size))
+        with b.loop("%begin", "%end") as row:
+            outer, place = b.get(o, "i64"), b.get(i, "i64")
+            entry = b.at(table, b.integer("mul", place, 16))
+            first = b.let(f"load i64, ptr {entry}")
+            count = b.let(f"load i64, ptr {b.at(entry, 8)}")
+            start = b.integer("add", b.integer("mul", outer, own), first)
+            source = b.at(input, b.integer("mul", start, self.pitch))
+            weight = b.at(weights, b.integer("mul", b.integer("mul", place, taps), self.weight_bytes))
+            target = b.at(result, b.integer("mul", row, self.pitch))
+            begin = whole
+            if self.colors:
+                # The last row of pixels has no fourth element to load behind its end.
+                inside = b.let(f"icmp slt i64 {b.integer('add', outer, 1)}, {all_outer}")
+                with b.when(inside):
+                    self.sums(source, weight, target, "0", count, 4)
+                begin = b.let(f"select i1 {inside}, i64 {inner}, i64 0")
+            else:
+                with b.loop(0, whole, LANES) as k:
+                    self.sums(source, weight, target, k, count, LANES)
+            with b.loop(begin, inner) as k:
+                self.sums(source, weight, target, k, count, 1)
+            following = b.integer("add", place, 1)
+            last = b.let(f"icmp eq i64 {following}, {size}")
+            b.set(i, "i64", b.let(f"select i1 {last}, i64 0, i64 {following}"))
+            b.set(o, "i64", b.integer("add", outer, b.let(f"zext i1 {last} to i64")))
+
+    def sums(self, source: str, weight: str, target: str, k: str, count: str, lanes: int) -> None:
+        """Elements k to k + lanes of one position."""
+        b = self.body
+
+        def many(kind):
+            return kind if lanes == 1 else f"<{lanes} x {kind}>"
+
+        offset = b.integer("mul", k, self.nbytes)
+        here = b.at(source, offset)
+        total = b.variable(many(self.sum), self.start(lanes))
+        with b.loop(0, count) as j:
+            found = b.let(
+                f"load {many(self.element)}, ptr {b.at(here, b.integer('mul', j, self.pitch))}, align {self.nbytes}"
+            )
+            share = b.let(f"load {self.weight}, ptr {b.at(weight, b.integer('mul', j, self.weight_bytes))}")
+            if self.dtype is uint8:
+                found = b.let(f"zext {many('i8')} {found} to {many('i32')}")
+                share = b.let(f"sext i16 {share} to i32")
+            share = self.splat(share, lanes)
+            before = b.get(total, many(self.sum))
+            if self.dtype is uint8:
+                term = b.let(f"mul {many('i32')} {found}, {share}")
+                after = b.let(f"add {many('i32')} {before}, {term}")
+            else:
+                after = b.intrinsic("fma", self.dtype, lanes, found, share, before)
+            b.set(total, many(self.sum), after)
+        value = b.get(total, many(self.sum))
+        if self.dtype is uint8:
+            value = self.byte(value, lanes)
+        if self.colors and lanes == 4:
+            for lane in range(3):  # the fourth element belongs to the next pixel
+                one = b.let(f"extractelement {many(self.element)} {value}, i64 {lane}")
+                b.do(
+                    f"store {self.element} {one}, ptr {b.at(target, lane * self.nbytes)}, align {self.nbytes}"
+                )
+        else:
+            b.do(f"store {many(self.element)} {value}, ptr {b.at(target, offset)}, align {self.nbytes}")
+
+    def start(self, lanes: int) -> str:
+        """What sums start with: 0, or for bytes a half, so that the shift at the end rounds."""
+        if self.dtype is not uint8:
+            return "0.0" if lanes == 1 else "zeroinitializer"
+        b = self.body
+        half = b.integer("shl", 1, b.integer("sub", self.bits, 1))
+        return self.splat(b.let(f"trunc i64 {half} to i32"), lanes)
+
+    def byte(self, value: str, lanes: int) -> str:
+        """A sum with `bits` behind the point as a byte."""
+        b = self.body
+        kind = "i32" if lanes == 1 else f"<{lanes} x i32>"
+        suffix = "i32" if lanes == 1 else f"v{lanes}i32"
+        bits = self.splat(b.let(f"trunc i64 {self.bits} to i32"), lanes)
+        value = b.let(f"ashr {kind} {value}, {bits}")
+        for name, limit in (("smax", "0"), ("smin", "255")):
+            b.declarations.add(f"declare {kind} @llvm.{name}.{suffix}({kind}, {kind})")
+            bound = limit if lanes == 1 else f"splat (i32 {limit})"
+            value = b.let(f"call {kind} @llvm.{name}.{suffix}({kind} {value}, {kind} {bound})")
+        return b.let(f"trunc {kind} {value} to {'i8' if lanes == 1 else f'<{lanes} x i8>'}")
+
+    def splat(self, value: str, lanes: int) -> str:
+        if lanes == 1:
+            return value
+        b, kind = self.body, self.sum
+        one = b.let(f"insertelement <{lanes} x {kind}> poison, {kind} {value}, i64 0")
+        return b.let(
+            f"shufflevector <{lanes} x {kind}> {one}, <{lanes} x {kind}> poison, <{lanes} x i32> zeroinitializer"
+        )

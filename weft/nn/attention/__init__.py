@@ -6,7 +6,7 @@ import contextlib
 import enum
 from collections.abc import Iterator, Sequence
 
-from ..compat.missing import module_getattr
+from ...compat.missing import module_getattr
 
 
 class SDPBackend(enum.Enum):
@@ -39,4 +39,4 @@ def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool 
     yield
 
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, ("flex_attention",))

@@ -1,0 +1,52 @@
+"""Which blocks of a mask hold anything, as lists of block numbers for each row of blocks.
+
+A row's list is as long as the row: first the numbers of the blocks that count, ascending, then those of the others. How many
+count is kept beside it. Shapes: dense [..., rows, columns], counts [..., rows], lists [..., rows, columns].
+"""
+
+from __future__ import annotations
+
+from ...core.dtype import int32
+from ...core.names import FUNCTIONS
+from ...core.tensor import Tensor
+
+
+def ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
+    """Counts and lists of a dense matrix of blocks, which is not 0 where a block counts."""
+    counts = dense.sum(-1)
+    lists = FUNCTIONS["argsort"](dense.to(int32), dim=-1, descending=True, stable=True)
+    return counts.to(int32).contiguous(), lists.to(int32).contiguous()
+
+
+def dense_of(counts: Tensor, lists: Tensor, columns: int) -> Tensor:
+    """The dense matrix of 0 and 1 (int32) of counts and lists."""
+    places = FUNCTIONS["arange"](lists.shape[-1], device=lists.device)
+    counting = places < counts.unsqueeze(-1)
+    # Entries that do not count are put into one more column, which is then dropped.
+    targets = FUNCTIONS["where"](counting, lists, columns).long()
+    dense = FUNCTIONS["zeros"](*lists.shape[:-1], columns + 1, dtype=int32, device=lists.device)
+    return dense.scatter(-1, targets, 1)[..., :columns].contiguous()
+
+
+def transposed(counts: Tensor, lists: Tensor) -> tuple[Tensor, Tensor]:
+    """Counts and lists of the columns."""
+    return ordered(dense_of(counts, lists, lists.shape[-1]).transpose(-2, -1))
+
+
+def adjusted(counts: Tensor, lists: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
+    """Cut to the first rows and columns. Lists are ascending, so that blocks beyond the last column stand at their ends."""
+    counts, lists = counts[..., :rows], lists[..., :rows, :]
+    places = FUNCTIONS["arange"](lists.shape[-1], device=lists.device)
+    staying = (places < counts.unsqueeze(-1)) & (lists < columns)
+    return staying.sum(-1).to(counts.dtype), lists[..., :columns]
+
+
+def filled_blocks(mask: Tensor, rows: int, columns: int) -> tuple[Tensor, int]:
+    """How many elements of each block of rows x columns are True, [..., Q / rows, K / columns], and how many there are.
+
+    The mask is taken for False beyond its end.
+    """
+    q, k = mask.shape[-2:]
+    pad = FUNCTIONS["nn.functional.pad"](mask, (0, -k % columns, 0, -q % rows))
+    blocks = pad.unflatten(-1, (-1, columns)).unflatten(-3, (-1, rows))
+    return blocks.sum((-3, -1)), rows * columns

@@ -24,7 +24,11 @@ from .core.grad_mode import (
 from .core.layout import Layout as layout
 from .core.layout import MemoryFormat as memory_format
 from .core.limits import finfo, iinfo
-from .core.op import FUNCTIONS as _FUNCTIONS
+from .core.names import FUNCTIONS as _FUNCTIONS
+from .core.names import INNER as _INNER
+from .core.names import name_functions as _name_functions
+from .core.names import name_methods as _name_methods
+from .core.names import name_public as _name_public
 from .core.printing import set_printoptions
 from .core.promotion import can_cast, promote_types
 from .core.size import Size
@@ -150,6 +154,7 @@ from .amp.autocast_mode import (  # noqa: E402
     is_autocast_cpu_enabled,
     is_autocast_enabled,
 )
+from .autograd import grad_mode as _grad_mode  # noqa: E402, F401 (where no_grad says that it is)
 from .serialization import load, save  # noqa: E402
 
 globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})
@@ -169,41 +174,49 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 
 # Submodules that are loaded when first used.
-__getattr__ = _module_getattr(
-    __name__,
-    (
-        "_C",
-        "_dynamo",
-        "accelerator",
-        "amp",
-        "backends",
-        "compat",
-        "compiler",
-        "cpu",
-        "cuda",
-        "distributed",
-        "distributions",
-        "fft",
-        "func",
-        "hub",
-        "io",
-        "jit",
-        "linalg",
-        "masked",
-        "multiprocessing",
-        "mps",
-        "nn",
-        "optim",
-        "overrides",
-        "random",
-        "return_types",
-        "signal",
-        "special",
-        "storage",
-        "testing",
-        "types",
-        "utils",
-        "version",
-        "xpu",
-    ),
+_LAZY = (
+    "_C",
+    "_dynamo",
+    "accelerator",
+    "amp",
+    "backends",
+    "compat",
+    "compiler",
+    "cpu",
+    "cuda",
+    "distributed",
+    "distributions",
+    "fft",
+    "func",
+    "hub",
+    "io",
+    "jit",
+    "linalg",
+    "masked",
+    "multiprocessing",
+    "mps",
+    "nn",
+    "optim",
+    "overrides",
+    "random",
+    "return_types",
+    "signal",
+    "special",
+    "storage",
+    "testing",
+    "types",
+    "utils",
+    "version",
+    "xpu",
 )
+__getattr__ = _module_getattr(__name__, _LAZY)
+
+
+def __dir__():
+    """The public names: with the submodules that are not loaded yet, without the modules that only weft has."""
+    return sorted({*globals(), *_LAZY} - _INNER)
+
+
+_name_functions()
+_name_public(__name__)
+_name_methods(Tensor)

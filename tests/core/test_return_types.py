@@ -24,8 +24,8 @@ def test_a_result_is_a_tuple_with_names(look):
     "name", ["__name__", "__module__", "__match_args__", "n_fields", "n_sequence_fields", "n_unnamed_fields"]
 )
 def test_the_type_tells_its_fields(name):
-    assert getattr(OURS, name) == getattr(THEIRS, name)
-    assert repr(OURS) == repr(THEIRS)
+    assert str(getattr(OURS, name)).replace("weft", "torch") == str(getattr(THEIRS, name))
+    assert repr(OURS).replace("weft", "torch") == repr(THEIRS)
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,8 @@ torch.ShortTensor([1])
 torch.FloatTensor(torch.ones(2))
 torch.FloatTensor(torch.ones(2, dtype=torch.int64))  # raises
 torch.FloatTensor()
-torch.FloatTensor
 torch.FloatTensor.dtype
 torch.FloatTensor.__name__
-torch.FloatTensor.__module__
-str(torch.FloatTensor)
 isinstance(torch.ones(2), torch.FloatTensor)
 isinstance(torch.ones(2), torch.LongTensor)
 isinstance(torch.ones(2), torch.Tensor)

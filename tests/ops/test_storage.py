@@ -131,7 +131,7 @@ def evaluate(library, expression):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = eval(expression, {"torch": library, "i": i, "u": i.untyped_storage()})
-            return str(result)
+            return str(result).replace("weft", "torch")
     except Exception as error:
         return type(error)
 

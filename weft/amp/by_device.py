@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ..core.dtype import DType
+from ..core.names import ROOT
 from .autocast_mode import autocast
 from .grad_scaler import GradScaler
 
@@ -27,7 +28,7 @@ def autocast_of(device: str, default: DType) -> type[autocast]:
 
     OfDevice.__doc__ = f'`torch.amp.autocast("{device}", ...)`.'
     OfDevice.__name__ = OfDevice.__qualname__ = "autocast"
-    OfDevice.__module__ = f"weft.{device}.amp"
+    OfDevice.__module__ = f"{ROOT}.{device}.amp"
     return OfDevice
 
 
@@ -48,5 +49,5 @@ def grad_scaler_of(device: str) -> type[GradScaler]:
 
     OfDevice.__doc__ = f'`torch.amp.GradScaler("{device}", ...)`.'
     OfDevice.__name__ = OfDevice.__qualname__ = "GradScaler"
-    OfDevice.__module__ = f"weft.{device}.amp"
+    OfDevice.__module__ = f"{ROOT}.{device}.amp"
     return OfDevice

@@ -238,9 +238,6 @@ class CopySlices(Node):
         self.saved = self.inner = RELEASED  # the inner step lives on where its saved result is used
 
 
-CopySlices.__module__ = "torch"
-
-
 def like(base: Spec, ct: Tensor | None = None) -> Tensor:
     """The cotangent, or zeros, with the strides of the base, so that views are where those of the base are."""
     own, dense = _memory[base,]

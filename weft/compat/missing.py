@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 from types import FrameType
 from typing import Any, NoReturn
 
+from ..core.names import ROOT, set_name
+
 
 def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[str], Any]:
     """A `__getattr__` for the module `module_name`, which Python calls for names that the module lacks.
@@ -61,7 +63,8 @@ def missing_function(torch_name: str, instead: str) -> Callable[..., NoReturn]:
     def function(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(f"{torch_name}: weft does not have it: {instead}")
 
-    function.__name__ = function.__qualname__ = torch_name.rpartition(".")[2]
+    place, _, name = torch_name.removeprefix("torch").rpartition(".")
+    set_name(function, f"{ROOT}{place}", name)
     return function
 
 

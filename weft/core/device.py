@@ -29,11 +29,10 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
     """
 
     __slots__ = ("type", "index", "_backend", "_outer")
-    __module__ = "torch"
 
     type: str
     index: int | None
-    _backend: Backend | None  # found when first asked for
+    _backend: Any  # a Backend, found when first asked for; Any because the class is not imported here
     # The default device to go back to, and what this was before: from the innermost entry outwards.
     _outer: Any
 

@@ -88,7 +88,6 @@ class DType:
 
 
 DType.__name__ = DType.__qualname__ = "dtype"  # as PyTorch prints it
-DType.__module__ = "torch"
 
 
 def _by_name(name: str) -> DType:

@@ -33,8 +33,6 @@ class Generator:
     7
     """
 
-    __module__ = "torch"
-
     get_state: Any  # methods that make tensors: added by `weft/ops/random.py`
     set_state: Any
 

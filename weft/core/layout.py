@@ -26,14 +26,12 @@ class MemoryFormat(_Named):
     """`torch.memory_format`: which dimension runs fastest in memory."""
 
     __slots__ = ()
-    __module__ = "torch"
 
 
 class Layout(_Named):
     """`torch.layout`: how a tensor's elements are held."""
 
     __slots__ = ()
-    __module__ = "torch"
 
 
 MemoryFormat.__name__ = MemoryFormat.__qualname__ = "memory_format"  # as PyTorch prints them

@@ -17,8 +17,6 @@ class finfo:  # noqa: N801 (PyTorch's name)
     (65504.0, 1.1920928955078125e-07)
     """
 
-    __module__ = "torch"
-
     def __init__(self, type: DType | None = None):
         dtype = get_default_dtype() if type is None else type
         if not isinstance(dtype, DType):
@@ -76,8 +74,6 @@ class iinfo:  # noqa: N801 (PyTorch's name)
     >>> torch.iinfo(torch.uint8)
     iinfo(min=0, max=255, dtype=uint8)
     """
-
-    __module__ = "torch"
 
     def __init__(self, type: DType):
         if not isinstance(type, DType) or not type.is_integral:

@@ -1,6 +1,97 @@
-"""The public names of functions."""
+"""The public names of functions and classes: the table of functions, and where an object says that it is public."""
 
+import sys
 from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+# The name of the package: `__module__` of all that is public begins with it, so that pickles find it there.
+ROOT = __name__.partition(".")[0]
 
 # name -> function: what `weft/__init__.py` offers. Names with dots belong to submodules ("linalg.inv").
 FUNCTIONS: dict[str, Callable] = {}
+
+# Modules that only weft has. What they define is public under the names of other modules.
+INNER = frozenset(
+    ("core", "engine", "families", "ops", "interop", "devices", "compat", "cli", "doctor", "switches")
+)
+
+
+def set_name(value: Any, module: str, qualname: str, name: str | None = None) -> None:
+    """Let a function or class say that it is `module.qualname`, where pickles then look for it."""
+    if isinstance(value, type):
+        _resolve_annotations(value)
+    value.__module__, value.__qualname__ = module, qualname
+    value.__name__ = name or qualname.rpartition(".")[2]
+
+
+# Namespaces whose functions PyTorch writes in C under names such as `linalg_inv`: handlers see them as `__name__`.
+_PREFIXED = ("fft", "linalg", "special")
+
+
+def name_functions() -> None:
+    """Give all functions of `FUNCTIONS` the names under which they are public.
+
+    A function with several names is known by the first that is its own `__name__`, else by the first of all.
+    """
+    paths: dict[int, str] = {}
+    for path, function in FUNCTIONS.items():
+        if not isinstance(function, FunctionType):
+            continue
+        known = paths.get(id(function))
+        if known is None or _last(known) != function.__name__ == _last(path):
+            paths[id(function)] = path
+    for path, function in FUNCTIONS.items():
+        if paths.get(id(function)) == path:
+            place, _, name = path.rpartition(".")
+            own = f"{place}_{name}" if place in _PREFIXED else name
+            set_name(function, f"{ROOT}.{place}".removesuffix("."), name, own)
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def name_methods(cls: type) -> None:
+    """Give the methods of a public class the names under which they are its members."""
+    members = vars(cls)
+    for name, member in members.items():
+        if isinstance(member, (staticmethod, classmethod)):
+            member = member.__func__
+        if isinstance(member, FunctionType):
+            if members.get(member.__name__) is not member:  # else it is an alias
+                member.__name__ = name
+            member.__module__, member.__qualname__ = cls.__module__, f"{cls.__qualname__}.{member.__name__}"
+
+
+def name_public(module: str, *private: str) -> None:
+    """Let the public functions and classes of a module that were defined in others say that they are its own.
+
+    The others are the modules that only weft has: the inner ones, and those named in `private` (without ROOT).
+    Functions that are public elsewhere already stay so. `__all__` says which names are public, if there is one.
+
+    >>> import weft
+    >>> weft.set_num_threads.__module__ == weft.__name__
+    True
+    """
+    members = vars(sys.modules[module])
+    for name in members.get("__all__", [each for each in members if not each.startswith("_")]):
+        value = members.get(name)  # a submodule may not be loaded yet
+        if not isinstance(value, (FunctionType, type)):
+            continue
+        top, _, rest = value.__module__.partition(".")
+        if top in (ROOT, "torch") and (
+            rest.partition(".")[0] in INNER or rest in private
+        ):  # torch under `weft run`
+            set_name(value, module, name)
+
+
+def _resolve_annotations(cls: type) -> None:
+    """Evaluate the annotations of a class before its `__module__` changes.
+
+    `typing.get_type_hints` looks their names up in the module that `__module__` names.
+    """
+    own = vars(cls).get("__annotations__")
+    if own:
+        scope = vars(sys.modules[cls.__module__])
+        own.update({name: eval(kind, scope) if isinstance(kind, str) else kind for name, kind in own.items()})

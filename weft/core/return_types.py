@@ -6,6 +6,10 @@ import functools
 import operator
 from typing import Any
 
+from .names import ROOT
+
+MODULE = f"{ROOT}.return_types"  # where the types are public
+
 # Every type made so far, by name: what the module `torch.return_types` offers.
 TYPES: dict[str, type] = {}
 
@@ -27,7 +31,7 @@ class ReturnType(tuple, metaclass=_Meta):
     """A tuple whose elements are also attributes. Make one with `return_type(name, fields)(values)`."""
 
     __slots__ = ()
-    __module__ = "torch.return_types"
+    __module__ = MODULE
     __match_args__: tuple[str, ...] = ()
     n_fields = n_sequence_fields = n_unnamed_fields = 0
 
@@ -67,7 +71,7 @@ def return_type(name: str, fields: tuple[str, ...]) -> type:
     getters = {field: property(operator.itemgetter(i)) for i, field in enumerate(fields)}
     counts = {"n_fields": len(fields), "n_sequence_fields": len(fields), "__match_args__": fields}
     found = TYPES[name] = _Meta(
-        name, (ReturnType,), {"__slots__": (), "__module__": "torch.return_types", **counts, **getters}
+        name, (ReturnType,), {"__slots__": (), "__module__": MODULE, **counts, **getters}
     )
     return found
 

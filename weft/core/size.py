@@ -17,7 +17,6 @@ class Size(tuple):
     """
 
     __slots__ = ()
-    __module__ = "torch"
 
     def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
         return tuple.__new__(cls, map(_size, sizes))

@@ -12,6 +12,7 @@ import numpy as np
 
 from .device import CPU, as_device, device
 from .grad_mode import INFERENCE_VERSION, mode, open_inference
+from .names import ROOT, set_name
 
 
 class _Foreign(deque):
@@ -48,7 +49,6 @@ class Storage:
     """
 
     __slots__ = ("ptr", "nbytes_", "device", "bin", "owner", "version", "exposed", "__weakref__")
-    __module__ = "torch.storage"
 
     is_sparse = False
     is_sparse_csr = False
@@ -315,7 +315,7 @@ class Storage:
         return storage
 
 
-Storage.__name__ = Storage.__qualname__ = "UntypedStorage"
+set_name(Storage, f"{ROOT}.storage", "UntypedStorage")
 
 
 def _new_block(content: Any, where: device) -> tuple:

@@ -23,7 +23,6 @@ class Tensor:
     """
 
     __slots__ = ("_storage", "_start", "spec", "_autograd", "_base", "__dict__", "__weakref__")
-    __module__ = "torch"
 
     _storage: Storage
     _start: int  # where the first element lies in the storage, in bytes

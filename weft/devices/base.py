@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..core import device
+
 if TYPE_CHECKING:
     from ..core.dtype import DType
     from ..core.storage import Storage
@@ -64,3 +66,7 @@ class Backend(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all work given to the device is done."""
+
+
+# The annotations of `device` name this class. `typing.get_type_hints` looks names up in the module's namespace.
+vars(device)["Backend"] = Backend

@@ -23,6 +23,7 @@ from ..core.dtype import (
     float64,
     from_numpy_dtype,
 )
+from ..core.names import ROOT
 from ..core.op import needs_recording, record
 from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
 from ..core.tensor import Tensor, make
@@ -39,7 +40,7 @@ class LinAlgError(RuntimeError):
 
 
 LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
-LinAlgError.__module__ = "torch._C"
+LinAlgError.__module__ = f"{ROOT}._C"
 
 
 class matrix_op:  # noqa: N801 (a decorator)

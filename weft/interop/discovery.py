@@ -62,7 +62,10 @@ def _join_einops(backends: Any) -> None:
 
 
 def _join_opt_einsum(dispatch: Any) -> None:
-    """opt_einsum looks for functions by the module of a tensor's class, which is torch's: both must be served."""
+    """opt_einsum looks for functions by the package of a tensor's class: "weft", or "torch" under `weft run`.
+
+    Then PyTorch's own tensors may come, too, because a program can hold tensors of both.
+    """
     theirs = sys.modules["opt_einsum.backends.torch"]
 
     def einsum(equation: str, *operands: Any, **options: Any) -> Any:
@@ -79,9 +82,11 @@ def _join_opt_einsum(dispatch: Any) -> None:
             return theirs.evaluate_constants(constants, expression)
         return expression(*constants, backend="torch", evaluate_constants=True)
 
-    dispatch._cached_funcs["einsum", "torch"] = einsum
-    dispatch._cached_funcs["tensordot", "torch"] = tensordot
-    dispatch.EVAL_CONSTS_BACKENDS["torch"] = evaluate_constants
+    dispatch._aliases["weft"] = "opt_einsum.backends.torch"
+    for package in ("torch", "weft"):
+        dispatch._cached_funcs["einsum", package] = einsum
+        dispatch._cached_funcs["tensordot", package] = tensordot
+        dispatch.EVAL_CONSTS_BACKENDS[package] = evaluate_constants
 
 
 def _all_ours(values: Iterable[Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ..core import dtype as dt
 from ..core.grad_mode import no_grad
@@ -12,9 +12,6 @@ from ..core.tensor import Tensor
 from ..ops.copying import parse_to
 from ..ops.creation import empty_like
 from .parameter import Parameter
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class Conversion:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..core.tensor import Tensor
 from ..ops.questions import typename
-from . import hooks
+from . import hooks, members, state
 from .conversion import Conversion
 from .hooks import Hooks
 from .members import Members
@@ -256,3 +256,8 @@ def indented(text: str) -> str:
 
 def _cannot_assign(value: Any, kind: str, name: str, wanted: str) -> str:
     return f"cannot assign '{typename(value)}' as {kind} '{name}' ({wanted} expected)"
+
+
+# Annotations in the parts of Module name it. `typing.get_type_hints` looks names up in the namespace of each part's module.
+for _part in (members, state):
+    vars(_part)["Module"] = Module

@@ -33,7 +33,6 @@ class Parameter(Tensor, metaclass=_ParameterType):
     tensor([1., 2.], requires_grad=True)
     """
 
-    __module__ = "torch.nn.parameter"
     __torch_function__ = staticmethod(disabled)
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
@@ -78,7 +77,6 @@ class Buffer(Tensor, metaclass=_BufferType):
     tensor([1., 1.])
     """
 
-    __module__ = "torch.nn.parameter"
     __torch_function__ = staticmethod(disabled)
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
@@ -196,7 +194,6 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     """
 
     __slots__ = ()
-    __module__ = "torch.nn.parameter"
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
@@ -214,7 +211,6 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[ove
     """A Buffer whose shape is not known yet: those of lazy modules, before the first call."""
 
     __slots__ = ()
-    __module__ = "torch.nn.parameter"
     __torch_function__ = staticmethod(disabled)
     cls_to_become = Tensor
 

@@ -11,6 +11,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.device import CPU, as_device
 from ..core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
+from ..core.names import ROOT
 from ..core.op import add_function, public
 from ..core.overrides import check_subclass
 from ..core.size import Size
@@ -104,7 +105,7 @@ _LEGACY = (
 )  # fmt: skip
 for _dtype in _LEGACY:
     _name = f"{LEGACY_NAMES[_dtype]}Tensor"
-    add_function(_name, _TypedClass(_name, (), {"dtype": _dtype, "__module__": "torch"}))
+    add_function(_name, _TypedClass(_name, (), {"dtype": _dtype, "__module__": ROOT}))
 
 _DTYPE_OF_NAME = {f"torch.{LEGACY_NAMES[dtype]}Tensor": dtype for dtype in DTYPES.values()}
 _DTYPE_OF_NAME["torch.Tensor"] = dt.float32

@@ -10,6 +10,7 @@ from ..core.arguments import integers
 from ..core.device import as_device, device
 from ..core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ..core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
+from ..core.names import ROOT, set_name
 from ..core.op import FUNCTIONS, NO_RULE, grow, needs_recording, public, resize, tape
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec, contiguous_stride, spec
@@ -45,7 +46,6 @@ class TypedStorage:
     [torch.storage.TypedStorage(dtype=torch.float32, device=cpu) of size 2]
     """
 
-    __module__ = "torch.storage"
     is_sparse = False
 
     _untyped_storage: Storage
@@ -269,6 +269,9 @@ def _storage_type(self: Storage, dtype: Any = None, non_blocking: bool = False) 
 Storage.type = _storage_type  # type: ignore[attr-defined]
 
 
+set_name(TypedStorage, f"{ROOT}.storage", "TypedStorage")
+
+
 class _LegacyType(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         return type(instance) is TypedStorage and instance.dtype is getattr(cls, "dtype", instance.dtype)
@@ -288,7 +291,7 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyType):
 for _dtype, _name in LEGACY_NAMES.items():
     if _dtype not in dt.FLOAT8 | dt.UNSIGNED_WIDE and _dtype is not dt.complex32:
         FUNCTIONS[f"{_name}Storage"] = _LegacyType(
-            f"{_name}Storage", (_LegacyStorage,), {"dtype": _dtype, "__module__": "torch"}
+            f"{_name}Storage", (_LegacyStorage,), {"dtype": _dtype, "__module__": ROOT}
         )
 FUNCTIONS["Storage"] = FUNCTIONS["FloatStorage"]
 FUNCTIONS["TypedStorage"] = TypedStorage

@@ -50,6 +50,10 @@ def _narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     return slicing.narrow(input, dim, start, length)
 
 
+def _alias(input: Tensor) -> Tensor:
+    return views.ALIAS(input)
+
+
 for _name, _function in {
     "view": _view,
     "expand": broadcasting.expand,
@@ -66,7 +70,7 @@ for _name, _function in {
     "unbind": splitting.unbind,
     "split": splitting.split,
     "split_with_sizes": splitting.split_with_sizes,
-    "alias": views.ALIAS,
+    "alias": _alias,
     "detach": detach,
     "view_as_real": complex_views.view_as_real,
     "view_as_complex": complex_views.view_as_complex,

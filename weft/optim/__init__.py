@@ -1,6 +1,7 @@
 """weft.optim: optimizers, schedules of learning rates, averages of weights."""
 
 from ..compat.missing import module_getattr
+from ..core.names import name_public
 from . import lr_scheduler
 from .adadelta import Adadelta
 from .adafactor import Adafactor
@@ -44,3 +45,5 @@ __all__ = [
 
 # Loaded when first used: it needs weft.nn.
 __getattr__ = module_getattr(__name__, ("swa_utils",))
+
+name_public(__name__, "optim.adafactor", "optim.muon", "optim.swapping")

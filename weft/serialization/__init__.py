@@ -1,5 +1,6 @@
 """`torch.serialization`: files of PyTorch's formats, read without trusting them."""
 
+from ..core.names import name_public
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from .loading import get_unsafe_globals_in_checkpoint, load
 from .locations import (
@@ -54,3 +55,12 @@ __all__ = [
     "validate_cuda_device",
     "validate_hpu_device",
 ]
+
+name_public(
+    __name__,
+    "serialization.allowed",
+    "serialization.loading",
+    "serialization.locations",
+    "serialization.options",
+    "serialization.saving",
+)

@@ -128,19 +128,7 @@ def is_absent(name: str) -> bool:
 # ---- From objects to names -------------------------------------------------------------------------------------------
 
 # Modules of weft whose classes PyTorch defines elsewhere.
-_ELSEWHERE = {
-    "nn.containers": "nn.modules.container",
-    "nn.parameter_containers": "nn.modules.container",
-    "nn.module": "nn.modules.module",
-    "nn.modules.attention": "nn.modules.activation",
-    "nn.parallel": "nn.parallel.data_parallel",
-    "optim.adafactor": "optim",
-    "optim.muon": "optim",
-    **{
-        f"optim.lr_scheduler.{part}": "optim.lr_scheduler"
-        for part in ("base", "combined", "cycles", "decays", "plateau")
-    },
-}
+_ELSEWHERE = {"nn.parallel": "nn.parallel.data_parallel"}
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ...core.dtype import DType
+from ...core.names import name_public
 from ...core.tensor import Tensor
 from ...ops.creation import empty
 from .. import functional as F
@@ -581,3 +582,6 @@ class Softmax2d(Module):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)
+
+
+name_public(__name__, "nn.modules.attention")

@@ -1,5 +1,6 @@
 """Another way to `weft.nn.module`, under PyTorch's name, and to the hooks of all modules."""
 
+from ...core.names import name_public
 from ..hooks import (
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -24,3 +25,5 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+name_public(__name__, "nn.module", "nn.hooks")

@@ -1,5 +1,6 @@
 """Schedules: learning rates (and momenta) that change from epoch to epoch, or from batch to batch."""
 
+from ...core.names import name_public
 from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler
 from .combined import ChainedScheduler, SequentialLR
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
@@ -36,3 +37,12 @@ __all__ = [
     "StepLR",
     "_LRScheduler",
 ]
+
+name_public(
+    __name__,
+    "optim.lr_scheduler.base",
+    "optim.lr_scheduler.combined",
+    "optim.lr_scheduler.cycles",
+    "optim.lr_scheduler.decays",
+    "optim.lr_scheduler.plateau",
+)

@@ -1,0 +1,145 @@
+"""Public functions and classes say where they are public, so that they pickle; their annotations can be evaluated."""
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import typing
+from types import FunctionType
+
+import pytest
+import torch
+
+import weft
+from weft.core.names import INNER
+
+
+def modules_of_weft():
+    yield weft
+    for info in pkgutil.walk_packages(weft.__path__, "weft."):
+        top = info.name.split(".")[1]
+        if top not in INNER and top not in ("io", "__main__"):
+            yield importlib.import_module(info.name)
+
+
+def public_members(module):
+    """What a module offers and weft has made: the names of `__all__`, else those that do not begin with `_`."""
+    names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+    for name in names:
+        value = getattr(module, name)
+        if isinstance(value, (FunctionType, type)) and value.__module__.partition(".")[0] == "weft":
+            yield name, value
+
+
+def theirs(path):
+    """The names of a module of PyTorch."""
+    try:
+        module = importlib.import_module(path)
+    except ImportError:
+        return []
+    return getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
+
+
+def all_public():
+    """Every public function and class of weft that PyTorch has under the same name, once."""
+    seen = {}
+    for module in modules_of_weft():
+        known = theirs(module.__name__.replace("weft", "torch", 1))
+        for name, value in public_members(module):
+            if name in known:
+                seen.setdefault(id(value), (f"{module.__name__}.{name}", value))
+    return list(seen.values())
+
+
+def test_public_names_pickle_by_reference():
+    """`Pool.map(torch.exp, ...)` and a loader's workers get functions this way."""
+    lost = []
+    for path, value in all_public():
+        try:
+            same = pickle.loads(pickle.dumps(value)) is value
+        except Exception:
+            same = False
+        if not same:
+            lost.append(f"{path} says that it is {value.__module__}.{value.__qualname__}")
+    assert not lost
+
+
+def test_no_public_name_says_that_it_is_from_an_inner_module():
+    inner = tuple(f"weft.{name}" for name in INNER)
+    assert not [path for path, value in all_public() if f"{value.__module__}.".startswith(inner)]
+
+
+def members_of(cls):
+    for name, member in vars(cls).items():
+        if isinstance(member, (staticmethod, classmethod)):
+            member = member.__func__
+        if isinstance(member, FunctionType):
+            yield name, member
+
+
+def test_type_hints():
+    """transformers asks for them where a model is defined, FastAPI and pydantic where a function is."""
+    failed = []
+    for path, value in all_public():
+        things = [(path, value)]
+        if isinstance(value, type):
+            things += [(f"{path}.{name}", member) for name, member in members_of(value)]
+        for name, each in things:
+            try:
+                typing.get_type_hints(each)
+            except Exception as error:
+                failed.append(f"{name}: {error}")
+    assert not failed
+
+
+def test_methods_pickle():
+    for name in ("add", "sum", "exp_", "view", "dim", "numpy"):
+        method = getattr(weft.Tensor, name)
+        assert method.__qualname__ == f"Tensor.{name}"
+        assert pickle.loads(pickle.dumps(method)) is method
+
+
+def test_names_that_handlers_see():
+    for path in ("exp", "add", "linalg.inv", "fft.fft", "special.i1", "nn.functional.gelu"):
+        own, other = weft, torch
+        for part in path.split("."):
+            own, other = getattr(own, part), getattr(other, part)
+        assert own.__name__ == other.__name__
+
+
+@pytest.mark.parametrize(
+    "name", ["exp", "linalg.inv", "nn.functional.relu", "fft.fft", "special.i1", "masked.amax"]
+)
+def test_a_function_knows_its_namespace(name):
+    function = weft
+    for part in name.split("."):
+        function = getattr(function, part)
+    place, _, last = f"weft.{name}".rpartition(".")
+    assert (function.__module__, function.__qualname__) == (place, last)
+
+
+@pytest.mark.parametrize(
+    "path",
+    "nn.Module nn.Linear nn.Sequential nn.ModuleList nn.ParameterDict nn.MultiheadAttention nn.Parameter nn.LSTM optim.Adam "
+    "optim.Adafactor optim.lr_scheduler.StepLR optim.lr_scheduler.LRScheduler func.grad func.functional_call Tensor "
+    "Size device finfo UntypedStorage TypedStorage FloatStorage no_grad save load set_num_threads".split(),
+)
+def test_homes_are_those_of_pytorch(path):
+    own, other = weft, torch
+    for part in path.split("."):
+        own, other = getattr(own, part), getattr(other, part)
+    assert own.__module__.replace("weft", "torch", 1) == (other.__module__ or "torch")
+    assert own.__qualname__.rpartition(".")[2] == other.__qualname__.rpartition(".")[2]
+
+
+def test_dir():
+    listed = dir(weft)
+    assert not INNER.intersection(listed)
+    assert {"nn", "optim", "func", "fft", "linalg", "utils", "distributions", "io", "exp", "Tensor"} <= set(
+        listed
+    )
+    assert listed == sorted(listed)
+
+
+def test_signature_is_kept():
+    assert list(inspect.signature(weft.nn.functional.softmax).parameters)[:2] == ["input", "dim"]

@@ -1,7 +1,7 @@
 """weft.distributions: probability distributions whose parameters are tensors, with samples that can be differentiated."""
 
 from ..compat.missing import module_getattr
-from . import constraints, transforms
+from . import constraints, transforms, utils
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -12,14 +12,15 @@ from .constraint_registry import biject_to, transform_to
 from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
 from .distribution import Distribution
+from .exp_family import ExponentialFamily
 from .exponential import Exponential
-from .exponential_family import ExponentialFamily
-from .fisher_snedecor import FisherSnedecor
+from .fishersnedecor import FisherSnedecor
 from .gamma import Gamma
 from .generalized_pareto import GeneralizedPareto
 from .geometric import Geometric
 from .gumbel import Gumbel
-from .half import HalfCauchy, HalfNormal
+from .half_cauchy import HalfCauchy
+from .half_normal import HalfNormal
 from .independent import Independent
 from .inverse_gamma import InverseGamma
 from .kl import kl_divergence, register_kl
@@ -30,14 +31,16 @@ from .log_normal import LogNormal
 from .logistic_normal import LogisticNormal
 from .lowrank_multivariate_normal import LowRankMultivariateNormal
 from .mixture_same_family import MixtureSameFamily
+from .multinomial import Multinomial
 from .multivariate_normal import MultivariateNormal
 from .negative_binomial import NegativeBinomial
 from .normal import Normal
-from .of_categorical import Multinomial, OneHotCategorical, OneHotCategoricalStraightThrough
+from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
 from .pareto import Pareto
 from .poisson import Poisson
-from .relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
-from .student_t import StudentT
+from .relaxed_bernoulli import RelaxedBernoulli
+from .relaxed_categorical import RelaxedOneHotCategorical
+from .studentT import StudentT
 from .transformed_distribution import TransformedDistribution
 from .transforms import *  # noqa: F403
 from .transforms import __all__ as _transforms
@@ -92,11 +95,9 @@ __all__ = [
     "Uniform",
     "Weibull",
     "biject_to",
-    "constraints",
     "kl_divergence",
     "register_kl",
     "transform_to",
-    "transforms",
 ]
 
-__getattr__ = module_getattr(__name__, ("utils",))
+__getattr__ = module_getattr(__name__)

@@ -9,9 +9,10 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
-from .exponential_family import ExponentialFamily
-from .logits import FromProbsOrLogits
+from .distribution import Shape
+from .exp_family import ExponentialFamily
+from .logits import FromProbsOrLogits, which_is_given
+from .utils import broadcast_all
 
 
 class Bernoulli(FromProbsOrLogits, ExponentialFamily):
@@ -25,11 +26,17 @@ class Bernoulli(FromProbsOrLogits, ExponentialFamily):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.boolean
     has_enumerate_support = True
+    _mean_carrier_measure = 0.0
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        (value,) = broadcast_parameters(self._take(probs, logits))
-        setattr(self, self._given, value)
+        name, value = which_is_given(probs, logits)
+        (value,) = broadcast_all(value)
+        self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Bernoulli, _instance)
+        return self._expand_to(new, batch_shape, probs=0, logits=0)
 
     @property
     def mean(self) -> Tensor:
@@ -50,7 +57,8 @@ class Bernoulli(FromProbsOrLogits, ExponentialFamily):
             return weft.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         logits, value = weft.broadcast_tensors(self.logits, value)
         return -weft.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
 

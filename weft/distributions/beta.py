@@ -9,8 +9,9 @@ import weft
 from ..core.tensor import Tensor
 from . import constraints
 from .dirichlet import Dirichlet
-from .distribution import Shape, broadcast_parameters
-from .exponential_family import ExponentialFamily
+from .distribution import Shape
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
 
 
 class Beta(ExponentialFamily):
@@ -26,7 +27,7 @@ class Beta(ExponentialFamily):
     has_rsample = True
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
-        both = weft.stack(broadcast_parameters(concentration1, concentration0), -1)
+        both = weft.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
@@ -52,15 +53,16 @@ class Beta(ExponentialFamily):
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
+        new = self._get_checked_instance(Beta, _instance)
         new._dirichlet = self._dirichlet.expand(batch_shape)
-        return new
+        return self._expand_to(new, batch_shape)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return self._dirichlet.log_prob(weft.stack([value, 1.0 - value], -1))
 
     @property

@@ -9,8 +9,9 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
-from .logits import FromProbsOrLogits
+from .distribution import Shape
+from .logits import FromProbsOrLogits, which_is_given
+from .utils import broadcast_all
 
 
 class Binomial(FromProbsOrLogits):
@@ -31,12 +32,17 @@ class Binomial(FromProbsOrLogits):
     def __init__(
         self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ):
-        total_count, value = broadcast_parameters(total_count, self._take(probs, logits))
+        name, value = which_is_given(probs, logits)
+        total_count, value = broadcast_all(total_count, value)
         self.total_count = total_count.type_as(value)
-        setattr(self, self._given, value)
+        self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
 
-    @constraints.dependent_property(is_discrete=True)
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Binomial, _instance)
+        return self._expand_to(new, batch_shape, probs=0, logits=0, total_count=0)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self.total_count)
 
@@ -58,7 +64,8 @@ class Binomial(FromProbsOrLogits):
             return weft.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         n, logits = self.total_count, self.logits
         log_ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         # log(1 + exp(logits)) that does not overflow

@@ -10,7 +10,7 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Shape
-from .logits import FromProbsOrLogits, clamped
+from .logits import FromProbsOrLogits, which_is_given
 
 
 class Categorical(FromProbsOrLogits):
@@ -25,33 +25,28 @@ class Categorical(FromProbsOrLogits):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    _is_binary = False
 
     def __init__(
         self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
     ):
-        value = self._take(probs, logits)
+        name, value = which_is_given(probs, logits)
         if value.dim() < 1:
-            raise ValueError(f"`{self._given}` parameter must be at least one-dimensional.")
+            raise ValueError(f"`{name}` parameter must be at least one-dimensional.")
         if logits is None:
             value = value / value.sum(-1, keepdim=True)
         else:
             value = value - value.logsumexp(dim=-1, keepdim=True)
-        setattr(self, self._given, value)
+        self._set_param(name, value)
         self._num_events = value.size(-1)
         super().__init__(value.shape[:-1], validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
+        new = self._get_checked_instance(Categorical, _instance)
         new._num_events = self._num_events
-        return new
+        return self._expand_to(new, batch_shape, probs=1, logits=1)
 
-    def _probs_of_logits(self) -> Tensor:
-        return weft.softmax(self.logits, -1)
-
-    def _logits_of_probs(self) -> Tensor:
-        return weft.log(clamped(self.probs))
-
-    @constraints.dependent_property(is_discrete=True)
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self._num_events - 1)
 
@@ -75,7 +70,8 @@ class Categorical(FromProbsOrLogits):
             return weft.multinomial(rows, count, True).T.reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         value, log_probs = weft.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return log_probs.gather(-1, value[..., :1]).squeeze(-1)
 

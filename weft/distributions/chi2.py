@@ -6,8 +6,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
+from .distribution import Shape
 from .gamma import Gamma
+from .utils import broadcast_all
 
 
 class Chi2(Gamma):
@@ -21,7 +22,7 @@ class Chi2(Gamma):
     arg_constraints = {"df": constraints.positive}
 
     def __init__(self, df: Any, validate_args: bool | None = None):
-        (df,) = broadcast_parameters(df)
+        (df,) = broadcast_all(df)
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     @property
@@ -29,6 +30,5 @@ class Chi2(Gamma):
         return self.concentration * 2
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.concentration, new.rate = self.concentration.expand(batch_shape), self.rate.expand(batch_shape)
-        return new
+        new = self._get_checked_instance(Chi2, _instance)
+        return super().expand(batch_shape, new)

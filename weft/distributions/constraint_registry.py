@@ -18,7 +18,8 @@ class ConstraintRegistry:
     """
 
     def __init__(self) -> None:
-        self._factories: dict[type, Callable] = {}
+        self._registry: dict[type, Callable] = {}
+        super().__init__()
 
     def register(self, constraint: Any, factory: Callable | None = None) -> Any:
         """State the factory for a class of constraints; without `factory`, as a decorator.
@@ -32,13 +33,13 @@ class ConstraintRegistry:
             raise TypeError(
                 f"Expected constraint to be either a Constraint subclass or instance, but got {constraint}"
             )
-        self._factories[kind] = factory
+        self._registry[kind] = factory
         return factory
 
     def __call__(self, constraint: constraints.Constraint) -> transforms.Transform:
-        if type(constraint) not in self._factories:
+        if type(constraint) not in self._registry:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
-        return self._factories[type(constraint)](constraint)
+        return self._registry[type(constraint)](constraint)
 
 
 biject_to = ConstraintRegistry()  # bijections
@@ -57,26 +58,26 @@ def _register(*kinds: Any, of: tuple[ConstraintRegistry, ...] = (biject_to, tran
     return decorate
 
 
-@_register(constraints.Real)
+@_register(constraints._Real)
 def _real(constraint):
     return transforms.identity_transform
 
 
-@_register(constraints.GreaterThan, constraints.GreaterThanEq)
+@_register(constraints._GreaterThan, constraints._GreaterThanEq)
 def _greater_than(constraint):
     return transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
     )
 
 
-@_register(constraints.LessThan)
+@_register(constraints._LessThan)
 def _less_than(constraint):
     return transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
     )
 
 
-@_register(constraints.Interval, constraints.HalfOpenInterval)
+@_register(constraints._Interval, constraints._HalfOpenInterval)
 def _interval(constraint):
     low, high = constraint.lower_bound, constraint.upper_bound
     if isinstance(low, (int, float)) and isinstance(high, (int, float)) and (low, high) == (0, 1):
@@ -86,44 +87,44 @@ def _interval(constraint):
     )
 
 
-@_register(constraints.Simplex, of=(biject_to,))
+@_register(constraints._Simplex, of=(biject_to,))
 def _simplex_bijection(constraint):
     return transforms.StickBreakingTransform()
 
 
-@_register(constraints.Simplex, of=(transform_to,))
+@_register(constraints._Simplex, of=(transform_to,))
 def _simplex(constraint):
     return transforms.SoftmaxTransform()
 
 
-@_register(constraints.LowerCholesky, of=(transform_to,))
+@_register(constraints._LowerCholesky, of=(transform_to,))
 def _lower_cholesky(constraint):
     return transforms.LowerCholeskyTransform()
 
 
-@_register(constraints.PositiveDefinite, of=(transform_to,))
+@_register(constraints._PositiveSemidefinite, constraints._PositiveDefinite, of=(transform_to,))
 def _positive_definite(constraint):
     return transforms.PositiveDefiniteTransform()
 
 
-@_register(constraints.CorrCholesky)
+@_register(constraints._CorrCholesky)
 def _corr_cholesky(constraint):
     return transforms.CorrCholeskyTransform()
 
 
-for _registry in (biject_to, transform_to):
+for _each in (biject_to, transform_to):
 
-    @_registry.register(constraints.Cat)
-    def _cat(constraint, registry=_registry):
+    @_each.register(constraints.cat)
+    def _cat(constraint, registry=_each):
         return transforms.CatTransform(
             list(map(registry, constraint.cseq)), constraint.dim, constraint.lengths
         )
 
-    @_registry.register(constraints.Stack)
-    def _stack(constraint, registry=_registry):
+    @_each.register(constraints.stack)
+    def _stack(constraint, registry=_each):
         return transforms.StackTransform(list(map(registry, constraint.cseq)), constraint.dim)
 
-    @_registry.register(constraints.Independent)
-    def _independent(constraint, registry=_registry):
+    @_each.register(constraints.independent)
+    def _independent(constraint, registry=_each):
         base = registry(constraint.base_constraint)
         return transforms.IndependentTransform(base, constraint.reinterpreted_batch_ndims)

@@ -10,60 +10,133 @@ import weft
 from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 
+__all__ = [
+    "Constraint",
+    "MixtureSameFamilyConstraint",
+    "boolean",
+    "cat",
+    "corr_cholesky",
+    "dependent",
+    "dependent_property",
+    "greater_than",
+    "greater_than_eq",
+    "half_open_interval",
+    "independent",
+    "integer_interval",
+    "interval",
+    "is_dependent",
+    "less_than",
+    "lower_cholesky",
+    "lower_triangular",
+    "multinomial",
+    "nonnegative",
+    "nonnegative_integer",
+    "one_hot",
+    "positive",
+    "positive_definite",
+    "positive_integer",
+    "positive_semidefinite",
+    "real",
+    "real_vector",
+    "simplex",
+    "square",
+    "stack",
+    "symmetric",
+    "unit_interval",
+]
+
 
 class Constraint:
     """A set of tensors whose last `event_dim` dims form one element."""
 
-    is_discrete = False
-    event_dim = 0
+    is_discrete: Any = False
+    event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
         """A bool for each event of `value`: whether it is in the set."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        return type(self).__name__ + "()"
+        return f"{type(self).__name__.removeprefix('_')}()"
 
 
 class _Dependent(Constraint):
-    """Depends on the parameters of a distribution: an instance of it knows its own."""
+    """A set that depends on the parameters of a distribution: only an instance of the distribution knows its own.
+
+    `is_discrete` and `event_dim` are known, unless they depend on the parameters as well.
+    """
+
+    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented):
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        if self._is_discrete is NotImplemented:
+            raise NotImplementedError(".is_discrete cannot be determined statically")
+        return self._is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        if self._event_dim is NotImplemented:
+            raise NotImplementedError(".event_dim cannot be determined statically")
+        return self._event_dim
+
+    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
+        """The same with what is known of the set; what is not given stays as it is."""
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
 
     def check(self, value: Tensor) -> Tensor:
         raise ValueError("Cannot determine validity of dependent constraint")
 
 
-class DependentProperty(property, _Dependent):
-    """A property whose value is a constraint; the class itself, asked for it, says that it depends on the parameters."""
-
-    def __init__(self, function: Callable, *, is_discrete: bool = False, event_dim: int = 0):
-        super().__init__(function)
-        self.is_discrete, self.event_dim = is_discrete, event_dim
-
-    def __get__(self, owner: Any, kind: type | None = None) -> Any:
-        return self if owner is None else super().__get__(owner, kind)
-
-
-def dependent_property(
-    function: Callable | None = None, *, is_discrete: bool = False, event_dim: int = 0
-) -> Any:
-    """Decorator: a property that gives a constraint."""
-    if function is None:
-        return lambda function: DependentProperty(function, is_discrete=is_discrete, event_dim=event_dim)
-    return DependentProperty(function, is_discrete=is_discrete, event_dim=event_dim)
-
-
 def is_dependent(constraint: Constraint) -> bool:
+    """Whether the set depends on the parameters of a distribution that it does not know."""
     return isinstance(constraint, _Dependent)
 
 
-class Independent(Constraint):
+class _DependentProperty(property, _Dependent):
+    """Decorator: a property whose value is a constraint.
+
+    The class, asked for it, gives the property itself, which says that the set depends on the parameters.
+    """
+
+    def __init__(
+        self,
+        fn: Callable | None = None,
+        *,
+        is_discrete: Any = NotImplemented,
+        event_dim: Any = NotImplemented,
+    ):
+        property.__init__(self, fn)
+        self._is_discrete, self._event_dim = is_discrete, event_dim
+
+    def __call__(self, fn: Callable) -> _DependentProperty:  # type: ignore[override]
+        return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
+
+
+class _IndependentConstraint(Constraint):
     """Vectors and more whose elements are all in `base_constraint`."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError(f"expected a Constraint, got {base_constraint!r}")
+        if not isinstance(reinterpreted_batch_ndims, int) or reinterpreted_batch_ndims < 0:
+            raise AssertionError(f"expected an int >= 0, got {reinterpreted_batch_ndims!r}")
         self.base_constraint = base_constraint
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-        self.is_discrete = base_constraint.is_discrete
-        self.event_dim = base_constraint.event_dim + reinterpreted_batch_ndims
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
         found = self.base_constraint.check(value)
@@ -73,15 +146,26 @@ class Independent(Constraint):
         return found.reshape((*found.shape[: found.dim() - self.reinterpreted_batch_ndims], -1)).all(-1)
 
     def __repr__(self) -> str:
-        return f"IndependentConstraint({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
+        name = type(self).__name__.removeprefix("_")
+        return f"{name}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """What is in the set of every component of a mixture: their bounds may differ."""
+    """The values that are in the set of every component of a mixture: their bounds may differ."""
 
     def __init__(self, base_constraint: Constraint):
+        if not isinstance(base_constraint, Constraint):
+            raise AssertionError(f"expected a Constraint, got {base_constraint!r}")
         self.base_constraint = base_constraint
-        self.event_dim, self.is_discrete = base_constraint.event_dim, base_constraint.is_discrete
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return self.base_constraint.is_discrete
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:
         return self.base_constraint.check(value.unsqueeze(-1 - self.event_dim)).all(-1)
@@ -90,12 +174,12 @@ class MixtureSameFamilyConstraint(Constraint):
         return f"{type(self).__name__}({self.base_constraint!r})"
 
 
-class Real(Constraint):
+class _Real(Constraint):
     def check(self, value: Tensor) -> Tensor:
         return value == value  # false for NaN
 
 
-class Boolean(Constraint):
+class _Boolean(Constraint):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
@@ -108,68 +192,90 @@ class _Bounded(Constraint):
     lower_bound: Any
     upper_bound: Any
 
-    def __init__(self, **bounds: Any):
-        self.__dict__.update(bounds)
-        self._bounds = bounds
-
     def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self._bounds.items())})"
-        )
+        bounds = (f"{name}={value}" for name, value in vars(self).items() if name.endswith("_bound"))
+        return f"{type(self).__name__.removeprefix('_')}({', '.join(bounds)})"
 
 
-class GreaterThan(_Bounded):
+class _GreaterThan(_Bounded):
     def __init__(self, lower_bound: Any):
-        super().__init__(lower_bound=lower_bound)
+        self.lower_bound = lower_bound
+        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound < value
 
 
-class GreaterThanEq(_Bounded):
+class _GreaterThanEq(_Bounded):
     def __init__(self, lower_bound: Any):
-        super().__init__(lower_bound=lower_bound)
+        self.lower_bound = lower_bound
+        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return self.lower_bound <= value
 
 
-class LessThan(_Bounded):
+class _LessThan(_Bounded):
     def __init__(self, upper_bound: Any):
-        super().__init__(upper_bound=upper_bound)
+        self.upper_bound = upper_bound
+        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return value < self.upper_bound
 
 
-class Interval(_Bounded):
+class _Interval(_Bounded):
     def __init__(self, lower_bound: Any, upper_bound: Any):
-        super().__init__(lower_bound=lower_bound, upper_bound=upper_bound)
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+        super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class HalfOpenInterval(Interval):
+class _HalfOpenInterval(_Bounded):
+    def __init__(self, lower_bound: Any, upper_bound: Any):
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+        super().__init__()
+
     def check(self, value: Tensor) -> Tensor:
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
-class IntegerInterval(Interval):
+class _IntegerInterval(_Bounded):
     is_discrete = True
 
+    def __init__(self, lower_bound: Any, upper_bound: Any):
+        self.lower_bound, self.upper_bound = lower_bound, upper_bound
+        super().__init__()
+
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & super().check(value)
+        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
 
 
-class IntegerGreaterThan(GreaterThanEq):
+class _IntegerLessThan(_Bounded):
     is_discrete = True
 
+    def __init__(self, upper_bound: Any):
+        self.upper_bound = upper_bound
+        super().__init__()
+
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & super().check(value)
+        return (value % 1 == 0) & (value <= self.upper_bound)
 
 
-class Simplex(Constraint):
+class _IntegerGreaterThan(_Bounded):
+    is_discrete = True
+
+    def __init__(self, lower_bound: Any):
+        self.lower_bound = lower_bound
+        super().__init__()
+
+    def check(self, value: Tensor) -> Tensor:
+        return (value % 1 == 0) & (value >= self.lower_bound)
+
+
+class _Simplex(Constraint):
     """Vectors of numbers >= 0 whose sum is 1."""
 
     event_dim = 1
@@ -178,7 +284,7 @@ class Simplex(Constraint):
         return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
 
 
-class OneHot(Constraint):
+class _OneHot(Constraint):
     """Vectors of zeros and a single one."""
 
     is_discrete = True
@@ -188,8 +294,8 @@ class OneHot(Constraint):
         return ((value == 0) | (value == 1)).all(-1) & (value.sum(-1) == 1)
 
 
-class Multinomial(Constraint):
-    """Vectors of counts whose sum is `upper_bound`."""
+class _Multinomial(Constraint):
+    """Vectors of counts whose sum is at most `upper_bound`."""
 
     is_discrete = True
     event_dim = 1
@@ -201,80 +307,139 @@ class Multinomial(Constraint):
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
-class Square(Constraint):
-    """Square matrices."""
+class _LowerTriangular(Constraint):
+    """Matrices with zeros above the diagonal."""
 
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        return weft.full(value.shape[:-2], value.shape[-2] == value.shape[-1], dtype=weft.bool)
+        return (value.tril() == value).flatten(-2).all(-1)
 
 
-class LowerCholesky(Constraint):
+class _LowerCholesky(Constraint):
     """Lower triangular matrices with a positive diagonal."""
 
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        is_lower = (value.tril() == value).flatten(-2).all(-1)
-        return is_lower & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
+        return lower_triangular.check(value) & (value.diagonal(dim1=-2, dim2=-1) > 0).all(-1)
 
 
-class PositiveDefinite(Square):
-    """Symmetric matrices with positive eigenvalues."""
-
-    def check(self, value: Tensor) -> Tensor:
-        is_symmetric = super().check(value) & weft.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
-        return is_symmetric & (weft.linalg.cholesky_ex(value).info == 0)
-
-
-class CorrCholesky(LowerCholesky):
+class _CorrCholesky(Constraint):
     """Cholesky factors of correlation matrices: their rows have the length 1."""
+
+    event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
         tolerance = weft.finfo(value.dtype).eps * value.size(-1) * 10  # 10 is a margin for rounding
         lengths = value.detach().norm(dim=-1)
-        return super().check(value) & ((lengths - 1).abs() <= tolerance).all(-1)
+        return lower_cholesky.check(value) & ((lengths - 1).abs() <= tolerance).all(-1)
+
+
+class _Square(Constraint):
+    """Square matrices."""
+
+    event_dim = 2
+
+    def check(self, value: Tensor) -> Tensor:
+        is_square = value.shape[-2] == value.shape[-1]
+        return weft.full(value.shape[:-2], is_square, dtype=weft.bool, device=value.device)
+
+
+class _Symmetric(_Square):
+    """Square matrices that are their transpose, but for rounding."""
+
+    def check(self, value: Tensor) -> Tensor:
+        is_square = super().check(value)
+        if not is_square.all():
+            return is_square
+        return weft.isclose(value, value.mT, atol=1e-6).flatten(-2).all(-1)
+
+
+class _PositiveSemidefinite(_Symmetric):
+    """Symmetric matrices with eigenvalues >= 0."""
+
+    def check(self, value: Tensor) -> Tensor:
+        is_symmetric = super().check(value)
+        if not is_symmetric.all():
+            return is_symmetric
+        return (weft.linalg.eigvalsh(value) >= 0).all(-1)
+
+
+class _PositiveDefinite(_Symmetric):
+    """Symmetric matrices with positive eigenvalues."""
+
+    def check(self, value: Tensor) -> Tensor:
+        is_symmetric = super().check(value)
+        if not is_symmetric.all():
+            return is_symmetric
+        return weft.linalg.cholesky_ex(value).info == 0
 
 
 class _OfParts(Constraint):
     """Tensors that consist of parts along `dim`, each of which is in a set of its own."""
 
-    def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
+    cseq: list[Constraint]
+    dim: int
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int):
+        if not all(isinstance(each, Constraint) for each in cseq):
+            raise AssertionError(f"expected constraints, got {cseq!r}")
         self.cseq, self.dim = list(cseq), dim
-        self.is_discrete = any(each.is_discrete for each in self.cseq)
-        self.event_dim = max(each.event_dim for each in self.cseq)
+        super().__init__()
+
+    @property
+    def is_discrete(self) -> bool:  # type: ignore[override]
+        return any(each.is_discrete for each in self.cseq)
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        return max(each.event_dim for each in self.cseq)
 
 
-class Cat(_OfParts):
+class _Cat(_OfParts):
     """Parts of several `lengths`, as `torch.cat` joins them."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None):
         super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.cseq):
+            raise AssertionError(f"got {len(self.lengths)} lengths for {len(self.cseq)} constraints")
 
     def check(self, value: Tensor) -> Tensor:
         parts = value.split(self.lengths, self.dim)
         return weft.cat([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
-class Stack(_OfParts):
+class _Stack(_OfParts):
     """Parts as `torch.stack` joins them."""
+
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
+        super().__init__(cseq, dim)
+
+    @property
+    def event_dim(self) -> int:  # type: ignore[override]
+        n = super().event_dim
+        return n + 1 if self.dim + n < 0 else n
 
     def check(self, value: Tensor) -> Tensor:
         parts = value.unbind(self.dim)
         return weft.stack([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
-independent, cat, stack = Independent, Cat, Stack
-greater_than, greater_than_eq, less_than = GreaterThan, GreaterThanEq, LessThan
-interval, integer_interval, half_open_interval = Interval, IntegerInterval, HalfOpenInterval
-multinomial = Multinomial
-real, boolean, one_hot, simplex = Real(), Boolean(), OneHot(), Simplex()
-square, lower_cholesky, positive_definite = Square(), LowerCholesky(), PositiveDefinite()
-corr_cholesky = CorrCholesky()
-real_vector = Independent(real, 1)
-positive, nonnegative, unit_interval = GreaterThan(0.0), GreaterThanEq(0.0), Interval(0.0, 1.0)
-nonnegative_integer, positive_integer = IntegerGreaterThan(0), IntegerGreaterThan(1)
+# A constraint with arguments is public as its class in lower case, one without arguments as an instance.
+dependent = _Dependent()
+dependent_property = _DependentProperty
+independent, cat, stack = _IndependentConstraint, _Cat, _Stack
+greater_than, greater_than_eq, less_than = _GreaterThan, _GreaterThanEq, _LessThan
+interval, integer_interval, half_open_interval = _Interval, _IntegerInterval, _HalfOpenInterval
+multinomial = _Multinomial
+real, boolean, one_hot, simplex = _Real(), _Boolean(), _OneHot(), _Simplex()
+real_vector = independent(real, 1)
+positive, nonnegative, unit_interval = _GreaterThan(0.0), _GreaterThanEq(0.0), _Interval(0.0, 1.0)
+nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
+square, symmetric = _Square(), _Symmetric()
+lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
+positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
 
 __getattr__ = module_getattr(__name__)

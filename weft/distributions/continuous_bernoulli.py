@@ -10,11 +10,13 @@ import weft.nn.functional
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
-from .logits import FromProbsOrLogits, clamped
+from .distribution import Shape
+from .exp_family import ExponentialFamily
+from .logits import FromProbsOrLogits, which_is_given
+from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
 
 
-class ContinuousBernoulli(FromProbsOrLogits):
+class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
     """Numbers x in [0, 1] of density proportional to probs ** x * (1 - probs) ** (1 - x).
 
     Within `lims`, around 0.5, where the formulas divide by zero, Taylor's take their place.
@@ -27,6 +29,7 @@ class ContinuousBernoulli(FromProbsOrLogits):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
+    _mean_carrier_measure = 0.0
 
     def __init__(
         self,
@@ -35,29 +38,36 @@ class ContinuousBernoulli(FromProbsOrLogits):
         lims: tuple[float, float] = (0.499, 0.501),
         validate_args: bool | None = None,
     ):
-        (value,) = broadcast_parameters(self._take(probs, logits))
-        setattr(self, self._given, value)
+        name, value = which_is_given(probs, logits)
+        (value,) = broadcast_all(value)
+        self._set_param(name, value)
         self._lims = lims
         super().__init__(value.shape, validate_args=validate_args)
-        if probs is not None:
-            self.probs = clamped(value)
+        if logits is None:
+            self._set_param("probs", clamp_probs(value))
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
+        new = self._get_checked_instance(ContinuousBernoulli, _instance)
         new._lims = self._lims
-        return new
+        return self._expand_to(new, batch_shape, probs=0, logits=0)
 
-    def _probs_of_logits(self) -> Tensor:
-        return clamped(super()._probs_of_logits())
+    @lazy_property
+    def probs(self) -> Any:
+        """The parameter, away from 0 and 1; it is not the mean."""
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
-    def _far(self) -> tuple[Tensor, Tensor]:
-        """Where the probability is not around 0.5; and it, or there a number that can be computed with."""
+    def _outside_unstable_region(self) -> Tensor:
+        """Where the probability is not around 0.5."""
         low, high = self._lims
-        far = (self.probs <= low) | (self.probs > high)
-        return far, self.probs.where(far, low)
+        return (self.probs <= low) | (self.probs > high)
 
-    def _log_normalizer(self) -> Tensor:
-        far, p = self._far()
+    def _cut_probs(self) -> Tensor:
+        """The probability, or around 0.5 a number that can be computed with."""
+        return self.probs.where(self._outside_unstable_region(), self._lims[0])
+
+    def _cont_bern_log_norm(self) -> Tensor:
+        """The logarithm of the constant that the density is multiplied with."""
+        far, p = self._outside_unstable_region(), self._cut_probs()
         below, above = p.where(p <= 0.5, 0.0), p.where(p >= 0.5, 1.0)
         slope = ((-p).log1p() - p.log()).abs().log()
         found = slope - (-2.0 * below).log1p().where(p <= 0.5, (2.0 * above - 1.0).log())
@@ -66,14 +76,14 @@ class ContinuousBernoulli(FromProbsOrLogits):
 
     @property
     def mean(self) -> Tensor:
-        far, p = self._far()
+        far, p = self._outside_unstable_region(), self._cut_probs()
         found = p / (2.0 * p - 1.0) + 1.0 / ((-p).log1p() - p.log())
         x = self.probs - 0.5
         return found.where(far, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.pow(2)) * x)
 
     @property
     def variance(self) -> Tensor:
-        far, p = self._far()
+        far, p = self._outside_unstable_region(), self._cut_probs()
         found = p * (p - 1.0) / (1.0 - 2.0 * p).pow(2) + 1.0 / ((-p).log1p() - p.log()).pow(2)
         x = (self.probs - 0.5).pow(2)
         return found.where(far, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
@@ -83,24 +93,38 @@ class ContinuousBernoulli(FromProbsOrLogits):
         return self.icdf(weft.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         logits, value = weft.broadcast_tensors(self.logits, value)
         loss = weft.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
-        return self._log_normalizer() - loss
+        return self._cont_bern_log_norm() - loss
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        far, p = self._far()
+        if self._validate_args:
+            self._validate_sample(value)
+        far, p = self._outside_unstable_region(), self._cut_probs()
         found = (p.pow(value) * (1.0 - p).pow(1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
         found = found.where(far, value)
         return weft.where(value <= 0, 0.0, weft.where(value >= 1, 1.0, found))
 
     def icdf(self, value: Tensor) -> Tensor:
-        far, p = self._far()
+        far, p = self._outside_unstable_region(), self._cut_probs()
         other = (-p).log1p()
         found = ((-p + value * (2.0 * p - 1.0)).log1p() - other) / (p.log() - other)
         return found.where(far, value)
 
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        """Near 0 by Taylor's formula."""
+        low, high = self._lims
+        far = (x <= low - 0.5) | (x > high - 0.5)
+        cut = x.where(far, low - 0.5)
+        found = (cut.exp() - 1).abs().log() - cut.abs().log()
+        return found.where(far, 0.5 * x + x.pow(2) / 24.0 - x.pow(4) / 2880.0)
+
     def entropy(self) -> Tensor:
         zero, one = (-self.probs).log1p(), self.probs.log()
-        return self.mean * (zero - one) - self._log_normalizer() - zero
+        return self.mean * (zero - one) - self._cont_bern_log_norm() - zero

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import weft
 
 from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Shape
-from .exponential_family import ExponentialFamily
+from .exp_family import ExponentialFamily
 
 
 class Dirichlet(ExponentialFamily):
@@ -27,6 +29,10 @@ class Dirichlet(ExponentialFamily):
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Dirichlet, _instance)
+        return self._expand_to(new, batch_shape, concentration=1)
 
     @property
     def mean(self) -> Tensor:
@@ -51,7 +57,8 @@ class Dirichlet(ExponentialFamily):
         return weft._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return (
             weft.xlogy(self.concentration - 1.0, value).sum(-1)
             + self.concentration.sum(-1).lgamma()

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
-
-import weft
 
 from ..core.grad_mode import no_grad
 from ..core.size import Size
 from ..core.tensor import Tensor
 from . import constraints
+from .utils import lazy_property
+
+__all__ = ["Distribution"]
 
 Shape = Sequence[int]
+
+
+def _not_stated(distribution: Any) -> Any:
+    raise NotImplementedError
 
 
 class Distribution:
     """A batch of distributions: samples have shape sample_shape + batch_shape + event_shape.
 
-    A subclass names its parameters in `arg_constraints` and passes them on; numbers become tensors, and all are
-    broadcast against each other, except for their last `event_dim` dims.
+    A subclass sets its parameters, which are tensors of the shape of the batch, before it calls `__init__`. It names
+    them in `arg_constraints`, and it names the values that samples have in `support`.
     """
 
     has_rsample = False
     has_enumerate_support = False
     _validate_args = __debug__
-    arg_constraints: dict[str, constraints.Constraint] = {}
-    support: Any
 
     def __init__(
         self, batch_shape: Shape = (), event_shape: Shape = (), validate_args: bool | None = None
@@ -34,24 +38,24 @@ class Distribution:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if not self._validate_args:
-            return
-        for name, constraint in self.arg_constraints.items():
-            if constraints.is_dependent(constraint) or name not in self.__dict__:
-                continue
-            value = getattr(self, name)
-            if not constraint.check(value).all():
-                raise ValueError(
-                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) "
-                    f"of distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
-                )
+        if self._validate_args:
+            self._validate_parameters()
+        super().__init__()  # a subclass may have further bases, such as nn.Module
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Whether distributions check parameters and samples from now on, unless told otherwise."""
         if value not in (True, False):
-            raise ValueError
+            raise ValueError(f"expected True or False, got {value!r}")
         Distribution._validate_args = value
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """A new distribution whose parameters are expanded to `batch_shape`.
+
+        A subclass that overrides `__init__` also overrides this: it passes the object that it has made as `_instance`
+        to the method of its base class, which sets the parameters.
+        """
+        raise NotImplementedError
 
     @property
     def batch_shape(self) -> Size:
@@ -60,6 +64,9 @@ class Distribution:
     @property
     def event_shape(self) -> Size:
         return self._event_shape
+
+    arg_constraints: Any = property(_not_stated, doc="For each parameter, the set that it must be in.")
+    support: Any = property(_not_stated, doc="The set that samples are in.")
 
     @property
     def mean(self) -> Tensor:
@@ -77,20 +84,6 @@ class Distribution:
     def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        """A new distribution whose parameters are expanded to `batch_shape`."""
-        new = type(self).__new__(type(self)) if _instance is None else _instance
-        for name, value in self._parameters().items():
-            constraint = self.arg_constraints[name]
-            own = 0 if constraints.is_dependent(constraint) else constraint.event_dim
-            setattr(new, name, value.expand((*batch_shape, *value.shape[value.dim() - own :])))
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
-    def _parameters(self) -> dict[str, Tensor]:
-        return {name: self.__dict__[name] for name in self.arg_constraints if name in self.__dict__}
-
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples that nothing can be differentiated through."""
         with no_grad():
@@ -99,6 +92,13 @@ class Distribution:
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         """Samples that are differentiable in the parameters."""
         raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """`sample((n,))`; PyTorch deprecates this method."""
+        warnings.warn(
+            "sample_n(n) will be deprecated. Use .sample((n,)) instead.", FutureWarning, stacklevel=2
+        )
+        return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density (or probability) at `value`, for each event.
@@ -129,9 +129,59 @@ class Distribution:
     def _extended_shape(self, sample_shape: Shape = ()) -> Size:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """The object that `expand` of the class `cls` fills: `_instance`, or a new object of the class of `self`.
+
+        Raises: NotImplementedError if that is a subclass with another `__init__`, and therefore perhaps with
+        attributes that `cls` knows nothing of.
+        """
+        if _instance is not None:
+            return _instance
+        kind = type(self)
+        if kind.__init__ is not cls.__init__:  # type: ignore[misc]
+            raise NotImplementedError(
+                f"Subclass {kind.__name__} of {cls.__name__} that defines a custom __init__ method "
+                "must also define a custom .expand() method."
+            )
+        return kind.__new__(kind)
+
+    def _expand_to(self, new: Any, batch_shape: Shape, **event_dims: int) -> Any:
+        """`new`, with the named parameters of `self`, each expanded to `batch_shape` and as many of its own last dims.
+
+        A lazy parameter that is not known yet stays so.
+        """
+        for name, n_own in event_dims.items():
+            if name in self.__dict__ or not _is_lazy(type(self), name):
+                value = getattr(self, name)
+                setattr(new, name, value.expand((*batch_shape, *value.shape[value.dim() - n_own :])))
+        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    def _validate_parameters(self) -> None:
+        try:
+            arg_constraints = self.arg_constraints
+        except NotImplementedError:
+            arg_constraints = {}
+            warnings.warn(
+                f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize "
+                "the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=4,
+            )
+        for name, constraint in arg_constraints.items():
+            if constraints.is_dependent(constraint):
+                continue
+            if name not in self.__dict__ and _is_lazy(type(self), name):
+                continue
+            value = getattr(self, name)
+            if not constraint.check(value).all():
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) "
+                    f"of distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
     def _validate_sample(self, value: Tensor) -> None:
-        if not self._validate_args:
-            return
+        """Raises: ValueError if samples cannot have this shape or this value."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         n_event = len(self._event_shape)
@@ -139,48 +189,35 @@ class Distribution:
             raise ValueError(
                 f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
             )
-        expected = (*self._batch_shape, *self._event_shape)
+        expected = Size((*self._batch_shape, *self._event_shape))
         for given, wanted in zip(reversed(value.shape), reversed(expected), strict=False):
             if given != 1 and wanted != 1 and given != wanted:
                 raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {Size(expected)}."
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
                 )
-        if not self.support.check(value).all():
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{self.__class__} does not define `support` to enable sample validation. Please initialize "
+                "the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=2,
+            )
+            return
+        if not support.check(value).all():
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
-                f"support ({self.support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
             )
 
     def __repr__(self) -> str:
         shown = (
             f"{name}: {value if value.numel() == 1 else value.size()}"
-            for name, value in self._parameters().items()
+            for name, value in ((name, self.__dict__.get(name)) for name in self.arg_constraints)
+            if value is not None
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def broadcast_parameters(*values: Any) -> tuple[Tensor, ...]:
-    """Numbers and tensors as tensors of one shape; numbers get the dtype of the tensors.
-
-    Raises: ValueError for anything else.
-    """
-    if not all(isinstance(value, (Tensor, int, float)) for value in values):
-        raise ValueError(
-            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
-        )
-    like = next((value for value in values if isinstance(value, Tensor)), None)
-    dtype = weft.get_default_dtype() if like is None else like.dtype
-    tensors = [value if isinstance(value, Tensor) else weft.tensor(value, dtype=dtype) for value in values]
-    return tuple(weft.broadcast_tensors(*tensors))
-
-
-def sum_rightmost(value: Tensor, n: int) -> Tensor:
-    """`value`, summed over its last `n` dims."""
-    return value.sum(tuple(range(-n, 0))) if n else value
-
-
-def standard_normal(shape: Shape, like: Tensor) -> Tensor:
-    return weft.normal(
-        weft.zeros(shape, dtype=like.dtype, device=like.device),
-        weft.ones(shape, dtype=like.dtype, device=like.device),
-    )
+def _is_lazy(kind: type, name: str) -> bool:
+    return isinstance(getattr(kind, name, None), lazy_property)

@@ -6,8 +6,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
-from .exponential_family import ExponentialFamily
+from .distribution import Shape
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
 
 
 class Exponential(ExponentialFamily):
@@ -21,10 +22,15 @@ class Exponential(ExponentialFamily):
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _mean_carrier_measure = 0.0
 
     def __init__(self, rate: Any, validate_args: bool | None = None):
-        (self.rate,) = broadcast_parameters(rate)
+        (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Exponential, _instance)
+        return self._expand_to(new, batch_shape, rate=0)
 
     @property
     def mean(self) -> Tensor:
@@ -46,11 +52,13 @@ class Exponential(ExponentialFamily):
         return self.rate.detach().new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return 1 - (-self.rate * value).exp()
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -8,8 +8,9 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
-from .exponential_family import ExponentialFamily
+from .distribution import Shape
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
 
 
 class Gamma(ExponentialFamily):
@@ -23,10 +24,15 @@ class Gamma(ExponentialFamily):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _mean_carrier_measure = 0.0
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
-        self.concentration, self.rate = broadcast_parameters(concentration, rate)
+        self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.concentration.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Gamma, _instance)
+        return self._expand_to(new, batch_shape, concentration=0, rate=0)
 
     @property
     def mean(self) -> Tensor:
@@ -47,7 +53,8 @@ class Gamma(ExponentialFamily):
         return value
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return (
             weft.xlogy(self.concentration, self.rate)
             + weft.xlogy(self.concentration - 1, value)
@@ -56,7 +63,8 @@ class Gamma(ExponentialFamily):
         )
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return weft.special.gammainc(self.concentration, self.rate * value)
 
     @property

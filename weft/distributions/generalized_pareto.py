@@ -9,7 +9,8 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Distribution, Shape
+from .utils import broadcast_all
 
 
 class GeneralizedPareto(Distribution):
@@ -28,10 +29,14 @@ class GeneralizedPareto(Distribution):
     has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None):
-        self.loc, self.scale, self.concentration = broadcast_parameters(loc, scale, concentration)
+        self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @constraints.dependent_property
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(GeneralizedPareto, _instance)
+        return self._expand_to(new, batch_shape, loc=0, scale=0, concentration=0)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
         upper = weft.where(self.concentration < 0, self.loc - self.scale / self.concentration, math.inf)
         return constraints.interval(self.loc, upper)
@@ -56,21 +61,26 @@ class GeneralizedPareto(Distribution):
         found = self.scale.pow(2) / ((1 - c).pow(2) * (1 - 2 * c))
         return found.masked_fill(c >= 0.5, math.nan)
 
+    def _z(self, x: Tensor) -> Tensor:
+        return (x - self.loc) / self.scale
+
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         return self.icdf(weft.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        if self._validate_args:
+            self._validate_sample(value)
+        z = self._z(value)
         zero, c = self._exponential()
         found = -(1 / c + 1) * (c * z).log1p()
         return weft.where(zero, -z, found) - self.scale.log()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """log(1 - cdf(value))."""
-        self._validate_sample(value)
-        z = (value - self.loc) / self.scale
+        if self._validate_args:
+            self._validate_sample(value)
+        z = self._z(value)
         zero, c = self._exponential()
         return weft.where(zero, -z, -(c * z).log1p() / c)
 

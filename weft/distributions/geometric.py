@@ -9,8 +9,9 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
-from .logits import FromProbsOrLogits
+from .distribution import Shape
+from .logits import FromProbsOrLogits, which_is_given
+from .utils import broadcast_all
 
 
 class Geometric(FromProbsOrLogits):
@@ -25,14 +26,19 @@ class Geometric(FromProbsOrLogits):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
-        (value,) = broadcast_parameters(self._take(probs, logits))
-        setattr(self, self._given, value)
+        name, value = which_is_given(probs, logits)
+        (value,) = broadcast_all(value)
+        self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not (value > 0).all():
             raise ValueError(
                 f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
                 f"{self!r} to be positive but found invalid values:\n{value[value <= 0]}"
             )
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Geometric, _instance)
+        return self._expand_to(new, batch_shape, probs=0, logits=0)
 
     @property
     def mean(self) -> Tensor:
@@ -53,7 +59,8 @@ class Geometric(FromProbsOrLogits):
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         value, probs = weft.broadcast_tensors(value, self.probs)
         failures = probs.masked_fill((probs == 1) & (value == 0), 0)  # 0 * log(0) is to be 0
         return value * (-failures).log1p() + self.probs.log()

@@ -9,12 +9,11 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import broadcast_parameters
+from .distribution import Shape
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
-
-EULER = 0.57721566490153286060  # the Euler-Mascheroni constant: minus digamma(1)
+from .utils import broadcast_all, euler_constant
 
 
 class Gumbel(TransformedDistribution):
@@ -29,7 +28,7 @@ class Gumbel(TransformedDistribution):
     support = constraints.real
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_parameters(loc, scale)
+        self.loc, self.scale = broadcast_all(loc, scale)
         limits, like = weft.finfo(self.loc.dtype), self.loc.detach()
         low, high = weft.full_like(like, limits.tiny), weft.full_like(like, 1 - limits.eps)
         super().__init__(
@@ -43,9 +42,15 @@ class Gumbel(TransformedDistribution):
             validate_args,
         )
 
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Gumbel, _instance)
+        new.loc = self.loc.expand(batch_shape)
+        new.scale = self.scale.expand(batch_shape)
+        return super().expand(batch_shape, _instance=new)
+
     @property
     def mean(self) -> Tensor:
-        return self.loc + self.scale * EULER
+        return self.loc + self.scale * euler_constant
 
     @property
     def mode(self) -> Tensor:
@@ -60,9 +65,10 @@ class Gumbel(TransformedDistribution):
         return self.stddev.pow(2)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         distance = (self.loc - value) / self.scale
         return (distance - distance.exp()) - self.scale.log()
 
     def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + EULER)
+        return self.scale.log() + (1 + euler_constant)

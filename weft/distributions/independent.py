@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, sum_rightmost
+from .distribution import Distribution, Shape
+from .utils import _sum_rightmost
+
+D = TypeVar("D", bound=Distribution)
 
 
-class Independent(Distribution):
+class Independent(Distribution, Generic[D]):
     """`base_distribution`, whose last `reinterpreted_batch_ndims` batch dims belong to the event instead.
 
     >>> import weft as torch
@@ -67,9 +70,11 @@ class Independent(Distribution):
         return self.base_dist.variance
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        n_own = len(self.event_shape) - len(self.base_dist.event_shape)
-        base = self.base_dist.expand((*batch_shape, *self.event_shape[:n_own]))
-        return type(self)(base, self.reinterpreted_batch_ndims, validate_args=self._validate_args)
+        new = self._get_checked_instance(Independent, _instance)
+        n = self.reinterpreted_batch_ndims
+        new.base_dist = self.base_dist.expand((*batch_shape, *self.event_shape[:n]))
+        new.reinterpreted_batch_ndims = n
+        return self._expand_to(new, batch_shape)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)
@@ -89,7 +94,7 @@ class Independent(Distribution):
         return self.base_dist.enumerate_support(expand=expand)
 
     def _summed(self, of_each: Tensor) -> Tensor:
-        return sum_rightmost(of_each, self.reinterpreted_batch_ndims)
+        return _sum_rightmost(of_each, self.reinterpreted_batch_ndims)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"

@@ -9,6 +9,7 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
+from .distribution import Shape
 from .gamma import Gamma
 from .transformed_distribution import TransformedDistribution
 from .transforms import PowerTransform
@@ -29,6 +30,10 @@ class InverseGamma(TransformedDistribution):
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())), validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(InverseGamma, _instance)
+        return super().expand(batch_shape, _instance=new)
 
     @property
     def concentration(self) -> Tensor:

@@ -8,11 +8,11 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import broadcast_parameters
-from .gumbel import EULER
+from .distribution import Shape
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .uniform import Uniform
+from .utils import broadcast_all, euler_constant
 
 
 class Kumaraswamy(TransformedDistribution):
@@ -27,7 +27,7 @@ class Kumaraswamy(TransformedDistribution):
     support = constraints.unit_interval
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None):
-        self.concentration1, self.concentration0 = broadcast_parameters(concentration1, concentration0)
+        self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         zeros = weft.zeros_like(self.concentration0)
         super().__init__(
             Uniform(zeros, zeros + 1, validate_args=validate_args),
@@ -38,6 +38,12 @@ class Kumaraswamy(TransformedDistribution):
             ],
             validate_args,
         )
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Kumaraswamy, _instance)
+        new.concentration1 = self.concentration1.expand(batch_shape)
+        new.concentration0 = self.concentration0.expand(batch_shape)
+        return super().expand(batch_shape, _instance=new)
 
     def _moment(self, n: int) -> Tensor:
         """The expectation of x ** n."""
@@ -61,5 +67,5 @@ class Kumaraswamy(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        harmonic = (b + 1).digamma() + EULER
+        harmonic = (b + 1).digamma() + euler_constant
         return 1 - b.reciprocal() + (1 - a.reciprocal()) * harmonic - a.log() - b.log()

@@ -11,7 +11,8 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
 from .beta import Beta
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Distribution, Shape
+from .utils import broadcast_all
 
 
 class LKJCholesky(Distribution):
@@ -31,7 +32,7 @@ class LKJCholesky(Distribution):
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
-        (self.concentration,) = broadcast_parameters(concentration)
+        (self.concentration,) = broadcast_all(concentration)
         # Of each row, the squared length of what lies before the diagonal.
         steps = weft.arange(dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)
         offset = weft.cat([steps.new_zeros((1,)), steps])
@@ -40,10 +41,10 @@ class LKJCholesky(Distribution):
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
+        new = self._get_checked_instance(LKJCholesky, _instance)
         new.dim = self.dim
         new._beta = self._beta.expand((*batch_shape, self.dim))
-        return new
+        return self._expand_to(new, batch_shape, concentration=0)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """Row by row, a point in the unit ball: a direction and a length."""
@@ -58,7 +59,8 @@ class LKJCholesky(Distribution):
             return below + diagonal.diag_embed()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         rows = weft.arange(2, self.dim + 1, device=self.concentration.device)
         powers = 2 * (self.concentration - 1).unsqueeze(-1) + self.dim - rows
         found = (powers * value.diagonal(dim1=-1, dim2=-2)[..., 1:].log()).sum(-1)

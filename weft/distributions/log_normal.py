@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
+from .distribution import Shape
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
@@ -25,6 +26,10 @@ class LogNormal(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
         super().__init__(Normal(loc, scale, validate_args), ExpTransform(), validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(LogNormal, _instance)
+        return super().expand(batch_shape, _instance=new)
 
     @property
     def loc(self) -> Tensor:

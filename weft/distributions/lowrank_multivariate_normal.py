@@ -9,7 +9,9 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, standard_normal
+from .distribution import Distribution, Shape
+from .multivariate_normal import _batch_mahalanobis, _batch_mv, half_log_det
+from .utils import _standard_normal, lazy_property
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -49,17 +51,19 @@ class LowRankMultivariateNormal(Distribution):
             raise ValueError(
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
             ) from None
-        self._factor, self._diagonal = cov_factor, cov_diag
+        self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
         self.loc = loc.expand((*batch, -1))
         self.cov_factor = cov_factor.expand((*batch, *cov_factor.shape[-2:]))
         self.cov_diag = cov_diag.expand((*batch, -1))
-        self._capacitance = _capacitance_factor(cov_factor, cov_diag)
+        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(batch, event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._factor, new._diagonal, new._capacitance = self._factor, self._diagonal, self._capacitance
-        return new
+        new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
+        new._unbroadcasted_cov_factor = self._unbroadcasted_cov_factor
+        new._unbroadcasted_cov_diag = self._unbroadcasted_cov_diag
+        new._capacitance_tril = self._capacitance_tril
+        return self._expand_to(new, batch_shape, loc=1, cov_factor=2, cov_diag=1)
 
     @property
     def mean(self) -> Tensor:
@@ -69,37 +73,46 @@ class LowRankMultivariateNormal(Distribution):
     def mode(self) -> Tensor:
         return self.loc
 
-    @property
-    def variance(self) -> Tensor:
-        found = self._factor.pow(2).sum(-1) + self._diagonal
+    @lazy_property
+    def variance(self) -> Any:  # type: ignore[override]
+        found = self._unbroadcasted_cov_factor.pow(2).sum(-1) + self._unbroadcasted_cov_diag
         return found.expand((*self._batch_shape, *self._event_shape))
 
-    @property
-    def covariance_matrix(self) -> Tensor:
-        return self._of_events(self._factor @ self._factor.mT + self._diagonal.diag_embed())
+    @lazy_property
+    def covariance_matrix(self) -> Any:
+        factor = self._unbroadcasted_cov_factor
+        return self._of_events(factor @ factor.mT + self._unbroadcasted_cov_diag.diag_embed())
 
-    @property
-    def scale_tril(self) -> Tensor:
-        return weft.linalg.cholesky(self.covariance_matrix)
+    @lazy_property
+    def scale_tril(self) -> Any:
+        """The lower Cholesky factor of the covariance matrix, by that of D^-1/2 (W W.T + D) D^-1/2."""
+        root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
+        scaled = self._unbroadcasted_cov_factor / root
+        identity = weft.eye(self._event_shape[0], dtype=scaled.dtype, device=scaled.device)
+        return self._of_events(root * weft.linalg.cholesky(scaled @ scaled.mT + identity))
 
-    @property
-    def precision_matrix(self) -> Tensor:
-        """By the Woodbury identity."""
-        scaled = self._factor.mT / self._diagonal.unsqueeze(-2)
-        whitened = weft.linalg.solve_triangular(self._capacitance, scaled, upper=False)
-        return self._of_events(self._diagonal.reciprocal().diag_embed() - whitened.mT @ whitened)
+    @lazy_property
+    def precision_matrix(self) -> Any:
+        """The inverse of the covariance matrix, by the Woodbury identity."""
+        diagonal = self._unbroadcasted_cov_diag
+        scaled = self._unbroadcasted_cov_factor.mT / diagonal.unsqueeze(-2)
+        whitened = weft.linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
+        return self._of_events(diagonal.reciprocal().diag_embed() - whitened.mT @ whitened)
 
     def _of_events(self, matrix: Tensor) -> Tensor:
         return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        common = standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc)
-        own = standard_normal(shape, self.loc)
-        return self.loc + (self._factor @ common.unsqueeze(-1)).squeeze(-1) + self._diagonal.sqrt() * own
+        options = self.loc.dtype, self.loc.device
+        common = _standard_normal((*shape[:-1], self.cov_factor.shape[-1]), *options)
+        own = _standard_normal(shape, *options)
+        factor, diagonal = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
+        return self.loc + _batch_mv(factor, common) + diagonal.sqrt() * own
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         distance = self._distance(value - self.loc)
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det() + distance)
 
@@ -108,17 +121,28 @@ class LowRankMultivariateNormal(Distribution):
         return found.expand(self._batch_shape)
 
     def _log_det(self) -> Tensor:
-        """By the matrix determinant lemma."""
-        return 2 * self._capacitance.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self._diagonal.log().sum(-1)
+        return _batch_lowrank_logdet(
+            self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril
+        )
 
     def _distance(self, offset: Tensor) -> Tensor:
-        """The squared Mahalanobis distance, by the Woodbury identity."""
-        scaled = (self._factor.mT / self._diagonal.unsqueeze(-2)) @ offset.unsqueeze(-1)
-        whitened = weft.linalg.solve_triangular(self._capacitance, scaled, upper=False)
-        return (offset.pow(2) / self._diagonal).sum(-1) - whitened.squeeze(-1).pow(2).sum(-1)
+        return _batch_lowrank_mahalanobis(
+            self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, offset, self._capacitance_tril
+        )
 
 
-def _capacitance_factor(factor: Tensor, diagonal: Tensor) -> Tensor:
-    """The Cholesky factor of 1 + W.T D^-1 W."""
-    inner = (factor.mT / diagonal.unsqueeze(-2)) @ factor
+def _batch_capacitance_tril(W: Tensor, D: Tensor) -> Tensor:
+    """The lower Cholesky factor of 1 + W.T D^-1 W."""
+    inner = (W.mT / D.unsqueeze(-2)) @ W
     return weft.linalg.cholesky(inner + weft.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device))
+
+
+def _batch_lowrank_logdet(W: Tensor, D: Tensor, capacitance_tril: Tensor) -> Tensor:
+    """log det(W W.T + D), by the matrix determinant lemma."""
+    return 2 * half_log_det(capacitance_tril) + D.log().sum(-1)
+
+
+def _batch_lowrank_mahalanobis(W: Tensor, D: Tensor, x: Tensor, capacitance_tril: Tensor) -> Tensor:
+    """x.T (W W.T + D)^-1 x, by the Woodbury identity."""
+    projected = _batch_mv(W.mT / D.unsqueeze(-2), x)
+    return (x.pow(2) / D).sum(-1) - _batch_mahalanobis(capacitance_tril, projected)

@@ -55,6 +55,7 @@ class MixtureSameFamily(Distribution):
             mixture_distribution,
             component_distribution,
         )
+        self._num_component, self._event_ndims = n, len(component_distribution.event_shape)
         super().__init__(components[:-1], component_distribution.event_shape, validate_args=validate_args)
 
     @property
@@ -69,14 +70,17 @@ class MixtureSameFamily(Distribution):
     def support(self) -> constraints.Constraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    def _padded(self, value: Tensor) -> Tensor:
+    def _pad(self, value: Tensor) -> Tensor:
         """`value` with a dim of size 1 for the components."""
-        return value.unsqueeze(-1 - len(self._event_shape))
+        return value.unsqueeze(-1 - self._event_ndims)
+
+    def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
+        """[..., k] with dims of size 1 in the place of the event."""
+        return x.reshape(x.shape + (1,) * self._event_ndims)
 
     def _averaged(self, of_components: Tensor) -> Tensor:
-        n_event = len(self._event_shape)
-        probs = self._mixture_distribution.probs
-        return (probs.reshape(probs.shape + (1,) * n_event) * of_components).sum(-1 - n_event)
+        probs = self._pad_mixture_dimensions(self._mixture_distribution.probs)
+        return (probs * of_components).sum(-1 - self._event_ndims)
 
     @property
     def mean(self) -> Tensor:
@@ -85,17 +89,18 @@ class MixtureSameFamily(Distribution):
     @property
     def variance(self) -> Tensor:
         within = self._averaged(self._component_distribution.variance)
-        return within + self._averaged((self._component_distribution.mean - self._padded(self.mean)).pow(2))
+        return within + self._averaged((self._component_distribution.mean - self._pad(self.mean)).pow(2))
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        n = self._component_distribution.batch_shape[-1]
-        new._component_distribution = self._component_distribution.expand((*batch_shape, n))
+        new = self._get_checked_instance(MixtureSameFamily, _instance)
+        new._num_component, new._event_ndims = self._num_component, self._event_ndims
+        components = (*batch_shape, self._num_component)
+        new._component_distribution = self._component_distribution.expand(components)
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        return new
+        return self._expand_to(new, batch_shape)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        n_event = len(self._event_shape)
+        n_event = self._event_ndims
         with no_grad():
             chosen = self._mixture_distribution.sample(sample_shape)
             samples = self._component_distribution.sample(sample_shape)
@@ -104,12 +109,13 @@ class MixtureSameFamily(Distribution):
             return samples.gather(-1 - n_event, index).squeeze(-1 - n_event)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        of_components = self._component_distribution.log_prob(self._padded(value))
+        if self._validate_args:
+            self._validate_sample(value)
+        of_components = self._component_distribution.log_prob(self._pad(value))
         return (of_components + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 
     def cdf(self, value: Tensor) -> Tensor:
-        of_components = self._component_distribution.cdf(self._padded(value))
+        of_components = self._component_distribution.cdf(self._pad(value))
         return (of_components * self._mixture_distribution.probs).sum(-1)
 
     def __repr__(self) -> str:

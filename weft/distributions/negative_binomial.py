@@ -9,9 +9,10 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
+from .distribution import Shape
 from .gamma import Gamma
-from .logits import FromProbsOrLogits
+from .logits import FromProbsOrLogits, which_is_given
+from .utils import broadcast_all, lazy_property
 
 
 class NegativeBinomial(FromProbsOrLogits):
@@ -32,10 +33,20 @@ class NegativeBinomial(FromProbsOrLogits):
     def __init__(
         self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ):
-        total_count, value = broadcast_parameters(total_count, self._take(probs, logits))
+        name, value = which_is_given(probs, logits)
+        total_count, value = broadcast_all(total_count, value)
         self.total_count = total_count.type_as(value)
-        setattr(self, self._given, value)
+        self._set_param(name, value)
         super().__init__(value.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(NegativeBinomial, _instance)
+        return self._expand_to(new, batch_shape, total_count=0, probs=0, logits=0)
+
+    @lazy_property
+    def _gamma(self) -> Gamma:
+        """The distribution of the rate of a Poisson distribution with these samples."""
+        return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
 
     @property
     def mean(self) -> Tensor:
@@ -51,11 +62,11 @@ class NegativeBinomial(FromProbsOrLogits):
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with no_grad():
-            rates = Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
-            return weft.poisson(rates.sample(sample_shape))
+            return weft.poisson(self._gamma.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         n, log_sigmoid = self.total_count, weft.nn.functional.logsigmoid
         log_attempts = n * log_sigmoid(-self.logits) + value * log_sigmoid(self.logits)
         log_ways = (n + value).lgamma() - (1 + value).lgamma() - n.lgamma()

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import weft
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from .distribution import Shape, standard_normal
-from .exponential_family import ExponentialFamily
-from .location_scale import LocationScale
+from . import constraints
+from .distribution import Shape
+from .exp_family import ExponentialFamily
+from .utils import _standard_normal, broadcast_all
 
 
-class Normal(LocationScale, ExponentialFamily):
+class Normal(ExponentialFamily):
     """Normal numbers with mean `loc` and standard deviation `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
     tensor(-0.9189)
     """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _mean_carrier_measure = 0.0
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Normal, _instance)
+        return self._expand_to(new, batch_shape, loc=0, scale=0)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
 
     @property
     def stddev(self) -> Tensor:
@@ -35,15 +58,21 @@ class Normal(LocationScale, ExponentialFamily):
             return weft.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        return self.loc + standard_normal(self._extended_shape(sample_shape), self.loc) * self.scale
+        return (
+            self.loc
+            + _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+            * self.scale
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         distance = (value - self.loc) ** 2 / (2 * self.scale**2)
         return -distance - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -6,10 +6,11 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import broadcast_parameters
+from .distribution import Shape
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
+from .utils import broadcast_all
 
 
 class Pareto(TransformedDistribution):
@@ -23,14 +24,20 @@ class Pareto(TransformedDistribution):
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None):
-        self.scale, self.alpha = broadcast_parameters(scale, alpha)
+        self.scale, self.alpha = broadcast_all(scale, alpha)
         super().__init__(
             Exponential(self.alpha, validate_args=validate_args),
             [ExpTransform(), AffineTransform(0, self.scale)],
             validate_args,
         )
 
-    @constraints.dependent_property
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Pareto, _instance)
+        new.scale = self.scale.expand(batch_shape)
+        new.alpha = self.alpha.expand(batch_shape)
+        return super().expand(batch_shape, _instance=new)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.greater_than_eq(self.scale)
 

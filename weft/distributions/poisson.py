@@ -9,8 +9,9 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Shape, broadcast_parameters
-from .exponential_family import ExponentialFamily
+from .distribution import Shape
+from .exp_family import ExponentialFamily
+from .utils import broadcast_all
 
 
 class Poisson(ExponentialFamily):
@@ -25,8 +26,12 @@ class Poisson(ExponentialFamily):
     support = constraints.nonnegative_integer
 
     def __init__(self, rate: Any, validate_args: bool | None = None):
-        (self.rate,) = broadcast_parameters(rate)
+        (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Poisson, _instance)
+        return self._expand_to(new, batch_shape, rate=0)
 
     @property
     def mean(self) -> Tensor:
@@ -52,6 +57,7 @@ class Poisson(ExponentialFamily):
         return x.exp()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         rate, value = weft.broadcast_tensors(self.rate, value)
         return value.xlogy(rate) - rate - (value + 1).lgamma()

@@ -8,9 +8,10 @@ from ..core.grad_mode import no_grad
 from ..core.size import Size
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, sum_rightmost
+from .distribution import Distribution, Shape
 from .independent import Independent
 from .transforms import ComposeTransform, Transform, as_transforms
+from .utils import _sum_rightmost
 
 
 class TransformedDistribution(Distribution):
@@ -53,7 +54,7 @@ class TransformedDistribution(Distribution):
     def has_rsample(self) -> bool:  # type: ignore[override]
         return self.base_dist.has_rsample
 
-    @constraints.dependent_property
+    @constraints.dependent_property(is_discrete=False)
     def support(self) -> constraints.Constraint:
         if not self.transforms:
             return self.base_dist.support
@@ -62,12 +63,12 @@ class TransformedDistribution(Distribution):
         return constraints.independent(found, extra) if extra > 0 else found
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
+        new = self._get_checked_instance(TransformedDistribution, _instance)
         shape = Size((*batch_shape, *self.event_shape))
         shape = ComposeTransform(self.transforms).inverse_shape(shape)
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         new.transforms = self.transforms
-        return new
+        return self._expand_to(new, batch_shape)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with no_grad():
@@ -82,27 +83,29 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         event_dim, y = len(self.event_shape), value
         found: Any = 0.0
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
             jacobian = transform.log_abs_det_jacobian(x, y)
-            found = found - sum_rightmost(jacobian, event_dim - transform.domain.event_dim)
+            found = found - _sum_rightmost(jacobian, event_dim - transform.domain.event_dim)
             y = x
-        return found + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
+        return found + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         for transform in reversed(self.transforms):
             value = transform.inv(value)
-        return self._turned(self.base_dist.cdf(value))
+        return self._monotonize_cdf(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._transformed(self.base_dist.icdf(self._turned(value)))
+        return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))
 
-    def _turned(self, probability: Tensor) -> Tensor:
+    def _monotonize_cdf(self, probability: Tensor) -> Tensor:
         """The probability from the other end, where the transforms make small numbers of large ones."""
         sign = ComposeTransform(self.transforms).sign
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,8 +16,8 @@ from ..compat.missing import module_getattr
 from ..core.size import Size
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, sum_rightmost
-from .triangles import tril_matrix_to_vec, vec_to_tril_matrix
+from .distribution import Distribution, Shape
+from .utils import _sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
     "AbsTransform",
@@ -59,7 +60,9 @@ class Transform:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
-        self._last: tuple[Any, Any] = (None, None)
+        self._inv: Any = None  # a weak reference to the inverse
+        self._cached_x_y: tuple[Any, Any] = (None, None)
+        super().__init__()  # a subclass may have further bases, such as nn.Module
 
     @property
     def event_dim(self) -> int:
@@ -69,7 +72,12 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        return _InverseTransform(self)
+        """The inverse; while it lives, it is the same object whenever it is asked for."""
+        inverse = None if self._inv is None else self._inv()
+        if inverse is None:
+            inverse = _InverseTransform(self)
+            self._inv = weakref.ref(inverse)
+        return inverse
 
     @property
     def sign(self) -> Any:
@@ -87,16 +95,22 @@ class Transform:
     def __call__(self, x: Tensor) -> Tensor:
         if self._cache_size == 0:
             return self._call(x)
-        if x is not self._last[0]:
-            self._last = x, self._call(x)
-        return self._last[1]
+        known_x, known_y = self._cached_x_y
+        if x is known_x:
+            return known_y
+        y = self._call(x)
+        self._cached_x_y = x, y
+        return y
 
     def _inv_call(self, y: Tensor) -> Tensor:
         if self._cache_size == 0:
             return self._inverse(y)
-        if y is not self._last[1]:
-            self._last = self._inverse(y), y
-        return self._last[0]
+        known_x, known_y = self._cached_x_y
+        if y is known_y:
+            return known_x
+        x = self._inverse(y)
+        self._cached_x_y = x, y
+        return x
 
     def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
@@ -117,15 +131,23 @@ class Transform:
         return Size(shape)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and all(
-            bool(weft.as_tensor(getattr(self, name) == getattr(other, name)).all())
-            for name in self._parameter_names
+        if self is other:
+            return True
+        # A class of a library may have parameters that this knows nothing of: only the same object is surely equal.
+        own = type(self).__module__ == __name__ and type(self) is not Transform
+        return (
+            own
+            and type(self) is type(other)
+            and all(
+                bool(weft.as_tensor(getattr(self, name) == getattr(other, name)).all())
+                for name in self._parameter_names
+            )
         )
 
     __hash__ = object.__hash__
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_last": (None, None)}
+        return {**self.__dict__, "_inv": None, "_cached_x_y": (None, None)}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -134,15 +156,18 @@ class Transform:
 class _InverseTransform(Transform):
     """The inverse of `transform`, whose cache it shares."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_cached_x_y": (None, None)}
+
     def __init__(self, transform: Transform):
         super().__init__(transform._cache_size)
-        self._inv = transform
+        self._inv: Transform = transform
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         return self._inv.codomain
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> constraints.Constraint:  # type: ignore[override]
         return self._inv.domain
 
@@ -198,12 +223,12 @@ class ComposeTransform(Transform):
         super().__init__(cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         pairs = [(part.codomain, part.domain) for part in reversed(self.parts)]
         return self._widened(self.parts[0].domain, pairs) if pairs else constraints.real
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> constraints.Constraint:  # type: ignore[override]
         pairs = [(part.domain, part.codomain) for part in self.parts]
         return self._widened(self.parts[-1].codomain, pairs) if pairs else constraints.real
@@ -227,7 +252,12 @@ class ComposeTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        return ComposeTransform([part.inv for part in reversed(self.parts)], self._cache_size)
+        inverse = None if self._inv is None else self._inv()
+        if inverse is None:
+            inverse = ComposeTransform([part.inv for part in reversed(self.parts)], self._cache_size)
+            self._inv = weakref.ref(inverse)
+            inverse._inv = weakref.ref(self)
+        return inverse
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self if cache_size == self._cache_size else ComposeTransform(self.parts, cache_size)
@@ -248,7 +278,7 @@ class ComposeTransform(Transform):
         event_dim, terms = self.domain.event_dim, []
         for part, before, after in zip(self.parts, points, points[1:], strict=False):
             terms.append(
-                sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim)
+                _sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim)
             )
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return functools.reduce(operator.add, terms)
@@ -282,11 +312,11 @@ class IndependentTransform(Transform):
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
@@ -314,7 +344,7 @@ class IndependentTransform(Transform):
         return self.base_transform._inv_call(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Shape) -> Size:
         return self.base_transform.forward_shape(shape)
@@ -337,11 +367,11 @@ class ReshapeTransform(Transform):
         if self.in_shape.numel() != self.out_shape.numel():
             raise ValueError("in_shape, out_shape have different numbers of elements")
 
-    @property
+    @constraints.dependent_property
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.independent(constraints.real, len(self.in_shape))
 
-    @property
+    @constraints.dependent_property
     def codomain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.independent(constraints.real, len(self.out_shape))
 
@@ -419,7 +449,7 @@ class SigmoidTransform(_Monotone):
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return _inside_unit_interval(weft.sigmoid(x))
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         y = _inside_unit_interval(y)
@@ -427,6 +457,10 @@ class SigmoidTransform(_Monotone):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -weft.nn.functional.softplus(-x) - weft.nn.functional.softplus(x)
+
+
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    return _inside_unit_interval(weft.sigmoid(x))
 
 
 def _inside_unit_interval(y: Tensor) -> Tensor:
@@ -516,7 +550,7 @@ class AffineTransform(Transform):
     def event_dim(self) -> int:
         return self._event_dim
 
-    @property
+    @constraints.dependent_property(is_discrete=False)
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
@@ -545,7 +579,7 @@ class AffineTransform(Transform):
             of_each = self.scale.abs().log().expand(x.shape)
         else:
             of_each = weft.full_like(x, math.log(abs(self.scale)))
-        return sum_rightmost(of_each, self._event_dim)
+        return _sum_rightmost(of_each, self._event_dim)
 
     def forward_shape(self, shape: Shape) -> Size:
         shapes = (value.shape for value in (self.loc, self.scale) if isinstance(value, Tensor))
@@ -575,7 +609,7 @@ class StickBreakingTransform(Transform):
     bijective = True
 
     def _call(self, x: Tensor) -> Tensor:
-        broken = _inside_unit_interval(weft.sigmoid(x - _pieces_left(x).log()))
+        broken = _clipped_sigmoid(x - _pieces_left(x).log())
         left = (1 - broken).cumprod(-1)
         pad = weft.nn.functional.pad
         return pad(broken, [0, 1], value=1) * pad(left, [1, 0], value=1)
@@ -735,11 +769,11 @@ class CatTransform(_PartsTransform):
     def length(self) -> int:
         return sum(self.lengths)
 
-    @property
+    @constraints.dependent_property
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.cat([each.domain for each in self.transforms], self.dim, self.lengths)
 
-    @property
+    @constraints.dependent_property
     def codomain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.cat([each.codomain for each in self.transforms], self.dim, self.lengths)
 
@@ -765,7 +799,7 @@ class CatTransform(_PartsTransform):
         terms = []
         for (each, before), after in zip(self._pairs(x), self._parts(y), strict=True):
             term = each.log_abs_det_jacobian(before, after)
-            terms.append(sum_rightmost(term, self.event_dim - each.event_dim))
+            terms.append(_sum_rightmost(term, self.event_dim - each.event_dim))
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
         return weft.cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
@@ -774,11 +808,11 @@ class CatTransform(_PartsTransform):
 class StackTransform(_PartsTransform):
     """Parts along `dim`, as `torch.stack` joins them."""
 
-    @property
+    @constraints.dependent_property
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.stack([each.domain for each in self.transforms], self.dim)
 
-    @property
+    @constraints.dependent_property
     def codomain(self) -> constraints.Constraint:  # type: ignore[override]
         return constraints.stack([each.codomain for each in self.transforms], self.dim)
 

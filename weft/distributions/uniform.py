@@ -9,7 +9,8 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Distribution, Shape
+from .utils import broadcast_all
 
 
 class Uniform(Distribution):
@@ -23,14 +24,14 @@ class Uniform(Distribution):
     has_rsample = True
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None):
-        self.low, self.high = broadcast_parameters(low, high)
+        self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:  # type: ignore[override]
         return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
-    @constraints.dependent_property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:
         return constraints.interval(self.low, self.high)
 
@@ -51,11 +52,8 @@ class Uniform(Distribution):
         return (self.high - self.low).pow(2) / 12
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = type(self).__new__(type(self)) if _instance is None else _instance
-        new.low, new.high = self.low.expand(batch_shape), self.high.expand(batch_shape)
-        Distribution.__init__(new, batch_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
+        new = self._get_checked_instance(Uniform, _instance)
+        return self._expand_to(new, batch_shape, low=0, high=0)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -63,12 +61,14 @@ class Uniform(Distribution):
         return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         inside = self.low.le(value).type_as(self.low) * self.high.gt(value).type_as(self.low)
         return inside.log() - (self.high - self.low).log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -1,23 +1,72 @@
-"""Small functions that programs take from `torch.distributions.utils`."""
+"""Small functions and decorators that distributions are written with, here and in libraries."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Number as _Number
+from typing import Any
 
 import weft
 import weft.nn.functional
 
+from ..compat.missing import module_getattr
+from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
-from .distribution import broadcast_parameters as broadcast_all
-from .logits import clamped as clamp_probs
-from .triangles import tril_matrix_to_vec, vec_to_tril_matrix
 
 __all__ = [
     "broadcast_all",
     "clamp_probs",
+    "lazy_property",
     "logits_to_probs",
     "probs_to_logits",
     "tril_matrix_to_vec",
     "vec_to_tril_matrix",
 ]
+
+euler_constant = 0.57721566490153286060  # the Euler-Mascheroni constant: minus digamma(1)
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Numbers and tensors as tensors of one shape; numbers get the dtype and the device of the first tensor.
+
+    Raises: ValueError for anything else.
+
+    >>> import weft as torch
+    >>> broadcast_all(torch.zeros(2), 1.0)
+    (tensor([0., 0.]), tensor([1., 1.]))
+    """
+    if not all(isinstance(value, _Number) or _is_tensor_like(value) for value in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
+    like = next((value for value in values if isinstance(value, Tensor)), None)
+    options: dict[str, Any] = (
+        {"dtype": weft.get_default_dtype()} if like is None else {"dtype": like.dtype, "device": like.device}
+    )
+    tensors = [value if _is_tensor_like(value) else weft.tensor(value, **options) for value in values]
+    return tuple(weft.broadcast_tensors(*tensors))
+
+
+def _is_tensor_like(value: Any) -> bool:
+    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
+
+
+def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    return weft.normal(
+        weft.zeros(shape, dtype=dtype, device=device), weft.ones(shape, dtype=dtype, device=device)
+    )
+
+
+def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
+    """`value`, summed over its last `dim` dims, or over all that it has."""
+    return value.sum(tuple(range(-min(dim, value.dim()), 0))) if dim else value
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities away from 0 and 1, so that their logarithms are finite."""
+    eps = weft.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
@@ -29,3 +78,73 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """The inverse of `logits_to_probs`, finite for probabilities of 0 and 1."""
     probs = clamp_probs(probs)
     return probs.log() - (-probs).log1p() if is_binary else probs.log()
+
+
+class lazy_property:
+    """Decorator: an attribute that the function computes when it is first read; it is then stored in the instance.
+
+    The computation is always recorded for backward, because the stored value serves later readers as well.
+
+    >>> class Circle:
+    ...     radius = 2.0
+    ...
+    ...     @lazy_property
+    ...     def area(self):
+    ...         return 3.0 * self.radius**2
+    >>> circle = Circle()
+    >>> circle.area, vars(circle)
+    (12.0, {'area': 12.0})
+    """
+
+    def __init__(self, wrapped: Callable[[Any], Any]):
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+        self.__name__ = wrapped.__name__
+        self.__module__ = wrapped.__module__
+
+    def __get__(self, instance: Any, obj_type: type | None = None) -> Any:
+        if instance is None:
+            return _lazy_property_and_property(self.wrapped)
+        with enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+class _lazy_property_and_property(lazy_property, property):
+    """What a class gives for its lazy property: documentation tools expect a `property`."""
+
+    def __init__(self, wrapped: Callable[[Any], Any]):
+        property.__init__(self, wrapped)
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """[..., count] -> [..., n, n]: the numbers in the lower triangle up to diagonal `diag`, row by row; zeros elsewhere.
+
+    >>> import weft as torch
+    >>> vec_to_tril_matrix(torch.tensor([1.0, 2.0, 3.0]))
+    tensor([[1., 0.],
+            [2., 3.]])
+    """
+    count, shift = vec.shape[-1], 1 + 2 * diag
+    n = round((math.sqrt(shift**2 + 8 * count + 4 * abs(diag) * (diag + 1)) - shift) / 2)
+    rows, columns = weft.tril_indices(n, n, diag, device=vec.device)
+    if rows.numel() != count:
+        raise ValueError(
+            f"The size of last dimension is {count} which cannot be expressed as the lower triangular part"
+        )
+    matrix = vec.new_zeros((*vec.shape[:-1], n, n))
+    matrix[..., rows, columns] = vec
+    return matrix
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """[..., n, n] -> [..., count]: the lower triangle up to diagonal `diag`, row by row."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = weft.tril_indices(n, n, diag, device=mat.device)
+    return mat[..., rows, columns]
+
+
+__getattr__ = module_getattr(__name__)

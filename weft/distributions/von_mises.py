@@ -10,7 +10,8 @@ import weft
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Distribution, Shape
+from .utils import broadcast_all, lazy_property
 
 
 class VonMises(Distribution):
@@ -25,8 +26,12 @@ class VonMises(Distribution):
     support = constraints.real
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None):
-        self.loc, self.concentration = broadcast_parameters(loc, concentration)
+        self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(VonMises, _instance)
+        return self._expand_to(new, batch_shape, loc=0, concentration=0)
 
     @property
     def mean(self) -> Tensor:
@@ -42,18 +47,32 @@ class VonMises(Distribution):
         return 1 - weft.special.i1e(self.concentration) / weft.special.i0e(self.concentration)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         log_bessel = weft.special.i0e(self.concentration).log() + self.concentration
         return self.concentration * (value - self.loc).cos() - math.log(2 * math.pi) - log_bessel
+
+    @lazy_property
+    def _loc(self) -> Any:
+        return self.loc.double()
+
+    @lazy_property
+    def _concentration(self) -> Any:
+        return self.concentration.double()
+
+    @lazy_property
+    def _proposal_r(self) -> Any:
+        """The parameter of the distribution that samples are proposed from; by Taylor's formula near 0."""
+        concentration = self._concentration
+        tau = 1 + (1 + 4 * concentration.pow(2)).sqrt()
+        rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
+        r = (1 + rho.pow(2)) / (2 * rho)
+        return (1 / concentration + concentration).where(concentration < 1e-5, r)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         """By rejection from a wrapped Cauchy distribution. Source: Best and Fisher 1979."""
         with no_grad():
-            loc, concentration = self.loc.double(), self.concentration.double()
-            tau = 1 + (1 + 4 * concentration.pow(2)).sqrt()
-            rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
-            r = (1 + rho.pow(2)) / (2 * rho)
-            r = (1 / concentration + concentration).where(concentration < 1e-5, r)
+            loc, concentration, r = self._loc, self._concentration, self._proposal_r
             shape = self._extended_shape(sample_shape)
             angles = loc.new_zeros(shape)
             done = weft.zeros(shape, dtype=weft.bool)

@@ -8,11 +8,11 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import broadcast_parameters
+from .distribution import Shape
 from .exponential import Exponential
-from .gumbel import EULER
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
+from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
@@ -27,12 +27,28 @@ class Weibull(TransformedDistribution):
     support = constraints.positive
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None):
-        self.scale, self.concentration = broadcast_parameters(scale, concentration)
+        self.scale, self.concentration = broadcast_all(scale, concentration)
+        self.concentration_reciprocal = self.concentration.reciprocal()
         super().__init__(
             Exponential(weft.ones_like(self.scale.detach()), validate_args=validate_args),
-            [PowerTransform(self.concentration.reciprocal()), AffineTransform(0, self.scale)],
+            [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)],
             validate_args,
         )
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(Weibull, _instance)
+        new.scale = self.scale.expand(batch_shape)
+        new.concentration = self.concentration.expand(batch_shape)
+        new.concentration_reciprocal = new.concentration.reciprocal()
+        # The base and the transforms have the new shape as well, because the exponent depends on a parameter.
+        base = self.base_dist.expand(batch_shape)
+        transforms = [
+            PowerTransform(exponent=new.concentration_reciprocal),
+            AffineTransform(loc=0, scale=new.scale),
+        ]
+        TransformedDistribution.__init__(new, base, transforms, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
 
     def _moment(self, n: int) -> Tensor:
         """The mean of the n-th powers, for scale 1."""
@@ -51,4 +67,4 @@ class Weibull(TransformedDistribution):
         return self.scale.pow(2) * (self._moment(2) - self._moment(1).pow(2))
 
     def entropy(self) -> Tensor:
-        return EULER * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1
+        return euler_constant * (1 - 1 / self.concentration) + (self.scale / self.concentration).log() + 1

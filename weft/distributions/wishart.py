@@ -12,10 +12,12 @@ from ..core.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
 from .distribution import Shape
-from .of_covariance import OfCovariance
+from .exp_family import ExponentialFamily
+from .multivariate_normal import _factorize, _given, half_log_det
+from .utils import lazy_property
 
 
-class Wishart(OfCovariance):
+class Wishart(ExponentialFamily):
     """Positive definite matrices [..., n, n]: sums of squares of `df` normal vectors of a covariance.
 
     df > n - 1; of covariance_matrix, its inverse and its Cholesky factor, one is given.
@@ -26,14 +28,9 @@ class Wishart(OfCovariance):
             [0., 2.]])
     """
 
-    arg_constraints = {
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-        "df": constraints.greater_than(0),
-    }
     support = constraints.positive_definite
     has_rsample = True
+    _mean_carrier_measure = 0.0
 
     def __init__(
         self,
@@ -43,14 +40,13 @@ class Wishart(OfCovariance):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ):
-        name, matrix = self._given(covariance_matrix, precision_matrix, scale_tril)
+        name, matrix = _given(covariance_matrix, precision_matrix, scale_tril)
         event_shape = matrix.shape[-2:]
         n = event_shape[-1]
         df = df if isinstance(df, Tensor) else weft.tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch = weft.broadcast_shapes(matrix.shape[:-2], df.shape)
         self.df = df.expand(batch)
         setattr(self, name, matrix.expand((*batch, -1, -1)))
-        self.arg_constraints = {**self.arg_constraints, "df": constraints.greater_than(n - 1)}
         if (self.df <= n - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         super().__init__(batch, event_shape, validate_args=validate_args)
@@ -59,19 +55,50 @@ class Wishart(OfCovariance):
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        self._factorize(name, matrix)
-        self._squares = self._of_diagonals()
+        self._unbroadcasted_scale_tril = _factorize(name, matrix)
+        self._batch_dims = [-(dim + 1) for dim in range(len(batch))]
+        self._dist_chi2 = self._of_diagonals()
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:  # type: ignore[override]
+        return {
+            "covariance_matrix": constraints.positive_definite,
+            "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky,
+            "df": constraints.greater_than(self.event_shape[-1] - 1),
+        }
 
     def _of_diagonals(self) -> Chi2:
         """Of the diagonal of Bartlett's factor: its squares have ever fewer degrees of freedom."""
-        steps = weft.arange(self._event_shape[-1], dtype=self._factor.dtype, device=self._factor.device)
+        factor = self._unbroadcasted_scale_tril
+        steps = weft.arange(self._event_shape[-1], dtype=factor.dtype, device=factor.device)
         return Chi2(self.df.unsqueeze(-1) - steps.expand((*self._batch_shape, -1)))
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.arg_constraints, new._factor = self.arg_constraints, self._factor
-        new._squares = new._of_diagonals()
+        new = self._get_checked_instance(Wishart, _instance)
+        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
+        self._expand_to(new, batch_shape, covariance_matrix=2, precision_matrix=2, scale_tril=2, df=0)
+        new._batch_dims = [-(dim + 1) for dim in range(len(batch_shape))]
+        new._dist_chi2 = Wishart._of_diagonals(new)
         return new
+
+    @lazy_property
+    def scale_tril(self) -> Any:
+        """The lower Cholesky factor of the covariance matrix."""
+        return self._of_batch(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Any:
+        factor = self._unbroadcasted_scale_tril
+        return self._of_batch(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Any:
+        """The inverse of the covariance matrix."""
+        return self._of_batch(weft.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    def _of_batch(self, matrix: Tensor) -> Tensor:
+        return matrix.expand((*self._batch_shape, *self._event_shape))
 
     @property
     def _scaled_df(self) -> Tensor:
@@ -93,22 +120,24 @@ class Wishart(OfCovariance):
         outer = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self._scaled_df * (covariance.pow(2) + outer)
 
-    def _bartlett(self, sample_shape: Shape) -> Tensor:
+    def _bartlett_sampling(self, sample_shape: Shape = ()) -> Tensor:
         """Source: Bartlett 1933: the factor of a sample is that of the covariance times a random one."""
         n = self._event_shape[-1]
-        noise = self._squares.rsample(sample_shape).sqrt().diag_embed()
+        noise = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed()
         rows, columns = weft.tril_indices(n, n, -1)
         noise[..., rows, columns] = weft.randn(
             (*sample_shape, *self._batch_shape, n * (n - 1) // 2), dtype=noise.dtype, device=noise.device
         )
-        factor = self._factor @ noise
+        factor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Shape = (), max_try_correction: int = 10) -> Tensor:
         """Samples; those that rounding makes singular are drawn again, up to `max_try_correction` times."""
         sample_shape = tuple(sample_shape)
-        self._bartlett(sample_shape)  # PyTorch takes good samples for singular: a seed gives the second ones
-        found = self._bartlett(sample_shape)
+        self._bartlett_sampling(
+            sample_shape
+        )  # PyTorch takes good samples for singular: a seed gives the second ones
+        found = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             singular = ~self.support.check(found)
             if self._batch_shape:
@@ -116,31 +145,40 @@ class Wishart(OfCovariance):
             count = int(singular.sum())
             if not count:
                 break
-            again = self._bartlett((count,))
+            again = self._bartlett_sampling((count,))
             found[singular] = again if sample_shape else again[0]
         return found
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         n, df = self._event_shape[-1], self.df
-        trace = weft.cholesky_solve(value, self._factor).diagonal(dim1=-2, dim2=-1).sum(-1)
+        trace = weft.cholesky_solve(value, self._unbroadcasted_scale_tril).diagonal(dim1=-2, dim2=-1).sum(-1)
         return (
-            -df * (n * math.log(2) / 2 + self._half_log_det())
+            -df * (n * math.log(2) / 2 + half_log_det(self._unbroadcasted_scale_tril))
             - weft.mvlgamma(df / 2, n)
             + (df - n - 1) / 2 * weft.linalg.slogdet(value).logabsdet
             - trace / 2
         )
 
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return 0.5 * self.df, -0.5 * self.precision_matrix
+
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
+        n = self._event_shape[-1]
+        return x * (-weft.linalg.slogdet(-2 * y).logabsdet + n * math.log(2)) + weft.mvlgamma(x, n)
+
     def entropy(self) -> Tensor:
         n, df = self._event_shape[-1], self.df
         return (
-            (n + 1) * (n * math.log(2) / 2 + self._half_log_det())
+            (n + 1) * (n * math.log(2) / 2 + half_log_det(self._unbroadcasted_scale_tril))
             + weft.mvlgamma(df / 2, n)
-            - (df - n - 1) / 2 * expected_log_gammas(df / 2, n)
+            - (df - n - 1) / 2 * _mvdigamma(df / 2, n)
             + df * n / 2
         )
 
 
-def expected_log_gammas(x: Tensor, n: int) -> Tensor:
-    """The derivative of mvlgamma(x, n)."""
-    return (x.unsqueeze(-1) - weft.arange(n, dtype=x.dtype, device=x.device) / 2).digamma().sum(-1)
+def _mvdigamma(x: Tensor, p: int) -> Tensor:
+    """The derivative of mvlgamma(x, p)."""
+    return (x.unsqueeze(-1) - weft.arange(p, dtype=x.dtype, device=x.device) / 2).digamma().sum(-1)

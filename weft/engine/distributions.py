@@ -415,7 +415,8 @@ def multinomial(
         rows = [np.searchsorted(row, keys) for row, keys in zip(sums.astype(np.float64), u, strict=True)]
         return np.array(rows, np.int64).reshape(-1, count)
     # The smallest of exponential waiting times: race over all categories.
-    waits = np.empty_like(p)
+    # In the strides of `p`, as PyTorch; NumPy would put the columns of an expanded array first.
+    waits = np.empty(p.shape, p.dtype) if 0 in p.strides else np.empty_like(p)
     exponential(generator, waits.ctypes.data, p.size, 1.0, dtype)
     with np.errstate(all="ignore"):
         scores = p / waits

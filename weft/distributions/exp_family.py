@@ -8,7 +8,7 @@ import weft
 
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor
-from .distribution import Distribution
+from .distribution import Distribution, _not_stated
 
 
 class ExponentialFamily(Distribution):
@@ -21,9 +21,7 @@ class ExponentialFamily(Distribution):
     def _log_normalizer(self, *natural_params: Any, **_: Any) -> Tensor:
         raise NotImplementedError
 
-    @property
-    def _mean_carrier_measure(self) -> float:
-        raise NotImplementedError
+    _mean_carrier_measure: Any = property(_not_stated, doc="The expectation of the carrier measure.")
 
     def entropy(self) -> Tensor:
         """By the Bregman divergence of the log normalizer."""

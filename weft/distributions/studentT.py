@@ -10,7 +10,8 @@ import weft
 from ..core.tensor import Tensor
 from . import constraints
 from .chi2 import Chi2
-from .distribution import Distribution, Shape, broadcast_parameters, standard_normal
+from .distribution import Distribution, Shape
+from .utils import _standard_normal, broadcast_all
 
 
 class StudentT(Distribution):
@@ -26,8 +27,14 @@ class StudentT(Distribution):
     has_rsample = True
 
     def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None):
-        self.df, self.loc, self.scale = broadcast_parameters(df, loc, scale)
+        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
+        self._chi2 = Chi2(self.df)
         super().__init__(self.df.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(StudentT, _instance)
+        new._chi2 = self._chi2.expand(batch_shape)
+        return self._expand_to(new, batch_shape, df=0, loc=0, scale=0)
 
     @property
     def mean(self) -> Tensor:
@@ -43,12 +50,13 @@ class StudentT(Distribution):
         return found.masked_fill(self.df <= 2, math.inf).masked_fill(self.df <= 1, math.nan)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        normal = standard_normal(self._extended_shape(sample_shape), self.df)
-        squares = Chi2(self.df, validate_args=False).rsample(sample_shape)
+        normal = _standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
+        squares = self._chi2.rsample(sample_shape)
         return self.loc + self.scale * normal * (squares / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         distance = (value - self.loc) / self.scale
         norm = (
             self.scale.log()

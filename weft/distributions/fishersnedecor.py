@@ -8,8 +8,9 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, Shape, broadcast_parameters
+from .distribution import Distribution, Shape
 from .gamma import Gamma
+from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
@@ -25,14 +26,14 @@ class FisherSnedecor(Distribution):
     has_rsample = True
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None):
-        self.df1, self.df2 = broadcast_parameters(df1, df2)
-        self._mean_squares = [Gamma(df * 0.5, df) for df in (self.df1, self.df2)]
+        self.df1, self.df2 = broadcast_all(df1, df2)
+        self._gamma1, self._gamma2 = Gamma(self.df1 * 0.5, self.df1), Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._mean_squares = [each.expand(batch_shape) for each in self._mean_squares]
-        return new
+        new = self._get_checked_instance(FisherSnedecor, _instance)
+        new._gamma1, new._gamma2 = self._gamma1.expand(batch_shape), self._gamma2.expand(batch_shape)
+        return self._expand_to(new, batch_shape, df1=0, df2=0)
 
     @property
     def mean(self) -> Tensor:
@@ -50,12 +51,13 @@ class FisherSnedecor(Distribution):
         return 2 * df2.pow(2) * (df1 + df2 - 2) / (df1 * (df2 - 2).pow(2) * (df2 - 4))
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        first, second = (each.rsample(sample_shape) for each in self._mean_squares)
+        first, second = self._gamma1.rsample(sample_shape), self._gamma2.rsample(sample_shape)
         tiny = weft.finfo(second.dtype).tiny  # no division by zero, no logarithm of zero
         return (first / second.clamp(min=tiny)).clamp(min=tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
+        if self._validate_args:
+            self._validate_sample(value)
         half1, half2, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
         normalizer = (half1 + half2).lgamma() - half1.lgamma() - half2.lgamma()
         powers = half1 * ratio.log() + (half1 - 1) * value.log()

@@ -1,0 +1,102 @@
+"""Categorical distributions whose samples are one-hot vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+
+from ..core.grad_mode import no_grad
+from ..core.tensor import Tensor
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution, Shape
+
+
+class OneHotCategorical(Distribution):
+    """Vectors with a one in the place of the category drawn, and zeros elsewhere.
+
+    >>> import weft as torch
+    >>> torch.distributions.OneHotCategorical(torch.tensor([0.0, 1.0])).sample()
+    tensor([0., 1.])
+    """
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ):
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(OneHotCategorical, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        return self._expand_to(new, batch_shape)
+
+    @property
+    def probs(self) -> Tensor:
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        return self._categorical.param_shape
+
+    @property
+    def _param(self) -> Tensor:
+        return self._categorical._param
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._categorical._new(*args, **kwargs)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return self._one_hot(self._categorical.mode)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def _one_hot(self, index: Tensor) -> Tensor:
+        return weft.nn.functional.one_hot(index, self._event_shape[0]).to(self.probs)
+
+    def sample(self, sample_shape: Shape = ()) -> Tensor:
+        with no_grad():
+            return self._one_hot(self._categorical.sample(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Tensor:
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = self._event_shape[0]
+        values = weft.eye(n, dtype=self.probs.dtype, device=self.probs.device)
+        values = values.view((n,) + (1,) * len(self._batch_shape) + (n,))
+        return values.expand((n, *self._batch_shape, n)) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """One-hot vectors whose derivative is taken to be that of the probabilities.
+
+    Source: Bengio, Leonard and Courville, Estimating or Propagating Gradients Through Stochastic Neurons, 2013.
+    """
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -1,0 +1,88 @@
+"""Numbers near 0 and 1 that can be differentiated in their probabilities.
+
+Source: Maddison, Mnih and Teh, The Concrete Distribution, 2017; Jang, Gu and Poole, Gumbel-Softmax, 2017.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft
+
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Shape
+from .logits import FromProbsOrLogits, which_is_given
+from .transformed_distribution import TransformedDistribution
+from .transforms import SigmoidTransform
+from .utils import broadcast_all, clamp_probs
+
+
+class LogitRelaxedBernoulli(FromProbsOrLogits):
+    """The log-odds of samples of `RelaxedBernoulli`."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(
+        self, temperature: Tensor, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ):
+        self.temperature = temperature
+        name, value = which_is_given(probs, logits)
+        (value,) = broadcast_all(value)
+        self._set_param(name, value)
+        super().__init__(value.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
+        new.temperature = self.temperature
+        return self._expand_to(new, batch_shape, probs=0, logits=0)
+
+    def rsample(self, sample_shape: Shape = ()) -> Tensor:
+        probs = clamp_probs(self.probs.expand(self._extended_shape(sample_shape)))
+        u = clamp_probs(weft.rand(probs.shape, dtype=probs.dtype, device=probs.device))
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        logits, value = weft.broadcast_tensors(self.logits, value)
+        distance = logits - value * self.temperature
+        return self.temperature.log() + distance - 2 * distance.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Numbers in (0, 1), the closer to 0 or 1 the lower `temperature`.
+
+    >>> import weft as torch
+    >>> torch.distributions.RelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.1, 0.9])).batch_shape
+    torch.Size([2])
+    """
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True  # type: ignore[assignment]
+    base_dist: LogitRelaxedBernoulli
+
+    def __init__(
+        self, temperature: Tensor, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ):
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(RelaxedBernoulli, _instance)
+        return super().expand(batch_shape, _instance=new)
+
+    @property
+    def temperature(self) -> Tensor:
+        return self.base_dist.temperature
+
+    @property
+    def probs(self) -> Tensor:
+        return self.base_dist.probs
+
+    @property
+    def logits(self) -> Tensor:
+        return self.base_dist.logits

@@ -29,6 +29,7 @@ from .core.names import INNER as _INNER
 from .core.names import name_functions as _name_functions
 from .core.names import name_methods as _name_methods
 from .core.names import name_public as _name_public
+from .core.out_of_memory import OutOfMemoryError
 from .core.printing import set_printoptions
 from .core.promotion import can_cast, promote_types
 from .core.size import Size

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 from ..core.dtype import DType
-from ..core.names import ROOT
 from .autocast_mode import autocast
 from .grad_scaler import GradScaler
 
@@ -18,8 +17,8 @@ def _deprecated(device: str, name: str) -> None:
     )
 
 
-def autocast_of(device: str, default: DType) -> type[autocast]:
-    """The class `torch.DEVICE.amp.autocast`."""
+def autocast_of(device: str, default: DType, module: str) -> type[autocast]:
+    """The class `torch.DEVICE.amp.autocast`, defined in `module`."""
 
     class OfDevice(autocast):
         def __init__(self, enabled: bool = True, dtype: DType = default, cache_enabled: bool = True):
@@ -28,12 +27,12 @@ def autocast_of(device: str, default: DType) -> type[autocast]:
 
     OfDevice.__doc__ = f'`torch.amp.autocast("{device}", ...)`.'
     OfDevice.__name__ = OfDevice.__qualname__ = "autocast"
-    OfDevice.__module__ = f"{ROOT}.{device}.amp"
+    OfDevice.__module__ = module
     return OfDevice
 
 
-def grad_scaler_of(device: str) -> type[GradScaler]:
-    """The class `torch.DEVICE.amp.GradScaler`."""
+def grad_scaler_of(device: str, module: str) -> type[GradScaler]:
+    """The class `torch.DEVICE.amp.GradScaler`, defined in `module`."""
 
     class OfDevice(GradScaler):
         def __init__(
@@ -49,5 +48,5 @@ def grad_scaler_of(device: str) -> type[GradScaler]:
 
     OfDevice.__doc__ = f'`torch.amp.GradScaler("{device}", ...)`.'
     OfDevice.__name__ = OfDevice.__qualname__ = "GradScaler"
-    OfDevice.__module__ = f"{ROOT}.{device}.amp"
+    OfDevice.__module__ = module
     return OfDevice

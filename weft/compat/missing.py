@@ -8,13 +8,15 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from ..core.names import ROOT, set_name
+from . import declared
 
 
 def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[str], Any]:
     """A `__getattr__` for the module `module_name`, which Python calls for names that the module lacks.
 
-    It imports the submodules named in `lazy` when they are first used. For other names it raises AttributeError,
-    or ImportError if they are wanted by `from module import name`.
+    It imports the submodules named in `lazy` when they are first used, and makes the names that are only declared
+    (declared.py). For other names it raises AttributeError, or ImportError if they are wanted by
+    `from module import name`.
 
     >>> __getattr__ = module_getattr("weft.compat")
     >>> __getattr__("uninstal")  # doctest: +ELLIPSIS
@@ -26,9 +28,11 @@ def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[st
         if name in lazy:
             return importlib.import_module(f"{module_name}.{name}")
         module = sys.modules[module_name]
+        if not name.startswith("__") and declared.has(module_name, name):
+            return declared.resolve(module, name)
         reason = "weft does not have it"
         if not name.startswith("_"):  # Python itself probes for many a __name__
-            reason += _nearest(name, [other for other in (*vars(module), *lazy) if not other.startswith("_")])
+            reason += _nearest(name, [*vars(module), *lazy, *declared.names(module_name)])
         # In an import cycle `from package import submodule` looks in sys.modules after an AttributeError.
         if _imports_from(sys._getframe(1)) and f"{module_name}.{name}" not in sys.modules:
             raise ImportError(
@@ -45,9 +49,7 @@ def missing_module(torch_name: str) -> ModuleNotFoundError:
     """The error for `import torch.x`, where weft has no module `weft.x`."""
     parent_name, _, name = torch_name.rpartition(".")
     parent = sys.modules["weft" + parent_name.removeprefix("torch")]
-    submodules = (
-        info.name for info in pkgutil.iter_modules(parent.__path__) if not info.name.startswith("_")
-    )
+    submodules = (info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", ())))
     message = f"No module named {torch_name!r}: weft does not have it{_nearest(name, submodules)}"
     return ModuleNotFoundError(message, name=torch_name)
 
@@ -71,7 +73,7 @@ def missing_function(torch_name: str, instead: str) -> Callable[..., NoReturn]:
 def _nearest(name: str, candidates: Iterable[str]) -> str:
     from difflib import get_close_matches  # only names that are missing need it
 
-    found = get_close_matches(name, dict.fromkeys(candidates))
+    found = get_close_matches(name, dict.fromkeys(each for each in candidates if not each.startswith("_")))
     return f"; nearest name{'s' if len(found) > 1 else ''}: {', '.join(found)}" if found else ""
 
 

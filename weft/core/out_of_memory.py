@@ -5,6 +5,12 @@ from __future__ import annotations
 import math
 
 
+class OutOfMemoryError(RuntimeError):
+    """PyTorch's error of an accelerator without memory. On the CPU, PyTorch and weft raise plain RuntimeError."""
+
+    __module__ = "torch"
+
+
 def out_of_memory(nbytes: int, facts: str = "") -> RuntimeError:
     return RuntimeError(
         "[enforce fail at alloc_cpu] DefaultCPUAllocator: can't allocate memory: you tried to allocate "

@@ -1,6 +1,6 @@
 """weft.distributed: that there is one process only. Scripts ask before they use more."""
 
-from .compat.missing import module_getattr
+from ..compat.missing import module_getattr
 
 
 def is_available() -> bool:

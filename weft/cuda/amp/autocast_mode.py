@@ -1,17 +1,17 @@
-"""weft.cuda.amp: mixed precision on CUDA, by its old names. Without CUDA it does nothing, with a warning."""
+"""`autocast` for CUDA and what goes with it, by their old names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .. import amp
-from ..amp.by_device import autocast_of, grad_scaler_of
-from ..compat.missing import module_getattr
-from ..core.dtype import DType, float16
+from ... import amp
+from ...amp.by_device import autocast_of
+from ...core.dtype import DType, float16
 
-autocast = autocast_of("cuda", float16)
-GradScaler = grad_scaler_of("cuda")
+__all__ = ["autocast", "custom_bwd", "custom_fwd"]
+
+autocast = autocast_of("cuda", float16, __name__)
 
 
 def custom_fwd(fwd: Callable | None = None, *, cast_inputs: DType | None = None) -> Any:
@@ -22,6 +22,3 @@ def custom_fwd(fwd: Callable | None = None, *, cast_inputs: DType | None = None)
 def custom_bwd(bwd: Callable | None = None) -> Any:
     """`torch.amp.custom_bwd(..., device_type="cuda")`."""
     return amp.custom_bwd(bwd, device_type="cuda")
-
-
-__getattr__ = module_getattr(__name__)

@@ -1,0 +1,348 @@
+"""Writes weft/compat/interface/*.pyi: the names of PyTorch that weft declares and does not implement.
+
+    python tests/compat/interface.py            # all areas
+    python tests/compat/interface.py cuda ao    # some
+
+A name that weft implements is left out, so run it again when a module has been built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import importlib
+import inspect
+import io
+import keyword
+import pkgutil
+import re
+import sys
+import textwrap
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parents[2] / "weft" / "compat" / "interface"
+sys.path.insert(0, str(FOLDER.parents[2]))
+
+# For each area why it is not there, in the words of the error.
+AREAS = {
+    "ao": "quantized tensors are not there yet",
+    "cuda": "this version of weft computes on the CPU only; test torch.cuda.is_available() first",
+    "distributed": "this version of weft runs in one process only",
+    "mps": "this version of weft computes on the CPU only; test torch.mps.is_available() first",
+    "mtia": "this version of weft computes on the CPU only; test torch.mtia.is_available() first",
+    "nested": "nested tensors are not there yet",
+    "quantization": "quantized tensors are not there yet",
+    "sparse": "sparse tensors are not there yet",
+    "xpu": "this version of weft computes on the CPU only; test torch.xpu.is_available() first",
+}
+# Private modules that libraries import from.
+PRIVATE = """
+    torch.ao.quantization._learnable_fake_quantize torch.ao.quantization.fx._equalize
+    torch.distributed._composable torch.distributed._composable.fsdp torch.distributed._composable.replicate
+    torch.distributed._composable_state torch.distributed._functional_collectives
+    torch.distributed._shard torch.distributed._shard.api torch.distributed._shard.sharded_tensor
+    torch.distributed._shard.sharded_tensor.api torch.distributed._shard.sharding_spec
+    torch.distributed._shard.metadata torch.distributed._sharded_tensor torch.distributed._sharding_spec
+    torch.distributed._state_dict_utils torch.distributed._symmetric_memory torch.distributed._tensor
+    torch.distributed._tensor.api torch.distributed._tensor.device_mesh torch.distributed._tensor.placement_types
+    torch.distributed._tools torch.distributed.fsdp._common_utils torch.distributed.fsdp._flat_param
+    torch.distributed.fsdp._fully_shard torch.distributed.fsdp._runtime_utils
+    torch.distributed.fsdp._state_dict_utils torch.distributed.fsdp._traversal_utils
+    torch.distributed.fsdp._unshard_param_utils torch.distributed.fsdp._wrap_utils
+    torch.distributed.checkpoint._nested_dict torch.distributed.checkpoint._state_dict_utils
+    torch.distributed.tensor._dtensor_spec torch.distributed.tensor._utils
+    torch.distributed.tensor.experimental._attention torch.distributed.tensor.parallel._utils
+    torch.cuda._utils torch.cuda._memory_viz torch.cuda._sanitizer
+""".split()
+# Functions of devices that PyTorch answers without the device: what its CPU build answers is written down.
+DEVICES = ("cuda", "mps", "mtia", "xpu")
+ANSWERED = re.compile(
+    r"is_|device_count|(max_)?(host_)?memory_|get_(arch_list|gencode_flags|rng_state_all)|(manual_)?seed|empty_cache|reset_"
+)
+SKIPPED_PARTS = {"testing", "test", "tests", "examples", "benchmark_main", "main", "jit"}
+LITERALS = (bool, int, float, str, bytes, type(None))
+
+
+def main(areas: list[str]) -> None:
+    """Write the file of each area."""
+    for area in areas or AREAS:
+        sections = [text for module in modules(f"torch.{area}") if (text := section(module)) is not None]
+        text = f'"""{AREAS[area]}"""\n\n' + "\n".join(sections)
+        FOLDER.joinpath(f"{area}.pyi").write_text(text, encoding="utf-8")
+        print(f"{area}: {len(sections)} modules, {len(text.splitlines())} lines, {len(text) / 1000:.0f} kB")
+
+
+def modules(package: str) -> list[str]:
+    """The public modules of a package at any depth, and the private ones listed above."""
+    found = [package]
+    module = quietly(package)
+    for info in pkgutil.iter_modules(getattr(module, "__path__", ())):
+        name = f"{package}.{info.name}"
+        if (info.name.startswith("_") and name not in PRIVATE) or info.name in SKIPPED_PARTS:
+            continue
+        found += modules(name) if info.ispkg else [name]
+    return found
+
+
+def quietly(name: str) -> types.ModuleType | None:
+    """The module, or None if PyTorch itself cannot import it here."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            return importlib.import_module(name)
+        except BaseException:  # optional dependencies, other platforms, scripts
+            return None
+
+
+def section(path: str) -> str | None:
+    """The declarations of a module; None if weft has the module and all of its names."""
+    module = quietly(path)
+    own = own_module(path)
+    names = public_names(module) if module is not None else {}
+    lines, imports = [], {}
+    for name, value in names.items():
+        if (own is not None and name in vars(own)) or isinstance(value, types.ModuleType):
+            continue
+        home = foreign_home(value, path)
+        if home:
+            imports.setdefault(home, []).append(
+                f"{value.__name__} as {name}" if value.__name__ != name else name
+            )
+        elif text := declaration(name, value, path):
+            lines.append(text)
+    lines = [*(import_line(home, names) for home, names in imports.items()), *lines]
+    if own is not None and not lines:
+        return None
+    return "\n".join([f"# module {path}", *lines, ""])
+
+
+def import_line(home: str, names: list[str]) -> str:
+    line = f"from {home} import {', '.join(names)}"
+    if len(line) <= 110:
+        return line
+    listed = textwrap.fill(", ".join(names), 110, initial_indent="    ", subsequent_indent="    ")
+    return f"from {home} import (\n{listed}\n)"
+
+
+def own_module(path: str) -> types.ModuleType | None:
+    """weft's module of that name, unless it is itself a declaration."""
+    try:
+        module = importlib.import_module("weft" + path.removeprefix("torch"))
+    except ImportError:
+        return None
+    return module if module.__spec__.origin is not None else None
+
+
+def public_names(module: types.ModuleType) -> dict[str, Any]:
+    """The names that `module` exports, and those that it defines itself."""
+    found = {}
+    exported = getattr(module, "__all__", ())
+    for name in sorted({*exported, *vars(module)}):
+        if name.startswith("_") or keyword.iskeyword(name) or not hasattr(module, name):
+            continue
+        value = getattr(module, name)
+        home = getattr(value, "__module__", None)
+        homes = ("torch._C", f"{module.__name__}.")  # also what a package takes from its own submodules
+        is_own = home == module.__name__ or (isinstance(home, str) and home.startswith(homes))
+        is_constant = name.isupper() and isinstance(value, LITERALS)
+        from_private = isinstance(home, str) and home.startswith(f"{module.__name__.rpartition('.')[0]}._")
+        is_torch = isinstance(home, str) and home.startswith("torch")
+        is_wanted = name in exported or is_own or is_constant or (from_private and callable(value))
+        if is_wanted or (module.__name__ in PRIVATE and is_torch and callable(value)):
+            found[name] = value
+    return found
+
+
+# ---- One declaration --------------------------------------------------------------------------------------------
+
+
+def foreign_home(value: Any, path: str) -> str:
+    """The module that defines `value`, if that is another one and weft has it; else the empty string."""
+    home = getattr(value, "__module__", None)
+    if callable(value) and isinstance(home, str) and home.startswith("torch") and home != path:
+        return home if is_importable(home, value) else ""
+    return ""
+
+
+def declaration(name: str, value: Any, path: str) -> str:
+    """The text of a function, class or constant; empty for what cannot be declared."""
+    home = getattr(value, "__module__", None)
+    if callable(value) and isinstance(home, str) and not home.startswith("torch"):
+        return ""
+    if isinstance(value, type):
+        return class_declaration(name, value, path)
+    if callable(value):
+        text = function(name, value)
+        is_device = any(path.startswith(f"torch.{device}") for device in DEVICES)
+        return text.replace(": ...", answer(value)) if is_device and ANSWERED.match(name) else text
+    return f"{name} = {value!r}" if is_literal(value) and name != "TYPE_CHECKING" else ""
+
+
+def answer(function: Any) -> str:
+    """The end of a declaration: what PyTorch returns without the device, or `...` if it raises."""
+    needed = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    try:
+        result = function(*[0 for _ in needed])
+    except Exception:
+        return ": ..."
+    result = dict(result) if isinstance(result, dict) else result
+    return f": return {result!r}" if is_literal(result) else ": ..."
+
+
+def is_importable(home: str, value: Any) -> bool:
+    """Whether weft has `value`'s home, as a module or as a declaration, under the value's own name."""
+    name = getattr(value, "__name__", "")
+    is_private = any(part.startswith("_") for part in home.split(".")) and home not in PRIVATE
+    if is_private or name.startswith("_"):  # not declared there
+        own = own_module(home)
+        return own is not None and name in vars(own)
+    area = home.split(".")[1] if "." in home else "torch"
+    module = quietly(home)
+    if getattr(module, name, None) is not value:
+        return False
+    own = own_module(home)
+    return area in AREAS or (own is not None and name in vars(own))
+
+
+def is_literal(value: Any) -> bool:
+    if isinstance(value, (tuple, list, set)):
+        return all(is_literal(each) for each in value) and bool(value or not isinstance(value, set))
+    if isinstance(value, dict):
+        return all(is_literal(each) for pair in value.items() for each in pair)
+    if isinstance(value, float):
+        return value == value and abs(value) != float("inf")
+    return type(value) in LITERALS
+
+
+def class_declaration(name: str, cls: type, path: str) -> str:
+    if issubclass(cls, enum.Enum) and len(cls):
+        kind = next(each.__name__ for each in cls.__mro__ if each.__module__ == "enum")
+        members = [f"    {each} = {value_text(member.value)}" for each, member in cls.__members__.items()]
+        return "\n".join([f"class {name}({kind}):", *members])
+    if type(cls).__name__ == "pybind11_type" and hasattr(cls, "__members__"):
+        members = [f"    {each} = {int(member)}" for each, member in cls.__members__.items()]
+        return "\n".join([f"class {name}(IntEnum):", *members])
+    if type(cls).__name__ == "tensortype":  # torch.cuda.FloatTensor and its relatives
+        return f"class {name}:\n    def __init__(self, *args, **kwargs): ..."
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        defaults = [cls._field_defaults[each] for each in cls._fields if each in cls._field_defaults]
+        rest = f", defaults={defaults!r}" if defaults and is_literal(defaults) else ""
+        return f"{name} = namedtuple({name!r}, {list(cls._fields)!r}{rest})"
+    if dataclasses.is_dataclass(cls) and (text := dataclass_declaration(name, cls)):
+        return text
+    return plain_class(name, cls, path)
+
+
+def value_text(value: Any) -> str:
+    return repr(value) if is_literal(value) else "auto()"
+
+
+def dataclass_declaration(name: str, cls: type) -> str:
+    """A dataclass whose defaults can be written down, with no methods of its own; else nothing."""
+    if cls.__bases__ != (object,) or methods(cls) or "__post_init__" in vars(cls):
+        return ""
+    lines = []
+    for each in dataclasses.fields(cls):
+        if each.default is not dataclasses.MISSING:
+            if not is_literal(each.default):
+                return ""
+            lines.append(f"    {each.name}: object = {each.default!r}")
+        elif each.default_factory is not dataclasses.MISSING:
+            if each.default_factory not in (list, dict, set):
+                return ""
+            lines.append(f"    {each.name}: object = field(default_factory={each.default_factory.__name__})")
+        else:
+            lines.append(f"    {each.name}: object")
+    frozen = "(frozen=True)" if cls.__dataclass_params__.frozen else ""
+    return "\n".join([f"@dataclass{frozen}", f"class {name}:", *(lines or ["    pass"])])
+
+
+def plain_class(name: str, cls: type, path: str) -> str:
+    bases, hidden = (
+        [],
+        [cls],
+    )  # the ancestors that a declaration can name, and those whose methods it must repeat
+    for base in cls.__bases__:
+        for ancestor in base.__mro__:
+            if text := base_name(ancestor, path):
+                if text not in bases:
+                    bases.append(text)
+                break
+            if ancestor.__module__.startswith("torch") and ancestor.__name__ != "Tensor":
+                hidden.append(ancestor)
+    shown = [each for each in cls.__mro__[1:] if base_name(each, path) in bases]
+    shown = [
+        each for each in shown if not any(each is not other and issubclass(other, each) for other in shown)
+    ]
+    bases = [base_name(each, path) for each in shown]
+    head = f"class {name}({', '.join(bases)}):" if bases else f"class {name}:"
+    lines = list(dict.fromkeys(line for each in hidden for line in methods(each)))
+    if not issubclass(cls, BaseException):
+        inits = [vars(each).get("__init__") for each in hidden]
+        init = next((each for each in inits if isinstance(each, types.FunctionType)), None)
+        lines.insert(0, function("__init__", init) if init else "def __init__(self, *args, **kwargs): ...")
+    return "\n    ".join([head, *(lines or ["pass"])])
+
+
+def base_name(base: type, path: str) -> str:
+    """How a declaration names a base class; empty for object, for private classes and for Tensor, which has a cost:
+    from its first subclass on, operations ask the classes of their arguments."""
+    if base.__name__ == "Tensor":
+        return ""
+    if issubclass(base, BaseException) and base.__module__ == "builtins":
+        return base.__name__
+    if base.__module__ == path and base.__name__ in public_names(sys.modules[path]):
+        return base.__name__
+    own = own_module(base.__module__) if base.__module__.startswith("torch") else None
+    if own is not None and base.__name__ in vars(own):
+        return f"{base.__module__}.{base.__qualname__}"
+    return ""
+
+
+def methods(cls: type) -> list[str]:
+    """A line for each public method and property, with its decorator on the line."""
+    lines = []
+    for name, value in vars(cls).items():
+        if name.startswith("_") or keyword.iskeyword(name):
+            continue
+        if isinstance(value, property):
+            lines.append(f"@property\n    def {name}(self): ...")
+        elif isinstance(value, (classmethod, staticmethod)):
+            if isinstance(value.__func__, types.FunctionType):
+                lines.append(f"@{type(value).__name__}\n    {function(name, value.__func__)}")
+        elif isinstance(value, types.FunctionType):
+            lines.append(function(name, value))
+    return lines
+
+
+def function(name: str, value: Any) -> str:
+    try:
+        parameters = list(inspect.signature(value, follow_wrapped=True).parameters.values())
+    except (TypeError, ValueError):
+        return f"def {name}(*args, **kwargs): ..."
+    plain = [each.replace(annotation=inspect.Parameter.empty, default=default(each)) for each in parameters]
+    try:
+        text = str(inspect.Signature(plain))
+    except ValueError:
+        text = "(*args, **kwargs)"
+    return f"def {name}{text}: ..."
+
+
+def default(parameter: inspect.Parameter) -> Any:
+    """The default as it may be written down: other values than literals become `...`."""
+    if parameter.default is inspect.Parameter.empty or is_literal(parameter.default):
+        return parameter.default
+    return _Dots()
+
+
+class _Dots:
+    def __repr__(self) -> str:
+        return "..."
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(sys.argv[1:])

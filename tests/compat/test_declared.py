@@ -1,0 +1,102 @@
+import ast
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+import torch
+
+import weft
+from weft.compat import declared
+
+AREAS = sorted(path.stem for path in declared.FOLDER.glob("*.pyi"))
+
+
+def sections(area):
+    return [declared._section(module) for module in declared._file(area)[1]]
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_every_declaration_can_be_used(area):
+    for section in sections(area):
+        module = importlib.import_module(section.module)
+        for name in section.statements:
+            assert hasattr(module, name), f"{section.module}.{name}"
+
+
+def test_nothing_is_declared_that_weft_has(run):
+    """Such a declaration would never be seen: `python tests/compat/interface.py` leaves it out."""
+    code = """
+import importlib
+from weft.compat import declared
+for path in declared.FOLDER.glob("*.pyi"):
+    for name in declared._file(path.stem)[1]:
+        names = vars(importlib.import_module(name))
+        print(*(f"{name}.{each}" for each in declared._section(name).statements if each in names))
+"""
+    done = run("-c", code)
+    assert not done.stdout.split(), done.stderr
+
+
+def test_what_is_called_says_what_is_missing():
+    with pytest.raises(NotImplementedError, match=r"^torch.cuda.current_device: weft declares .* CPU only"):
+        weft.cuda.current_device()
+    with pytest.raises(NotImplementedError, match=r"^torch.ao.quantization.stubs.QuantStub: .* quantized"):
+        weft.ao.quantization.QuantStub()
+    with pytest.raises(AttributeError, match="nearest names: current_device"):
+        weft.cuda.curent_device  # noqa: B018
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("weft.cuda.zzz")
+
+
+def test_what_can_be_answered_is_answered():
+    for device in ("cuda", "xpu", "mtia", "mps"):
+        ours, theirs = getattr(weft, device), getattr(torch, device)
+        assert ours.is_available() is theirs.is_available() is False
+        assert ours.device_count() == theirs.device_count() == 0
+        ours.manual_seed(0)
+    assert weft.cuda.memory_allocated() == 0 and weft.cuda.memory_stats() == {}
+    assert not weft.xpu.is_bf16_supported() and not weft.xpu.is_initialized()
+
+
+def test_classes_can_be_asked_about_and_enumerations_are_real():
+    assert not isinstance(weft.ones(1), weft.cuda.Event)
+    assert issubclass(weft.ao.nn.quantized.Linear, weft.nn.Module)
+    assert weft.cuda.Event.__module__ == "weft.cuda.streams"
+    ours, theirs = weft.ao.quantization.QuantType, torch.ao.quantization.QuantType
+    assert {each.name: each.value for each in ours} == {each.name: each.value for each in theirs}
+    with pytest.raises(weft.cuda.CudaError):
+        raise weft.cuda.CudaError("the class is an exception")
+
+
+def test_signatures_are_those_of_pytorch():
+    for path in ("cuda.set_device", "ao.quantization.quantize_dynamic", "cuda.graphs.make_graphed_callables"):
+        ours, theirs = weft, torch
+        for part in path.split("."):
+            ours, theirs = getattr(ours, part), getattr(theirs, part)
+        assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
+
+
+def test_declarations_are_python():
+    for path in declared.FOLDER.glob("*.pyi"):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def public_paths(package):
+    for info in pkgutil.iter_modules(package.__path__):
+        name = f"{package.__name__}.{info.name}"
+        if info.name.startswith("_") or info.name in ("testing", "test", "tests", "testing_utils"):
+            continue
+        yield name
+        if info.ispkg:
+            try:
+                inner = importlib.import_module(name)
+            except Exception:  # needs something that is not installed
+                continue
+            yield from public_paths(inner)
+
+
+@pytest.mark.parametrize("area", ["ao", "cuda", "mtia", "nested", "quantization", "sparse", "xpu"])
+def test_every_module_path_imports(area):
+    for path in public_paths(getattr(torch, area)):
+        importlib.import_module("weft" + path.removeprefix("torch"))

@@ -1,0 +1,7 @@
+"""`GradScaler` for CUDA, by its old name."""
+
+from ...amp.by_device import grad_scaler_of
+
+__all__ = ["GradScaler"]
+
+GradScaler = grad_scaler_of("cuda", __name__)

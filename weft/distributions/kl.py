@@ -52,10 +52,12 @@ def register_kl(type_p: type, type_q: type) -> Callable:
     If several functions fit, the one for the most derived types is taken. If the most derived type of `p` and the most
     derived type of `q` belong to different functions, a RuntimeWarning says so.
 
-    Raises: TypeError for types that are no distributions.
+    As in PyTorch, the types may be any classes: a library's distributions may have a base class of its own.
+
+    Raises: TypeError for what is no class.
     """
     for position, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+        if not isinstance(kind, type):
             raise TypeError(f"Expected {position} to be a Distribution subclass but got {kind}")
 
     def decorator(fun: Callable) -> Callable:

@@ -126,7 +126,9 @@ def _last_line(problem: str) -> str:
     """The line of a traceback that says what happened, and where a library called for it."""
     # Hints may follow the message, so the line of the exception is the last that names one.
     lines = [line for line in problem.strip().splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b", line)]
+    named = [
+        line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Warning)\b", line)
+    ]
     return (named or lines or ["it ended without a report"])[-1][:300]
 
 
@@ -150,7 +152,9 @@ def record(name: str) -> str:
     kept = {key: result[key] for key in ("torch", "versions", "checks")}
     text = json.dumps(kept, indent=1)
     # One line for each list of numbers.
-    text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: "[" + re.sub(r"\s*\n\s*", " ", found[1]) + "]", text)
+    text = re.sub(
+        r"\[\s+([^\[\]{}]*?)\s+\]", lambda found: "[" + re.sub(r"\s*\n\s*", " ", found[1]) + "]", text
+    )
     (EXPECTED / f"{name}.json").write_text(text + "\n", encoding="utf-8")
     count = sum(map(len, result["checks"].values()))
     return f"{name}: {count} numbers from PyTorch {result['torch']} in {result['total seconds']} s"
@@ -172,7 +176,9 @@ def check(name: str, only: list[str], verbose: bool) -> tuple[str, bool]:
 
 def main() -> int:
     """Returns the exit status: 1 if a number differs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("scripts", nargs="*", metavar="script or script.check")
     parser.add_argument("--record", action="store_true", help="write the expected numbers, with PyTorch")
     parser.add_argument("--verbose", action="store_true", help="show every failure")
@@ -189,7 +195,10 @@ def main() -> int:
             for line in pool.map(record, wanted):
                 print(line, flush=True)
             return 0
-        print("| script | libraries | numbers that agree | seconds | first failure |\n|---|---|---|---|---|", flush=True)
+        print(
+            "| script | libraries | numbers that agree | seconds | first failure |\n|---|---|---|---|---|",
+            flush=True,
+        )
         fine = True
         for text, passed in pool.map(lambda name: check(name, wanted[name], verbose), wanted):
             print(text, flush=True)

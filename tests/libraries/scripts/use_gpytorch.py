@@ -90,7 +90,9 @@ def variational():
     class Model(gpytorch.models.ApproximateGP):
         def __init__(self, points):
             inner = gpytorch.variational.CholeskyVariationalDistribution(points.size(0))
-            strategy = gpytorch.variational.VariationalStrategy(self, points, inner, learn_inducing_locations=True)
+            strategy = gpytorch.variational.VariationalStrategy(
+                self, points, inner, learn_inducing_locations=True
+            )
             super().__init__(strategy)
             self.mean_module = gpytorch.means.ConstantMean()
             self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(nu=2.5))
@@ -137,14 +139,18 @@ def multitask():
         def __init__(self, x, y, likelihood):
             super().__init__(x, y, likelihood)
             self.mean_module = gpytorch.means.MultitaskMean(gpytorch.means.ConstantMean(), num_tasks=2)
-            self.covar_module = gpytorch.kernels.MultitaskKernel(gpytorch.kernels.RBFKernel(), num_tasks=2, rank=1)
+            self.covar_module = gpytorch.kernels.MultitaskKernel(
+                gpytorch.kernels.RBFKernel(), num_tasks=2, rank=1
+            )
 
         def forward(self, x):
             return MultitaskMultivariateNormal(self.mean_module(x), self.covar_module(x))
 
     likelihood = gpytorch.likelihoods.MultitaskGaussianLikelihood(num_tasks=2)
     model = Model(x, y, likelihood)
-    losses = fit(model, likelihood, gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model), x, y, steps=5)
+    losses = fit(
+        model, likelihood, gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model), x, y, steps=5
+    )
     with torch.no_grad():
         predicted = likelihood(model(torch.linspace(0, 1, 5)))
     return {"losses": losses, "mean": predicted.mean, "covariance": predicted.covariance_matrix}
@@ -157,7 +163,9 @@ def deep_kernel():
 
     class Model(Exact):
         def __init__(self, x, y, likelihood):
-            super().__init__(x, y, likelihood, gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=2)))
+            super().__init__(
+                x, y, likelihood, gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=2))
+            )
             self.network = network
 
         def forward(self, x):
@@ -177,10 +185,14 @@ def priors_and_constraints():
         lengthscale_prior=gpytorch.priors.GammaPrior(3.0, 6.0),
         lengthscale_constraint=gpytorch.constraints.Interval(0.01, 2.0),
     )
-    likelihood = gpytorch.likelihoods.GaussianLikelihood(noise_prior=gpytorch.priors.LogNormalPrior(-4.0, 1.0))
+    likelihood = gpytorch.likelihoods.GaussianLikelihood(
+        noise_prior=gpytorch.priors.LogNormalPrior(-4.0, 1.0)
+    )
     model = Exact(x, y, likelihood, gpytorch.kernels.ScaleKernel(kernel))
     kernel.lengthscale = 0.3
-    losses = fit(model, likelihood, gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model), x, y, steps=4)
+    losses = fit(
+        model, likelihood, gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model), x, y, steps=4
+    )
     copy = Exact(x, y, gpytorch.likelihoods.GaussianLikelihood(noise_prior=gpytorch.priors.LogNormalPrior(-4.0, 1.0)),
                  gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(
                      lengthscale_prior=gpytorch.priors.GammaPrior(3.0, 6.0),

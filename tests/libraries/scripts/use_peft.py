@@ -44,14 +44,21 @@ def lora():
 @check
 def lora_dropout_and_bias():
     config = LoraConfig(
-        r=4, lora_dropout=0.2, bias="lora_only", target_modules="all-linear", use_rslora=True, task_type="CAUSAL_LM"
+        r=4,
+        lora_dropout=0.2,
+        bias="lora_only",
+        target_modules="all-linear",
+        use_rslora=True,
+        task_type="CAUSAL_LM",
     )
     return adapted(config)
 
 
 @check
 def dora():
-    return adapted(LoraConfig(r=4, use_dora=True, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM"))
+    return adapted(
+        LoraConfig(r=4, use_dora=True, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM")
+    )
 
 
 @check
@@ -121,7 +128,12 @@ def merging():
 def files():
     seed()
     base = llama()
-    model = get_peft_model(base, LoraConfig(r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False, modules_to_save=["lm_head"]))
+    model = get_peft_model(
+        base,
+        LoraConfig(
+            r=4, target_modules=["q_proj", "v_proj"], init_lora_weights=False, modules_to_save=["lm_head"]
+        ),
+    )
     model.save_pretrained("adapter")
     x = torch.randint(3, 99, (1, 6))
     seed()
@@ -153,7 +165,8 @@ def plain_modules():
     x, i, y = torch.randn(4, 3, 6, 6), torch.arange(4), torch.tensor([0, 1, 0, 1])
     losses = train(model, lambda model: nn.functional.cross_entropy(model(x, i), y), lr=1e-2)
     gpt = get_peft_model(
-        GPT2LMHeadModel(GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=50)), LoraConfig(r=2, fan_in_fan_out=True)
+        GPT2LMHeadModel(GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=50)),
+        LoraConfig(r=2, fan_in_fan_out=True),
     )
     tokens = torch.randint(0, 50, (2, 5))
     more = train(gpt, lambda model: model(input_ids=tokens, labels=tokens).loss, lr=1e-2)

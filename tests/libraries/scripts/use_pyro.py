@@ -4,8 +4,13 @@ import pyro
 import pyro.distributions as dist
 import torch
 from checks import check, main
-from pyro.infer import MCMC, NUTS, SVI, HMC, Predictive, Trace_ELBO, TraceEnum_ELBO, TraceMeanField_ELBO
-from pyro.infer.autoguide import AutoDiagonalNormal, AutoLowRankMultivariateNormal, AutoMultivariateNormal, AutoNormal
+from pyro.infer import HMC, MCMC, NUTS, SVI, Predictive, Trace_ELBO, TraceEnum_ELBO, TraceMeanField_ELBO
+from pyro.infer.autoguide import (
+    AutoDiagonalNormal,
+    AutoLowRankMultivariateNormal,
+    AutoMultivariateNormal,
+    AutoNormal,
+)
 from pyro.nn import PyroModule, PyroSample
 from torch import nn
 
@@ -147,7 +152,12 @@ def flows():
         losses.append(loss.item())
     planar = dist.transforms.planar(2)
     iaf = dist.transforms.affine_autoregressive(2, hidden_dims=[8])
-    return {"losses": losses, "sample": flow.sample([3]), "planar": planar(points[:3]), "iaf": iaf(points[:3])}
+    return {
+        "losses": losses,
+        "sample": flow.sample([3]),
+        "planar": planar(points[:3]),
+        "iaf": iaf(points[:3]),
+    }
 
 
 @check

@@ -87,7 +87,11 @@ def models():
 def refusals():
     model, problems = Tied(), {}
     x = torch.randn(4, 4)
-    for name, tensors in {"shared": dict(model.state_dict()), "strided": {"x": x.t()}, "view": {"x": x, "y": x[:2]}}.items():
+    for name, tensors in {
+        "shared": dict(model.state_dict()),
+        "strided": {"x": x.t()},
+        "view": {"x": x, "y": x[:2]},
+    }.items():
         try:
             save_file(tensors, f"{name}.safetensors")
             problems[name] = "saved"

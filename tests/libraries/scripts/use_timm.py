@@ -4,7 +4,7 @@ import warnings
 
 import timm
 import torch
-from checks import check, gradients, main, seed, train, weights
+from checks import check, gradients, main, seed, weights
 from timm.data import Mixup, create_transform, resolve_data_config
 from timm.loss import AsymmetricLossSingleLabel, LabelSmoothingCrossEntropy, SoftTargetCrossEntropy
 from timm.optim import create_optimizer_v2
@@ -38,27 +38,50 @@ def numbers(name):
     x = torch.randn(2, 3, size, size)
     out = model(x)
     out.square().sum().backward()
-    return {"logits": out, "gradients": gradients(model), "parameters": sum(p.numel() for p in model.parameters())}
+    return {
+        "logits": out,
+        "gradients": gradients(model),
+        "parameters": sum(p.numel() for p in model.parameters()),
+    }
 
 
 @check
 def convolutional():
-    return {name: numbers(name) for name in ("resnet18", "mobilenetv3_small_050", "efficientnet_b0", "regnetx_002")}
+    return {
+        name: numbers(name)
+        for name in ("resnet18", "mobilenetv3_small_050", "efficientnet_b0", "regnetx_002")
+    }
 
 
 @check
 def more_convolutional():
-    return {name: numbers(name) for name in ("convnext_atto", "densenet121", "resnest14d", "ghostnet_050", "hrnet_w18_small")}
+    return {
+        name: numbers(name)
+        for name in ("convnext_atto", "densenet121", "resnest14d", "ghostnet_050", "hrnet_w18_small")
+    }
 
 
 @check
 def transformers():
-    return {name: numbers(name) for name in ("vit_tiny_patch16_224", "deit_tiny_patch16_224", "swin_tiny_patch4_window7_224")}
+    return {
+        name: numbers(name)
+        for name in ("vit_tiny_patch16_224", "deit_tiny_patch16_224", "swin_tiny_patch4_window7_224")
+    }
 
 
 @check
 def more_transformers():
-    return {name: numbers(name) for name in ("mixer_s32_224", "poolformer_s12", "mobilevit_xxs", "maxvit_pico_rw_256", "xcit_nano_12_p16_224", "levit_128s")}
+    return {
+        name: numbers(name)
+        for name in (
+            "mixer_s32_224",
+            "poolformer_s12",
+            "mobilevit_xxs",
+            "maxvit_pico_rw_256",
+            "xcit_nano_12_p16_224",
+            "levit_128s",
+        )
+    }
 
 
 @check
@@ -92,7 +115,19 @@ def training():
 @check
 def optimizers():
     values = {}
-    for name in ("sgd", "lamb", "lion", "adabelief", "adan", "nadamw", "lookahead_adam", "rmsproptf", "madgrad", "adafactor", "muon"):
+    for name in (
+        "sgd",
+        "lamb",
+        "lion",
+        "adabelief",
+        "adan",
+        "nadamw",
+        "lookahead_adam",
+        "rmsproptf",
+        "madgrad",
+        "adafactor",
+        "muon",
+    ):
         seed()
         model = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2))
         x, y = torch.randn(8, 6), torch.randn(8, 2)
@@ -123,7 +158,7 @@ def losses_and_mixing():
 def features():
     model = made("resnet18", 64, features_only=True, out_indices=(1, 3)).eval()
     x = torch.randn(1, 3, 64, 64)
-    vit = made("vit_tiny_patch16_224", 64, num_layers=None) if False else made("vit_tiny_patch16_224", 64).eval()
+    vit = made("vit_tiny_patch16_224", 64).eval()
     final, intermediates = vit.forward_intermediates(x, indices=[2, 5])
     pooled = made("resnet18", 64).eval()
     pooled.reset_classifier(0)
@@ -144,7 +179,11 @@ def files():
     seed(1)
     again = timm.create_model("mobilenetv3_small_050", num_classes=5, checkpoint_path="model.pth")
     config = resolve_data_config({}, model=model)
-    return {"same": weights(model) == weights(again), "config": {k: str(v) for k, v in config.items()}, "models": len(timm.list_models()) > 1000}
+    return {
+        "same": weights(model) == weights(again),
+        "config": {k: str(v) for k, v in config.items()},
+        "models": len(timm.list_models()) > 1000,
+    }
 
 
 @check

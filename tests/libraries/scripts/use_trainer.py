@@ -11,7 +11,13 @@ from accelerate.utils import set_seed
 from checks import check, main, seed, weights
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
 transformers.logging.set_verbosity_error()
 
@@ -30,7 +36,9 @@ class Sentences(Dataset):
 
 def bert():
     return BertForSequenceClassification(
-        BertConfig(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, vocab_size=99)
+        BertConfig(
+            hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, vocab_size=99
+        )
     )
 
 
@@ -102,7 +110,11 @@ def bfloat16():
 def resume():
     data = Sentences()
     seed(1)
-    whole = Trainer(model=bert(), train_dataset=data, args=arguments(output_dir="a", save_strategy="steps", save_steps=4, max_steps=8))
+    whole = Trainer(
+        model=bert(),
+        train_dataset=data,
+        args=arguments(output_dir="a", save_strategy="steps", save_steps=4, max_steps=8),
+    )
     whole.train()
     seed(1)
     rest = Trainer(model=bert(), train_dataset=data, args=arguments(output_dir="a", max_steps=8))
@@ -163,7 +175,9 @@ def large_models():
     accelerate.Accelerator().save_model(model, "large")
     device_map = accelerate.infer_auto_device_map(empty, max_memory={"cpu": 10**6})
     loaded = accelerate.load_checkpoint_and_dispatch(empty, "large", device_map={"": "cpu"})
-    offloaded = accelerate.cpu_offload(nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8)), execution_device="cpu")
+    offloaded = accelerate.cpu_offload(
+        nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 8)), execution_device="cpu"
+    )
     x = torch.randn(2, 64)
     return {
         "meta": str(next(accelerate_meta().parameters()).device),

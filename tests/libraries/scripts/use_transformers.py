@@ -85,7 +85,9 @@ def bert_training():
 
 @check
 def gpt2():
-    model = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=99, n_positions=64, **TOKENS)).eval()
+    model = GPT2LMHeadModel(
+        GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=99, n_positions=64, **TOKENS)
+    ).eval()
     x = ids(2, 7)
     found = model(x, labels=x)
     found.loss.backward()
@@ -103,7 +105,9 @@ def gpt2():
 
 @check
 def gpt2_sampling():
-    model = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=99, n_positions=64, **TOKENS)).eval()
+    model = GPT2LMHeadModel(
+        GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=99, n_positions=64, **TOKENS)
+    ).eval()
     x = ids(2, 7)
     new = dict(max_new_tokens=8, attention_mask=torch.ones_like(x), do_sample=True)
     scores = model.generate(x, **new, return_dict_in_generate=True, output_scores=True)
@@ -119,7 +123,9 @@ def gpt2_sampling():
 
 @check
 def gpt2_training():
-    model = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=99, n_positions=64, **TOKENS)).train()
+    model = GPT2LMHeadModel(
+        GPT2Config(n_embd=32, n_layer=2, n_head=4, vocab_size=99, n_positions=64, **TOKENS)
+    ).train()
     x = ids(3, 12)
     losses = train(model, lambda model: model(x, labels=x).loss)
     model.gradient_checkpointing_enable()
@@ -166,13 +172,22 @@ def llama_training():
     x = ids(1, 6)
     with torch.no_grad():
         logits = half(x).logits
-    scaled = LlamaForCausalLM(LlamaConfig(**SMALL, rope_scaling={"rope_type": "dynamic", "factor": 2.0})).eval()
-    return {"losses": losses, "weights": weights(model), "bfloat16": str(logits.dtype), "scaled": scaled(x).logits}
+    scaled = LlamaForCausalLM(
+        LlamaConfig(**SMALL, rope_scaling={"rope_type": "dynamic", "factor": 2.0})
+    ).eval()
+    return {
+        "losses": losses,
+        "weights": weights(model),
+        "bfloat16": str(logits.dtype),
+        "scaled": scaled(x).logits,
+    }
 
 
 @check
 def t5():
-    config = T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0)
+    config = T5Config(
+        vocab_size=99, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0
+    )
     model = T5ForConditionalGeneration(config).eval()
     x, y = ids(2, 8), ids(2, 5)
     found = model(x, labels=y)
@@ -214,12 +229,19 @@ def whisper():
     x, y = torch.randn(2, 8, 30), ids(2, 5)
     found = model(x, labels=y)
     found.loss.backward()
-    return {"loss": found.loss, "logits": found.logits, "gradients": gradients(model), **saved(model, x, labels=y)}
+    return {
+        "loss": found.loss,
+        "logits": found.logits,
+        "gradients": gradients(model),
+        **saved(model, x, labels=y),
+    }
 
 
 @check
 def clip():
-    part = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, projection_dim=8)
+    part = dict(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, projection_dim=8
+    )
     config = CLIPConfig(
         text_config=dict(part, vocab_size=99, max_position_embeddings=16, eos_token_id=98),
         vision_config=dict(part, image_size=16, patch_size=8),

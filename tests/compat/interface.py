@@ -1,6 +1,6 @@
 """Writes weft/compat/interface/*.pyi: the names of PyTorch that weft declares and does not implement.
 
-    python tests/compat/interface.py            # all areas
+    python tests/compat/interface.py            # all files
     python tests/compat/interface.py cuda ao    # some
 
 A name that weft implements is left out, so run it again when a module has been built.
@@ -27,18 +27,28 @@ from typing import Any
 FOLDER = Path(__file__).parents[2] / "weft" / "compat" / "interface"
 sys.path.insert(0, str(FOLDER.parents[2]))
 
-# For each area why it is not there, in the words of the error.
-AREAS = {
-    "ao": "quantized tensors are not there yet",
-    "cuda": "this version of weft computes on the CPU only; test torch.cuda.is_available() first",
-    "distributed": "this version of weft runs in one process only",
-    "mps": "this version of weft computes on the CPU only; test torch.mps.is_available() first",
-    "mtia": "this version of weft computes on the CPU only; test torch.mtia.is_available() first",
-    "nested": "nested tensors are not there yet",
-    "quantization": "quantized tensors are not there yet",
-    "sparse": "sparse tensors are not there yet",
-    "xpu": "this version of weft computes on the CPU only; test torch.xpu.is_available() first",
+CPU_ONLY = "this version of weft computes on the CPU only; test torch.{}.is_available() first"
+ONE_PROCESS = "this version of weft runs in one process only"
+QUANTIZED = "quantized tensors are not there yet"
+SPARSE = "sparse tensors are not there yet"
+# Packages that are declared with all of their modules, and why they are not there, in the words of the error.
+PACKAGES = {
+    "torch.ao": QUANTIZED,
+    "torch.cuda": CPU_ONLY.format("cuda"),
+    "torch.distributed": ONE_PROCESS,
+    "torch.mps": CPU_ONLY.format("mps"),
+    "torch.mtia": CPU_ONLY.format("mtia"),
+    "torch.nested": "nested tensors are not there yet",
+    "torch.nn.intrinsic": QUANTIZED,
+    "torch.nn.qat": QUANTIZED,
+    "torch.nn.quantizable": QUANTIZED,
+    "torch.nn.quantized": QUANTIZED,
+    "torch.quantization": QUANTIZED,
+    "torch.sparse": SPARSE,
+    "torch.xpu": CPU_ONLY.format("xpu"),
 }
+# Single names of other modules: for each module the names and the reason.
+NAMES: dict[str, dict[str, str]] = {}
 # Private modules that libraries import from.
 PRIVATE = """
     torch.ao.quantization._learnable_fake_quantize torch.ao.quantization.fx._equalize
@@ -68,12 +78,28 @@ LITERALS = (bool, int, float, str, bytes, type(None))
 
 
 def main(areas: list[str]) -> None:
-    """Write the file of each area."""
-    for area in areas or AREAS:
-        sections = [text for module in modules(f"torch.{area}") if (text := section(module)) is not None]
-        text = f'"""{AREAS[area]}"""\n\n' + "\n".join(sections)
-        FOLDER.joinpath(f"{area}.pyi").write_text(text, encoding="utf-8")
-        print(f"{area}: {len(sections)} modules, {len(text.splitlines())} lines, {len(text) / 1000:.0f} kB")
+    """Write the files of these areas, which are the parts of names after "torch."; all files without any."""
+    files: dict[str, list[str]] = {}
+    for package, reason in PACKAGES.items():
+        sections = files.setdefault(area_of(package), [])
+        if not areas or area_of(package) in areas:
+            sections += [text for module in modules(package) if (text := section(module, reason)) is not None]
+    for module, names in NAMES.items():
+        sections = files.setdefault(area_of(module), [])
+        for reason in dict.fromkeys(names.values()):
+            text = section(module, reason, [name for name in names if names[name] == reason])
+            sections += [text] if text is not None else []
+    for area, sections in files.items():
+        if not areas or area in areas:
+            text = "\n".join(sections)
+            FOLDER.joinpath(f"{area}.pyi").write_text(text, encoding="utf-8")
+            print(
+                f"{area}: {len(sections)} sections, {len(text.splitlines())} lines, {len(text) / 1000:.0f} kB"
+            )
+
+
+def area_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else "torch"
 
 
 def modules(package: str) -> list[str]:
@@ -97,11 +123,13 @@ def quietly(name: str) -> types.ModuleType | None:
             return None
 
 
-def section(path: str) -> str | None:
-    """The declarations of a module; None if weft has the module and all of its names."""
+def section(path: str, reason: str, wanted: list[str] | None = None) -> str | None:
+    """The declarations of a module, or of the names `wanted`; None if weft has the module and all of its names."""
     module = quietly(path)
     own = own_module(path)
     names = public_names(module) if module is not None else {}
+    if wanted is not None:
+        names = {name: getattr(module, name) for name in wanted}
     lines, imports = [], {}
     for name, value in names.items():
         if (own is not None and name in vars(own)) or isinstance(value, types.ModuleType):
@@ -116,7 +144,7 @@ def section(path: str) -> str | None:
     lines = [*(import_line(home, names) for home, names in imports.items()), *lines]
     if own is not None and not lines:
         return None
-    return "\n".join([f"# module {path}", *lines, ""])
+    return "\n".join([f"# module {path}: {reason}", *lines, ""])
 
 
 def import_line(home: str, names: list[str]) -> str:
@@ -199,12 +227,12 @@ def is_importable(home: str, value: Any) -> bool:
     if is_private or name.startswith("_"):  # not declared there
         own = own_module(home)
         return own is not None and name in vars(own)
-    area = home.split(".")[1] if "." in home else "torch"
     module = quietly(home)
     if getattr(module, name, None) is not value:
         return False
     own = own_module(home)
-    return area in AREAS or (own is not None and name in vars(own))
+    is_declared = any(f"{home}.".startswith(f"{package}.") for package in PACKAGES)
+    return is_declared or (own is not None and name in vars(own))
 
 
 def is_literal(value: Any) -> bool:

@@ -13,7 +13,7 @@ AREAS = sorted(path.stem for path in declared.FOLDER.glob("*.pyi"))
 
 
 def sections(area):
-    return [declared._section(module) for module in declared._file(area)[1]]
+    return [declared._section(module) for module in declared._file(area)]
 
 
 @pytest.mark.parametrize("area", AREAS)
@@ -30,7 +30,7 @@ def test_nothing_is_declared_that_weft_has(run):
 import importlib
 from weft.compat import declared
 for path in declared.FOLDER.glob("*.pyi"):
-    for name in declared._file(path.stem)[1]:
+    for name in declared._file(path.stem):
         names = vars(importlib.import_module(name))
         print(*(f"{name}.{each}" for each in declared._section(name).statements if each in names))
 """
@@ -79,7 +79,7 @@ def test_signatures_are_those_of_pytorch():
 
 def test_declarations_are_python():
     for path in declared.FOLDER.glob("*.pyi"):
-        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        ast.parse(path.read_text(encoding="utf-8"))
 
 
 def public_paths(package):

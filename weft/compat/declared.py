@@ -4,10 +4,10 @@ Programs import such names, annotate with them and ask `isinstance(x, DTensor)`,
 each exists with PyTorch's signature, and raises NotImplementedError when it is called or instantiated. Enumerations,
 exceptions and tables of settings are real, because there is nothing in them to implement.
 
-The files `interface/*.pyi` hold the declarations, one file for each subpackage of torch. A line `# module torch.x.y`
-begins the declarations of a module; the file's docstring is the reason that the error gives. Where weft has a module
-of that name, its own names come first: `module_getattr` asks here for a name that the module lacks. Other modules
-are made by `Finder`. tests/compat/interface.py writes the files from PyTorch's interface.
+The files `interface/*.pyi` hold the declarations, one file for each subpackage of torch. A line `# module torch.x.y: reason`
+begins a section: declarations of a module, and the reason that the error gives. Where weft has a module of that name,
+its own names come first: `module_getattr` asks here for a name that the module lacks. Other modules are made by
+`Finder`. tests/compat/interface.py writes the files from PyTorch's interface.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 FOLDER = Path(__file__).parent / "interface"
-_HEADER = re.compile(r"^# module (torch[\w.]*)$", re.MULTILINE)
+_HEADER = re.compile(r"^# module (torch[\w.]*): (.*)$", re.MULTILINE)
 # What declarations are written with.
 _VOCABULARY = """
 from collections import namedtuple
@@ -35,15 +35,18 @@ from typing import NamedTuple, Protocol, TypedDict
 
 
 class Section:
-    """The declarations of one module: the statement of each name."""
+    """The declarations of one module: the statement of each name, and the reason that its error gives."""
 
-    def __init__(self, module: str, reason: str, text: str):
+    def __init__(self, module: str):
         self.module = module
-        self.reason = reason
         self.statements: dict[str, ast.stmt] = {}
+        self.reasons: dict[str, str] = {}
+
+    def add(self, reason: str, text: str) -> None:
         for statement in ast.parse(text).body:
             for name in _bound_names(statement):
                 self.statements[name] = statement
+                self.reasons[name] = reason
 
     def public_names(self) -> list[str]:
         return [name for name in self.statements if not name.startswith("_")]
@@ -55,8 +58,7 @@ def declares_module(name: str) -> bool:
     >>> declares_module("weft.cuda.graphs"), declares_module("weft.cuda.graph")
     (True, False)
     """
-    texts = _texts(name)
-    return name in texts or _is_package(name)
+    return name in _file(_area(name)) or _is_package(name)
 
 
 def has(module: str, name: str) -> bool:
@@ -116,32 +118,34 @@ def _weft_name(module: ModuleType) -> str:
 
 
 @functools.cache
-def _file(area: str) -> tuple[str, dict[str, str]]:
-    """The reason and, by module, the text of the declarations in `interface/area.pyi`."""
+def _file(area: str) -> dict[str, list[tuple[str, str]]]:
+    """By module, the reasons and texts of its sections in `interface/area.pyi`."""
     path = FOLDER / f"{area}.pyi"
-    if not path.exists():
-        return "", {}
-    head, *parts = _HEADER.split(path.read_text(encoding="utf-8"))
-    reason = ast.get_docstring(ast.parse(head)) or ""
-    return reason, {"weft" + name.removeprefix("torch"): text for name, text in zip(parts[::2], parts[1::2])}
+    found: dict[str, list[tuple[str, str]]] = {}
+    if path.exists():
+        _, *parts = _HEADER.split(path.read_text(encoding="utf-8"))
+        for name, reason, text in zip(parts[::3], parts[1::3], parts[2::3]):
+            found.setdefault("weft" + name.removeprefix("torch"), []).append((reason, text))
+    return found
 
 
 def _area(module: str) -> str:
     return module.split(".")[1] if "." in module else "torch"
 
 
-def _texts(module: str) -> dict[str, str]:
-    return _file(_area(module))[1]
-
-
 def _is_package(name: str) -> bool:
-    return any(other.startswith(name + ".") for other in _texts(name))
+    return any(other.startswith(name + ".") for other in _file(_area(name)))
 
 
 @functools.cache
 def _section(module: str) -> Section | None:
-    reason, texts = _file(_area(module))
-    return Section(module, reason, texts[module]) if module in texts else None
+    parts = _file(_area(module)).get(module)
+    if parts is None:
+        return None
+    section = Section(module)
+    for reason, text in parts:
+        section.add(reason, text)
+    return section
 
 
 def _bound_names(statement: ast.stmt) -> list[str]:
@@ -193,7 +197,7 @@ def _execute(section: Section, statement: ast.stmt, name: str, module: ModuleTyp
         **_vocabulary(),
         "__name__": module.__name__,
         "torch": sys.modules["weft"],
-        "_refuse": functools.partial(_refuse, section.reason),
+        "_refuse": functools.partial(_refuse, section.reasons[name]),
     }
     names = _Names(section, module)
     exec(code, words, names)

@@ -1,6 +1,4 @@
-"""this version of weft runs in one process only"""
-
-# module torch.distributed
+# module torch.distributed: this version of weft runs in one process only
 from torch.distributed.distributed_c10d import (
     AllToAllOptions, AllreduceCoalescedOptions, AllreduceOptions, Backend, BackendConfig, BarrierOptions,
     BroadcastOptions, DebugLevel, GatherOptions, GroupMember, GroupName, P2POp, PrefixStore, ProcessGroup,
@@ -17,7 +15,7 @@ from torch.distributed.distributed_c10d import (
     shrink_group, split_group, supports_complex
 )
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.rendezvous import register_rendezvous_handler
+from torch.distributed.rendezvous import register_rendezvous_handler, rendezvous
 class BuiltinCommHookType(IntEnum):
     ALLREDUCE = 1
     FP16_COMPRESS = 2
@@ -61,31 +59,31 @@ def breakpoint(rank=0, skip=0, timeout_s=3600): ...
 def set_debug_level(*args, **kwargs): ...
 def set_debug_level_from_env(*args, **kwargs): ...
 
-# module torch.distributed._composable
+# module torch.distributed._composable: this version of weft runs in one process only
 from torch.distributed._composable.replicate import replicate
 def checkpoint(module, **kwargs): ...
 def contract(state_cls=...): ...
 
-# module torch.distributed._composable.checkpoint_activation
+# module torch.distributed._composable.checkpoint_activation: this version of weft runs in one process only
 def checkpoint(module, **kwargs): ...
 
-# module torch.distributed._composable.contract
-REGISTRY_KEY = '__composable_api_state_key_bffa6e8b-368a-428f-9d9c-ddc83734220d'
+# module torch.distributed._composable.contract: this version of weft runs in one process only
+REGISTRY_KEY = '__composable_api_state_key_5b7dcf51-1a5a-45d0-91a6-035973f4dd71'
 class RegistryItem:
     def __init__(self, *args, **kwargs): ...
-STATE_KEY = '__composable_api_state_key_bbb571e5-06cf-4e5a-b409-4a2d7daebcb2'
+STATE_KEY = '__composable_api_state_key_5cc87e4b-7956-48de-869e-f39ec74091c6'
 def contract(state_cls=...): ...
 def generate_state_key(string='__composable_api_state_key'): ...
 
-# module torch.distributed._composable.fsdp
+# module torch.distributed._composable.fsdp: this version of weft runs in one process only
 from torch.distributed.fsdp import (
     CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard,
     register_fsdp_forward_method
 )
 
-# module torch.distributed._composable.fsdp.fully_shard
+# module torch.distributed._composable.fsdp.fully_shard: this version of weft runs in one process only
 
-# module torch.distributed._composable.replicate
+# module torch.distributed._composable.replicate: this version of weft runs in one process only
 class DDP:
     def __init__(self, *args, **kwargs): ...
     def set_requires_gradient_sync(self, requires_gradient_sync): ...
@@ -112,7 +110,7 @@ def contract(state_cls=...): ...
 def replicate(module, ignored_modules=None, **kwargs): ...
 def unimplemented_deepcopy(*args, **kwargs): ...
 
-# module torch.distributed._composable.replicate_with_fsdp
+# module torch.distributed._composable.replicate_with_fsdp: this version of weft runs in one process only
 class ReplicateModule:
     def __init__(self, *args, **kwargs): ...
     def reshard(self): ...
@@ -141,9 +139,9 @@ class ReplicateModule:
 def is_composable_with_replicate(module): ...
 def replicate(module, *, mesh=None, mp_policy=..., offload_policy=..., ignored_params=None, dp_mesh_dims=None): ...
 
-# module torch.distributed._composable_state
+# module torch.distributed._composable_state: this version of weft runs in one process only
 
-# module torch.distributed._functional_collectives
+# module torch.distributed._functional_collectives: this version of weft runs in one process only
 from torch.distributed.device_mesh import DeviceMesh
 from torch.compiler import is_dynamo_compiling as is_torchdynamo_compiling
 from torch.distributed.distributed_c10d import (
@@ -208,10 +206,10 @@ def wait_tensor(tensor): ...
 def wait_tensor_backward(ctx, grad_output): ...
 def wait_tensor_setup_context(ctx, inputs, output): ...
 
-# module torch.distributed._shard
+# module torch.distributed._shard: this version of weft runs in one process only
 from torch.distributed._shard.api import load_with_process_group, shard_module, shard_parameter
 
-# module torch.distributed._shard.api
+# module torch.distributed._shard.api: this version of weft runs in one process only
 from torch.distributed._shard.sharded_tensor.api import ShardedTensor
 class ChunkShardingSpec:
     def __init__(self, dim, placements): ...
@@ -233,7 +231,7 @@ def load_with_process_group(process_group): ...
 def shard_module(module, plan, src_rank=0, process_group=None): ...
 def shard_parameter(module, param_name, sharding_spec, src_rank=0, process_group=None): ...
 
-# module torch.distributed._shard.checkpoint
+# module torch.distributed._shard.checkpoint: this version of weft runs in one process only
 from torch.distributed.checkpoint.metadata import (
     BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorStorageMetadata
 )
@@ -250,12 +248,12 @@ from torch.distributed.checkpoint.state_dict_saver import async_save, save, save
 from torch.distributed.checkpoint.state_dict_loader import load, load_state_dict
 from torch.distributed.checkpoint.optimizer import load_sharded_optimizer_state_dict
 
-# module torch.distributed._shard.checkpoint.api
+# module torch.distributed._shard.checkpoint.api: this version of weft runs in one process only
 class CheckpointException(BaseException):
     @property
     def failures(self): ...
 
-# module torch.distributed._shard.checkpoint.default_planner
+# module torch.distributed._shard.checkpoint.default_planner: this version of weft runs in one process only
 class DefaultLoadPlanner:
     def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, allow_partial_load=False): ...
     def set_up_planner(self, state_dict, metadata=None, is_coordinator=False): ...
@@ -283,7 +281,7 @@ def create_default_global_save_plan(all_plans, rewrite_index_hints=True): ...
 def create_default_local_load_plan(state_dict, metadata, strict=True): ...
 def create_default_local_save_plan(state_dict, is_coordinator): ...
 
-# module torch.distributed._shard.checkpoint.filesystem
+# module torch.distributed._shard.checkpoint.filesystem: this version of weft runs in one process only
 CURRENT_DCP_VERSION = '1.0.0'
 CUSTOM_METADATA_KEY = 'DCP_SHARDING_INFO'
 DCP_VERSION_KEY = 'DCP_VERSION'
@@ -348,7 +346,7 @@ class SerializationFormat(Enum):
     TORCH_SAVE = 'torch_save'
     SAFETENSORS = 'safetensors'
 
-# module torch.distributed._shard.checkpoint.format_utils
+# module torch.distributed._shard.checkpoint.format_utils: this version of weft runs in one process only
 class BroadcastingTorchSaveReader:
     def __init__(self, checkpoint_id=None, coordinator_rank=0): ...
     def read_metadata(self): ...
@@ -378,7 +376,7 @@ class DynamicMetaLoadPlanner:
 def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path): ...
 def torch_save_to_dcp(torch_save_path, dcp_checkpoint_dir): ...
 
-# module torch.distributed._shard.checkpoint.hf_storage
+# module torch.distributed._shard.checkpoint.hf_storage: this version of weft runs in one process only
 CUSTOM_METADATA_KEY = 'DCP_SHARDING_INFO'
 class HuggingFaceStorageReader:
     def __init__(self, path, thread_count=1): ...
@@ -417,13 +415,13 @@ SAVED_OFFSETS_KEY = 'saved_offsets'
 SHARDED_DIR_NAME = 'sharded'
 SUFFIX = '.safetensors'
 
-# module torch.distributed._shard.checkpoint.logger
+# module torch.distributed._shard.checkpoint.logger: this version of weft runs in one process only
 DCP_LOGGER_NAME = 'dcp_logger'
 
-# module torch.distributed._shard.checkpoint.logging_handlers
+# module torch.distributed._shard.checkpoint.logging_handlers: this version of weft runs in one process only
 DCP_LOGGER_NAME = 'dcp_logger'
 
-# module torch.distributed._shard.checkpoint.metadata
+# module torch.distributed._shard.checkpoint.metadata: this version of weft runs in one process only
 @dataclass
 class BytesStorageMetadata:
     pass
@@ -459,10 +457,10 @@ class TensorStorageMetadata:
     size: object
     chunks: object
 
-# module torch.distributed._shard.checkpoint.optimizer
+# module torch.distributed._shard.checkpoint.optimizer: this version of weft runs in one process only
 def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_reader, planner=None): ...
 
-# module torch.distributed._shard.checkpoint.planner
+# module torch.distributed._shard.checkpoint.planner: this version of weft runs in one process only
 @dataclass(frozen=True)
 class BytesIOWriteData:
     nbytes: object
@@ -518,10 +516,10 @@ class WriteItemType(Enum):
     SHARD = 2
     BYTE_IO = 3
 
-# module torch.distributed._shard.checkpoint.planner_helpers
+# module torch.distributed._shard.checkpoint.planner_helpers: this version of weft runs in one process only
 def create_read_items_for_chunk_list(fqn, checkpoint_md, local_chunks): ...
 
-# module torch.distributed._shard.checkpoint.quantized_hf_storage
+# module torch.distributed._shard.checkpoint.quantized_hf_storage: this version of weft runs in one process only
 class QuantizedHuggingFaceStorageReader:
     def __init__(self, path, thread_count=1, target_dtype=..., block_size=128): ...
     def read_metadata(self): ...
@@ -536,9 +534,9 @@ class QuantizedHuggingFaceStorageReader:
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id): ...
 
-# module torch.distributed._shard.checkpoint.resharding
+# module torch.distributed._shard.checkpoint.resharding: this version of weft runs in one process only
 
-# module torch.distributed._shard.checkpoint.staging
+# module torch.distributed._shard.checkpoint.staging: this version of weft runs in one process only
 class AsyncStager:
     def __init__(self, *args, **kwargs): ...
     @property
@@ -563,7 +561,7 @@ class StagingOptions:
     use_async_staging: object = True
     use_non_blocking_copy: object = True
 
-# module torch.distributed._shard.checkpoint.state_dict
+# module torch.distributed._shard.checkpoint.state_dict: this version of weft runs in one process only
 FSDP_WRAPPED_MODULE = '_fsdp_wrapped_module'
 @dataclass
 class StateDictOptions:
@@ -582,11 +580,11 @@ def set_model_state_dict(model, model_state_dict, *, options=None): ...
 def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None): ...
 def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None): ...
 
-# module torch.distributed._shard.checkpoint.state_dict_loader
+# module torch.distributed._shard.checkpoint.state_dict_loader: this version of weft runs in one process only
 def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False): ...
 def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None): ...
 
-# module torch.distributed._shard.checkpoint.state_dict_saver
+# module torch.distributed._shard.checkpoint.state_dict_saver: this version of weft runs in one process only
 class AsyncCheckpointerType(Enum):
     THREAD = 'thread'
     PROCESS = 'process'
@@ -598,13 +596,13 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False, use_collectives=True): ...
 def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None): ...
 
-# module torch.distributed._shard.checkpoint.stateful
+# module torch.distributed._shard.checkpoint.stateful: this version of weft runs in one process only
 class Stateful:
     def __init__(self, *args, **kwargs): ...
     def state_dict(self): ...
     def load_state_dict(self, state_dict): ...
 
-# module torch.distributed._shard.checkpoint.storage
+# module torch.distributed._shard.checkpoint.storage: this version of weft runs in one process only
 class StorageReader:
     def __init__(self, *args, **kwargs): ...
     def reset(self, checkpoint_id=None): ...
@@ -632,23 +630,23 @@ class WriteResult:
     size_in_bytes: object
     storage_data: object
 
-# module torch.distributed._shard.checkpoint.utils
+# module torch.distributed._shard.checkpoint.utils: this version of weft runs in one process only
 ENABLE_PROFILE = False
 def find_state_dict_object(state_dict, index): ...
 def find_tensor_shard(tensor, index): ...
 
-# module torch.distributed._shard.common_op_utils
+# module torch.distributed._shard.common_op_utils: this version of weft runs in one process only
 
-# module torch.distributed._shard.metadata
+# module torch.distributed._shard.metadata: this version of weft runs in one process only
 @dataclass
 class ShardMetadata:
     shard_offsets: object
     shard_sizes: object
     placement: object
 
-# module torch.distributed._shard.op_registry_utils
+# module torch.distributed._shard.op_registry_utils: this version of weft runs in one process only
 
-# module torch.distributed._shard.sharded_optim
+# module torch.distributed._shard.sharded_optim: this version of weft runs in one process only
 class ShardedOptimizer(torch.optim.optimizer.Optimizer):
     def __init__(self, named_params, optimizer_class, *optimizer_args, **optimizer_kwargs): ...
     def zero_grad(self, set_to_none=True): ...
@@ -658,7 +656,7 @@ class ShardedOptimizer(torch.optim.optimizer.Optimizer):
     def add_param_group(self, param_group): ...
 def named_params_with_sharded_tensor(module, prefix='', recurse=True): ...
 
-# module torch.distributed._shard.sharded_optim.api
+# module torch.distributed._shard.sharded_optim.api: this version of weft runs in one process only
 class ShardedOptimizer(torch.optim.optimizer.Optimizer):
     def __init__(self, named_params, optimizer_class, *optimizer_args, **optimizer_kwargs): ...
     def zero_grad(self, set_to_none=True): ...
@@ -667,7 +665,7 @@ class ShardedOptimizer(torch.optim.optimizer.Optimizer):
     def load_state_dict(self, state_dict): ...
     def add_param_group(self, param_group): ...
 
-# module torch.distributed._shard.sharded_tensor
+# module torch.distributed._shard.sharded_tensor: this version of weft runs in one process only
 from torch.distributed._shard.metadata import ShardMetadata
 from torch.distributed._shard.sharded_tensor.api import ShardedTensor, ShardedTensorBase
 class Shard:
@@ -699,7 +697,7 @@ def state_dict_hook(module, destination, prefix, local_metadata): ...
 def uniform_(types, args=(), kwargs=None, pg=None): ...
 def zeros(sharding_spec, *size, dtype=None, layout=..., requires_grad=False, pin_memory=False, memory_format=..., process_group=None, init_rrefs=False): ...
 
-# module torch.distributed._shard.sharded_tensor.api
+# module torch.distributed._shard.sharded_tensor.api: this version of weft runs in one process only
 DEPRECATE_MSG = 'Please use DTensor instead and we are deprecating ShardedTensor.'
 class Shard:
     def __init__(self, tensor, metadata): ...
@@ -733,11 +731,11 @@ def reshard_local_shard(local_tensor, st_size, sharding_spec, resharding_spec, p
 def reshuffle_local_shard(local_shard, st_size, sharding_spec, resharding_spec, pg): ...
 def validate_non_overlapping_shards_metadata(shards): ...
 
-# module torch.distributed._shard.sharded_tensor.logger
+# module torch.distributed._shard.sharded_tensor.logger: this version of weft runs in one process only
 
-# module torch.distributed._shard.sharded_tensor.logging_handlers
+# module torch.distributed._shard.sharded_tensor.logging_handlers: this version of weft runs in one process only
 
-# module torch.distributed._shard.sharded_tensor.metadata
+# module torch.distributed._shard.sharded_tensor.metadata: this version of weft runs in one process only
 class MEM_FORMAT_ENCODING(Enum):
     TORCH_CONTIGUOUS_FORMAT = 0
     TORCH_CHANNELS_LAST = 1
@@ -749,29 +747,29 @@ class TensorProperties:
     @staticmethod
     def create_from_tensor(tensor): ...
 
-# module torch.distributed._shard.sharded_tensor.reshard
+# module torch.distributed._shard.sharded_tensor.reshard: this version of weft runs in one process only
 def build_reshard_metadata(st_size, sharding_spec, world_size): ...
 def get_idx_from_placements(placements, current_rank): ...
 def reshard_local_shard(local_tensor, st_size, sharding_spec, resharding_spec, pg): ...
 def reshuffle_local_shard(local_shard, st_size, sharding_spec, resharding_spec, pg): ...
 
-# module torch.distributed._shard.sharded_tensor.shard
+# module torch.distributed._shard.sharded_tensor.shard: this version of weft runs in one process only
 class Shard:
     def __init__(self, tensor, metadata): ...
     @classmethod
     def from_tensor_and_offsets(cls, tensor, shard_offsets, rank): ...
 
-# module torch.distributed._shard.sharded_tensor.utils
+# module torch.distributed._shard.sharded_tensor.utils: this version of weft runs in one process only
 def build_global_metadata(gathered_metadatas, recalc_metadata=False): ...
 def build_metadata_from_local_shards(local_shards, global_size, current_rank, pg): ...
 def recalc_global_sharded_tensor_metadata(global_sharded_tensor_metadata, sharded_dim): ...
 
-# module torch.distributed._shard.sharder
+# module torch.distributed._shard.sharder: this version of weft runs in one process only
 class Sharder:
     def __init__(self, *args, **kwargs): ...
     def shard(self, module): ...
 
-# module torch.distributed._shard.sharding_plan
+# module torch.distributed._shard.sharding_plan: this version of weft runs in one process only
 @dataclass
 class ShardingPlan:
     plan: object
@@ -781,7 +779,7 @@ class ShardingPlanner:
     def __init__(self, *args, **kwargs): ...
     def build_plan(self, module): ...
 
-# module torch.distributed._shard.sharding_plan.api
+# module torch.distributed._shard.sharding_plan.api: this version of weft runs in one process only
 @dataclass
 class ShardingPlan:
     plan: object
@@ -791,7 +789,7 @@ class ShardingPlanner:
     def __init__(self, *args, **kwargs): ...
     def build_plan(self, module): ...
 
-# module torch.distributed._shard.sharding_spec
+# module torch.distributed._shard.sharding_spec: this version of weft runs in one process only
 from torch.distributed._shard.metadata import ShardMetadata
 class ChunkShardingSpec:
     def __init__(self, dim, placements): ...
@@ -810,7 +808,7 @@ class ShardingSpec:
     def build_metadata(self, tensor_sizes, tensor_properties): ...
     def shard(self, tensor, src_rank=0, process_group=None): ...
 
-# module torch.distributed._shard.sharding_spec.api
+# module torch.distributed._shard.sharding_spec.api: this version of weft runs in one process only
 class DevicePlacementSpec(PlacementSpec):
     def __init__(self, device): ...
 class EnumerableShardingSpec(ShardingSpec):
@@ -829,7 +827,7 @@ def get_chunked_dim_size(dim_size, split_size, idx): ...
 def get_split_size(dim_size, chunks): ...
 def validate_non_overlapping_shards_metadata(shards): ...
 
-# module torch.distributed._shard.sharding_spec.chunk_sharding_spec
+# module torch.distributed._shard.sharding_spec.chunk_sharding_spec: this version of weft runs in one process only
 class ChunkShardingSpec:
     def __init__(self, dim, placements): ...
     def build_metadata(self, tensor_sizes, tensor_properties): ...
@@ -837,15 +835,15 @@ class ChunkShardingSpec:
 def get_chunked_dim_size(dim_size, split_size, idx): ...
 def get_split_size(dim_size, chunks): ...
 
-# module torch.distributed._shard.sharding_spec.chunk_sharding_spec_ops
+# module torch.distributed._shard.sharding_spec.chunk_sharding_spec_ops: this version of weft runs in one process only
 
-# module torch.distributed._shard.sharding_spec.chunk_sharding_spec_ops.embedding
+# module torch.distributed._shard.sharding_spec.chunk_sharding_spec_ops.embedding: this version of weft runs in one process only
 def sharded_embedding(types, args, kwargs, pg): ...
 
-# module torch.distributed._shard.sharding_spec.chunk_sharding_spec_ops.embedding_bag
+# module torch.distributed._shard.sharding_spec.chunk_sharding_spec_ops.embedding_bag: this version of weft runs in one process only
 def sharded_embedding_bag(types, args, kwargs, pg): ...
 
-# module torch.distributed._sharded_tensor
+# module torch.distributed._sharded_tensor: this version of weft runs in one process only
 from torch.distributed._shard.metadata import ShardMetadata
 from torch.distributed._shard.sharded_tensor.api import ShardedTensor, ShardedTensorBase
 from torch.distributed._shard.sharded_tensor import (
@@ -871,7 +869,7 @@ def sharded_embedding(types, args, kwargs, pg): ...
 def sharded_embedding_bag(types, args, kwargs, pg): ...
 def uniform_(types, args=(), kwargs=None, pg=None): ...
 
-# module torch.distributed._sharded_tensor.api
+# module torch.distributed._sharded_tensor.api: this version of weft runs in one process only
 DEPRECATE_MSG = 'Please use DTensor instead and we are deprecating ShardedTensor.'
 class ShardedTensor(ShardedTensorBase):
     def __init__(self, sharding_spec, *size, dtype=None, layout=..., requires_grad=False, pin_memory=False, memory_format=..., process_group=None, init_rrefs=False): ...
@@ -889,11 +887,11 @@ class ShardedTensorBase:
     def metadata(self): ...
     def local_shards(self): ...
 
-# module torch.distributed._sharded_tensor.logger
+# module torch.distributed._sharded_tensor.logger: this version of weft runs in one process only
 
-# module torch.distributed._sharded_tensor.logging_handlers
+# module torch.distributed._sharded_tensor.logging_handlers: this version of weft runs in one process only
 
-# module torch.distributed._sharded_tensor.metadata
+# module torch.distributed._sharded_tensor.metadata: this version of weft runs in one process only
 class MEM_FORMAT_ENCODING(Enum):
     TORCH_CONTIGUOUS_FORMAT = 0
     TORCH_CHANNELS_LAST = 1
@@ -905,24 +903,24 @@ class TensorProperties:
     @staticmethod
     def create_from_tensor(tensor): ...
 
-# module torch.distributed._sharded_tensor.reshard
+# module torch.distributed._sharded_tensor.reshard: this version of weft runs in one process only
 def build_reshard_metadata(st_size, sharding_spec, world_size): ...
 def get_idx_from_placements(placements, current_rank): ...
 def reshard_local_shard(local_tensor, st_size, sharding_spec, resharding_spec, pg): ...
 def reshuffle_local_shard(local_shard, st_size, sharding_spec, resharding_spec, pg): ...
 
-# module torch.distributed._sharded_tensor.shard
+# module torch.distributed._sharded_tensor.shard: this version of weft runs in one process only
 class Shard:
     def __init__(self, tensor, metadata): ...
     @classmethod
     def from_tensor_and_offsets(cls, tensor, shard_offsets, rank): ...
 
-# module torch.distributed._sharded_tensor.utils
+# module torch.distributed._sharded_tensor.utils: this version of weft runs in one process only
 def build_global_metadata(gathered_metadatas, recalc_metadata=False): ...
 def build_metadata_from_local_shards(local_shards, global_size, current_rank, pg): ...
 def recalc_global_sharded_tensor_metadata(global_sharded_tensor_metadata, sharded_dim): ...
 
-# module torch.distributed._sharding_spec
+# module torch.distributed._sharding_spec: this version of weft runs in one process only
 from torch.distributed._shard.metadata import ShardMetadata
 class ChunkShardingSpec:
     def __init__(self, dim, placements): ...
@@ -941,7 +939,7 @@ class ShardingSpec:
     def build_metadata(self, tensor_sizes, tensor_properties): ...
     def shard(self, tensor, src_rank=0, process_group=None): ...
 
-# module torch.distributed._sharding_spec.api
+# module torch.distributed._sharding_spec.api: this version of weft runs in one process only
 class DevicePlacementSpec(PlacementSpec):
     def __init__(self, device): ...
 class EnumerableShardingSpec(ShardingSpec):
@@ -960,7 +958,7 @@ def get_chunked_dim_size(dim_size, split_size, idx): ...
 def get_split_size(dim_size, chunks): ...
 def validate_non_overlapping_shards_metadata(shards): ...
 
-# module torch.distributed._sharding_spec.chunk_sharding_spec
+# module torch.distributed._sharding_spec.chunk_sharding_spec: this version of weft runs in one process only
 class ChunkShardingSpec:
     def __init__(self, dim, placements): ...
     def build_metadata(self, tensor_sizes, tensor_properties): ...
@@ -968,15 +966,15 @@ class ChunkShardingSpec:
 def get_chunked_dim_size(dim_size, split_size, idx): ...
 def get_split_size(dim_size, chunks): ...
 
-# module torch.distributed._sharding_spec.chunk_sharding_spec_ops
+# module torch.distributed._sharding_spec.chunk_sharding_spec_ops: this version of weft runs in one process only
 
-# module torch.distributed._sharding_spec.chunk_sharding_spec_ops.embedding
+# module torch.distributed._sharding_spec.chunk_sharding_spec_ops.embedding: this version of weft runs in one process only
 def sharded_embedding(types, args, kwargs, pg): ...
 
-# module torch.distributed._sharding_spec.chunk_sharding_spec_ops.embedding_bag
+# module torch.distributed._sharding_spec.chunk_sharding_spec_ops.embedding_bag: this version of weft runs in one process only
 def sharded_embedding_bag(types, args, kwargs, pg): ...
 
-# module torch.distributed._state_dict_utils
+# module torch.distributed._state_dict_utils: this version of weft runs in one process only
 from torch.distributed._functional_collectives import AsyncCollectiveTensor
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.distributed.tensor.placement_types import Replicate
@@ -985,7 +983,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 class CompanionMismatch(Exception):
     pass
 
-# module torch.distributed._symmetric_memory
+# module torch.distributed._symmetric_memory: this version of weft runs in one process only
 class DeviceType(IntEnum):
     CPU = 0
     CUDA = 1
@@ -1031,24 +1029,24 @@ def set_backend(name): ...
 def set_signal_pad_size(size): ...
 def wait_signal(hdl, peer): ...
 
-# module torch.distributed._tensor
+# module torch.distributed._tensor: this version of weft runs in one process only
 from torch.distributed.tensor import (
     DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 )
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
-# module torch.distributed._tensor.api
+# module torch.distributed._tensor.api: this version of weft runs in one process only
 from torch.distributed.tensor import (
     DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 )
 
-# module torch.distributed._tensor.placement_types
+# module torch.distributed._tensor.placement_types: this version of weft runs in one process only
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, ShardOrderEntry, TensorMeta
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
-# module torch.distributed._tools
+# module torch.distributed._tools: this version of weft runs in one process only
 class FSDPMemTracker:
     def __init__(self, mod, optm=None): ...
     def track_inputs(self, inputs): ...
@@ -1140,10 +1138,10 @@ class SACTradeOffStats:
     sac_memory: object
     sac_runtime: object
 
-# module torch.distributed._tools.common_utils
+# module torch.distributed._tools.common_utils: this version of weft runs in one process only
 def get_untyped_storages(t): ...
 
-# module torch.distributed._tools.fake_collectives
+# module torch.distributed._tools.fake_collectives: this version of weft runs in one process only
 class CollectiveOp:
     def __init__(self, *args, **kwargs): ...
     @staticmethod
@@ -1159,7 +1157,7 @@ class FakeWork:
     @property
     def seq_id(self): ...
 
-# module torch.distributed._tools.fsdp2_mem_tracker
+# module torch.distributed._tools.fsdp2_mem_tracker: this version of weft runs in one process only
 class FSDPMemTracker:
     def __init__(self, mod, optm=None): ...
     def track_inputs(self, inputs): ...
@@ -1175,7 +1173,7 @@ class FSDPMemTracker:
     @classmethod
     def ignore_compile_internals(cls): ...
 
-# module torch.distributed._tools.ilp_utils
+# module torch.distributed._tools.ilp_utils: this version of weft runs in one process only
 class Graph:
     def __init__(self, n): ...
     def add_node(self, node): ...
@@ -1196,7 +1194,7 @@ def is_self_or_submodule(name_descendant, name_ancestor): ...
 def is_submodule(name_descendant, name_ancestor): ...
 def parse_module_info(module_info): ...
 
-# module torch.distributed._tools.mem_tracker
+# module torch.distributed._tools.mem_tracker: this version of weft runs in one process only
 class MemTracker:
     def __init__(self): ...
     def get_tracker_snapshot(self, type='current'): ...
@@ -1211,7 +1209,7 @@ class MemTracker:
     @classmethod
     def ignore_compile_internals(cls): ...
 
-# module torch.distributed._tools.memory_tracker
+# module torch.distributed._tools.memory_tracker: this version of weft runs in one process only
 BYTES_PER_MB = 1048576.0
 class MemoryProfileDispatchMode:
     def __init__(self, memory_tracker): ...
@@ -1230,7 +1228,7 @@ class MemoryTracker:
     def save_stats(self, path): ...
     def load(self, path): ...
 
-# module torch.distributed._tools.mod_tracker
+# module torch.distributed._tools.mod_tracker: this version of weft runs in one process only
 class ModTracker:
     def __init__(self): ...
     @property
@@ -1239,7 +1237,7 @@ class ModTracker:
     def register_user_hooks(self, pre_fw_hook=None, post_fw_hook=None, pre_bw_hook=None, post_bw_hook=None): ...
     def clear_user_hooks(self): ...
 
-# module torch.distributed._tools.runtime_estimator
+# module torch.distributed._tools.runtime_estimator: this version of weft runs in one process only
 class RuntimeEstimator:
     def __init__(self): ...
     def display_modulewise_stats(self, depth=2): ...
@@ -1252,7 +1250,7 @@ class RuntimeEstimator:
 class no_dispatch:
     def __init__(self, *args, **kwargs): ...
 
-# module torch.distributed._tools.sac_estimator
+# module torch.distributed._tools.sac_estimator: this version of weft runs in one process only
 MSPS = namedtuple('MSPS', ['func_names', 'op_idx', 'memory', 'runtime', 'msps'])
 class SACEstimator:
     def __init__(self): ...
@@ -1293,12 +1291,12 @@ class SACTradeOffStats:
     sac_memory: object
     sac_runtime: object
 
-# module torch.distributed._tools.sac_ilp
+# module torch.distributed._tools.sac_ilp: this version of weft runs in one process only
 
-# module torch.distributed.algorithms
+# module torch.distributed.algorithms: this version of weft runs in one process only
 from torch.distributed.algorithms.join import Join, JoinHook, Joinable
 
-# module torch.distributed.algorithms.ddp_comm_hooks
+# module torch.distributed.algorithms.ddp_comm_hooks: this version of weft runs in one process only
 class DDPCommHookType(Enum):
     ALLREDUCE = auto()
     FP16_COMPRESS = auto()
@@ -1312,33 +1310,33 @@ class DDPCommHookType(Enum):
     NOOP = auto()
 def register_ddp_comm_hook(comm_hook_type, model, state=None): ...
 
-# module torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook
+# module torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook: this version of weft runs in one process only
 def hook_with_zero_step(hook, ddp, zero, shard_buckets=False): ...
 def hook_with_zero_step_interleaved(hook, ddp, zero, shard_buckets=False): ...
 
-# module torch.distributed.algorithms.ddp_comm_hooks.debugging_hooks
+# module torch.distributed.algorithms.ddp_comm_hooks.debugging_hooks: this version of weft runs in one process only
 class GradBucket:
     def __init__(self, *args, **kwargs): ...
 def noop_hook(_, bucket): ...
 
-# module torch.distributed.algorithms.ddp_comm_hooks.default_hooks
+# module torch.distributed.algorithms.ddp_comm_hooks.default_hooks: this version of weft runs in one process only
 def allreduce_hook(process_group, bucket): ...
 def bf16_compress_hook(process_group, bucket): ...
 def bf16_compress_wrapper(hook): ...
 def fp16_compress_hook(process_group, bucket): ...
 def fp16_compress_wrapper(hook): ...
 
-# module torch.distributed.algorithms.ddp_comm_hooks.mixed_precision_hooks
+# module torch.distributed.algorithms.ddp_comm_hooks.mixed_precision_hooks: this version of weft runs in one process only
 
-# module torch.distributed.algorithms.ddp_comm_hooks.optimizer_overlap_hooks
+# module torch.distributed.algorithms.ddp_comm_hooks.optimizer_overlap_hooks: this version of weft runs in one process only
 
-# module torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook
+# module torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook: this version of weft runs in one process only
 class PostLocalSGDState:
     def __init__(self, process_group, subgroup, start_localSGD_iter, post_local_gradient_allreduce=True): ...
     def maybe_increase_iter(self, bucket): ...
 def post_localSGD_hook(state, bucket): ...
 
-# module torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook
+# module torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook: this version of weft runs in one process only
 class PowerSGDState:
     def __init__(self, process_group, matrix_approximation_rank=1, start_powerSGD_iter=1000, min_compression_rate=2, use_error_feedback=True, warm_start=True, orthogonalization_epsilon=0, random_seed=0, compression_stats_logging_frequency=10000, batch_tensors_with_same_shape=False): ...
     def maybe_increase_iter(self, bucket): ...
@@ -1346,11 +1344,11 @@ class PowerSGDState:
 def batched_powerSGD_hook(state, bucket): ...
 def powerSGD_hook(state, bucket): ...
 
-# module torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks
+# module torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks: this version of weft runs in one process only
 def quantization_perchannel_hook(process_group, bucket, bucket_size=512): ...
 def quantization_pertensor_hook(process_group, bucket): ...
 
-# module torch.distributed.algorithms.join
+# module torch.distributed.algorithms.join: this version of weft runs in one process only
 class Join:
     def __init__(self, joinables, enable=True, throw_on_early_termination=False, **kwargs): ...
     @staticmethod
@@ -1367,9 +1365,9 @@ class Joinable:
     @property
     def join_process_group(self): ...
 
-# module torch.distributed.algorithms.model_averaging
+# module torch.distributed.algorithms.model_averaging: this version of weft runs in one process only
 
-# module torch.distributed.algorithms.model_averaging.averagers
+# module torch.distributed.algorithms.model_averaging.averagers: this version of weft runs in one process only
 class ModelAverager:
     def __init__(self, process_group=None): ...
     def average_parameters(self, params): ...
@@ -1377,23 +1375,23 @@ class PeriodicModelAverager(ModelAverager):
     def __init__(self, period, warmup_steps=0, process_group=None): ...
     def average_parameters(self, params): ...
 
-# module torch.distributed.algorithms.model_averaging.hierarchical_model_averager
+# module torch.distributed.algorithms.model_averaging.hierarchical_model_averager: this version of weft runs in one process only
 class HierarchicalModelAverager:
     def __init__(self, period_group_size_dict=None, warmup_steps=0, process_group=None): ...
     def average_parameters(self, params): ...
 
-# module torch.distributed.algorithms.model_averaging.utils
+# module torch.distributed.algorithms.model_averaging.utils: this version of weft runs in one process only
 def average_parameters(params, process_group): ...
 def average_parameters_or_parameter_groups(params, process_group): ...
 def get_params_to_average(params): ...
 
-# module torch.distributed.argparse_util
+# module torch.distributed.argparse_util: this version of weft runs in one process only
 class check_env:
     def __init__(self, dest, default=False, **kwargs): ...
 class env:
     def __init__(self, dest, default=None, required=False, **kwargs): ...
 
-# module torch.distributed.autograd
+# module torch.distributed.autograd: this version of weft runs in one process only
 class DistAutogradContext:
     def __init__(self, *args, **kwargs): ...
 def backward(*args, **kwargs): ...
@@ -1402,9 +1400,9 @@ class context:
 def get_gradients(*args, **kwargs): ...
 def is_available(): ...
 
-# module torch.distributed.c10d_logger
+# module torch.distributed.c10d_logger: this version of weft runs in one process only
 
-# module torch.distributed.checkpoint
+# module torch.distributed.checkpoint: this version of weft runs in one process only
 from torch.distributed.checkpoint.metadata import (
     BytesStorageMetadata, ChunkStorageMetadata, Metadata, TensorStorageMetadata
 )
@@ -1421,19 +1419,19 @@ from torch.distributed.checkpoint.state_dict_saver import async_save, save, save
 from torch.distributed.checkpoint.state_dict_loader import load, load_state_dict
 from torch.distributed.checkpoint.optimizer import load_sharded_optimizer_state_dict
 
-# module torch.distributed.checkpoint._nested_dict
+# module torch.distributed.checkpoint._nested_dict: this version of weft runs in one process only
 def flatten_state_dict(state_dict): ...
 def set_element(root_dict, path, value): ...
 def traverse_state_dict(state_dict, visitor, keep_traversing=...): ...
 def traverse_state_dict_v_2_3(state_dict, visitor, keep_traversing=...): ...
 def unflatten_state_dict(state_dict, mapping): ...
 
-# module torch.distributed.checkpoint.api
+# module torch.distributed.checkpoint.api: this version of weft runs in one process only
 class CheckpointException(BaseException):
     @property
     def failures(self): ...
 
-# module torch.distributed.checkpoint.default_planner
+# module torch.distributed.checkpoint.default_planner: this version of weft runs in one process only
 from torch.distributed.checkpoint._nested_dict import flatten_state_dict
 class DefaultLoadPlanner:
     def __init__(self, flatten_state_dict=True, flatten_sharded_tensors=True, allow_partial_load=False): ...
@@ -1464,7 +1462,7 @@ def create_default_local_save_plan(state_dict, is_coordinator): ...
 def dedup_save_plans(all_plans, save_to_lowest_rank=False): ...
 def set_element(root_dict, path, value): ...
 
-# module torch.distributed.checkpoint.filesystem
+# module torch.distributed.checkpoint.filesystem: this version of weft runs in one process only
 CURRENT_DCP_VERSION = '1.0.0'
 CUSTOM_METADATA_KEY = 'DCP_SHARDING_INFO'
 DCP_VERSION_KEY = 'DCP_VERSION'
@@ -1542,7 +1540,7 @@ class StreamTransformExtension:
     def from_descriptor(version): ...
     def get_descriptor(self): ...
 
-# module torch.distributed.checkpoint.format_utils
+# module torch.distributed.checkpoint.format_utils: this version of weft runs in one process only
 from torch.distributed.checkpoint._nested_dict import flatten_state_dict
 class BroadcastingTorchSaveReader:
     def __init__(self, checkpoint_id=None, coordinator_rank=0): ...
@@ -1573,7 +1571,7 @@ class DynamicMetaLoadPlanner:
 def dcp_to_torch_save(dcp_checkpoint_dir, torch_save_path): ...
 def torch_save_to_dcp(torch_save_path, dcp_checkpoint_dir): ...
 
-# module torch.distributed.checkpoint.hf_storage
+# module torch.distributed.checkpoint.hf_storage: this version of weft runs in one process only
 CUSTOM_METADATA_KEY = 'DCP_SHARDING_INFO'
 class HuggingFaceStorageReader:
     def __init__(self, path, thread_count=1): ...
@@ -1613,13 +1611,13 @@ SHARDED_DIR_NAME = 'sharded'
 SUFFIX = '.safetensors'
 def consolidate_safetensors_files(input_dir, output_dir, fqn_to_index_mapping, num_threads=1): ...
 
-# module torch.distributed.checkpoint.logger
+# module torch.distributed.checkpoint.logger: this version of weft runs in one process only
 DCP_LOGGER_NAME = 'dcp_logger'
 
-# module torch.distributed.checkpoint.logging_handlers
+# module torch.distributed.checkpoint.logging_handlers: this version of weft runs in one process only
 DCP_LOGGER_NAME = 'dcp_logger'
 
-# module torch.distributed.checkpoint.metadata
+# module torch.distributed.checkpoint.metadata: this version of weft runs in one process only
 @dataclass
 class BytesStorageMetadata:
     pass
@@ -1655,11 +1653,11 @@ class TensorStorageMetadata:
     size: object
     chunks: object
 
-# module torch.distributed.checkpoint.optimizer
+# module torch.distributed.checkpoint.optimizer: this version of weft runs in one process only
 from torch.distributed.checkpoint._nested_dict import unflatten_state_dict
 def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_reader, planner=None): ...
 
-# module torch.distributed.checkpoint.planner
+# module torch.distributed.checkpoint.planner: this version of weft runs in one process only
 @dataclass(frozen=True)
 class BytesIOWriteData:
     nbytes: object
@@ -1715,10 +1713,10 @@ class WriteItemType(Enum):
     SHARD = 2
     BYTE_IO = 3
 
-# module torch.distributed.checkpoint.planner_helpers
+# module torch.distributed.checkpoint.planner_helpers: this version of weft runs in one process only
 def create_read_items_for_chunk_list(fqn, checkpoint_md, local_chunks): ...
 
-# module torch.distributed.checkpoint.quantized_hf_storage
+# module torch.distributed.checkpoint.quantized_hf_storage: this version of weft runs in one process only
 class QuantizedHuggingFaceStorageReader:
     def __init__(self, path, thread_count=1, target_dtype=..., block_size=128): ...
     def read_metadata(self): ...
@@ -1733,9 +1731,9 @@ class QuantizedHuggingFaceStorageReader:
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id): ...
 
-# module torch.distributed.checkpoint.resharding
+# module torch.distributed.checkpoint.resharding: this version of weft runs in one process only
 
-# module torch.distributed.checkpoint.staging
+# module torch.distributed.checkpoint.staging: this version of weft runs in one process only
 class AsyncStager:
     def __init__(self, *args, **kwargs): ...
     @property
@@ -1769,7 +1767,7 @@ class StateDictStager:
     def close(self): ...
     def deepcopy_with_tensor_offload(self, x, memo=None, _nil=[], non_blocking=False): ...
 
-# module torch.distributed.checkpoint.state_dict
+# module torch.distributed.checkpoint.state_dict: this version of weft runs in one process only
 FSDP_WRAPPED_MODULE = '_fsdp_wrapped_module'
 @dataclass
 class StateDictOptions:
@@ -1788,11 +1786,11 @@ def set_model_state_dict(model, model_state_dict, *, options=None): ...
 def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None): ...
 def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None): ...
 
-# module torch.distributed.checkpoint.state_dict_loader
+# module torch.distributed.checkpoint.state_dict_loader: this version of weft runs in one process only
 def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False): ...
 def load_state_dict(state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None): ...
 
-# module torch.distributed.checkpoint.state_dict_saver
+# module torch.distributed.checkpoint.state_dict_saver: this version of weft runs in one process only
 class AsyncCheckpointerType(Enum):
     THREAD = 'thread'
     PROCESS = 'process'
@@ -1804,13 +1802,13 @@ def async_save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=N
 def save(state_dict, *, checkpoint_id=None, storage_writer=None, planner=None, process_group=None, no_dist=False, use_collectives=True): ...
 def save_state_dict(state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None): ...
 
-# module torch.distributed.checkpoint.stateful
+# module torch.distributed.checkpoint.stateful: this version of weft runs in one process only
 class Stateful:
     def __init__(self, *args, **kwargs): ...
     def state_dict(self): ...
     def load_state_dict(self, state_dict): ...
 
-# module torch.distributed.checkpoint.storage
+# module torch.distributed.checkpoint.storage: this version of weft runs in one process only
 class StorageReader:
     def __init__(self, *args, **kwargs): ...
     def reset(self, checkpoint_id=None): ...
@@ -1838,32 +1836,32 @@ class WriteResult:
     size_in_bytes: object
     storage_data: object
 
-# module torch.distributed.checkpoint.utils
+# module torch.distributed.checkpoint.utils: this version of weft runs in one process only
 ENABLE_PROFILE = False
 def find_state_dict_object(state_dict, index): ...
 def find_tensor_shard(tensor, index): ...
 
-# module torch.distributed.collective_utils
+# module torch.distributed.collective_utils: this version of weft runs in one process only
 class SyncPayload:
     def __init__(self, stage_name, success, payload, exception=None): ...
 def all_gather(data_or_fn, stage_name=None, pg=None): ...
 def all_gather_object_enforce_type(pg, object_list, obj, type_checker=...): ...
 def broadcast(data_or_fn, *, success=True, stage_name=None, rank=0, pg=None): ...
 
-# module torch.distributed.config
+# module torch.distributed.config: this version of weft runs in one process only
 compile_on_one_rank = False
 use_torchcomms = False
 
-# module torch.distributed.constants
+# module torch.distributed.constants: this version of weft runs in one process only
 default_pg_nccl_timeout = None
 
-# module torch.distributed.debug
+# module torch.distributed.debug: this version of weft runs in one process only
 def get_rank(): ...
 def start_debug_server(port=25999, worker_port=0, start_method=None, dump_dir=None, dump_interval=60.0, enabled_dumps=None, handlers=None, fetch_timeout=60.0): ...
 def stop_debug_server(): ...
 def tcpstore_client(prefix='debug_server'): ...
 
-# module torch.distributed.device_mesh
+# module torch.distributed.device_mesh: this version of weft runs in one process only
 class C10dBackend:
     def __init__(self, *args, **kwargs): ...
     @property
@@ -1898,7 +1896,7 @@ class DeviceMesh:
     def get_coordinate(self): ...
 def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None): ...
 
-# module torch.distributed.distributed_c10d
+# module torch.distributed.distributed_c10d: this version of weft runs in one process only
 class AllToAllOptions:
     def __init__(self, *args, **kwargs): ...
     @property
@@ -2103,18 +2101,18 @@ def shrink_group(ranks_to_exclude, group=None, shrink_flags=0, pg_options=None):
 def split_group(parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None): ...
 def supports_complex(reduceOp): ...
 
-# module torch.distributed.elastic
+# module torch.distributed.elastic: this version of weft runs in one process only
 
-# module torch.distributed.elastic.agent
+# module torch.distributed.elastic.agent: this version of weft runs in one process only
 
-# module torch.distributed.elastic.agent.server
+# module torch.distributed.elastic.agent.server: this version of weft runs in one process only
 from torch.distributed.elastic.agent.server.api import (
     ElasticAgent, RunResult, SimpleElasticAgent, Worker, WorkerGroup, WorkerSpec, WorkerState
 )
 TORCHELASTIC_ENABLE_FILE_TIMER = 'TORCHELASTIC_ENABLE_FILE_TIMER'
 TORCHELASTIC_TIMER_FILE = 'TORCHELASTIC_TIMER_FILE'
 
-# module torch.distributed.elastic.agent.server.api
+# module torch.distributed.elastic.agent.server.api: this version of weft runs in one process only
 DEFAULT_ROLE = 'default'
 class ElasticAgent:
     def __init__(self, *args, **kwargs): ...
@@ -2146,7 +2144,7 @@ class WorkerState(Enum):
     SUCCEEDED = 'SUCCEEDED'
     FAILED = 'FAILED'
 
-# module torch.distributed.elastic.agent.server.health_check_server
+# module torch.distributed.elastic.agent.server.health_check_server: this version of weft runs in one process only
 class HealthCheckServer:
     def __init__(self, alive_callback, port, timeout): ...
     def start(self): ...
@@ -2155,7 +2153,7 @@ class HealthCheckServer:
     def alive_callback(self): ...
 def create_healthcheck_server(alive_callback, port, timeout): ...
 
-# module torch.distributed.elastic.agent.server.local_elastic_agent
+# module torch.distributed.elastic.agent.server.local_elastic_agent: this version of weft runs in one process only
 class LocalElasticAgent:
     def __init__(self, spec, logs_specs, start_method='spawn', exit_barrier_timeout=300, log_line_prefix_template=None, shutdown_timeout=30, health_check_server=None, uninterruptible_state_timeout=None): ...
     def get_worker_group(self, role='default'): ...
@@ -2168,18 +2166,18 @@ TORCHELASTIC_HEALTH_CHECK_PORT = 'TORCHELASTIC_HEALTH_CHECK_PORT'
 TORCHELASTIC_TIMER_FILE = 'TORCHELASTIC_TIMER_FILE'
 TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT = 'TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT'
 
-# module torch.distributed.elastic.control_plane
+# module torch.distributed.elastic.control_plane: this version of weft runs in one process only
 TORCH_WORKER_SERVER_SOCKET = 'TORCH_WORKER_SERVER_SOCKET'
 def worker_main(): ...
 
-# module torch.distributed.elastic.events
+# module torch.distributed.elastic.events: this version of weft runs in one process only
 from torch.distributed.elastic.events.api import Event, EventSource, NodeState, RdzvEvent
 from torch.distributed.elastic.events.handlers import get_logging_handler
 def construct_and_record_rdzv_event(run_id, message, node_state, name='', hostname='', pid=None, master_endpoint='', local_id=None, rank=None): ...
 def record(event, destination='null'): ...
 def record_rdzv_event(event): ...
 
-# module torch.distributed.elastic.events.api
+# module torch.distributed.elastic.events.api: this version of weft runs in one process only
 class Event:
     def __init__(self, name, source, timestamp=0, metadata=...): ...
     @staticmethod
@@ -2199,17 +2197,17 @@ class RdzvEvent:
     def deserialize(data): ...
     def serialize(self): ...
 
-# module torch.distributed.elastic.events.handlers
+# module torch.distributed.elastic.events.handlers: this version of weft runs in one process only
 def get_logging_handler(destination='null'): ...
 
-# module torch.distributed.elastic.metrics
+# module torch.distributed.elastic.metrics: this version of weft runs in one process only
 from torch.distributed.elastic.metrics.api import (
     ConsoleMetricHandler, MetricData, MetricHandler, MetricsConfig, NullMetricHandler, configure, getStream,
     get_elapsed_time_ms, prof, profile, publish_metric, put_metric
 )
 def initialize_metrics(cfg=None): ...
 
-# module torch.distributed.elastic.metrics.api
+# module torch.distributed.elastic.metrics.api: this version of weft runs in one process only
 class ConsoleMetricHandler(MetricHandler):
     def __init__(self, *args, **kwargs): ...
     def emit(self, metric_data): ...
@@ -2233,7 +2231,7 @@ def profile(group=None): ...
 def publish_metric(metric_group, metric_name, metric_value): ...
 def put_metric(metric_name, metric_value, metric_group='torchelastic'): ...
 
-# module torch.distributed.elastic.multiprocessing
+# module torch.distributed.elastic.multiprocessing: this version of weft runs in one process only
 from torch.distributed.elastic.multiprocessing.api import (
     DefaultLogsSpecs, LogsDest, LogsSpecs, MultiprocessContext, PContext, RunProcsResult, SignalException,
     Std, SubprocessContext, to_map
@@ -2241,7 +2239,7 @@ from torch.distributed.elastic.multiprocessing.api import (
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 def start_processes(name, entrypoint, args, envs, logs_specs, log_line_prefixes=None, start_method='spawn', numa_options=None, duplicate_stdout_filters=None, duplicate_stderr_filters=None): ...
 
-# module torch.distributed.elastic.multiprocessing.api
+# module torch.distributed.elastic.multiprocessing.api: this version of weft runs in one process only
 class DefaultLogsSpecs(LogsSpecs):
     def __init__(self, log_dir=None, redirects=..., tee=..., local_ranks_filter=None): ...
     @property
@@ -2281,7 +2279,7 @@ class SubprocessContext(PContext):
 def get_std_cm(std_rd, redirect_fn): ...
 def to_map(val_or_map, local_world_size): ...
 
-# module torch.distributed.elastic.multiprocessing.errors
+# module torch.distributed.elastic.multiprocessing.errors: this version of weft runs in one process only
 from torch.distributed.elastic.multiprocessing.errors.error_handler import ErrorHandler
 from torch.distributed.elastic.multiprocessing.errors.handlers import get_error_handler
 class ChildFailedError(Exception):
@@ -2293,7 +2291,7 @@ class ProcessFailure:
     def timestamp_isoformat(self): ...
 def record(fn, error_handler=None): ...
 
-# module torch.distributed.elastic.multiprocessing.errors.error_handler
+# module torch.distributed.elastic.multiprocessing.errors.error_handler: this version of weft runs in one process only
 class ErrorHandler:
     def __init__(self, *args, **kwargs): ...
     def initialize(self): ...
@@ -2301,29 +2299,29 @@ class ErrorHandler:
     def override_error_code_in_rootcause_data(self, rootcause_error_file, rootcause_error, error_code=0): ...
     def dump_error_file(self, rootcause_error_file, error_code=0): ...
 
-# module torch.distributed.elastic.multiprocessing.errors.handlers
+# module torch.distributed.elastic.multiprocessing.errors.handlers: this version of weft runs in one process only
 def get_error_handler(): ...
 
-# module torch.distributed.elastic.multiprocessing.redirects
+# module torch.distributed.elastic.multiprocessing.redirects: this version of weft runs in one process only
 IS_MACOS = False
 IS_WINDOWS = False
 def get_libc(): ...
 def redirect(std, to_file): ...
 
-# module torch.distributed.elastic.multiprocessing.subprocess_handler
+# module torch.distributed.elastic.multiprocessing.subprocess_handler: this version of weft runs in one process only
 from torch.distributed.elastic.multiprocessing.subprocess_handler.subprocess_handler import SubprocessHandler
 from torch.distributed.elastic.multiprocessing.subprocess_handler.handlers import get_subprocess_handler
 
-# module torch.distributed.elastic.multiprocessing.subprocess_handler.handlers
+# module torch.distributed.elastic.multiprocessing.subprocess_handler.handlers: this version of weft runs in one process only
 def get_subprocess_handler(entrypoint, args, env, stdout, stderr, local_rank_id, numa_options=None): ...
 
-# module torch.distributed.elastic.multiprocessing.subprocess_handler.subprocess_handler
+# module torch.distributed.elastic.multiprocessing.subprocess_handler.subprocess_handler: this version of weft runs in one process only
 IS_WINDOWS = False
 class SubprocessHandler:
     def __init__(self, entrypoint, args, env, stdout, stderr, local_rank_id, numa_options): ...
     def close(self, death_sig=None): ...
 
-# module torch.distributed.elastic.multiprocessing.tail_log
+# module torch.distributed.elastic.multiprocessing.tail_log: this version of weft runs in one process only
 class TailLog:
     def __init__(self, name, log_files, dst, log_line_prefixes=None, interval_sec=0.1, log_line_filter=...): ...
     def start(self): ...
@@ -2331,14 +2329,14 @@ class TailLog:
     def stopped(self): ...
 def tail_logfile(header, file, dst, finished, interval_sec, log_line_filter=None): ...
 
-# module torch.distributed.elastic.rendezvous
+# module torch.distributed.elastic.rendezvous: this version of weft runs in one process only
 from torch.distributed.elastic.rendezvous.api import (
     RendezvousClosedError, RendezvousConnectionError, RendezvousError, RendezvousGracefulExitError,
     RendezvousHandler, RendezvousHandlerRegistry, RendezvousInfo, RendezvousParameters, RendezvousStateError,
     RendezvousStoreInfo, RendezvousTimeoutError
 )
 
-# module torch.distributed.elastic.rendezvous.api
+# module torch.distributed.elastic.rendezvous.api: this version of weft runs in one process only
 class RendezvousClosedError(RendezvousError):
     pass
 class RendezvousConnectionError(RendezvousError):
@@ -2386,7 +2384,7 @@ class RendezvousStoreInfo:
 class RendezvousTimeoutError(RendezvousError):
     pass
 
-# module torch.distributed.elastic.rendezvous.c10d_rendezvous_backend
+# module torch.distributed.elastic.rendezvous.c10d_rendezvous_backend: this version of weft runs in one process only
 class C10dRendezvousBackend:
     def __init__(self, store, run_id): ...
     @property
@@ -2412,7 +2410,7 @@ class TCPStore:
     def timeout(self): ...
 def create_backend(params): ...
 
-# module torch.distributed.elastic.rendezvous.dynamic_rendezvous
+# module torch.distributed.elastic.rendezvous.dynamic_rendezvous: this version of weft runs in one process only
 class DynamicRendezvousHandler:
     def __init__(self, node, settings, backend_name, store, state_holder): ...
     @classmethod
@@ -2455,7 +2453,7 @@ class RendezvousTimeout:
 def create_handler(store, backend, params): ...
 def get_method_name(depth=2): ...
 
-# module torch.distributed.elastic.rendezvous.etcd_rendezvous
+# module torch.distributed.elastic.rendezvous.etcd_rendezvous: this version of weft runs in one process only
 CONST_ETCD_FROZEN_TTL = 10
 CONST_ETCD_JOINABLE_EPHEMERAL_TTL = 10
 CONST_ETCD_SETUP_TTL = 5
@@ -2502,9 +2500,9 @@ class EtcdRendezvousRetryableFailure(Exception):
     pass
 def create_rdzv_handler(params): ...
 
-# module torch.distributed.elastic.rendezvous.etcd_rendezvous_backend
+# module torch.distributed.elastic.rendezvous.etcd_rendezvous_backend: this version of weft runs in one process only
 
-# module torch.distributed.elastic.rendezvous.etcd_server
+# module torch.distributed.elastic.rendezvous.etcd_server: this version of weft runs in one process only
 class EtcdServer:
     def __init__(self, data_dir=None): ...
     def get_port(self): ...
@@ -2516,7 +2514,7 @@ class EtcdServer:
 def find_free_port(): ...
 def stop_etcd(subprocess, data_dir=None): ...
 
-# module torch.distributed.elastic.rendezvous.etcd_store
+# module torch.distributed.elastic.rendezvous.etcd_store: this version of weft runs in one process only
 class EtcdStore:
     def __init__(self, etcd_client, etcd_store_prefix, timeout=None): ...
     def set(self, key, value): ...
@@ -2528,10 +2526,10 @@ class EtcdStore:
     def timeout(self): ...
 def cas_delay(): ...
 
-# module torch.distributed.elastic.rendezvous.registry
+# module torch.distributed.elastic.rendezvous.registry: this version of weft runs in one process only
 def get_rendezvous_handler(params): ...
 
-# module torch.distributed.elastic.rendezvous.static_tcp_rendezvous
+# module torch.distributed.elastic.rendezvous.static_tcp_rendezvous: this version of weft runs in one process only
 class StaticTCPRendezvous:
     def __init__(self, master_addr, master_port, rank, world_size, run_id, timeout): ...
     def get_backend(self): ...
@@ -2555,17 +2553,17 @@ class TCPStore:
     def timeout(self): ...
 def create_rdzv_handler(params): ...
 
-# module torch.distributed.elastic.rendezvous.utils
+# module torch.distributed.elastic.rendezvous.utils: this version of weft runs in one process only
 def parse_rendezvous_endpoint(endpoint, default_port): ...
 
-# module torch.distributed.elastic.timer
+# module torch.distributed.elastic.timer: this version of weft runs in one process only
 from torch.distributed.elastic.timer.file_based_local_timer import (
     FileTimerClient, FileTimerRequest, FileTimerServer
 )
 from torch.distributed.elastic.timer.local_timer import LocalTimerClient, LocalTimerServer
 from torch.distributed.elastic.timer.api import TimerClient, TimerRequest, TimerServer, configure, expires
 
-# module torch.distributed.elastic.timer.api
+# module torch.distributed.elastic.timer.api: this version of weft runs in one process only
 class RequestQueue:
     def __init__(self, *args, **kwargs): ...
     def size(self): ...
@@ -2586,10 +2584,10 @@ class TimerServer:
 def configure(timer_client): ...
 def expires(after, scope=None, client=None): ...
 
-# module torch.distributed.elastic.timer.debug_info_logging
+# module torch.distributed.elastic.timer.debug_info_logging: this version of weft runs in one process only
 def log_debug_info_for_expired_timers(run_id, expired_timers): ...
 
-# module torch.distributed.elastic.timer.file_based_local_timer
+# module torch.distributed.elastic.timer.file_based_local_timer: this version of weft runs in one process only
 class FileTimerClient:
     def __init__(self, file_path, signal=...): ...
     def acquire(self, scope_id, expiration_time): ...
@@ -2611,7 +2609,7 @@ class FileTimerServer:
     def get_expired_timers(self, deadline): ...
     def get_last_progress_time(self): ...
 
-# module torch.distributed.elastic.timer.local_timer
+# module torch.distributed.elastic.timer.local_timer: this version of weft runs in one process only
 class LocalTimerClient:
     def __init__(self, mp_queue): ...
     def acquire(self, scope_id, expiration_time): ...
@@ -2628,10 +2626,10 @@ class MultiprocessingRequestQueue:
     def size(self): ...
     def get(self, size, timeout): ...
 
-# module torch.distributed.elastic.utils
+# module torch.distributed.elastic.utils: this version of weft runs in one process only
 from torch.distributed.elastic.utils.api import get_env_variable_or_raise, get_socket_with_port, macros
 
-# module torch.distributed.elastic.utils.api
+# module torch.distributed.elastic.utils.api: this version of weft runs in one process only
 def get_env_variable_or_raise(env_name): ...
 def get_socket_with_port(): ...
 class macros:
@@ -2639,56 +2637,56 @@ class macros:
     @staticmethod
     def substitute(args, local_rank): ...
 
-# module torch.distributed.elastic.utils.data
+# module torch.distributed.elastic.utils.data: this version of weft runs in one process only
 from torch.distributed.elastic.utils.data.cycling_iterator import CyclingIterator
 from torch.distributed.elastic.utils.data.elastic_distributed_sampler import ElasticDistributedSampler
 
-# module torch.distributed.elastic.utils.data.cycling_iterator
+# module torch.distributed.elastic.utils.data.cycling_iterator: this version of weft runs in one process only
 class CyclingIterator:
     def __init__(self, n, generator_fn, start_epoch=0): ...
 
-# module torch.distributed.elastic.utils.data.elastic_distributed_sampler
+# module torch.distributed.elastic.utils.data.elastic_distributed_sampler: this version of weft runs in one process only
 class ElasticDistributedSampler(torch.utils.data.distributed.DistributedSampler):
     def __init__(self, dataset, num_replicas=None, rank=None, start_index=0): ...
 
-# module torch.distributed.elastic.utils.distributed
+# module torch.distributed.elastic.utils.distributed: this version of weft runs in one process only
 def create_c10d_store(is_server, server_addr, server_port=-1, world_size=1, timeout=600, wait_for_workers=True, retries=3, use_libuv=None): ...
 def get_free_port(): ...
 def get_socket_with_port(): ...
 
-# module torch.distributed.elastic.utils.log_level
+# module torch.distributed.elastic.utils.log_level: this version of weft runs in one process only
 def get_log_level(): ...
 
-# module torch.distributed.elastic.utils.logging
+# module torch.distributed.elastic.utils.logging: this version of weft runs in one process only
 def get_logger(name=None): ...
 
-# module torch.distributed.elastic.utils.process_state
+# module torch.distributed.elastic.utils.process_state: this version of weft runs in one process only
 def is_uninterruptible_state(state): ...
 def read_proc_state(pid): ...
 
-# module torch.distributed.elastic.utils.store
+# module torch.distributed.elastic.utils.store: this version of weft runs in one process only
 def barrier(store, world_size, key_prefix, barrier_timeout=300, rank=None, rank_tracing_decoder=None, trace_timeout=10): ...
 def get_all(store, rank, prefix, world_size): ...
 def store_timeout(store, timeout): ...
 def synchronize(store, data, rank, world_size, key_prefix, timeout=300): ...
 
-# module torch.distributed.flight_recorder
+# module torch.distributed.flight_recorder: this version of weft runs in one process only
 
-# module torch.distributed.flight_recorder.components
+# module torch.distributed.flight_recorder.components: this version of weft runs in one process only
 
-# module torch.distributed.flight_recorder.components.builder
+# module torch.distributed.flight_recorder.components.builder: this version of weft runs in one process only
 def build_collectives(all_entries, _groups, _memberships, _pg_guids, version, mismatch_cap=10): ...
 def build_db(details, args, version): ...
 def build_groups_memberships(pg_config): ...
 def tabulate(data, headers=None): ...
 def transform_ft(details, group_world_size): ...
 
-# module torch.distributed.flight_recorder.components.config_manager
+# module torch.distributed.flight_recorder.components.config_manager: this version of weft runs in one process only
 class JobConfig:
     def __init__(self): ...
     def parse_args(self, args): ...
 
-# module torch.distributed.flight_recorder.components.fr_logger
+# module torch.distributed.flight_recorder.components.fr_logger: this version of weft runs in one process only
 class FlightRecorderLogger:
     def __init__(self): ...
     def set_log_level(self, level): ...
@@ -2703,11 +2701,11 @@ class FlightRecorderLogger:
     @property
     def critical(self): ...
 
-# module torch.distributed.flight_recorder.components.loader
+# module torch.distributed.flight_recorder.components.loader: this version of weft runs in one process only
 def read_dir(args): ...
 def read_dump(prefix, filename): ...
 
-# module torch.distributed.flight_recorder.components.types
+# module torch.distributed.flight_recorder.components.types: this version of weft runs in one process only
 Collective = namedtuple('Collective', ['id', 'group_id', 'pass_check', 'collective_seq_id', 'p2p_seq_id', 'record_id', 'pg_desc', 'collective_name', 'input_sizes', 'output_sizes', 'expected_ranks', 'collective_state', 'collective_frames', 'input_numel', 'output_numel', 'missing_ranks', 'mismatch_collectives', 'type_of_mismatch'], defaults=[None, None, None, None, None])
 Database = namedtuple('Database', ['groups', 'memberships', 'tracebacks', 'collectives', 'ncclcalls'])
 class EntryState:
@@ -2745,7 +2743,7 @@ class Ref:
 Traceback = namedtuple('Traceback', ['id', 'frames'])
 TypeInfo = namedtuple('TypeInfo', ['name', 'fields'])
 
-# module torch.distributed.flight_recorder.components.utils
+# module torch.distributed.flight_recorder.components.utils: this version of weft runs in one process only
 def add_stack_id_in_entries(entries): ...
 def align_trace_from_beginning(entries): ...
 def check_current_entry_match(all_entries, _pg_guids, pg_info, current_entry, _memberships, mismatch, match_record): ...
@@ -2763,10 +2761,10 @@ def match_coalesced_groups(all_rank_events, group_size, groups, memberships, _pg
 def match_coalesced_groups_with_non_p2p(all_rank_events, pg_info, memberships, _pg_guids, mismatch, dumps_ranks, version, collectives, match_record): ...
 def match_one_event(event_a, event_b, memberships, pg_name): ...
 
-# module torch.distributed.flight_recorder.fr_trace
+# module torch.distributed.flight_recorder.fr_trace: this version of weft runs in one process only
 def main(args=None): ...
 
-# module torch.distributed.fsdp
+# module torch.distributed.fsdp: this version of weft runs in one process only
 from torch.distributed.fsdp.api import (
     BackwardPrefetch, CPUOffload, FullOptimStateDictConfig, FullStateDictConfig, LocalOptimStateDictConfig,
     LocalStateDictConfig, MixedPrecision, OptimStateDictConfig, ShardedOptimStateDictConfig,
@@ -2823,7 +2821,7 @@ def fully_shard(module, *, mesh=None, reshard_after_forward=None, shard_placemen
 def register_fsdp_forward_method(module, method_name): ...
 def share_comm_ctx(modules): ...
 
-# module torch.distributed.fsdp._common_utils
+# module torch.distributed.fsdp._common_utils: this version of weft runs in one process only
 from torch.distributed.fsdp.api import (
     FullOptimStateDictConfig, FullStateDictConfig, OptimStateDictConfig, ShardingStrategy, StateDictConfig,
     StateDictType
@@ -2847,7 +2845,7 @@ class no_dispatch:
     def __init__(self, *args, **kwargs): ...
 def replace_grad_tensors(output, tensor_iter): ...
 
-# module torch.distributed.fsdp._flat_param
+# module torch.distributed.fsdp._flat_param: this version of weft runs in one process only
 from torch.distributed.fsdp._common_utils import HandleTrainingState
 from torch import Tensor
 class FSDPExtensions:
@@ -2911,20 +2909,20 @@ class HandleShardingStrategy(Enum):
 ParamInfo = namedtuple('ParamInfo', ['param_name', 'module', 'module_name'])
 SharedParamInfo = namedtuple('SharedParamInfo', ['param_name', 'module', 'module_name', 'prim_param_name', 'prim_module', 'prim_module_name'])
 
-# module torch.distributed.fsdp._fully_shard
+# module torch.distributed.fsdp._fully_shard: this version of weft runs in one process only
 from torch.distributed.fsdp import (
     CPUOffloadPolicy, DataParallelMeshDims, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, UnshardHandle,
     fully_shard, register_fsdp_forward_method, share_comm_ctx
 )
 
-# module torch.distributed.fsdp._runtime_utils
+# module torch.distributed.fsdp._runtime_utils: this version of weft runs in one process only
 from torch.distributed.fsdp.api import BackwardPrefetch
 from torch.distributed.fsdp._flat_param import FlatParamHandle, FlatParameter, HandleShardingStrategy
 from torch.distributed.fsdp._common_utils import HandleTrainingState, TrainingState, clean_tensor_name
 from torch.autograd.variable import Variable
 from torch.autograd.graph import register_multi_grad_hook
 
-# module torch.distributed.fsdp._state_dict_utils
+# module torch.distributed.fsdp._state_dict_utils: this version of weft runs in one process only
 from torch.distributed.tensor import DTensor
 from torch.distributed.fsdp.api import FullStateDictConfig, ShardingStrategy, StateDictType
 from torch.distributed._shard.sharded_tensor.api import ShardedTensor
@@ -2946,16 +2944,16 @@ class SimpleProfiler:
     @classmethod
     def dump_and_reset(cls, msg): ...
 
-# module torch.distributed.fsdp._traversal_utils
+# module torch.distributed.fsdp._traversal_utils: this version of weft runs in one process only
 
-# module torch.distributed.fsdp._unshard_param_utils
+# module torch.distributed.fsdp._unshard_param_utils: this version of weft runs in one process only
 from torch.distributed.fsdp._flat_param import FlatParamHandle
 from torch.distributed.fsdp._common_utils import HandleTrainingState, TrainingState
 FLAT_PARAM = '_flat_param'
 
-# module torch.distributed.fsdp._wrap_utils
+# module torch.distributed.fsdp._wrap_utils: this version of weft runs in one process only
 
-# module torch.distributed.fsdp.api
+# module torch.distributed.fsdp.api: this version of weft runs in one process only
 class BackwardPrefetch(Enum):
     BACKWARD_PRE = 1
     BACKWARD_POST = 2
@@ -2998,7 +2996,7 @@ class StateDictType(Enum):
     LOCAL_STATE_DICT = 2
     SHARDED_STATE_DICT = 3
 
-# module torch.distributed.fsdp.fully_sharded_data_parallel
+# module torch.distributed.fsdp.fully_sharded_data_parallel: this version of weft runs in one process only
 from torch.distributed.fsdp._flat_param import FlatParamHandle, FlatParameter
 from torch.distributed.fsdp._common_utils import HandleTrainingState, TrainingState
 FLAT_PARAM = '_flat_param'
@@ -3046,14 +3044,14 @@ class OptimStateKeyType(Enum):
     PARAM_NAME = 1
     PARAM_ID = 2
 
-# module torch.distributed.fsdp.sharded_grad_scaler
+# module torch.distributed.fsdp.sharded_grad_scaler: this version of weft runs in one process only
 class ShardedGradScaler(torch.amp.grad_scaler.GradScaler):
     def __init__(self, device='cuda', init_scale=65536.0, backoff_factor=0.5, growth_factor=2.0, growth_interval=2000, enabled=True, process_group=None): ...
     def scale(self, outputs): ...
     def unscale_(self, optimizer): ...
     def update(self, new_scale=None): ...
 
-# module torch.distributed.fsdp.wrap
+# module torch.distributed.fsdp.wrap: this version of weft runs in one process only
 class CustomPolicy:
     def __init__(self, lambda_fn): ...
 class ModuleWrapPolicy:
@@ -3065,15 +3063,15 @@ def size_based_auto_wrap_policy(module, recurse, nonwrapped_numel, min_num_param
 def transformer_auto_wrap_policy(module, recurse, nonwrapped_numel, transformer_layer_cls): ...
 def wrap(module, **wrap_overrides): ...
 
-# module torch.distributed.launch
+# module torch.distributed.launch: this version of weft runs in one process only
 def launch(args): ...
 def main(args=None): ...
 def parse_args(args): ...
 
-# module torch.distributed.launcher
+# module torch.distributed.launcher: this version of weft runs in one process only
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch, launch_agent
 
-# module torch.distributed.launcher.api
+# module torch.distributed.launcher.api: this version of weft runs in one process only
 class LaunchConfig:
     def __init__(self, min_nodes, max_nodes, nproc_per_node, logs_specs=None, run_id='', role='default_role', rdzv_endpoint='', rdzv_backend='etcd', rdzv_configs=..., rdzv_timeout=-1, max_restarts=3, monitor_interval=0.1, start_method='spawn', log_line_prefix_template=None, metrics_cfg=..., local_addr=None, event_log_handler='null', numa_options=None, signals_to_handle='SIGTERM,SIGINT,SIGHUP,SIGQUIT', duplicate_stdout_filters=None, duplicate_stderr_filters=None, virtual_local_rank=False, shutdown_timeout=None): ...
 TORCHELASTIC_HEALTH_CHECK_PORT = 'TORCHELASTIC_HEALTH_CHECK_PORT'
@@ -3081,17 +3079,17 @@ class elastic_launch:
     def __init__(self, config, entrypoint, health_check_server=None): ...
 def launch_agent(config, entrypoint, args, health_check_server=None): ...
 
-# module torch.distributed.logging_handlers
+# module torch.distributed.logging_handlers: this version of weft runs in one process only
 
-# module torch.distributed.nn
+# module torch.distributed.nn: this version of weft runs in one process only
 from torch.distributed.nn.api.remote_module import RemoteModule
 from torch.distributed.nn.functional import (
     all_gather, all_reduce, all_to_all, all_to_all_single, broadcast, gather, reduce, reduce_scatter, scatter
 )
 
-# module torch.distributed.nn.api
+# module torch.distributed.nn.api: this version of weft runs in one process only
 
-# module torch.distributed.nn.api.remote_module
+# module torch.distributed.nn.api.remote_module: this version of weft runs in one process only
 class RemoteModule(torch.nn.modules.module.Module):
     def __init__(self, remote_device, module_cls, args=None, kwargs=None): ...
     def remote_parameters(self, recurse=True): ...
@@ -3132,7 +3130,7 @@ class RemoteModule(torch.nn.modules.module.Module):
     @staticmethod
     def init_from_module_rref(remote_device, module_rref, _module_interface_cls=None): ...
 
-# module torch.distributed.nn.functional
+# module torch.distributed.nn.functional: this version of weft runs in one process only
 def all_gather(tensor, group=None): ...
 def all_reduce(tensor, op=..., group=None): ...
 def all_to_all(output_tensor_list, input_tensor_list, group=None): ...
@@ -3143,38 +3141,38 @@ def reduce(tensor, dst, op=..., group=None): ...
 def reduce_scatter(output, input_list, op=..., group=None): ...
 def scatter(tensors, src=0, group=None): ...
 
-# module torch.distributed.optim
+# module torch.distributed.optim: this version of weft runs in one process only
 from torch.distributed.optim.optimizer import DistributedOptimizer
 from torch.distributed.optim.post_localSGD_optimizer import PostLocalSGDOptimizer
 from torch.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 from torch.distributed.optim.utils import as_functional_optim
 
-# module torch.distributed.optim.apply_optimizer_in_backward
+# module torch.distributed.optim.apply_optimizer_in_backward: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_adadelta
+# module torch.distributed.optim.functional_adadelta: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_adagrad
+# module torch.distributed.optim.functional_adagrad: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_adam
+# module torch.distributed.optim.functional_adam: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_adamax
+# module torch.distributed.optim.functional_adamax: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_adamw
+# module torch.distributed.optim.functional_adamw: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_rmsprop
+# module torch.distributed.optim.functional_rmsprop: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_rprop
+# module torch.distributed.optim.functional_rprop: this version of weft runs in one process only
 
-# module torch.distributed.optim.functional_sgd
+# module torch.distributed.optim.functional_sgd: this version of weft runs in one process only
 
-# module torch.distributed.optim.named_optimizer
+# module torch.distributed.optim.named_optimizer: this version of weft runs in one process only
 
-# module torch.distributed.optim.optimizer
+# module torch.distributed.optim.optimizer: this version of weft runs in one process only
 class DistributedOptimizer:
     def __init__(self, optimizer_class, params_rref, *args, **kwargs): ...
     def step(self, context_id): ...
 
-# module torch.distributed.optim.post_localSGD_optimizer
+# module torch.distributed.optim.post_localSGD_optimizer: this version of weft runs in one process only
 class PostLocalSGDOptimizer(torch.optim.optimizer.Optimizer):
     def __init__(self, optim, averager): ...
     @property
@@ -3185,11 +3183,11 @@ class PostLocalSGDOptimizer(torch.optim.optimizer.Optimizer):
     def zero_grad(self, set_to_none=True): ...
     def add_param_group(self, param_group): ...
 
-# module torch.distributed.optim.utils
+# module torch.distributed.optim.utils: this version of weft runs in one process only
 def as_functional_optim(optim_cls, *args, **kwargs): ...
 def register_functional_optim(key, optim): ...
 
-# module torch.distributed.optim.zero_redundancy_optimizer
+# module torch.distributed.optim.zero_redundancy_optimizer: this version of weft runs in one process only
 class ZeroRedundancyOptimizer(torch.optim.optimizer.Optimizer):
     def __init__(self, params, optimizer_class, process_group=None, parameters_as_bucket_view=False, overlap_with_ddp=False, **defaults): ...
     def add_param_group(self, param_group): ...
@@ -3204,7 +3202,7 @@ class ZeroRedundancyOptimizer(torch.optim.optimizer.Optimizer):
     def state_dict(self): ...
     def join_hook(self, **kwargs): ...
 
-# module torch.distributed.pipelining
+# module torch.distributed.pipelining: this version of weft runs in one process only
 from torch.distributed.pipelining.stage import PipelineStage, build_stage
 from torch.distributed.pipelining.schedules import (
     Schedule1F1B, ScheduleDualPipeV, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble,
@@ -3225,7 +3223,7 @@ class SplitPoint(Enum):
 def pipe_split(): ...
 def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None): ...
 
-# module torch.distributed.pipelining.microbatch
+# module torch.distributed.pipelining.microbatch: this version of weft runs in one process only
 DEFAULT_CHUNK_DIM = 0
 class TensorChunkSpec:
     def __init__(self, split_dim): ...
@@ -3236,7 +3234,7 @@ class TensorChunkSpec:
 def merge_chunks(chunks, chunk_spec): ...
 def split_args_kwargs_into_chunks(args, kwargs, chunks, args_chunk_spec=None, kwargs_chunk_spec=None): ...
 
-# module torch.distributed.pipelining.schedules
+# module torch.distributed.pipelining.schedules: this version of weft runs in one process only
 class InferenceMode(Enum):
     STATIC = 'static'
     DYNAMIC = 'dynamic'
@@ -3271,7 +3269,7 @@ def generate_rank_to_stage_mapping(pp_size, num_stages, style='loop'): ...
 def generate_stage_to_rank_mapping(pp_size, num_stages, style='loop'): ...
 def get_schedule_class(schedule_name): ...
 
-# module torch.distributed.pipelining.stage
+# module torch.distributed.pipelining.stage: this version of weft runs in one process only
 class GetMeshCallback:
     def __init__(self, *args, **kwargs): ...
 class InferenceMode(Enum):
@@ -3320,9 +3318,9 @@ def validate_and_normalize_to_tuple(args, allow_none=False): ...
 def validate_static_arg_grad_correspondence(stage_index, args, grads, is_input): ...
 def validate_tensors_metadata(desc, expected, actual, *, raise_on_mismatch=True, warn_on_mismatch=False): ...
 
-# module torch.distributed.remote_device
+# module torch.distributed.remote_device: this version of weft runs in one process only
 
-# module torch.distributed.rendezvous
+# module torch.distributed.rendezvous: this version of weft runs in one process only
 class FileStore:
     def __init__(self, *args, **kwargs): ...
     @property
@@ -3342,7 +3340,7 @@ class TCPStore:
 def register_rendezvous_handler(scheme, handler): ...
 def rendezvous(url, rank=-1, world_size=-1, **kwargs): ...
 
-# module torch.distributed.rpc
+# module torch.distributed.rpc: this version of weft runs in one process only
 from torch.distributed.rpc.api import (
     AllGatherStates, RRef, get_worker_info, method_factory, remote, rpc_async, rpc_sync, shutdown
 )
@@ -3378,7 +3376,7 @@ def init_rpc(name, backend=None, rank=-1, world_size=None, rpc_backend_options=N
 def is_available(): ...
 def new_method(self, *args, **kwargs): ...
 
-# module torch.distributed.rpc.api
+# module torch.distributed.rpc.api: this version of weft runs in one process only
 class AllGatherStates:
     def __init__(self): ...
 DEFAULT_SHUTDOWN_TIMEOUT = 0
@@ -3415,7 +3413,7 @@ def rpc_async(to, func, args=None, kwargs=None, timeout=-1.0): ...
 def rpc_sync(to, func, args=None, kwargs=None, timeout=-1.0): ...
 def shutdown(graceful=True, timeout=0): ...
 
-# module torch.distributed.rpc.backend_registry
+# module torch.distributed.rpc.backend_registry: this version of weft runs in one process only
 class BackendType(Enum):
     TENSORPIPE = auto()
 BackendValue = namedtuple('BackendValue', ['construct_rpc_backend_options_handler', 'init_backend_handler'])
@@ -3424,17 +3422,17 @@ def construct_rpc_backend_options(backend, rpc_timeout=60.0, init_method='env://
 def init_backend(backend, *args, **kwargs): ...
 def register_backend(backend_name, construct_rpc_backend_options_handler, init_backend_handler): ...
 
-# module torch.distributed.rpc.constants
+# module torch.distributed.rpc.constants: this version of weft runs in one process only
 DEFAULT_INIT_METHOD = 'env://'
 DEFAULT_NUM_WORKER_THREADS = 16
 DEFAULT_RPC_TIMEOUT_SEC = 60.0
 DEFAULT_SHUTDOWN_TIMEOUT = 0
 UNSET_RPC_TIMEOUT = -1.0
 
-# module torch.distributed.rpc.functions
+# module torch.distributed.rpc.functions: this version of weft runs in one process only
 def async_execution(fn): ...
 
-# module torch.distributed.rpc.internal
+# module torch.distributed.rpc.internal: this version of weft runs in one process only
 PythonUDF = namedtuple('PythonUDF', ['func', 'args', 'kwargs'])
 class RPCExecMode(Enum):
     SYNC = 'sync'
@@ -3445,7 +3443,7 @@ RemoteException = namedtuple('RemoteException', ['msg', 'exception_type'])
 def deserialize(binary_data, tensor_table): ...
 def serialize(obj): ...
 
-# module torch.distributed.rpc.options
+# module torch.distributed.rpc.options: this version of weft runs in one process only
 class TensorPipeRpcBackendOptions:
     def __init__(self, *, num_worker_threads=16, rpc_timeout=60.0, init_method='env://', device_maps=None, devices=None, _transports=None, _channels=None): ...
     def set_device_map(self, to, device_map): ...
@@ -3461,14 +3459,14 @@ class TensorPipeRpcBackendOptions:
     @property
     def init_method(self): ...
 
-# module torch.distributed.rpc.rref_proxy
+# module torch.distributed.rpc.rref_proxy: this version of weft runs in one process only
 class RRefProxy:
     def __init__(self, rref, rpc_api, timeout=-1.0): ...
 UNSET_RPC_TIMEOUT = -1.0
 
-# module torch.distributed.rpc.server_process_global_profiler
+# module torch.distributed.rpc.server_process_global_profiler: this version of weft runs in one process only
 
-# module torch.distributed.run
+# module torch.distributed.run: this version of weft runs in one process only
 REMAINDER = '...'
 def config_from_args(args): ...
 def determine_local_world_size(nproc_per_node): ...
@@ -3481,7 +3479,7 @@ def parse_min_max_nnodes(nnodes): ...
 def run(args): ...
 def run_script_path(training_script, *training_script_args): ...
 
-# module torch.distributed.tensor
+# module torch.distributed.tensor: this version of weft runs in one process only
 from torch.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 class DTensor:
     def __init__(*args, **kwargs): ...
@@ -3503,7 +3501,7 @@ def rand(*size, requires_grad=False, dtype=None, layout=..., device_mesh=None, p
 def randn(*size, requires_grad=False, dtype=None, layout=..., device_mesh=None, placements=None): ...
 def zeros(*size, requires_grad=False, dtype=None, layout=..., device_mesh=None, placements=None): ...
 
-# module torch.distributed.tensor._dtensor_spec
+# module torch.distributed.tensor._dtensor_spec: this version of weft runs in one process only
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 class DTensorSpec:
@@ -3538,7 +3536,7 @@ class DTensorSpec:
 ShardOrderEntry = namedtuple('ShardOrderEntry', ['tensor_dim', 'mesh_dims'])
 TensorMeta = namedtuple('TensorMeta', ['shape', 'stride', 'dtype'])
 
-# module torch.distributed.tensor._utils
+# module torch.distributed.tensor._utils: this version of weft runs in one process only
 from torch.distributed.tensor._dtensor_spec import DTensorSpec
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
@@ -3581,7 +3579,7 @@ def normalize_to_torch_size(size): ...
 def redistribute_cost(current_spec, target_spec): ...
 def try_find_mesh_from_args(op_call, args): ...
 
-# module torch.distributed.tensor.debug
+# module torch.distributed.tensor.debug: this version of weft runs in one process only
 class CommDebugMode:
     def __init__(self): ...
     def generate_json_dump(self, file_name='comm_mode_log.json', noise_level=3): ...
@@ -3599,21 +3597,21 @@ class CommDebugMode:
     def ignore_compile_internals(cls): ...
 def visualize_sharding(dtensor, header='', use_rich=False): ...
 
-# module torch.distributed.tensor.device_mesh
+# module torch.distributed.tensor.device_mesh: this version of weft runs in one process only
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
-# module torch.distributed.tensor.experimental
+# module torch.distributed.tensor.experimental: this version of weft runs in one process only
 def context_parallel(mesh, *, buffers=None, buffer_seq_dims=None, no_restore_buffers=None): ...
 def implicit_replication(): ...
 def local_map(func=None, out_placements=None, in_placements=None, in_grad_placements=None, device_mesh=None, *, redistribute_inputs=False): ...
 def register_sharding(op): ...
 
-# module torch.distributed.tensor.experimental._attention
+# module torch.distributed.tensor.experimental._attention: this version of weft runs in one process only
 from torch.distributed.tensor.experimental import context_parallel
 def context_parallel_unshard(mesh, buffers, seq_dims, load_balancer=None): ...
 def set_rotate_method(rotate_method): ...
 
-# module torch.distributed.tensor.parallel
+# module torch.distributed.tensor.parallel: this version of weft runs in one process only
 from torch.distributed.tensor.parallel.style import (
     ColwiseParallel, ParallelStyle, PrepareModuleInput, PrepareModuleInputOutput, PrepareModuleOutput,
     RowwiseParallel, SequenceParallel
@@ -3621,12 +3619,12 @@ from torch.distributed.tensor.parallel.style import (
 from torch.distributed.tensor.parallel.loss import loss_parallel
 from torch.distributed.tensor.parallel.api import parallelize_module
 
-# module torch.distributed.tensor.parallel.api
+# module torch.distributed.tensor.parallel.api: this version of weft runs in one process only
 def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0): ...
 
-# module torch.distributed.tensor.parallel.ddp
+# module torch.distributed.tensor.parallel.ddp: this version of weft runs in one process only
 
-# module torch.distributed.tensor.parallel.fsdp
+# module torch.distributed.tensor.parallel.fsdp: this version of weft runs in one process only
 class DTensorExtensions:
     def __init__(self, device_handle): ...
     def pre_flatten_transform(self, tensor): ...
@@ -3636,13 +3634,13 @@ class DTensorExtensions:
     def pre_load_state_dict_transform(self, tensor): ...
     def all_gather_dtensor(self, tensor, parent_mesh): ...
 
-# module torch.distributed.tensor.parallel.input_reshard
+# module torch.distributed.tensor.parallel.input_reshard: this version of weft runs in one process only
 def input_reshard(module, tp_device_mesh, input_reshard_dim=None): ...
 
-# module torch.distributed.tensor.parallel.loss
+# module torch.distributed.tensor.parallel.loss: this version of weft runs in one process only
 def loss_parallel(): ...
 
-# module torch.distributed.tensor.parallel.style
+# module torch.distributed.tensor.parallel.style: this version of weft runs in one process only
 class ColwiseParallel(ParallelStyle):
     def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output=True): ...
 class ParallelStyle:
@@ -3658,7 +3656,7 @@ class RowwiseParallel(ParallelStyle):
 class SequenceParallel(ParallelStyle):
     def __init__(self, *, sequence_dim=1, use_local_output=False): ...
 
-# module torch.distributed.tensor.placement_types
+# module torch.distributed.tensor.placement_types: this version of weft runs in one process only
 class MaskBuffer:
     def __init__(self, data=None, refcount=0): ...
     def materialize_mask(self, mask): ...
@@ -3685,4 +3683,4 @@ def pad_tensor(tensor, pad_dim, pad_size): ...
 def shard_dim_alltoall(input, gather_dim, shard_dim, mesh, mesh_dim): ...
 def unpad_tensor(tensor, pad_dim, pad_size): ...
 
-# module torch.distributed.utils
+# module torch.distributed.utils: this version of weft runs in one process only

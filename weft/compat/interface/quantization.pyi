@@ -1,6 +1,4 @@
-"""quantized tensors are not there yet"""
-
-# module torch.quantization
+# module torch.quantization: quantized tensors are not there yet
 from torch.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 from torch.ao.quantization.observer import (
     HistogramObserver, ObserverBase, PlaceholderObserver as default_placeholder_observer
@@ -30,48 +28,48 @@ def default_per_channel_weight_observer(*args, **keywords): ...
 def default_weight_fake_quant(*args, **keywords): ...
 def default_weight_observer(*args, **keywords): ...
 
-# module torch.quantization.fake_quantize
+# module torch.quantization.fake_quantize: quantized tensors are not there yet
 
-# module torch.quantization.fuse_modules
+# module torch.quantization.fuse_modules: quantized tensors are not there yet
 
-# module torch.quantization.fuser_method_mappings
+# module torch.quantization.fuser_method_mappings: quantized tensors are not there yet
 
-# module torch.quantization.fx
+# module torch.quantization.fx: quantized tensors are not there yet
 
-# module torch.quantization.fx.convert
+# module torch.quantization.fx.convert: quantized tensors are not there yet
 
-# module torch.quantization.fx.fuse
+# module torch.quantization.fx.fuse: quantized tensors are not there yet
 
-# module torch.quantization.fx.fusion_patterns
+# module torch.quantization.fx.fusion_patterns: quantized tensors are not there yet
 
-# module torch.quantization.fx.graph_module
+# module torch.quantization.fx.graph_module: quantized tensors are not there yet
 
-# module torch.quantization.fx.match_utils
+# module torch.quantization.fx.match_utils: quantized tensors are not there yet
 
-# module torch.quantization.fx.pattern_utils
+# module torch.quantization.fx.pattern_utils: quantized tensors are not there yet
 
-# module torch.quantization.fx.prepare
+# module torch.quantization.fx.prepare: quantized tensors are not there yet
 
-# module torch.quantization.fx.quantization_patterns
+# module torch.quantization.fx.quantization_patterns: quantized tensors are not there yet
 
-# module torch.quantization.fx.quantization_types
+# module torch.quantization.fx.quantization_types: quantized tensors are not there yet
 
-# module torch.quantization.fx.utils
+# module torch.quantization.fx.utils: quantized tensors are not there yet
 
-# module torch.quantization.observer
+# module torch.quantization.observer: quantized tensors are not there yet
 
-# module torch.quantization.qconfig
+# module torch.quantization.qconfig: quantized tensors are not there yet
 
-# module torch.quantization.quant_type
+# module torch.quantization.quant_type: quantized tensors are not there yet
 
-# module torch.quantization.quantization_mappings
+# module torch.quantization.quantization_mappings: quantized tensors are not there yet
 
-# module torch.quantization.quantize
+# module torch.quantization.quantize: quantized tensors are not there yet
 
-# module torch.quantization.quantize_fx
+# module torch.quantization.quantize_fx: quantized tensors are not there yet
 
-# module torch.quantization.quantize_jit
+# module torch.quantization.quantize_jit: quantized tensors are not there yet
 
-# module torch.quantization.stubs
+# module torch.quantization.stubs: quantized tensors are not there yet
 
-# module torch.quantization.utils
+# module torch.quantization.utils: quantized tensors are not there yet

@@ -1,6 +1,4 @@
-"""sparse tensors are not there yet"""
-
-# module torch.sparse
+# module torch.sparse: sparse tensors are not there yet
 from torch.sparse.semi_structured import (
     SparseSemiStructuredTensor, SparseSemiStructuredTensorCUSPARSELT, SparseSemiStructuredTensorCUTLASS,
     to_sparse_semi_structured
@@ -41,7 +39,7 @@ def spdiags(*args, **kwargs): ...
 def spsolve(*args, **kwargs): ...
 def sum(input, dim=None, dtype=None): ...
 
-# module torch.sparse.semi_structured
+# module torch.sparse.semi_structured: sparse tensors are not there yet
 class SparseSemiStructuredTensor:
     def __init__(self, *args, **kwargs): ...
     def to_dense(self): ...

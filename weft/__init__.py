@@ -112,6 +112,8 @@ for _module in (
     "window_functions",
     "ranges",
     "matmul",
+    "grouped_matmul",
+    "scaled_matmul",
     "equations",
     "factorizations",
     "eigen",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from ...compat.missing import module_getattr
+from ...core.restoring import contextmanager
 
 
 class SDPBackend(enum.Enum):
@@ -20,7 +21,19 @@ class SDPBackend(enum.Enum):
     OVERRIDEABLE = 4
 
 
-@contextlib.contextmanager
+# Whether PyTorch says why a kernel was not taken; there is nothing to say here.
+WARN_FOR_UNFUSED_KERNELS = False
+
+_ORDER = ("CUDNN_ATTENTION", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "MATH", "OVERRIDEABLE")
+_allowed: list[SDPBackend] = [SDPBackend[name] for name in _ORDER]
+
+
+def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
+    """What the innermost `sdpa_kernel` asked for; with_priority: in the order that was given."""
+    return list(_allowed) if with_priority else sorted(_allowed, key=lambda each: _ORDER.index(each.name))
+
+
+@contextmanager
 def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
     """A context, or a decorator, for attention; weft's one kernel serves whatever is asked for.
 
@@ -33,10 +46,58 @@ def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool 
     ...     torch.nn.functional.scaled_dot_product_attention(q, q, q).shape
     torch.Size([1, 1, 2, 4])
     """
+    global _allowed
     listed = [backends] if isinstance(backends, SDPBackend) else backends
     if not isinstance(listed, (list, tuple)) or not all(isinstance(each, SDPBackend) for each in listed):
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
-    yield
+    outer, _allowed = _allowed, list(dict.fromkeys(listed))
+    try:
+        yield
+    finally:
+        _allowed = outer
 
 
-__getattr__ = module_getattr(__name__, ("flex_attention",))
+# ---- Implementations of flash attention for CUDA ---------------------------------------------------------------------
+
+_registered: dict[str, Callable[..., Any]] = {}
+_active: str | None = None
+_handle: Any = None  # what the registered function returned, which must live as long as it is active
+
+
+def register_flash_attention_impl(impl: str, *, register_fn: Callable[..., Any]) -> None:
+    """Note the function that `activate_flash_attention_impl(impl)` calls."""
+    _registered[impl] = register_fn
+
+
+def list_flash_attention_impls() -> list[str]:
+    """The names that were registered. PyTorch comes with two, for CUDA."""
+    return sorted(_registered)
+
+
+def current_flash_attention_impl() -> str | None:
+    """The name that was activated."""
+    return _active
+
+
+def activate_flash_attention_impl(impl: str) -> None:
+    """Call the function that was registered under this name.
+
+    Raises: ValueError if there is none.
+    """
+    global _active, _handle
+    if impl not in _registered:
+        raise ValueError(
+            f"Unknown flash attention impl '{impl}'. Available implementations: {list_flash_attention_impls()}"
+        )
+    _handle, _active = _registered[impl](), impl
+
+
+def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
+    """Take back what `activate_flash_attention_impl` did."""
+    global _active, _handle
+    if _handle is not None and hasattr(_handle, "remove"):
+        _handle.remove()
+    _active = _handle = None
+
+
+__getattr__ = module_getattr(__name__, ("bias", "flex_attention", "varlen"))

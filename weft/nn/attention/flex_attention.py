@@ -271,17 +271,18 @@ class BlockMask:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         if (full_kv_num_blocks is None) != (full_kv_indices is None):
             raise AssertionError("full_kv_num_blocks and full_kv_indices must be both provided or omitted")
-        columns: Any = [None] * 4
+        columns: tuple[Tensor | None, Tensor | None] = (None, None)
+        full_columns = columns
         if compute_q_blocks:
-            columns[:2] = transposed(kv_num_blocks, kv_indices)
+            columns = transposed(kv_num_blocks, kv_indices)
             if full_kv_num_blocks is not None and full_kv_indices is not None:
-                columns[2:] = transposed(full_kv_num_blocks, full_kv_indices)
+                full_columns = transposed(full_kv_num_blocks, full_kv_indices)
         size = _pair(BLOCK_SIZE)
         if seq_lengths is None:
             seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1])
         is_order = isinstance(dq_kv_order, Tensor)
         return cls(
-            seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *columns,
+            seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *columns, *full_columns,
             BLOCK_SIZE=size,
             mask_mod=noop_mask if mask_mod is None else mask_mod,
             dq_write_order=dq_write_order,
@@ -331,18 +332,20 @@ class BlockMask:
         def part(x: Tensor | None) -> Any:
             return None if x is None else x[items]
 
+        order = self._slice_dq_kv_order(self.dq_kv_order, items)
         return type(self).from_kv_blocks(
-            part(self.kv_num_blocks), part(self.kv_indices), part(self.full_kv_num_blocks), part(self.full_kv_indices),
-            BLOCK_SIZE=self.BLOCK_SIZE,
-            mask_mod=_sliced_mask_mod_error,
-            seq_lengths=self.seq_lengths,
-            compute_q_blocks=self.q_indices is not None,
+            part(self.kv_num_blocks),
+            part(self.kv_indices),
+            part(self.full_kv_num_blocks),
+            part(self.full_kv_indices),
+            self.BLOCK_SIZE,
+            _sliced_mask_mod_error,
+            self.seq_lengths,
+            self.q_indices is not None,
             dq_write_order=part(self.dq_write_order),
             dq_write_order_full=part(self.dq_write_order_full),
-            dq_kv_order=self._slice_dq_kv_order(self.dq_kv_order, items)
-            if self.dq_kv_order is not None
-            else self.dq_kv_order_spt,
-        )  # fmt: skip
+            dq_kv_order=self.dq_kv_order_spt if order is None else order,
+        )
 
     @staticmethod
     def _slice_dq_kv_order(dq_kv_order: Tensor | None, index: tuple) -> Tensor | None:
@@ -354,23 +357,23 @@ class BlockMask:
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
         """The mask for the first `new_q_len` queries and `new_kv_len` keys."""
         rows, columns = -(-new_q_len // self.BLOCK_SIZE[0]), -(-new_kv_len // self.BLOCK_SIZE[1])
-        lists: Any = [*adjusted(self.kv_num_blocks, self.kv_indices, rows, columns)]
+        partial = adjusted(self.kv_num_blocks, self.kv_indices, rows, columns)
+        full: tuple[Tensor | None, Tensor | None] = (None, None)
         if self.full_kv_num_blocks is not None and self.full_kv_indices is not None:
-            lists += adjusted(self.full_kv_num_blocks, self.full_kv_indices, rows, columns)
+            full = adjusted(self.full_kv_num_blocks, self.full_kv_indices, rows, columns)
         return type(self).from_kv_blocks(
-            *lists, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod, seq_lengths=(new_q_len, new_kv_len)
+            *partial,
+            *full,
+            BLOCK_SIZE=self.BLOCK_SIZE,
+            mask_mod=self.mask_mod,
+            seq_lengths=(new_q_len, new_kv_len),
         )
 
     def to(self, device: Any) -> BlockMask:
         """A BlockMask whose tensors are on `device`."""
         moved: Any = [x.to(device) if isinstance(x, Tensor) else x for x in self.as_tuple(flatten=False)]
-        lengths, *lists = moved[:9]
-        write, write_full, order, spt, size, mask_mod = moved[9:]
-        return type(self)(
-            lengths, *lists,
-            BLOCK_SIZE=size, mask_mod=mask_mod,
-            dq_write_order=write, dq_write_order_full=write_full, dq_kv_order=order, dq_kv_order_spt=spt,
-        )  # fmt: skip
+        orders = ("dq_write_order", "dq_write_order_full", "dq_kv_order", "dq_kv_order_spt")
+        return type(self)(*moved[:9], *moved[13:], **dict(zip(orders, moved[9:13], strict=True)))
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
         """A picture of the blocks of each batch and head: full, in part, or empty.
@@ -459,7 +462,7 @@ def create_block_mask(
     counts = _block_counts(mask_mod, sizes, device, rows, columns)
     is_full = counts == rows * columns
     is_partial = counts > 0
-    full: Any = (None, None)
+    full: tuple[Tensor | None, Tensor | None] = (None, None)
     if separate_full_blocks:
         is_partial, full = is_partial & ~is_full, ordered(is_full)
     return BlockMask.from_kv_blocks(

@@ -1,0 +1,126 @@
+import datetime
+import os
+import threading
+
+import pytest
+import torch
+import torch.distributed
+from one_rank import same
+
+import weft
+
+SHORT = datetime.timedelta(milliseconds=30)
+
+
+def stores(library, tmp_path):
+    dist = library.distributed
+    return {
+        "HashStore": lambda: dist.HashStore(),
+        "FileStore": lambda: dist.FileStore(f"{tmp_path}/{library.__name__}", 1),
+        "PrefixStore": lambda: dist.PrefixStore("a", dist.HashStore()),
+        "TCPStore": lambda: dist.TCPStore("127.0.0.1", 0, 1, True),
+    }
+
+
+def use(store):
+    store.set("a", "b")
+    store.set("b", b"\0")
+    return [
+        store.get("a"),
+        store.get("b"),
+        store.add("n", 2),
+        store.add("n", 3),
+        store.get("n"),
+        store.check(["a", "n"]),
+        store.check(["a", "q"]),
+        store.compare_set("c", "", "new"),
+        store.compare_set("c", "x", "y"),
+        store.compare_set("c", "new", "z"),
+        store.compare_set("missing", "a", "b"),
+        store.delete_key("a"),
+        store.delete_key("a"),
+        store.check(["a"]),
+        store.wait(["b"]),
+        store.timeout,
+    ]
+
+
+@pytest.mark.parametrize("name", ["HashStore", "FileStore", "PrefixStore", "TCPStore"])
+def test_stores_as_in_pytorch(name, tmp_path):
+    same(lambda library: use(stores(library, tmp_path)[name]()))
+
+
+@pytest.mark.parametrize("name", ["HashStore", "PrefixStore", "TCPStore"])
+def test_queues_and_lists(name, tmp_path):
+    def program(library):
+        store = stores(library, tmp_path)[name]()
+        store.multi_set(["k", "l"], ["1", "2"])
+        store.append("k", "x")
+        store.queue_push("q", "1")
+        return (
+            store.multi_get(["k", "l"]),
+            store.queue_len("q"),
+            store.queue_pop("q"),
+            sorted(store.list_keys()),
+            store.has_extended_api(),
+        )
+
+    same(program)
+
+
+@pytest.mark.parametrize("name", ["HashStore", "FileStore", "TCPStore"])
+def test_missing_keys_time_out(name, tmp_path):
+    store = stores(weft, tmp_path)[name]()
+    store.set_timeout(SHORT)
+    with pytest.raises(weft.distributed.DistStoreError):
+        store.get("missing")
+    with pytest.raises(weft.distributed.DistStoreError):
+        store.wait(["missing"], SHORT)
+
+
+def test_empty_queue():
+    with pytest.raises(weft.distributed.QueueEmptyError):
+        weft.distributed.HashStore().queue_pop("q", False)
+
+
+def test_values_have_to_be_text_or_bytes():
+    same(lambda library: library.distributed.HashStore().set("a", 3))
+
+
+def test_waiting_ends_when_another_thread_sets_the_key():
+    store = weft.distributed.HashStore()
+    threading.Timer(0.02, store.set, ("a", "b")).start()
+    assert store.get("a") == b"b"
+
+
+def test_file_store_shares_pytorchs_file(tmp_path):
+    path = f"{tmp_path}/store"
+    theirs = torch.distributed.FileStore(path, 2)
+    theirs.set("a", "b")
+    ours = weft.distributed.FileStore(path, 2)
+    assert ours.get("a") == b"b" and ours.add("n", 3) == 3
+    assert theirs.get("n") == b"3" and theirs.add("n", 1) == 4
+    assert ours.delete_key("a") and not theirs.check(["a"])
+
+
+def test_last_file_store_removes_the_file(tmp_path):
+    path = f"{tmp_path}/store"
+    store = weft.distributed.FileStore(path, 1)
+    assert os.path.exists(path)
+    del store
+    assert not os.path.exists(path)
+
+
+def test_tcp_store_of_several_clients():
+    store = weft.distributed.TCPStore("127.0.0.1", 0, 1, True)
+    other = weft.distributed.TCPStore("127.0.0.1", store.port)
+    other.set("a", "b")
+    assert store.get("a") == b"b" and (store.host, store.num_keys() >= 1) == ("127.0.0.1", True)
+    store.barrier("x", 1, datetime.timedelta(seconds=1))
+    with pytest.raises(ValueError):
+        other.add("a", 1)
+
+
+def test_nobody_listens():
+    with pytest.raises(weft.distributed.DistNetworkError, match="timed out"):
+        weft.distributed.TCPStore("127.0.0.1", 1, 1, False, timeout=SHORT)

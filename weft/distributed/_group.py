@@ -1,0 +1,220 @@
+"""Work, a collective that was begun, and ProcessGroup, the processes that take part in collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from enum import Enum
+from typing import Any
+
+
+class Work:
+    """A collective that was begun. Over one rank it is complete from the start.
+
+    >>> import weft as torch
+    >>> work = torch.distributed.Work()
+    >>> work.is_completed(), work.wait()
+    (True, True)
+    """
+
+    def __init__(self, result: Any = None) -> None:
+        self._result = result
+
+    def is_completed(self) -> bool:
+        return True
+
+    def is_success(self) -> bool:
+        return True
+
+    def exception(self) -> None:
+        """The error of the collective: None, because errors are raised where the collective begins."""
+        return None
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        """Return when the collective is complete."""
+        return True
+
+    def synchronize(self) -> None:
+        """As `wait`."""
+
+    def block_current_stream(self) -> None:
+        """As `wait`: the CPU has no streams."""
+
+    def result(self) -> Any:
+        """The tensors that were written."""
+        return self._result
+
+    def get_future(self) -> Any:
+        """A complete Future with the tensors that were written."""
+        from ..futures import Future  # loaded when first used
+
+        future: Any = Future()
+        future.set_result(self._result)
+        return future
+
+    def source_rank(self) -> int:
+        raise RuntimeError(
+            "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
+        )
+
+    _source_rank = source_rank
+
+
+class BackendType(Enum):
+    """The backends that PyTorch numbers."""
+
+    UNDEFINED = 0
+    GLOO = 1
+    NCCL = 2
+    XCCL = 3
+    UCC = 4
+    MPI = 5
+    CUSTOM = 6
+
+
+class ProcessGroup:
+    """Processes that take part in collectives: `rank` is the number of this one, `size` how many there are.
+
+    `init_process_group` and `new_group` make groups. A backend of one's own may subclass it.
+    """
+
+    BackendType = BackendType
+    UNDEFINED = BackendType.UNDEFINED
+    GLOO = BackendType.GLOO
+    NCCL = BackendType.NCCL
+    XCCL = BackendType.XCCL
+    UCC = BackendType.UCC
+    MPI = BackendType.MPI
+    CUSTOM = BackendType.CUSTOM
+
+    def __init__(self, *arguments: Any) -> None:
+        """From (rank, size) or (store, rank, size)."""
+        *store, self._rank, self._size = arguments
+        self._store = store[0] if store else None
+        self._backends: dict[str, Any] = {}
+        self._name = ""
+        self._desc = "undefined"
+        self.bound_device_id: Any = None
+
+    def rank(self) -> int:
+        return self._rank
+
+    def size(self) -> int:
+        return self._size
+
+    def name(self) -> str:
+        """The name of the backend."""
+        return self._get_backend_name()
+
+    def get_group_store(self) -> Any:
+        return self._store
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    @property
+    def group_desc(self) -> str:
+        return self._desc
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    def _set_group_desc(self, desc: str) -> None:
+        self._desc = desc
+
+    @property
+    def _device_types(self) -> list[Any]:
+        from ..core.device import device as Device
+
+        return [Device(name) for name in self._backends]
+
+    def _register_backend(self, device: Any, backend_type: Any, backend: Any = None) -> None:
+        self._backends[getattr(device, "type", device)] = backend
+
+    def _set_default_backend(self, backend_type: Any) -> None:
+        """There is one backend for all devices."""
+
+    def _get_backend(self, device: Any) -> Any:
+        name = getattr(device, "type", device)
+        if name not in self._backends:
+            raise RuntimeError(
+                f"No backend type associated with device type {name}: this group has backends for "
+                f"{', '.join(self._backends) or 'no device'}"
+            )
+        return self._backends[name]
+
+    def _get_backend_name(self) -> str:
+        return next((backend.name() for backend in self._backends.values()), "undefined")
+
+    def _get_sequence_number_for_group(self) -> int:
+        return 0
+
+    def _set_sequence_number_for_group(self) -> None:
+        """Sequence numbers are equal on all ranks of one rank."""
+
+    def _has_hooks(self) -> bool:
+        return False
+
+    def _wait_for_pending_works(self) -> None:
+        """Every Work is complete when it is returned."""
+
+    def _start_coalescing(self, device: Any) -> None:
+        """Collectives are not gathered: one rank sends nothing."""
+
+    def _end_coalescing(self, device: Any) -> Work:
+        return Work()
+
+    def abort(self) -> None:
+        """There is nothing to stop."""
+
+    def shutdown(self) -> None:
+        """There is nothing to stop."""
+
+
+def _through_backend(name: str) -> Callable[..., Any]:
+    """A method of ProcessGroup that the backend of the tensors' device carries out."""
+
+    def method(self: ProcessGroup, *arguments: Any, **keywords: Any) -> Any:
+        backend = self._backends.get(_device_type(arguments)) or self._get_backend("cpu")
+        return getattr(backend, name)(*arguments, **keywords)
+
+    method.__name__ = name
+    method.__qualname__ = f"ProcessGroup.{name}"
+    method.__doc__ = f"As `torch.distributed` has it, for the tensors of this rank; the backend's `{name}`."
+    return method
+
+
+def _device_type(value: Any) -> str:
+    while isinstance(value, Sequence) and not isinstance(value, str):
+        if not value:
+            return "cpu"
+        value = value[0]
+    return value.device.type if hasattr(value, "device") else "cpu"
+
+
+COLLECTIVES = (
+    "allreduce",
+    "allreduce_coalesced",
+    "broadcast",
+    "reduce",
+    "allgather",
+    "allgather_coalesced",
+    "allgather_into_tensor_coalesced",
+    "_allgather_base",
+    "gather",
+    "scatter",
+    "reduce_scatter",
+    "reduce_scatter_tensor_coalesced",
+    "_reduce_scatter_base",
+    "alltoall",
+    "alltoall_base",
+    "barrier",
+    "monitored_barrier",
+    "send",
+    "recv",
+    "recv_anysource",
+)
+for _name in COLLECTIVES:
+    setattr(ProcessGroup, _name, _through_backend(_name))
+BackendType.__qualname__ = "ProcessGroup.BackendType"

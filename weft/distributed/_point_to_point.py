@@ -1,0 +1,131 @@
+"""Messages from one rank to another. With one rank there is nobody to write to: all of it is an error, as in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.tensor import Tensor
+from ._collectives import _check_op, _check_single_tensor
+from ._group import ProcessGroup, Work
+from ._objects import _refuse_self
+from ._world import _canonicalize_group_rank, _group_or_default_group, _member_group, get_global_rank
+
+
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Begin to send `tensor` to rank `dst`."""
+    members = _member_group(group, "isend")
+    if members is None:
+        return None
+    rank = _canonicalize_group_rank(members, dst, group_dst)
+    _check_single_tensor(tensor, "tensor")
+    return members.send([tensor], rank, tag)  # type: ignore[attr-defined]
+
+
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> Work | None:
+    """Begin to receive a tensor from rank `src`, from any without it, into `tensor`."""
+    _check_single_tensor(tensor, "tensor")
+    members = _member_group(group, "irecv")
+    if members is None:
+        return None
+    if src is None and group_src is None:
+        return members.recv_anysource([tensor], tag)  # type: ignore[attr-defined]
+    return members.recv([tensor], _canonicalize_group_rank(members, src, group_src), tag)  # type: ignore[attr-defined]
+
+
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
+    """Send `tensor` to rank `dst`. Raises: ValueError if that is this rank."""
+    members = _group_or_default_group(group) if group is None else _member_group(group, "send")
+    if members is None:
+        return
+    rank = _canonicalize_group_rank(members, dst, group_dst)
+    if rank == members.rank():
+        _refuse_self(members, rank, "destination")
+    work = isend(tensor, group=group, tag=tag, group_dst=rank)
+    if work is not None:
+        work.wait()
+
+
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
+    """Receive a tensor from rank `src`, from any without it, into `tensor`; the rank that it came from."""
+    work = irecv(tensor, src, group, tag, group_src)
+    if work is None:
+        return -1
+    work.wait()
+    members = _group_or_default_group(group)
+    rank = work.source_rank() if src is None and group_src is None else None
+    return (
+        get_global_rank(members, rank)
+        if rank is not None
+        else _canonicalize_group_rank(members, src, group_src, return_global=True)
+    )
+
+
+class P2POp:
+    """A message for `batch_isend_irecv`: `op` is `isend` or `irecv`."""
+
+    def __init__(
+        self,
+        op: Callable[..., Any],
+        tensor: Tensor,
+        peer: int | None = None,
+        group: ProcessGroup | None = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
+        _check_op(op)
+        _check_single_tensor(tensor, "tensor")
+        self.op = op
+        self.tensor = tensor
+        self.group = _group_or_default_group(group)
+        self.peer = _canonicalize_group_rank(self.group, peer, group_peer, return_global=True)
+        self.group_peer = _canonicalize_group_rank(self.group, peer, group_peer)
+        self.tag = tag
+
+    def __repr__(self) -> str:
+        own, other = self.group.rank(), self.group_peer
+        source, target = (own, other) if self.op is isend else (other, own)
+        name = getattr(self.op, "__name__", "op")
+        place = f"pg={self.group.group_name}, group_src={source}, group_dst={target}, "
+        return f"P2POp({name} {place} {self.tensor.shape}, {self.tensor.dtype})"
+
+
+def _check_p2p_op_list(p2p_op_list: Any) -> None:
+    if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
+        raise ValueError(
+            "Invalid ``p2p_op_list``. Each op is expected to be of type ``torch.distributed.P2POp``."
+        )
+    if any(each.group is not p2p_op_list[0].group for each in p2p_op_list):
+        raise ValueError("All ops need to use the same group.")
+
+
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
+    """Begin several messages."""
+    _check_p2p_op_list(p2p_op_list)
+    p2p_op_list[0]  # PyTorch raises IndexError for an empty list
+    works = [each.op(each.tensor, each.peer, each.group, each.tag) for each in p2p_op_list]
+    return [work for work in works if work is not None]

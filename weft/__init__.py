@@ -180,6 +180,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 _LAZY = (
     "_C",
     "_dynamo",
+    "_library",
+    "_ops",
     "accelerator",
     "amp",
     "backends",
@@ -194,6 +196,7 @@ _LAZY = (
     "hub",
     "io",
     "jit",
+    "library",
     "linalg",
     "masked",
     "multiprocessing",
@@ -212,12 +215,22 @@ _LAZY = (
     "version",
     "xpu",
 )
-__getattr__ = _module_getattr(__name__, _LAZY)
+# Names -> the submodules that have them, loaded when first used.
+_LAZY_NAMES = {
+    "Argument": "_C",
+    "DispatchKey": "_C",
+    "DispatchKeySet": "_C",
+    "FunctionSchema": "_C",
+    "Tag": "_C",
+    "ops": "_ops",
+}
+globals().pop("ops", None)  # the package of weft's operations; `torch.ops` is the namespace of operators
+__getattr__ = _module_getattr(__name__, _LAZY, _LAZY_NAMES)
 
 
 def __dir__():
     """The public names: with the submodules that are not loaded yet, without the modules that only weft has."""
-    return sorted({*globals(), *_LAZY} - _INNER)
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES} - (_INNER - {"ops"}))
 
 
 _name_functions()

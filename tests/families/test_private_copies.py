@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft.ops import sorting
 from weft.ops.sorting import order_key
 
 CALLS = {
@@ -28,8 +29,8 @@ def test_numpy_gets_a_copy(name, monkeypatch):
 
     monkeypatch.setattr(weft.Tensor, "to", lambda *arguments: (made.append(to(*arguments)), made[-1])[1])
     monkeypatch.setattr(np, name, seen)
-    monkeypatch.setattr("weft.ops.sorting.FEW", 0)
-    monkeypatch.setattr("weft.ops.sorting.SHORT_ROW", 0)
+    monkeypatch.setattr(sorting, "FEW", 0)
+    monkeypatch.setattr(sorting, "SHORT_ROW", 0)
     CALLS[name](tensor)
 
 

@@ -90,6 +90,8 @@ class _Binding:
             from weft.compat.missing import missing_module
 
             raise missing_module(fullname) from None
+        if fullname == "torch.ops":  # the namespace of operators, and not weft's own modules of operations
+            module = sys.modules["weft"].ops
         is_package = hasattr(module, "__path__")
         # _Alias is no subclass of importlib.abc.Loader: importing that takes 18 ms.
         return ModuleSpec(fullname, _Alias(module), is_package=is_package)  # type: ignore[arg-type]
@@ -123,7 +125,8 @@ def _give_torch_name(module: ModuleType) -> None:
         if isinstance(value, (type, FunctionType)):
             _change(value, "__module__")
     _change(module, "__name__")
-    sys.modules[module.__name__] = module
+    if module.__name__ != "torch.ops":  # PyTorch's is the namespace of operators, which `find_spec` gives
+        sys.modules[module.__name__] = module
 
 
 def _change(value: Any, attribute: str) -> None:

@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -11,12 +11,14 @@ from ..core.names import ROOT, set_name
 from . import declared
 
 
-def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[str], Any]:
+def module_getattr(
+    module_name: str, lazy: Collection[str] = (), names: Mapping[str, str] | None = None
+) -> Callable[[str], Any]:
     """A `__getattr__` for the module `module_name`, which Python calls for names that the module lacks.
 
-    It imports the submodules named in `lazy` when they are first used, and makes the names that are only declared
-    (declared.py). For other names it raises AttributeError, or ImportError if they are wanted by
-    `from module import name`.
+    It imports the submodules named in `lazy` when they are first used, takes what `names` lists from the submodules that it
+    says, and makes the names that are only declared (declared.py). For other names it raises AttributeError, or ImportError
+    if they are wanted by `from module import name`.
 
     >>> __getattr__ = module_getattr("weft.compat")
     >>> __getattr__("uninstal")  # doctest: +ELLIPSIS
@@ -28,6 +30,10 @@ def module_getattr(module_name: str, lazy: Collection[str] = ()) -> Callable[[st
         if name in lazy:
             return importlib.import_module(f"{module_name}.{name}")
         module = sys.modules[module_name]
+        if names is not None and name in names:
+            found = getattr(importlib.import_module(f"{module_name}.{names[name]}"), name)
+            setattr(module, name, found)
+            return found
         if not name.startswith("__") and declared.has(module_name, name):
             return declared.resolve(module, name)
         reason = "weft does not have it"

@@ -1,0 +1,81 @@
+"""The names of PyTorch's C++ part that Python code uses: schemas, dispatch keys, types of schemas, and small settings."""
+
+from __future__ import annotations
+
+from ..compat.missing import module_getattr
+from ..core.names import name_public
+from ..core.overrides import DisableTorchFunctionSubclass
+from ..core.overrides import disabled as _disabled_torch_function_impl
+from ..families.lapack import LinAlgError as _LinAlgError
+from . import _keys, _schema, _types
+from ._keys import (
+    DispatchKey,
+    DispatchKeySet,
+    Tag,
+    _AutoDispatchBelowAutograd,
+    _ExcludeDispatchKeyGuard,
+)
+from ._schema import Argument, FunctionSchema, _AliasInfo, parse_schema
+from ._types import (
+    AnyType,
+    AwaitType,
+    BoolType,
+    ClassType,
+    ComplexType,
+    DeviceObjType,
+    DictType,
+    FloatType,
+    FutureType,
+    IntType,
+    ListType,
+    NoneType,
+    NumberType,
+    OptionalType,
+    RRefType,
+    StreamObjType,
+    StringType,
+    SymBoolType,
+    SymIntType,
+    TensorType,
+    TupleType,
+    Type,
+    _GeneratorType,
+)
+
+__all__ = [
+    *(
+        "DisableTorchFunction",
+        "DisableTorchFunctionSubclass",
+        "_LinAlgError",
+        "_disabled_torch_function_impl",
+    ),
+    *("DispatchKey", "DispatchKeySet", "Tag", "_AutoDispatchBelowAutograd", "_ExcludeDispatchKeyGuard"),
+    *("Argument", "FunctionSchema", "_AliasInfo", "parse_schema", "Type", "_GeneratorType"),
+    *(
+        "AnyType",
+        "AwaitType",
+        "BoolType",
+        "ClassType",
+        "ComplexType",
+        "DeviceObjType",
+        "DictType",
+        "FloatType",
+    ),
+    *(
+        "FutureType",
+        "IntType",
+        "ListType",
+        "NoneType",
+        "NumberType",
+        "OptionalType",
+        "RRefType",
+        "StreamObjType",
+    ),
+    *("StringType", "SymBoolType", "SymIntType", "TensorType", "TupleType"),
+]
+
+DisableTorchFunction = DisableTorchFunctionSubclass  # PyTorch's one of them leaves modes on
+
+__getattr__ = module_getattr(__name__)
+
+name_public(__name__, "_C._types", "_C._schema", "_C._keys")

@@ -1,0 +1,167 @@
+"""Derivatives of operators that programs define: what `register_autograd` is given, as a step of weft's graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._C._keys import _AutoDispatchBelowAutograd
+from ..autograd.function import Function
+from ..compat.missing import module_getattr
+from ..core.grad_mode import is_grad_enabled, no_grad
+from ..core.tensor import Tensor
+from .operators import Operator, tensors_in
+
+
+class Info:
+    """The functions for backward: `backward(ctx, *grads)` and `setup_context(ctx, inputs, output)`, None if there is none."""
+
+    def __init__(self, backward: Callable | None = None, setup_context: Callable | None = None):
+        self.backward, self.setup_context = backward, setup_context
+
+
+def kernel(operator: Operator, info: Info) -> Callable:
+    """The kernel for Autograd: it calls the operator's kernel below, and records that as one step."""
+    step = _step(operator, info)
+
+    def autograd(keyset: Any, *args: Any, **kwargs: Any) -> Any:
+        values = operator.schema.bind(args, kwargs)
+        recorded = is_grad_enabled() and any(each.requires_grad for each in tensors_in(values))
+        if not recorded:
+            with _AutoDispatchBelowAutograd(), no_grad():
+                return operator.call(values)
+        leaves, counts = _flattened(values)
+        call = _Call(values, counts)
+        found = step.apply(call, *leaves)
+        return call.restored(found)
+
+    return autograd
+
+
+class _Call:
+    """One call on its way through `Function.apply`, which takes single tensors: lists are given as their elements."""
+
+    def __init__(self, values: Sequence[Any], counts: Sequence[int | None]):
+        self.values, self.counts = values, counts
+        self.out_counts: list[int | None] | None = None
+        self.single = True
+
+    def nested(self, leaves: Sequence[Any]) -> list[Any]:
+        """Leaves as they were given: a list for each list."""
+        return _unflattened(leaves, self.counts)
+
+    def flat_result(self, result: Any) -> Any:
+        """The tensors of a result, a single one or a tuple."""
+        self.single = not isinstance(result, (tuple, list))
+        if self.single:
+            return result
+        self.listed = isinstance(result, list)
+        leaves, self.out_counts = _flattened([result] if self.listed else result)
+        return tuple(leaves)
+
+    def restored(self, found: Any) -> Any:
+        """The result as the kernel returned it."""
+        if self.single:
+            return found
+        assert self.out_counts is not None
+        nested = _unflattened(found, self.out_counts)
+        return nested[0] if self.listed else tuple(nested)
+
+    def gradients(self, cts: Sequence[Any]) -> Sequence[Any]:
+        """Gradients as the results are nested."""
+        if self.single or self.out_counts is None:
+            return cts
+        return _unflattened(cts, self.out_counts)
+
+
+def _flattened(values: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
+    leaves: list[Any] = []
+    counts: list[int | None] = []
+    for each in values:
+        is_list = isinstance(each, (list, tuple)) and any(isinstance(item, Tensor) for item in each)
+        counts.append(len(each) if is_list else None)
+        leaves += each if is_list else [each]
+    return leaves, counts
+
+
+def _unflattened(leaves: Sequence[Any], counts: Sequence[int | None]) -> list[Any]:
+    found: list[Any] = []
+    place = 0
+    for count in counts:
+        if count is None:
+            found.append(leaves[place])
+            place += 1
+        else:
+            found.append(list(leaves[place : place + count]))
+            place += count
+    return found
+
+
+def _step(operator: Operator, info: Info) -> Any:
+    schema = operator.schema
+    named = [each.name for each in schema.arguments if each.kwarg_only]
+
+    def forward(ctx: Any, call: _Call, *leaves: Any) -> Any:
+        with _AutoDispatchBelowAutograd(), no_grad():
+            result = operator.call(call.nested(leaves))
+        ctx.call = call
+        flat = call.flat_result(result)
+        if info.setup_context is not None:
+            inputs = call.nested(leaves)
+            positional = tuple(inputs[: len(inputs) - len(named)])
+            extra = (
+                {"keyword_only_inputs": dict(zip(named, inputs[len(positional) :], strict=True))}
+                if named
+                else {}
+            )
+            flags = ctx.needs_input_grad
+            ctx.needs_input_grad = tuple(call.nested(flags[1:])[: len(positional)])
+            info.setup_context(ctx=ctx, inputs=positional, output=call.restored(flat), **extra)
+            ctx.needs_input_grad = flags
+        return flat
+
+    def backward(ctx: Any, *cts: Any) -> Any:
+        if info.backward is None:
+            from .._ops import overload_of
+
+            raise RuntimeError(
+                f"Trying to backward through {overload_of(operator)} but no autograd formula was registered. Please use "
+                "register_autograd to add one."
+            )
+        call = ctx.call
+        flags = ctx.needs_input_grad
+        positional = len(schema.arguments) - len(named)
+        ctx.needs_input_grad = tuple(call.nested(flags[1:])[:positional])
+        try:
+            found = info.backward(ctx, *call.gradients(cts))
+        finally:
+            ctx.needs_input_grad = flags
+        found = list(found) if isinstance(found, tuple) else [found]
+        if len(found) != positional:
+            raise RuntimeError(
+                f"The backward of {schema.qualified} returned {len(found)} gradients, but the operator has {positional} "
+                "positional arguments: return one for each, None where there is none"
+            )
+        return (None, *_flat_gradients(found, call.counts[:positional]), *([None] * len(named)))
+
+    name = f"GeneratedBackwardFor_{schema.name.replace('::', '_')}_{schema.overload_name or 'default'}"
+    return type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def _flat_gradients(found: Sequence[Any], counts: Sequence[int | None]) -> list[Any]:
+    flat: list[Any] = []
+    for gradient, count in zip(found, counts, strict=True):
+        if count is None:
+            flat.append(gradient)
+        elif gradient is None:
+            flat += [None] * count
+        elif isinstance(gradient, (list, tuple)) and len(gradient) == count:
+            flat += gradient
+        else:
+            raise RuntimeError(
+                f"Expected the gradient of a list of {count} tensors to be a list of {count} gradients or None, got {gradient!r}"
+            )
+    return flat
+
+
+__getattr__ = module_getattr(__name__)

@@ -99,6 +99,7 @@ class Tokenizer:
     """Words to numbers, as far as a pipeline asks."""
 
     model_max_length = 8
+    added_tokens_encoder = {}
 
     def __call__(self, text, **options):
         texts = [text] if isinstance(text, str) else text

@@ -1,6 +1,7 @@
 import collections
 import os
 from collections import OrderedDict, defaultdict, deque
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -187,3 +188,57 @@ def test_any_tree(tree, other):
 def test_public_names():
     for name in torch.utils._pytree.__all__:
         assert hasattr(weft.utils._pytree, name), name
+
+
+@pytest.mark.parametrize("pytree", [weft.utils._pytree, torch.utils._pytree])
+def test_containers_functions_serve_classes_that_extend_them(pytree):
+    """As the outputs of models register: a mapping of their own, flattened as a dictionary is."""
+
+    class Output(OrderedDict):
+        pass
+
+    pytree.register_pytree_node(
+        Output,
+        pytree._dict_flatten,
+        lambda values, context: Output(pytree._dict_unflatten(values, context)),
+        flatten_with_keys_fn=pytree._dict_flatten_with_keys,
+    )
+    output = Output(a=1, b=[2, 3])
+    assert pytree.tree_leaves(output) == [1, 2, 3]
+    mapped = pytree.tree_map(lambda x: x + 1, output)
+    assert type(mapped) is Output and mapped == {"a": 2, "b": [3, 4]}
+    paths = [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(output)]
+    assert paths == ["['a']", "['b'][0]", "['b'][1]"]
+    pytree._deregister_pytree_node(Output)
+    assert pytree.tree_leaves(output) == [output]
+
+
+@pytest.mark.parametrize("pytree", [weft.utils._pytree, torch.utils._pytree])
+def test_dataclasses_and_constants(pytree):
+
+    @dataclass
+    class Pair:
+        a: int
+        b: object
+        c: int = 3
+
+    @dataclass(frozen=True)
+    class Constant:
+        value: int
+
+    pytree.register_dataclass(Pair, field_names=["a", "b"], drop_field_names=["c"])
+    pytree.register_constant(Constant)
+    assert pytree.is_constant_class(Constant) and not pytree.is_constant_class(Pair)
+    leaves, structure = pytree.tree_flatten([Pair(1, [2, 3], 4), Constant(5), Pair(6, None)])
+    assert leaves == [1, 2, 3, 6]
+    assert pytree.tree_unflatten(leaves, structure) == [Pair(1, [2, 3]), Constant(5), Pair(6, None)]
+    paths = [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path(Pair(1, [2]))]
+    assert paths == [".a", ".b[0]"]
+    with pytest.raises(ValueError, match="field_names"):
+        pytree.register_dataclass(int)
+    with pytest.raises(TypeError, match="__eq__"):
+        pytree.register_constant(type("Plain", (), {}))
+    with pytest.raises(ValueError, match="b"):
+        pytree.register_dataclass(
+            dataclass(type("Other", (), {"__annotations__": {"a": int, "b": int}})), field_names=["a"]
+        )

@@ -3,6 +3,39 @@
 `tree_flatten` takes a tree apart into its leaves and a TreeSpec, which puts others in their place; `tree_map` does both.
 """
 
+from .classes import ConstantNode as ConstantNode
+from .classes import _deregister_pytree_node as _deregister_pytree_node
+from .classes import _private_register_pytree_node as _private_register_pytree_node
+from .classes import _register_pytree_node as _register_pytree_node
+from .classes import is_constant_class as is_constant_class
+from .classes import register_constant as register_constant
+from .classes import register_dataclass as register_dataclass
+from .containers import _defaultdict_deserialize as _defaultdict_deserialize
+from .containers import _defaultdict_flatten as _defaultdict_flatten
+from .containers import _defaultdict_flatten_with_keys as _defaultdict_flatten_with_keys
+from .containers import _defaultdict_serialize as _defaultdict_serialize
+from .containers import _defaultdict_unflatten as _defaultdict_unflatten
+from .containers import _deque_flatten as _deque_flatten
+from .containers import _deque_flatten_with_keys as _deque_flatten_with_keys
+from .containers import _deque_unflatten as _deque_unflatten
+from .containers import _dict_flatten as _dict_flatten
+from .containers import _dict_flatten_with_keys as _dict_flatten_with_keys
+from .containers import _dict_unflatten as _dict_unflatten
+from .containers import _list_flatten as _list_flatten
+from .containers import _list_flatten_with_keys as _list_flatten_with_keys
+from .containers import _list_unflatten as _list_unflatten
+from .containers import _namedtuple_flatten as _namedtuple_flatten
+from .containers import _namedtuple_flatten_with_keys as _namedtuple_flatten_with_keys
+from .containers import _namedtuple_serialize as _namedtuple_serialize
+from .containers import _namedtuple_unflatten as _namedtuple_unflatten
+from .containers import _odict_flatten as _odict_flatten
+from .containers import _odict_unflatten as _odict_unflatten
+from .containers import _ordereddict_flatten as _ordereddict_flatten
+from .containers import _ordereddict_flatten_with_keys as _ordereddict_flatten_with_keys
+from .containers import _ordereddict_unflatten as _ordereddict_unflatten
+from .containers import _tuple_flatten as _tuple_flatten
+from .containers import _tuple_flatten_with_keys as _tuple_flatten_with_keys
+from .containers import _tuple_unflatten as _tuple_unflatten
 from .flattening import _broadcast_to_and_flatten as _broadcast_to_and_flatten
 from .flattening import arg_tree_leaves as arg_tree_leaves
 from .flattening import tree_flatten as tree_flatten
@@ -43,11 +76,14 @@ from .nodes import ToDumpableContextFn as ToDumpableContextFn
 from .nodes import UnflattenFn as UnflattenFn
 from .nodes import is_namedtuple as is_namedtuple
 from .nodes import is_namedtuple_class as is_namedtuple_class
+from .nodes import is_namedtuple_instance as _is_namedtuple_instance
 from .nodes import is_namedtuple_instance as is_namedtuple_instance
 from .nodes import is_structseq as is_structseq
 from .nodes import is_structseq_class as is_structseq_class
 from .nodes import is_structseq_instance as is_structseq_instance
+from .nodes import kind_of as _get_node_type
 from .nodes import register_pytree_node as register_pytree_node
+from .nodes import tree_is_leaf as _is_leaf
 from .nodes import tree_is_leaf as tree_is_leaf
 from .treespec import LeafSpec as LeafSpec
 from .treespec import PyTreeSpec as PyTreeSpec

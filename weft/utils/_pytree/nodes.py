@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ...core.return_types import ReturnType
-from ...core.size import Size
-from .key_paths import GetAttrKey, MappingKey, SequenceKey
+from .key_paths import SequenceKey
 
 PyTree = Any
 Context = Any
@@ -79,104 +77,6 @@ def register_pytree_node(
         )
 
 
-def _sequence_with_keys(sequence: Any) -> tuple[list, Context]:
-    children, context = SUPPORTED_NODES[type(sequence)].flatten_fn(sequence)
-    return [(SequenceKey(index), child) for index, child in enumerate(children)], context
-
-
-def _mapping_with_keys(mapping: Any) -> tuple[list, Context]:
-    children, context = SUPPORTED_NODES[type(mapping)].flatten_fn(mapping)
-    return [(MappingKey(key), child) for key, child in zip(mapping, children)], context
-
-
-def _defaultdict_of(values: Iterable, context: Context) -> defaultdict:
-    factory, keys = context
-    return defaultdict(factory, zip(keys, values))
-
-
-def _dump_defaultdict(context: Context) -> DumpableContext:
-    factory, keys = context
-    return {
-        "default_factory_module": factory.__module__,
-        "default_factory_name": factory.__qualname__,
-        "dict_context": keys,
-    }
-
-
-def _load_defaultdict(dumped: DumpableContext) -> Context:
-    module = importlib.import_module(dumped["default_factory_module"])
-    return [getattr(module, dumped["default_factory_name"]), dumped["dict_context"]]
-
-
-def _dump_namedtuple(context: Context) -> DumpableContext:
-    raise NotImplementedError(f"Can't serialize TreeSpec of namedtuple class {context}")
-
-
-register_pytree_node(
-    tuple,
-    lambda node: (list(node), None),
-    lambda values, _: tuple(values),
-    serialized_type_name="builtins.tuple",
-    flatten_with_keys_fn=_sequence_with_keys,
-)
-register_pytree_node(
-    list,
-    lambda node: (node, None),
-    lambda values, _: list(values),
-    serialized_type_name="builtins.list",
-    flatten_with_keys_fn=_sequence_with_keys,
-)
-register_pytree_node(
-    Size,
-    lambda node: (list(node), None),
-    lambda values, _: tuple(values),  # they need not be sizes any more
-    serialized_type_name="torch.Size",
-    flatten_with_keys_fn=_sequence_with_keys,
-)
-register_pytree_node(
-    deque,
-    lambda node: (list(node), node.maxlen),
-    lambda values, maxlen: deque(values, maxlen),
-    serialized_type_name="collections.deque",
-    flatten_with_keys_fn=_sequence_with_keys,
-)
-register_pytree_node(
-    dict,
-    lambda node: (list(node.values()), list(node)),
-    lambda values, keys: dict(zip(keys, values)),
-    serialized_type_name="builtins.dict",
-    flatten_with_keys_fn=_mapping_with_keys,
-)
-register_pytree_node(
-    OrderedDict,
-    lambda node: (list(node.values()), list(node)),
-    lambda values, keys: OrderedDict(zip(keys, values)),
-    serialized_type_name="collections.OrderedDict",
-    flatten_with_keys_fn=_mapping_with_keys,
-)
-register_pytree_node(
-    defaultdict,
-    lambda node: (list(node.values()), [node.default_factory, list(node)]),
-    _defaultdict_of,
-    serialized_type_name="collections.defaultdict",
-    to_dumpable_context=_dump_defaultdict,
-    from_dumpable_context=_load_defaultdict,
-    flatten_with_keys_fn=_mapping_with_keys,
-)
-register_pytree_node(
-    namedtuple,  # type: ignore[arg-type]
-    lambda node: (list(node), type(node)),
-    lambda values, cls: cls(*values),
-    serialized_type_name="collections.namedtuple",
-    to_dumpable_context=_dump_namedtuple,
-    from_dumpable_context=json.loads,
-    flatten_with_keys_fn=lambda node: (
-        [(GetAttrKey(name), child) for name, child in zip(node._fields, node)],
-        type(node),
-    ),
-)
-
-
 MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
 
 
@@ -235,7 +135,7 @@ def _register_return_type(kind: type) -> None:
         lambda node: (list(node), None),
         lambda values, _: kind(values),
         serialized_type_name=f"{kind.__module__}.{kind.__name__}",
-        flatten_with_keys_fn=_sequence_with_keys,
+        flatten_with_keys_fn=lambda node: ([(SequenceKey(i), child) for i, child in enumerate(node)], None),
     )
 
 

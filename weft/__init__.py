@@ -204,6 +204,7 @@ _LAZY = (
     "nn",
     "optim",
     "overrides",
+    "quasirandom",
     "random",
     "return_types",
     "signal",

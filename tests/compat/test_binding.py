@@ -22,6 +22,19 @@ print(torch.__version__)
     assert done.stdout == "2.13.0+weft\n", done.stderr
 
 
+def test_modules_are_loaded_once(run_weft):
+    code = """
+import torch.distributions
+from torch.distributions import kl
+assert torch.distributions.kl is kl and vars(torch.distributions)["kl"] is kl
+assert torch.distributions.Normal is torch.distributions.normal.Normal
+import torch.optim.adam, torch.optim
+assert vars(torch.optim)["adam"] is torch.optim.adam
+"""
+    done = run_weft("run", "-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_torch_module_runs_as_the_program(run_weft):
     done = run_weft("run", "-m", "torch.utils.model_zoo")
     assert (done.returncode, done.stderr) == (0, "")

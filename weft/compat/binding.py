@@ -92,6 +92,9 @@ class _Binding:
             raise missing_module(fullname) from None
         if fullname == "torch.ops":  # the namespace of operators, and not weft's own modules of operations
             module = sys.modules["weft"].ops
+        # _give_torch_name has put the module under this name. The import system would then take the module's own
+        # spec instead of the one that this method returns, and load it again.
+        sys.modules.pop(fullname, None)
         is_package = hasattr(module, "__path__")
         # _Alias is no subclass of importlib.abc.Loader: importing that takes 18 ms.
         return ModuleSpec(fullname, _Alias(module), is_package=is_package)  # type: ignore[arg-type]

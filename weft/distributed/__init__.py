@@ -119,6 +119,10 @@ def __getattr__(name: str) -> Any:
         from ._tcp_store import TCPStore
 
         return TCPStore
+    if name == "GradBucket":
+        from ._grad_bucket import GradBucket
+
+        return GradBucket
     return _missing(name)
 
 

@@ -127,10 +127,6 @@ def is_absent(name: str) -> bool:
 
 # ---- From objects to names -------------------------------------------------------------------------------------------
 
-# Modules of weft whose classes PyTorch defines elsewhere.
-_ELSEWHERE = {"nn.parallel": "nn.parallel.data_parallel"}
-
-
 @functools.cache
 def _names() -> dict[int, str]:
     return {id(found): name for name, found in torch_globals().items()}
@@ -153,8 +149,7 @@ def torch_name(value: Any) -> tuple[str, str] | None:
         return None
     # Functions are where users find them, classes where PyTorch's source has them.
     if isinstance(value, type):
-        place = _ELSEWHERE.get(rest, rest)
-        return (f"torch.{place}".removesuffix("."), own) if _resolve(place, own) is value else None
+        return (f"torch.{rest}".removesuffix("."), own) if _resolve(rest, own) is value else None
     found = next((place for place in ("nn.functional", "", rest) if _member(place, own) is value), None)
     return None if found is None else (f"torch.{found}".removesuffix("."), own)
 

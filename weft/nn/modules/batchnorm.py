@@ -158,7 +158,7 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalization over the batches of all processes of a group; in one process the same as BatchNorm.
 
-    Shapes: [N, C, ...] -> the same. Raises: NotImplementedError for a `process_group`.
+    Shapes: [N, C, ...] -> the same.
 
     >>> import weft as torch
     >>> torch.nn.SyncBatchNorm.convert_sync_batchnorm(torch.nn.Sequential(torch.nn.BatchNorm1d(3)))
@@ -180,8 +180,6 @@ class SyncBatchNorm(_BatchNorm):
         *,
         bias: bool = True,
     ) -> None:
-        if process_group is not None:
-            raise NotImplementedError("SyncBatchNorm: process groups (torch.distributed) are not available")
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 

@@ -1,0 +1,45 @@
+"""GradBucket: gradients that a communication hook of DistributedDataParallel gets at once."""
+
+from __future__ import annotations
+
+from ..core.tensor import Tensor
+from ..ops.joining import cat
+
+FIRST_BUCKET = 1 << 20  # bytes; PyTorch's limit of the first bucket, so that the first message leaves early
+
+
+def gradient(parameter: Tensor) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad
+
+
+class GradBucket:
+    """Gradients that a communication hook gets at once."""
+
+    def __init__(self, index: int, parameters: list[Tensor], is_last: bool) -> None:
+        self._index = index
+        self._parameters = parameters
+        self._is_last = is_last
+        self._buffer = cat([gradient(each).reshape(-1) for each in parameters])
+
+    def index(self) -> int:
+        return self._index
+
+    def is_last(self) -> bool:
+        """Whether it is the last bucket of the backward pass."""
+        return self._is_last
+
+    def buffer(self) -> Tensor:
+        """All gradients in one row."""
+        return self._buffer
+
+    def set_buffer(self, tensor: Tensor) -> None:
+        self._buffer = tensor
+
+    def parameters(self) -> list[Tensor]:
+        return self._parameters
+
+    def gradients(self) -> list[Tensor]:
+        """The parts of the buffer, in the shapes of the parameters."""
+        parts = self._buffer.split([each.numel() for each in self._parameters])
+        return [part.view(each.shape) for part, each in zip(parts, self._parameters)]

@@ -63,11 +63,23 @@ PRIVATE = """
     torch.distributed.fsdp._fully_shard torch.distributed.fsdp._runtime_utils
     torch.distributed.fsdp._state_dict_utils torch.distributed.fsdp._traversal_utils
     torch.distributed.fsdp._unshard_param_utils torch.distributed.fsdp._wrap_utils
+    torch.distributed._tensor.experimental torch.distributed.algorithms._checkpoint
+    torch.distributed.algorithms._checkpoint.checkpoint_wrapper
+    torch.distributed.checkpoint._consolidate_hf_safetensors
     torch.distributed.checkpoint._nested_dict torch.distributed.checkpoint._state_dict_utils
     torch.distributed.tensor._dtensor_spec torch.distributed.tensor._utils
     torch.distributed.tensor.experimental._attention torch.distributed.tensor.parallel._utils
     torch.cuda._utils torch.cuda._memory_viz torch.cuda._sanitizer
 """.split()
+# Private names that libraries use, of modules that are declared.
+PRIVATE_NAMES = {
+    "torch.distributed.checkpoint.format_utils": "_EmptyStateDictLoadPlanner",
+    "torch.distributed.checkpoint.state_dict_loader": "_load_state_dict _load_state_dict_from_keys",
+    "torch.distributed.fsdp.wrap": "_or_policy _module_wrap_policy _wrap _Policy",
+    "torch.distributed.rpc.api": "_all_gather _require_initialized _is_current_rpc_agent_set",
+    "torch.distributed.tensor.placement_types": "_StridedShard _MaskPartial",
+    "torch.distributed.utils": "_sync_module_states _verify_param_shape_across_processes",
+}
 # Functions of devices that PyTorch answers without the device: what its CPU build answers is written down.
 DEVICES = ("cuda", "mps", "mtia", "xpu")
 ANSWERED = re.compile(
@@ -168,8 +180,14 @@ def public_names(module: types.ModuleType) -> dict[str, Any]:
     """The names that `module` exports, and those that it defines itself."""
     found = {}
     exported = getattr(module, "__all__", ())
+    private = PRIVATE_NAMES.get(module.__name__, "").split()
+    package = ".".join(module.__name__.split(".")[:2])
     for name in sorted({*exported, *vars(module)}):
-        if name.startswith("_") or keyword.iskeyword(name) or not hasattr(module, name):
+        if (
+            (name.startswith("_") and name not in private)
+            or keyword.iskeyword(name)
+            or not hasattr(module, name)
+        ):
             continue
         value = getattr(module, name)
         home = getattr(value, "__module__", None)
@@ -178,7 +196,9 @@ def public_names(module: types.ModuleType) -> dict[str, Any]:
         is_constant = name.isupper() and isinstance(value, LITERALS)
         from_private = isinstance(home, str) and home.startswith(f"{module.__name__.rpartition('.')[0]}._")
         is_torch = isinstance(home, str) and home.startswith("torch")
-        is_wanted = name in exported or is_own or is_constant or (from_private and callable(value))
+        # Libraries also import a class from a module that only uses it, of the same package.
+        is_used = isinstance(value, type) and isinstance(home, str) and f"{home}.".startswith(f"{package}.")
+        is_wanted = name in exported or is_own or is_constant or is_used or (from_private and callable(value))
         if is_wanted or (module.__name__ in PRIVATE and is_torch and callable(value)):
             found[name] = value
     return found

@@ -204,6 +204,7 @@ _LAZY = (
     "nn",
     "optim",
     "overrides",
+    "profiler",
     "quasirandom",
     "random",
     "return_types",

@@ -23,7 +23,9 @@ from .graph import Node
 from .variable import Variable
 
 # Modules that are loaded when first used.
-__getattr__ = _module_getattr(__name__, ("forward_ad", "functional", "grad_mode"))
+__getattr__ = _module_getattr(
+    __name__, ("forward_ad", "functional", "grad_mode", "profiler", "profiler_legacy", "profiler_util")
+)
 
 _tape.record = _forward.record
 _tape.begin_write = _forward_inplace.begin_write

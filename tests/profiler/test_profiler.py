@@ -8,7 +8,6 @@ import weft
 from weft.autograd import profiler, profiler_util
 from weft.profiler import ProfilerActivity, profile, record_function, schedule, tensorboard_trace_handler
 
-
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of PyTorch's profiler
 
 

@@ -472,7 +472,7 @@ def _build_table(
         return "".join(f"{value:>{width}}  " for value, width in zip(values, widths, strict=True))
 
     rule = line("-" * width for width in widths)
-    lines = [] if header is None else ["=" * len(rule), header]
+    lines = [] if header is None else ["=" * (len(rule) - 2), header]
     lines += [rule, line(name for name, _ in columns), rule]
     lines += [line(cell(event) for _, cell in columns) for event in shown]
     return "\n".join([*lines, rule, f"Self CPU time total: {time(total)}", ""])

@@ -30,6 +30,7 @@ from .core.names import name_functions as _name_functions
 from .core.names import name_methods as _name_methods
 from .core.names import name_public as _name_public
 from .core.out_of_memory import OutOfMemoryError
+from .core.overrides import separate_aliases as _separate_aliases
 from .core.printing import set_printoptions
 from .core.promotion import can_cast, promote_types
 from .core.size import Size
@@ -143,10 +144,12 @@ for _module in (
     "recurrent",
     "foreach",
     "segments",
+    "assertions",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):
     importlib.import_module(f".interop.{_module}", __name__)
+_separate_aliases()
 
 from . import autograd  # noqa: E402  (its methods of Tensor come last)
 from .amp.autocast_mode import (  # noqa: E402
@@ -193,6 +196,8 @@ _LAZY = (
     "distributions",
     "fft",
     "func",
+    "functional",
+    "fx",
     "hub",
     "io",
     "jit",

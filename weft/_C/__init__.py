@@ -76,6 +76,6 @@ __all__ = [
 
 DisableTorchFunction = DisableTorchFunctionSubclass  # PyTorch's one of them leaves modes on
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, ("_fft", "_linalg", "_nn", "_special"))
 
 name_public(__name__, "_C._types", "_C._schema", "_C._keys")

@@ -27,6 +27,12 @@ def set_name(value: Any, module: str, qualname: str, name: str | None = None) ->
 
 # Namespaces whose functions PyTorch writes in C under names such as `linalg_inv`: handlers see them as `__name__`.
 _PREFIXED = ("fft", "linalg", "special")
+# Other functions that PyTorch defines under another name than the public one.
+_DEFINED_AS = {
+    "nn.functional.logsigmoid": "log_sigmoid",
+    "nn.functional.threshold": "_threshold",
+    "symeig": "_symeig",
+}
 
 
 def name_functions() -> None:
@@ -44,7 +50,7 @@ def name_functions() -> None:
     for path, function in FUNCTIONS.items():
         if paths.get(id(function)) == path:
             place, _, name = path.rpartition(".")
-            own = f"{place}_{name}" if place in _PREFIXED else name
+            own = f"{place}_{name}" if place in _PREFIXED else _DEFINED_AS.get(path, name)
             set_name(function, f"{ROOT}.{place}".removesuffix("."), name, own)
 
 

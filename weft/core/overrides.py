@@ -209,6 +209,37 @@ def twin(function: Callable, own_name: str) -> Callable:
     return copy
 
 
+# Functions of several namespaces that are one object in PyTorch as well.
+_SHARED = frozenset(
+    "adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d "
+    "conv_transpose2d conv_transpose3d cosine_similarity hardshrink pairwise_distance pdist pixel_shuffle pixel_unshuffle "
+    "prelu selu_ threshold_".split()
+)
+
+
+def separate_aliases() -> None:
+    """Give each public name a function of its own, as in PyTorch: handlers and graphs tell `absolute` from `abs`."""
+    seen: set[int] = set()
+    for name, function in FUNCTIONS.items():
+        own_name = name.rpartition(".")[2]
+        if id(function) in seen and isinstance(function, FunctionType) and own_name not in _SHARED:
+            FUNCTIONS[name] = alias(function, own_name) if function in insides.values() else twin(function, own_name)
+        seen.add(id(function))
+
+
+def alias(function: Callable, own_name: str) -> Callable:
+    """A function that does the same as `function` and asks handlers in its own name."""
+
+    @functools.wraps(function)
+    def complete(*args: Any, **kwargs: Any) -> Any:
+        if known and (answer := overridden(complete, args, kwargs)) is not PLAIN:
+            return answer
+        return function(*args, **kwargs)
+
+    complete.__name__ = own_name
+    return complete
+
+
 def _holds(cell: Any, function: Callable) -> bool:
     try:
         return cell.cell_contents is function

@@ -1,0 +1,67 @@
+"""Both libraries trace the same models: the code, the nodes and the results are equal."""
+
+import fx_models
+import numpy as np
+import pytest
+import torch
+
+import weft
+
+
+def traced(library, name):
+    library.manual_seed(0)
+    model, inputs = fx_models.models(library)[name]
+    return library.fx.symbolic_trace(model), model, inputs
+
+
+def described(module):
+    """The nodes, with names in place of objects."""
+    return [
+        (node.op, node.name, getattr(node.target, "__name__", node.target), str(node.args), str(node.kwargs))
+        for node in module.graph.nodes
+    ]
+
+
+def plain(value):
+    """The numbers in a result."""
+    if isinstance(value, (list, tuple)):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items()}
+    if isinstance(value, (torch.Tensor, weft.Tensor)):
+        return np.asarray(value.detach())
+    return value if isinstance(value, (int, float)) else str(value)
+
+
+def check_equal(first, second):
+    if isinstance(first, np.ndarray):
+        np.testing.assert_allclose(first, second, rtol=1e-4, atol=1e-5)
+    elif isinstance(first, list):
+        assert len(first) == len(second)
+        for one, other in zip(first, second):
+            check_equal(one, other)
+    elif isinstance(first, dict):
+        assert list(first) == list(second)
+        check_equal(list(first.values()), list(second.values()))
+    else:
+        assert first == second
+
+
+@pytest.mark.parametrize("name", fx_models.NAMES)
+def test_code_graph_and_nodes_are_pytorchs(name):
+    mine, theirs = traced(weft, name)[0], traced(torch, name)[0]
+    assert mine.code == theirs.code
+    assert str(mine.graph) == str(theirs.graph)
+    assert described(mine) == described(theirs)
+    assert mine.print_readable(print_output=False) == theirs.print_readable(print_output=False)
+    mine.graph.lint()
+
+
+@pytest.mark.parametrize("name", fx_models.NAMES)
+def test_results_are_those_of_the_model(name):
+    mine, model, inputs = traced(weft, name)
+    theirs, _, their_inputs = traced(torch, name)
+    result = plain(mine(*inputs))
+    check_equal(result, plain(theirs(*their_inputs)))
+    check_equal(result, plain(model(*inputs)))
+    check_equal(result, plain(weft.fx.Interpreter(mine).run(*inputs)))

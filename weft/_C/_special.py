@@ -1,0 +1,10 @@
+"""The functions of `torch.special` under the names that PyTorch's C++ part has for them: graphs use these names."""
+
+from __future__ import annotations
+
+from ..compat.missing import module_getattr
+from ..core.op import namespace
+
+globals().update({f"special_{name}": function for name, function in namespace("special").items()})
+
+__getattr__ = module_getattr(__name__)

@@ -1,0 +1,49 @@
+"""Programs as graphs: trace a module, change the graph, and run it as Python again. `torch.fx`.
+
+>>> import weft as torch
+>>> traced = torch.fx.symbolic_trace(lambda x, y: torch.relu(x) + y)
+>>> for node in traced.graph.nodes:
+...     if node.target is torch.relu:
+...         node.target = torch.tanh
+>>> _ = traced.recompile()
+>>> print(traced.code.strip())
+def forward(self, x, y):
+    relu = torch.tanh(x);  x = None
+    add = relu + y;  relu = y = None
+    return add
+"""
+
+from ..compat.missing import module_getattr
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from .graph import CodeGen, Graph
+from .graph_module import GraphModule
+from .interpreter import Interpreter, Transformer
+from .node import Node, has_side_effect, map_arg
+from .proxy import Proxy
+
+__all__ = [
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Node",
+    "Proxy",
+    "Tracer",
+    "Transformer",
+    "has_side_effect",
+    "map_arg",
+    "symbolic_trace",
+    "wrap",
+]
+
+__getattr__ = module_getattr(
+    __name__,
+    (
+        "annotate",
+        "config",
+        "experimental",
+        "operator_schemas",
+        "passes",
+        "tensor_type",
+        "traceback",
+    ),
+)

@@ -14,6 +14,7 @@ def forward(self, x, y):
 """
 
 from ..compat.missing import module_getattr
+from . import graph, node, proxy
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule
@@ -34,6 +35,10 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
+
+# `typing.get_type_hints` looks for these classes in modules that are imported before the classes exist.
+for _module in (node, proxy, graph):
+    vars(_module).update(Graph=Graph, GraphModule=GraphModule, Tracer=Tracer)
 
 __getattr__ = module_getattr(
     __name__,

@@ -119,6 +119,10 @@ def __getattr__(name: str) -> Any:
         from ._tcp_store import TCPStore
 
         return TCPStore
+    if name in ("DeviceMesh", "init_device_mesh"):
+        from . import device_mesh
+
+        return getattr(device_mesh, name)
     if name == "GradBucket":
         from ._grad_bucket import GradBucket
 

@@ -33,7 +33,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
             return [type(inputs)(*column) for column in columns]
         return [tuple(column) if isinstance(inputs, tuple) else list(column) for column in columns]
     if isinstance(inputs, dict) and inputs:
-        columns = zip(*(scatter(item, target_gpus, dim) for item in inputs.items()))
+        columns = list(zip(*(scatter(item, target_gpus, dim) for item in inputs.items())))
         return [type(inputs)(column) for column in columns]
     return [inputs for _ in target_gpus]
 

@@ -1,0 +1,75 @@
+import functools
+
+import pytest
+import torch
+import torch.distributed.fsdp
+from one_rank import same
+
+import weft
+import weft.distributed.fsdp.wrap
+
+
+def module_of(library):
+    nn = library.nn
+    return nn.Sequential(
+        nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 3), nn.ReLU()), nn.ModuleList([nn.Linear(3, 1)])
+    )
+
+
+@pytest.mark.parametrize("recurse", [True, False])
+@pytest.mark.parametrize("numel", [5, 100])
+def test_policies(recurse, numel):
+    def program(library):
+        wrap, nn = library.distributed.fsdp.wrap, library.nn
+        policies = [
+            wrap.always_wrap_policy,
+            functools.partial(wrap.size_based_auto_wrap_policy, min_num_params=50),
+            functools.partial(wrap.transformer_auto_wrap_policy, transformer_layer_cls={nn.Linear}),
+            functools.partial(
+                wrap.lambda_auto_wrap_policy, lambda_fn=lambda module: len(list(module.children())) > 1
+            ),
+            wrap.ModuleWrapPolicy({nn.Linear, nn.MultiheadAttention}),
+        ]
+        modules = [
+            nn.Linear(2, 1),
+            nn.ReLU(),
+            nn.ModuleList(),
+            nn.MultiheadAttention(2, 1),
+            module_of(library),
+        ]
+        return [policy(module, recurse, numel) for policy in policies for module in modules]
+
+    same(program)
+
+
+def test_recursive_wrapping():
+    def program(library):
+        wrap, nn = library.distributed.fsdp.wrap, library.nn
+        outcomes = []
+        for least in (1, 9, 20):
+            policy = functools.partial(wrap.size_based_auto_wrap_policy, min_num_params=least)
+            outcomes.append(wrap._recursive_wrap(module_of(library), policy, nn.DataParallel, set(), set()))
+        chosen = wrap.CustomPolicy(lambda module: isinstance(module, nn.Linear) and {"a": 1})
+        outcomes.append([*chosen._run_policy(module_of(library), set(), {"b": 2}).values()])
+        with wrap.enable_wrap(wrapper_cls=nn.DataParallel):
+            outcomes.append(wrap.wrap(nn.ReLU()))
+        outcomes.append(wrap.wrap(nn.ReLU()))
+        return outcomes
+
+    same(program)
+
+
+def test_settings():
+    for name in torch.distributed.fsdp.api.__all__:
+        theirs, ours = getattr(torch.distributed.fsdp, name), getattr(weft.distributed.fsdp, name)
+        if hasattr(theirs, "__members__"):
+            assert {key: value.value for key, value in ours.__members__.items()} == {
+                key: value.value for key, value in theirs.__members__.items()
+            }
+        elif name not in ("StateDictSettings", "MixedPrecision"):
+            assert repr(ours()) == repr(theirs())
+    assert weft.distributed.fsdp.MixedPrecision(param_dtype=weft.bfloat16).param_dtype == weft.bfloat16
+
+
+def test_a_model_is_no_fsdp():
+    assert not isinstance(weft.nn.Linear(2, 1), weft.distributed.fsdp.FullyShardedDataParallel)

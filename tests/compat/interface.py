@@ -31,20 +31,34 @@ CPU_ONLY = "this version of weft computes on the CPU only; test torch.{}.is_avai
 ONE_PROCESS = "this version of weft runs in one process only"
 QUANTIZED = "quantized tensors are not there yet"
 SPARSE = "sparse tensors are not there yet"
+TORCHSCRIPT = "weft has no TorchScript: programs run as they are"
 # Packages that are declared with all of their modules, and why they are not there, in the words of the error.
 PACKAGES = {
     "torch.ao": QUANTIZED,
+    "torch.contrib": "weft writes no graphs for TensorBoard",
     "torch.cuda": CPU_ONLY.format("cuda"),
     "torch.distributed": ONE_PROCESS,
     "torch.mps": CPU_ONLY.format("mps"),
     "torch.mtia": CPU_ONLY.format("mtia"),
+    "torch.nativert": TORCHSCRIPT,
     "torch.nested": "nested tensors are not there yet",
     "torch.nn.intrinsic": QUANTIZED,
     "torch.nn.qat": QUANTIZED,
     "torch.nn.quantizable": QUANTIZED,
     "torch.nn.quantized": QUANTIZED,
+    "torch.numa": "weft binds no processes to the memory of one socket",
     "torch.quantization": QUANTIZED,
     "torch.sparse": SPARSE,
+    "torch.utils.benchmark.utils.cpp_jit": "weft times Python statements only",
+    "torch.utils.benchmark.utils.valgrind_wrapper": "weft times statements and does not count their instructions",
+    "torch.utils.bundled_inputs": TORCHSCRIPT,
+    "torch.utils.cpp_extension": "weft has no C++ headers and libraries to build an extension with",
+    "torch.utils.data.datapipes.dataframe": "weft has no data pipes of DataFrames",
+    "torch.utils.hipify": "weft has no CUDA sources to translate for ROCm",
+    "torch.utils.jit": TORCHSCRIPT,
+    "torch.utils.mkldnn": "weft does not use oneDNN, whose memory layout this module is for",
+    "torch.utils.mobile_optimizer": TORCHSCRIPT,
+    "torch.utils.model_dump": TORCHSCRIPT,
     "torch.xpu": CPU_ONLY.format("xpu"),
 }
 # Single names of other modules: for each module the names and the reason.
@@ -226,7 +240,13 @@ def declaration(name: str, value: Any, path: str) -> str:
         text = function(name, value)
         is_device = any(path.startswith(f"torch.{device}") for device in DEVICES)
         return text.replace(": ...", answer(value)) if is_device and ANSWERED.match(name) else text
-    return f"{name} = {value!r}" if is_literal(value) and name != "TYPE_CHECKING" else ""
+    return f"{name} = {value!r}" if is_literal(value) and not is_local(name, value) else ""
+
+
+def is_local(name: str, value: Any) -> bool:
+    """Whether a constant says something of this machine, or is a text or a table that only PyTorch's own code reads."""
+    is_text = isinstance(value, str) and not re.fullmatch(r"[\w.]*", value)
+    return is_text or len(repr(value)) > 100 or name == "TYPE_CHECKING" or name.startswith("IS_")
 
 
 def answer(function: Any) -> str:

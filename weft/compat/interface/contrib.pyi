@@ -1,0 +1,1 @@
+# module torch.contrib: weft writes no graphs for TensorBoard

@@ -207,6 +207,7 @@ _LAZY = (
     "multiprocessing",
     "mps",
     "nn",
+    "onnx",
     "optim",
     "overrides",
     "profiler",

@@ -47,6 +47,7 @@ PACKAGES = {
     "torch.nn.quantizable": QUANTIZED,
     "torch.nn.quantized": QUANTIZED,
     "torch.numa": "weft binds no processes to the memory of one socket",
+    "torch.onnx": "exporting to ONNX is not there yet",
     "torch.quantization": QUANTIZED,
     "torch.sparse": SPARSE,
     "torch.utils.benchmark.utils.cpp_jit": "weft times Python statements only",

@@ -127,6 +127,7 @@ def is_absent(name: str) -> bool:
 
 # ---- From objects to names -------------------------------------------------------------------------------------------
 
+
 @functools.cache
 def _names() -> dict[int, str]:
     return {id(found): name for name, found in torch_globals().items()}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from .compat.missing import missing_function, module_getattr
+from ..compat.missing import missing_function, module_getattr
 
 __all__ = [
     "Final",
+    "annotate",
     "export",
     "ignore",
     "is_scripting",
@@ -16,6 +18,7 @@ __all__ = [
     "load",
     "save",
     "script",
+    "script_if_tracing",
     "trace",
     "unused",
 ]
@@ -55,6 +58,32 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return drop if callable(drop) else lambda fn: fn
 
 
+def _overload(func: Callable) -> Callable:
+    """`func` as it is: one of the signatures that TorchScript would choose from."""
+    return func
+
+
+_overload_method = _overload
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value as it is."""
+    return the_value
+
+
+def script_if_tracing(fn: Callable) -> Callable:
+    """A function that calls `fn`: there is no tracing that would make it compile."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return wrapper
+
+
+_script_if_tracing = script_if_tracing
+
+
 def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
     """Raises: RuntimeError, for every file."""
     raise RuntimeError(
@@ -63,4 +92,4 @@ def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
     )
 
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, lazy=("annotations",))

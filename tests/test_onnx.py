@@ -1,0 +1,30 @@
+import pytest
+import torch
+import torch.onnx.symbolic_helper
+
+import weft
+import weft.onnx.symbolic_helper
+
+
+@pytest.mark.parametrize("module", [weft, torch])
+def test_libraries_register_how_operators_are_exported(module):
+    @module.onnx.symbolic_helper.parse_args("v", "i")
+    def export(g, x, k):
+        return g.op("Exported", x, k_i=k)
+
+    assert export._arg_descriptors == ("v", "i")
+    module.onnx.register_custom_op_symbolic("mylib::op", export, 11)
+    module.onnx.unregister_custom_op_symbolic("mylib::op", 11)
+    with pytest.raises(module.onnx.OnnxExporterError, match="should start with a letter"):
+        module.onnx.register_custom_op_symbolic("op", export, 11)
+
+
+def test_types_have_onnx_numbers():
+    for each in weft.onnx.TensorProtoDataType:
+        assert getattr(torch.onnx.TensorProtoDataType, each.name) == each
+    assert not weft.onnx.is_in_onnx_export()
+
+
+def test_exporting_says_that_it_is_not_there():
+    with pytest.raises(NotImplementedError, match="exporting to ONNX is not there yet"):
+        weft.onnx.export(weft.nn.Linear(1, 1), (weft.ones(1, 1),))

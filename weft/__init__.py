@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys as _sys
 from math import e, inf, nan, pi
 
 from .compat.missing import module_getattr as _module_getattr
@@ -30,25 +31,40 @@ from .core.names import name_functions as _name_functions
 from .core.names import name_methods as _name_methods
 from .core.names import name_public as _name_public
 from .core.out_of_memory import OutOfMemoryError
+from .core.overrides import DisableTorchFunctionSubclass
 from .core.overrides import separate_aliases as _separate_aliases
 from .core.printing import set_printoptions
 from .core.promotion import can_cast, promote_types
+from .core.qscheme import SCHEMES as _SCHEMES
+from .core.qscheme import AcceleratorError, FatalError, qscheme
 from .core.size import Size
+from .core.streams import Event, Stream
 from .core.tensor import Tensor
 from .devices import synchronize
 from .engine.workers import get_num_threads, set_num_threads
 from .switches import (
     are_deterministic_algorithms_enabled,
+    compiled_with_cxx11_abi,
     get_deterministic_debug_mode,
+    get_device_module,
     get_float32_matmul_precision,
     get_num_interop_threads,
+    has_lapack,
+    has_mkl,
+    has_openmp,
+    has_spectral,
+    init_num_threads,
     is_deterministic_algorithms_warn_only_enabled,
+    is_vulkan_available,
     is_warn_always_enabled,
+    read_vitals,
     set_deterministic_debug_mode,
     set_float32_matmul_precision,
     set_flush_denormal,
     set_num_interop_threads,
+    set_vital,
     set_warn_always,
+    thread_safe_generator,
     use_deterministic_algorithms,
 )
 
@@ -137,6 +153,8 @@ for _module in (
     "losses",
     "resizing",
     "vision",
+    "enumerated",
+    "fake_quantization",
     "dropout",
     "masked",
     "attention",
@@ -144,7 +162,13 @@ for _module in (
     "recurrent",
     "foreach",
     "segments",
+    "layouts",
+    "per_element",
+    "hashing",
+    "symbolic",
     "assertions",
+    "tensor_members",
+    "kernels",
 ):
     importlib.import_module(f".ops.{_module}", __name__)
 for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):
@@ -154,18 +178,39 @@ _separate_aliases()
 from . import autograd  # noqa: E402  (its methods of Tensor come last)
 from .amp.autocast_mode import (  # noqa: E402
     autocast,
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
     get_autocast_cpu_dtype,
     get_autocast_dtype,
     get_autocast_gpu_dtype,
+    get_autocast_ipu_dtype,
+    get_autocast_xla_dtype,
+    is_autocast_cache_enabled,
     is_autocast_cpu_enabled,
     is_autocast_enabled,
+    is_autocast_ipu_enabled,
+    is_autocast_xla_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+    set_autocast_gpu_dtype,
+    set_autocast_ipu_dtype,
+    set_autocast_ipu_enabled,
+    set_autocast_xla_dtype,
+    set_autocast_xla_enabled,
 )
+from .amp.grad_scaler import GradScaler  # noqa: E402
 from .autograd import grad_mode as _grad_mode  # noqa: E402, F401 (where no_grad says that it is)
+from .autograd.anomaly import set_anomaly_enabled  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})
 globals().update({name: value for name, value in _dtypes.DTYPES.items() if name != "bool"})
 globals().update(_dtypes.ALIASES)
+globals().update(_SCHEMES)
 bool = _dtypes.bool_  # noqa: A001 (PyTorch's name)
 globals().update(
     {value.name: value for value in vars(_layouts).values() if isinstance(value, (layout, memory_format))}
@@ -226,11 +271,17 @@ _LAZY = (
 # Names -> the submodules that have them, loaded when first used.
 _LAZY_NAMES = {
     "Argument": "_C",
+    "DisableTorchFunction": "_C",
     "DispatchKey": "_C",
     "DispatchKeySet": "_C",
     "FunctionSchema": "_C",
+    "Future": "futures",
+    "JITException": "jit",
     "Tag": "_C",
+    "cond": "_higher_order_ops",
+    "fork": "jit",
     "ops": "_ops",
+    "wait": "jit",
 }
 globals().pop("ops", None)  # the package of weft's operations; `torch.ops` is the namespace of operators
 __getattr__ = _module_getattr(__name__, _LAZY, _LAZY_NAMES)
@@ -241,6 +292,7 @@ def __dir__():
     return sorted({*globals(), *_LAZY, *_LAZY_NAMES} - (_INNER - {"ops"}))
 
 
+torch = _sys.modules[__name__]  # PyTorch has this name, too
 _name_functions()
 _name_public(__name__)
 _name_methods(Tensor)

@@ -131,7 +131,8 @@ _IGNORED = (
     "randint randperm arange range linspace logspace empty_permuted empty_strided tril_indices triu_indices "
     "bartlett_window blackman_window hamming_window hann_window kaiser_window fft.fftfreq fft.rfftfreq "
     "is_tensor is_storage typename broadcast_shapes manual_seed seed initial_seed get_rng_state set_rng_state "
-    "eig symeig lstsq solve matrix_rank set_default_tensor_type is_anomaly_enabled is_anomaly_check_nan_enabled"
+    "sym_int sym_float sym_max sym_min sym_not sym_ite sym_sum sym_sqrt sym_fresh_size sym_constrain_range "
+    "sym_constrain_range_for_size eig symeig lstsq solve matrix_rank set_default_tensor_type is_anomaly_enabled is_anomaly_check_nan_enabled"
 ).split()
 
 

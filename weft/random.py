@@ -10,6 +10,7 @@ from .compat.missing import module_getattr
 from .core.generator import Generator, default_generator
 from .core.restoring import contextmanager
 from .ops.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .switches import thread_safe_generator
 
 __all__ = [
     "Generator",
@@ -20,6 +21,7 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
+from types import ModuleType
+from typing import Any
+
+from .core.device import as_device, get_default_device
+from .core.names import ROOT
 
 _PRECISIONS = ("highest", "high", "medium")
 _DEBUG_MODES = ("default", "warn", "error")
@@ -94,3 +100,58 @@ def set_num_interop_threads(num: int) -> None:
 
 def get_num_interop_threads() -> int:
     return _interop_threads
+
+
+# ---- What PyTorch was built with -----------------------------------------------------------------------------------------
+
+has_lapack = True  # through SciPy
+has_mkl = False
+has_openmp = False  # weft has threads of its own
+has_spectral = True  # Fourier transforms
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """Whether extensions in C++ would be compiled with the newer interface of strings: yes, as PyTorch's are."""
+    return True
+
+
+def is_vulkan_available() -> bool:
+    """Whether tensors can lie on a Vulkan device: no."""
+    return False
+
+
+def init_num_threads() -> None:
+    """PyTorch's way to choose its number of threads; weft's workers start with the first large operation."""
+
+
+def set_vital(*args: str) -> bool:
+    """Store a fact for PyTorch's log of vital facts, which weft does not have: nothing is stored."""
+    return False
+
+
+def read_vitals(*args: str) -> str:
+    """PyTorch's log of vital facts: empty."""
+    return ""
+
+
+def thread_safe_generator() -> None:
+    """The generator of a thread of a DataLoader. weft's loaders work in processes, so there is none."""
+    return None
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """The module of a device: `torch.cpu`, `torch.cuda`, ...; that of the default device without an argument.
+
+    Raises: RuntimeError for a device that has no module.
+
+    >>> import weft as torch
+    >>> torch.get_device_module("cpu") is torch.cpu
+    True
+    """
+    name = as_device(get_default_device() if device is None else device).type
+    try:
+        return importlib.import_module(f"{ROOT}.{name}")
+    except ModuleNotFoundError:
+        raise RuntimeError(
+            f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'."
+        ) from None

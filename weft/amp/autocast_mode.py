@@ -136,7 +136,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 
 def get_autocast_dtype(device_type: str) -> DType:
     """The dtype that products compute in within autocast, unless it is given another one."""
-    return state.dtype if device_type == "cpu" else float16 if device_type == "cuda" else bfloat16
+    return state.dtype if device_type == "cpu" else _other_dtypes.get(device_type, bfloat16)
 
 
 def is_autocast_cpu_enabled() -> bool:
@@ -151,4 +151,123 @@ def get_autocast_cpu_dtype() -> DType:
 
 def get_autocast_gpu_dtype() -> DType:
     """`get_autocast_dtype("cuda")`, by its old name."""
-    return float16
+    return _other_dtypes["cuda"]
+
+
+# ---- The switches behind the context, as libraries set them --------------------------------------------------------------
+
+_cache_enabled = True
+_nesting = 0
+_other_dtypes: dict[str, DType] = {"cuda": float16, "ipu": float16}
+
+
+def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
+    """Switch autocast on or off for a type of device; with one argument, for CUDA.
+
+    >>> import weft as torch
+    >>> torch.set_autocast_enabled("cpu", True)
+    >>> torch.is_autocast_enabled("cpu")
+    True
+    >>> torch.set_autocast_enabled("cpu", False)
+    """
+    if device_type == "cpu":
+        if enabled and not state.enabled:
+            open_contexts[:0] = (None,)
+        elif not enabled and state.enabled:
+            del open_contexts[:1]
+        state.enabled = bool(enabled)
+
+
+def set_autocast_dtype(device_type: str, dtype: DType) -> None:
+    """The dtype that products compute in within autocast, for a type of device."""
+    if device_type == "cpu":
+        state.dtype = dtype
+    else:
+        _other_dtypes[device_type] = dtype
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """`set_autocast_enabled("cpu", enabled)`, by its old name."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def set_autocast_cpu_dtype(dtype: DType) -> None:
+    """`set_autocast_dtype("cpu", dtype)`, by its old name."""
+    state.dtype = dtype
+
+
+def set_autocast_gpu_dtype(dtype: DType) -> None:
+    """`set_autocast_dtype("cuda", dtype)`, by its old name."""
+    _other_dtypes["cuda"] = dtype
+
+
+def is_autocast_ipu_enabled() -> bool:
+    """Whether autocast is on for Graphcore's devices: no."""
+    return False
+
+
+def is_autocast_xla_enabled() -> bool:
+    """Whether autocast is on for XLA's devices: no."""
+    return False
+
+
+def get_autocast_ipu_dtype() -> DType:
+    """`get_autocast_dtype("ipu")`, by its old name."""
+    return _other_dtypes["ipu"]
+
+
+def get_autocast_xla_dtype() -> DType:
+    """`get_autocast_dtype("xla")`, by its old name."""
+    return _other_dtypes.get("xla", bfloat16)
+
+
+def set_autocast_ipu_enabled(enabled: bool) -> None:
+    """Ignored, because the device is not there."""
+
+
+def set_autocast_xla_enabled(enabled: bool) -> None:
+    """Ignored, because the device is not there."""
+
+
+def set_autocast_ipu_dtype(dtype: DType) -> None:
+    """`set_autocast_dtype("ipu", dtype)`, by its old name."""
+    _other_dtypes["ipu"] = dtype
+
+
+def set_autocast_xla_dtype(dtype: DType) -> None:
+    """`set_autocast_dtype("xla", dtype)`, by its old name."""
+    _other_dtypes["xla"] = dtype
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether converted weights would be kept. weft converts a weight at each use, so the switch has no effect."""
+    return _cache_enabled
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Set the switch that `is_autocast_cache_enabled` reads."""
+    global _cache_enabled
+    _cache_enabled = bool(enabled)
+
+
+def clear_autocast_cache() -> None:
+    """Forget converted weights. weft keeps none."""
+
+
+def autocast_increment_nesting() -> int:
+    """Count one more context, and return how many there are."""
+    global _nesting
+    _nesting += 1
+    return _nesting
+
+
+def autocast_decrement_nesting() -> int:
+    """Count one context fewer, and return how many there are."""
+    global _nesting
+    _nesting -= 1
+    return _nesting
+
+
+def autocast_decorator(autocast_instance: autocast, func: Callable) -> Callable:
+    """`func`, called within the context."""
+    return autocast_instance(func)

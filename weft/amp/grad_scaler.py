@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import abc
+from enum import Enum
 from typing import Any
 
 from ..core.dtype import float16, float32, int32
@@ -11,7 +12,16 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..ops.creation import full
 
-_READY, _UNSCALED, _STEPPED = "READY", "UNSCALED", "STEPPED"
+
+class OptState(Enum):
+    """How far a step has come for one optimizer."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+_READY, _UNSCALED, _STEPPED = OptState
 
 
 class GradScaler:

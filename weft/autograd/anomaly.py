@@ -54,6 +54,11 @@ class set_detect_anomaly(Restoring, contextlib.ContextDecorator):  # noqa: N801 
         tracing, checking = self._outer[-1]
 
 
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off; `set_detect_anomaly` is the context for it."""
+    _set(mode, mode and check_nan)
+
+
 def _set(traced: bool, checked: bool) -> None:
     global tracing, checking
     tracing, checking = traced, checked

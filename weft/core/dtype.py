@@ -91,7 +91,7 @@ DType.__name__ = DType.__qualname__ = "dtype"  # as PyTorch prints it
 
 
 def _by_name(name: str) -> DType:
-    return DTYPES[name]
+    return DTYPES.get(name) or OPAQUE[name]
 
 
 @functools.cache
@@ -129,6 +129,21 @@ complex128 = DType("complex128", 16, "c", part=float64)
 # fmt: on
 
 DTYPES = {value.name: value for value in list(globals().values()) if isinstance(value, DType)}
+
+# Types of PyTorch that weft has names for and cannot compute with. A tensor of one cannot be made.
+OPAQUE = {
+    name: DType(name, size, kind)
+    for names, size, kind in (
+        (" ".join(f"int{bits}" for bits in range(1, 8)), 1, "i"),
+        (" ".join(f"uint{bits}" for bits in range(1, 8)), 1, "u"),
+        ("bits8 bits1x8 bits2x4 bits4x2 quint8 quint4x2 quint2x4", 1, "u"),
+        ("bits16", 2, "u"),
+        ("qint8", 1, "i"),
+        ("qint32", 4, "i"),
+        ("float4_e2m1fn_x2 float8_e8m0fnu", 1, "f"),
+    )
+    for name in names.split()
+}
 _COMPLEX_OF = {dtype.part: dtype for dtype in DTYPES.values() if dtype.part}
 
 ALIASES = {
@@ -141,6 +156,8 @@ ALIASES = {
     "chalf": complex32,
     "cfloat": complex64,
     "cdouble": complex128,
+    **OPAQUE,
+    "bit": OPAQUE["uint1"],
 }
 
 FLOAT8 = frozenset(dtype for dtype in DTYPES.values() if dtype.kind == "f" and dtype.itemsize == 1)

@@ -223,7 +223,9 @@ def separate_aliases() -> None:
     for name, function in FUNCTIONS.items():
         own_name = name.rpartition(".")[2]
         if id(function) in seen and isinstance(function, FunctionType) and own_name not in _SHARED:
-            FUNCTIONS[name] = alias(function, own_name) if function in insides.values() else twin(function, own_name)
+            FUNCTIONS[name] = (
+                alias(function, own_name) if function in insides.values() else twin(function, own_name)
+            )
         seen.add(id(function))
 
 

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from .device import CPU
 from .device import device as Device  # a field of Spec is called `device`
-from .dtype import DType
+from .dtype import OPAQUE, DType
 from .size import Size, shape
 
 _interned: WeakValueDictionary[tuple, Spec] = WeakValueDictionary()
@@ -115,6 +115,10 @@ def spec(shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, 
     key = (shape, stride, dtype, device, conj, neg)
     found = _interned.get(key)
     if found is None:
+        if dtype.name in OPAQUE:
+            raise NotImplementedError(
+                f"{dtype}: weft knows the name of this dtype and has no operations for it"
+            )
         sizes = shape if type(shape) is Size else Size(shape)
         found = _interned.setdefault(key, Spec(sizes, tuple(stride), dtype, device, conj, neg))
     return found

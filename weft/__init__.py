@@ -228,6 +228,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 _LAZY = (
     "_C",
     "_dynamo",
+    "_jit_internal",
     "_library",
     "_ops",
     "accelerator",
@@ -274,6 +275,7 @@ _LAZY_NAMES = {
     "DisableTorchFunction": "_C",
     "DispatchKey": "_C",
     "DispatchKeySet": "_C",
+    "Future": "_C",
     "FunctionSchema": "_C",
     "Future": "futures",
     "JITException": "jit",

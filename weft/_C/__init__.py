@@ -8,6 +8,7 @@ from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
 from ..families.lapack import LinAlgError as _LinAlgError
 from . import _keys, _schema, _types
+from ._future import Future
 from ._keys import (
     DispatchKey,
     DispatchKeySet,
@@ -50,7 +51,7 @@ __all__ = [
         "_disabled_torch_function_impl",
     ),
     *("DispatchKey", "DispatchKeySet", "Tag", "_AutoDispatchBelowAutograd", "_ExcludeDispatchKeyGuard"),
-    *("Argument", "FunctionSchema", "_AliasInfo", "parse_schema", "Type", "_GeneratorType"),
+    *("Argument", "Future", "FunctionSchema", "_AliasInfo", "parse_schema", "Type", "_GeneratorType"),
     *(
         "AnyType",
         "AwaitType",
@@ -78,4 +79,4 @@ DisableTorchFunction = DisableTorchFunctionSubclass  # PyTorch's one of them lea
 
 __getattr__ = module_getattr(__name__, ("_fft", "_linalg", "_nn", "_special"))
 
-name_public(__name__, "_C._types", "_C._schema", "_C._keys")
+name_public(__name__, "_C._types", "_C._schema", "_C._keys", "_C._future")

@@ -17,14 +17,15 @@ from . import inplace as _inplace
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .backward import backward, grad
-from .function import Function
+from .function import Function, NestedIOFunction
+from .grad_mode import enforce_grad_layout_policy, set_multithreading_enabled
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
 from .graph import Node
 from .variable import Variable
 
 # Modules that are loaded when first used.
 __getattr__ = _module_getattr(
-    __name__, ("forward_ad", "functional", "grad_mode", "profiler", "profiler_legacy", "profiler_util")
+    __name__, ("anomaly_mode", "forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util")
 )
 
 _tape.record = _forward.record

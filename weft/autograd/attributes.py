@@ -1,11 +1,14 @@
-"""`grad_fn._saved_self` and the like: PyTorch's names for what a step keeps for backward."""
+"""`grad_fn._saved_self` and the like: PyTorch's names for what a step keeps for backward.
+
+`grad_fn._raw_saved_self` is the place where it is kept, a `SavedTensor`, to which hooks can be attached.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .graph import Node, original
-from .saved import RELEASED, SECOND_TIME
+from .saved import RELEASED, SECOND_TIME, Packed, Saved, SavedTensor
 
 # op -> names of its inputs, where they are not "self" and "other".
 INPUTS = {
@@ -82,7 +85,22 @@ def _saved(node: Node, name: str) -> Any:
 _MISSING = object()
 
 
+def _raw(node: Node, name: str) -> Any:
+    """The place of a tensor that a step keeps."""
+    if node.saved is RELEASED:
+        raise RuntimeError(SECOND_TIME)
+    inputs, _ = _names(node)
+    place = 0 if name == "result" else 1 + inputs.index(name) if name in inputs else None
+    if place is None or not isinstance(node.saved[place], (Saved, Packed)):
+        return _MISSING
+    return SavedTensor(node, place)
+
+
 def _getattr(self: Node, name: str) -> Any:
+    if name.startswith("_raw_saved_"):
+        found = _raw(self, name.removeprefix("_raw_saved_"))
+        if found is not _MISSING:
+            return found
     if name.startswith("_saved_"):
         found = _saved(self, name.removeprefix("_saved_"))
         if found is not _MISSING:
@@ -100,6 +118,7 @@ def _dir(self: Node) -> list[str]:
             for name in candidates
             if not any(_saved(self, name) is each for each in (None, _MISSING))
         ]
+        names += [f"_raw_saved_{name}" for name in ("result", *inputs) if _raw(self, name) is not _MISSING]
     return names
 
 

@@ -313,6 +313,9 @@ def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> N
         return
     if leaf.of_node is not None:
         (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False
+    dtype = tensor.__dict__.get("_grad_dtype")
+    if dtype is not None and dtype is not ct.spec.dtype:
+        ct, lone = ct.to(dtype), True
     before = tensor.__dict__.get("_grad")
     if before is None:
         tensor._grad = ct if create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]

@@ -17,7 +17,7 @@ from ..core.warn import user_level
 from . import anomaly, dual, graph
 from .graph import Node, Output, next_order, node_type, original
 from .inplace import CUSTOM, MANY, check_write, rebase
-from .saved import RELEASED, SECOND_TIME, SavedDual, save
+from .saved import RELEASED, SECOND_TIME, SavedDual, SavedTensor, save
 
 
 class FunctionCtx(Node):
@@ -73,6 +73,22 @@ class FunctionCtx(Node):
         return tuple([None if entry is None else original(entry, self) for entry in self.saved])
 
     saved_variables = saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple:
+        """The places where `save_for_backward` keeps tensors; hooks can be attached to them."""
+        if self.saved is RELEASED:
+            raise RuntimeError(SECOND_TIME)
+        return tuple([SavedTensor(self, place) for place in range(len(self.saved))])
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Deprecated in PyTorch, and without effect."""
+        warnings.warn(
+            "mark_shared_storage is deprecated. Tensors with shared storages are automatically tracked. Note that calls to "
+            "`set_()` are not tracked",
+            FutureWarning,
+            stacklevel=user_level(),
+        )
 
     # -- the node --------------------------------------------------------------------------------------------------
 
@@ -136,8 +152,8 @@ class BackwardCFunction(FunctionCtx):
 class FunctionMeta(type):
     """Finds out, once for each Function, how it is to be called."""
 
-    def __init__(cls, name, bases, namespace):
-        super().__init__(name, bases, namespace)
+    def __init__(cls, name, bases, attrs):
+        super().__init__(name, bases, attrs)
         cls._node_type = node_type(f"{name}Backward", BackwardCFunction)
         cls._takes_ctx = not _overrides(cls, "setup_context")
         cls._backward = staticmethod(cls.vjp if _overrides(cls, "vjp") else cls.backward)
@@ -182,6 +198,13 @@ class Function(metaclass=FunctionMeta):
 
     _is_function_base = True
     generate_vmap_rule = False
+    # Methods of `ctx`; PyTorch's Functions show them, too.
+    save_for_backward = FunctionCtx.save_for_backward
+    save_for_forward = FunctionCtx.save_for_forward
+    mark_dirty = FunctionCtx.mark_dirty
+    mark_shared_storage = FunctionCtx.mark_shared_storage
+    mark_non_differentiable = FunctionCtx.mark_non_differentiable
+    set_materialize_grads = FunctionCtx.set_materialize_grads
 
     def __init__(self, *args: Any, **kwargs: Any):
         warnings.warn(
@@ -362,13 +385,25 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def once_differentiable(backward: Any) -> Any:
+class NestedIOFunction(Function):
+    """PyTorch's base for Functions of nested inputs, from before functions were static: instances cannot be called."""
+
+    @staticmethod
+    def forward_extended(*input: Any) -> Any:
+        raise NotImplementedError
+
+    @staticmethod
+    def backward_extended(*grad_output: Any) -> Any:
+        raise NotImplementedError
+
+
+def once_differentiable(fn: Any) -> Any:
     """Decorator for `backward`s that are not themselves differentiable: asking for second derivatives raises."""
 
-    @functools.wraps(backward)
+    @functools.wraps(fn)
     def wrapper(ctx: Any, *cts: Any) -> Any:
         with unrecorded():
-            found = backward(ctx, *cts)
+            found = fn(ctx, *cts)
         if not needs_recording(cts):
             return found
         found = found if isinstance(found, tuple) else (found,)

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from typing import Any
 
+from ..compat.missing import module_getattr
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.names import name_public
+from ..core.restoring import Restoring
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
 
 
-@contextlib.contextmanager
-def set_multithreading_enabled(mode: bool) -> Iterator[None]:
+class _Setting(Restoring):
+    """A switch of PyTorch's engine that changes nothing here, because a backward pass has one way to run."""
+
+    def __enter__(self) -> None:
+        """Nothing changes."""
+
+    def _restore(self) -> None:
+        """Nothing was changed."""
+
+
+class set_multithreading_enabled(_Setting):  # noqa: N801 (PyTorch's name)
     """Accepted; a backward pass runs in the thread that asks for it."""
-    yield
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+
+    def clone(self) -> Any:
+        """Another switch to the same setting."""
+        return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy(_Setting):  # noqa: N801
+    """Accepted; gradients have the strides of dense leaves in any case."""
+
+    def __init__(self, enable: bool = True) -> None:
+        self.enable = enable
+
+    def clone(self) -> Any:
+        """Another switch to the same setting."""
+        return type(self)(self.enable)
 
 
 name_public(__name__)
+__getattr__ = module_getattr(__name__)

@@ -375,3 +375,74 @@ def _check_dtypes(func: Callable, inputs: Sequence[Any], checked: Sequence[int])
     for k, g in zip(checked, found, strict=True):
         if g is not None and g.spec.dtype is not fresh[k].spec.dtype and g.spec.dtype.category >= FLOAT:
             raise GradcheckError(f"Gradient of input {k} has dtype {g.dtype!r}, the input {fresh[k].dtype!r}")
+
+
+# ---- Jacobians, as PyTorch's older functions give them ----------------------------------------------------------------
+# One matrix for each input: a row for each of its elements, a column for each element of the (first) result.
+
+
+def get_numerical_jacobian(
+    fn: Callable, inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
+) -> tuple[Tensor, ...]:
+    """The Jacobians of `fn(inputs)`, a function of the tuple, by central differences.
+
+    Raises: ValueError unless grad_out is 1.
+    """
+    if grad_out != 1.0:
+        raise ValueError(
+            "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."
+        )
+    given = _tuple(inputs)
+    wanted = given if target is None else _tuple(target)
+    places = [k for k, x in enumerate(given) if any(x is each for each in wanted)]
+    return tuple(
+        get_numerical_jacobian_wrt_specific_input(lambda *args: fn(args), k, given, None, eps)[0]
+        for k in places
+    )
+
+
+def get_numerical_jacobian_wrt_specific_input(
+    fn: Callable,
+    input_idx: int,
+    inputs: Any,
+    outputs: Any,
+    eps: float,
+    input: Tensor | None = None,
+    is_forward_ad: bool = False,
+) -> tuple[Tensor, ...]:
+    """The Jacobians of all results of `fn(*inputs)` in one input, by central differences."""
+    given = list(inputs)
+    if input is not None:
+        given[input_idx] = input
+    x = given[input_idx]
+    columns = [_numeric(fn, given, input_idx, unit, eps) for unit in _units(x)]
+    return tuple(FUNCTIONS["from_numpy"](np.stack(rows)).to(x.dtype) for rows in zip(*columns, strict=True))
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
+    """The Jacobians of `output` in its inputs, by backward; and whether backward gives the same again, shapes and dtypes fit.
+
+    Raises: ValueError unless grad_out is 1.
+    """
+    if grad_out != 1.0:
+        raise ValueError(
+            "Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0."
+        )
+    wanted = [x for x in _tuple(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    runs = [
+        [grad(output, wanted, unit, retain_graph=True, allow_unused=True) for unit in _units(output)]
+        for _ in range(2)
+    ]
+    found = [
+        [
+            FUNCTIONS["stack"](
+                [(FUNCTIONS["zeros_like"](x) if row[k] is None else row[k]).reshape(-1) for row in rows], -1
+            )
+            for k, x in enumerate(wanted)
+        ]
+        for rows in runs
+    ]
+    same = all(float((a - b).abs().max()) <= nondet_tol for a, b in zip(*found, strict=True) if a.numel())
+    return tuple(found[0]), same, True, True

@@ -23,11 +23,15 @@ from ..core.tensor import Tensor
 from ..utils.hooks import RemovableHandle
 from . import anomaly
 from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
+    allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
     increment_version,
+    region_activation_memory_budget,
     register_multi_grad_hook,
     save_on_cpu,
     saved_tensors_hooks,
+    set_override_stale_capture_stream,
+    set_warn_on_accumulate_grad_stream_mismatch,
 )
 from .saved import RELEASED, SECOND_TIME, Saved, SavedOutputs, save, unpack
 

@@ -63,6 +63,80 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         saved.hooks.disabled = outer
 
 
+class _AllowMutationOnSavedContext:
+    """An open `allow_mutation_on_saved_tensors`."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self.copies = 0  # tensors that were kept as copies
+
+    def pack(self, tensor: Tensor) -> Tensor:
+        self.copies += 1
+        return tensor.clone()
+
+    def unpack(self, copy: Tensor) -> Tensor:
+        if not self.is_open:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the graph was originally "
+                "recorded."
+            )
+        return copy
+
+
+_mutation_allowed = False
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
+    """Within this context, tensors that backward needs may be written to: what is saved is a copy of each.
+
+    Forward and backward must both run within the context.
+
+    Raises: RuntimeError if it is entered within itself.
+
+    >>> import weft as torch
+    >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     x = torch.ones(2, requires_grad=True)
+    ...     y = x.clone()
+    ...     result = (y * y).sum()
+    ...     _ = y.zero_()
+    ...     result.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    global _mutation_allowed
+    if _mutation_allowed:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _AllowMutationOnSavedContext()
+    _mutation_allowed = True
+    try:
+        with saved_tensors_hooks(context.pack, context.unpack):
+            yield context
+    finally:
+        _mutation_allowed = context.is_open = False
+
+
+def region_activation_memory_budget(budget: float) -> Any:
+    """PyTorch's compiler has budgets for what it saves; there is no such compiler here.
+
+    Raises: ValueError unless 0 <= budget <= 1; otherwise RuntimeError, as in eager PyTorch.
+    """
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if not 0 <= budget <= 1:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(
+        f"{name} can only be used inside a torch.compile region; it has no effect in eager mode."
+    )
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Accepted; it is about graphs of CUDA."""
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accepted; it is about streams of CUDA."""
+
+
 class _MultiHandle:
     def __init__(self, handles: Sequence[Any]):
         self._handles = handles

@@ -78,6 +78,69 @@ def save(tensor: Tensor, edge: Any) -> Any:
     return _tuple(Saved, (storage, tensor._start, tensor.spec, version, edge))
 
 
+class SavedTensor:
+    """The place in a node where a tensor is kept for backward.
+
+    >>> import weft as torch
+    >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = x * x
+    >>> place = y.grad_fn._raw_saved_self
+    >>> place.register_hooks(lambda t: t.numpy(), torch.from_numpy)  # keep an array instead
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("_node", "_place")
+
+    def __init__(self, node: Any, place: int):
+        self._node, self._place = node, place
+
+    def _entry(self) -> Any:
+        saved = self._node.saved
+        if saved is RELEASED:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
+                "freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through "
+                "the graph a second time or if you need to access saved variables after calling backward."
+            )
+        return saved[self._place]
+
+    def unpack(self) -> Tensor:
+        """The tensor, as the node will see it."""
+        return unpack(self._entry(), self._node, True)
+
+    @property
+    def data(self) -> Any:
+        """What is kept: the tensor, or what the hook made of it."""
+        entry = self._entry()
+        return entry.value if type(entry) is Packed else unpack(entry, self._node, False)
+
+    @property
+    def unpack_hook(self) -> Callable | None:
+        """The hook that makes the tensor again, if there is one."""
+        entry = self._entry()
+        return entry.hook if type(entry) is Packed else None
+
+    def register_hooks(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        """Keep `pack_hook(tensor)` instead of the tensor; `unpack_hook` makes it again when it is needed.
+
+        Raises: RuntimeError if there are hooks already, or nothing is kept any more.
+        """
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError("register_hooks(): two functions are expected, pack_hook and unpack_hook")
+        entry = self._entry()
+        if type(entry) is Packed:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is "
+                "allowed at a time."
+            )
+        tensor = unpack(entry, self._node, False)
+        self._node.saved[self._place] = _packed(tensor, pack_hook, unpack_hook, entry.edge)
+
+
 _INFERENCE = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
     "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
@@ -86,14 +149,17 @@ _INFERENCE = (
 
 
 def _pack(tensor: Tensor, edge: Any) -> Packed:
-    pack, hook = hooks.stack[-1]
     # A result of the node itself must not keep that alive.
     given = make(tensor._storage, tensor._start, tensor.spec) if type(edge) is int else tensor
+    return _packed(given, *hooks.stack[-1], edge)
+
+
+def _packed(tensor: Tensor, pack: Callable, hook: Callable, edge: Any) -> Packed:
     version = tensor._storage.version
     outer, hooks.stack = hooks.stack, []  # what the hook itself computes is not packed
     try:
         with unrecorded():
-            packed = pack(given)
+            packed = pack(tensor)
     finally:
         hooks.stack = outer
     if tensor._storage.version != version:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.dtype import FLOAT
+from ..core.dtype import FLOAT, DType
 from ..core.grad_mode import is_grad_enabled, mode
 from ..core.op import public
 from ..core.tensor import Tensor
@@ -92,9 +92,11 @@ def _set_grad(self: Tensor, value: Any) -> None:
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
     own = self.spec
-    if value.spec.dtype is not own.dtype:
+    wanted = self.__dict__.get("_grad_dtype", own.dtype)
+    if wanted is not None and value.spec.dtype is not wanted:
         raise RuntimeError(
-            f"attempting to assign a gradient of {value.dtype!r} to a tensor of {own.dtype!r}: they must have one dtype"
+            f"attempting to assign a gradient of {value.dtype!r} to a tensor of {own.dtype!r} with grad_dtype {wanted!r}: "
+            "set its grad_dtype to the dtype of the gradient, or to None for any"
         )
     if value.spec.device is not own.device:
         raise RuntimeError(
@@ -111,6 +113,38 @@ def _set_grad(self: Tensor, value: Any) -> None:
 
 def _del_grad(self: Tensor) -> None:
     self.__dict__.pop("_grad", None)
+
+
+def _grad_dtype(self: Tensor) -> DType | None:
+    """The dtype in which gradients are added up in `.grad`: the tensor's own unless set; None for any.
+
+    >>> import weft as torch
+    >>> weight = torch.ones(2, dtype=torch.bfloat16, requires_grad=True)
+    >>> weight.grad_dtype = torch.float32
+    >>> weight.sum().backward()
+    >>> weight.grad
+    tensor([1., 1.])
+    """
+    _check_leaf(self, "accessed")
+    return self.__dict__.get("_grad_dtype", self.spec.dtype)
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    _check_leaf(self, "set")
+    if value is not None and not isinstance(value, DType):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    grad = self.__dict__.get("_grad")
+    if value is not None and grad is not None and grad.spec.dtype is not value:
+        raise RuntimeError(
+            f"Cannot set grad_dtype to {value!r} because there is already a gradient with dtype {grad.dtype!r}. Please clear "
+            "the gradient (.grad = None) before changing grad_dtype"
+        )
+    self._grad_dtype = value  # type: ignore[attr-defined]
+
+
+def _check_leaf(self: Tensor, verb: str) -> None:
+    if isinstance(self._autograd, (Node, Output)):
+        raise RuntimeError(f"grad_dtype can only be {verb} on leaf tensors.")
 
 
 def _grad_fn(self: Tensor) -> Any:
@@ -157,6 +191,7 @@ def _is_view(self: Tensor) -> bool:
 
 Tensor.requires_grad = property(_requires_grad, _set_requires_grad)
 Tensor.grad = property(_grad, _set_grad, _del_grad)
+Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
 Tensor.grad_fn = property(_grad_fn)
 Tensor.output_nr = property(_output_nr)  # type: ignore[attr-defined]
 Tensor.is_leaf = property(_is_leaf)

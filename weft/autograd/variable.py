@@ -7,12 +7,14 @@ from typing import Any
 from ..core.tensor import Tensor
 
 
-class _VariableMeta(type):
+class VariableMeta(type):
+    """Takes all tensors for Variables."""
+
     def __instancecheck__(cls, other: Any) -> bool:
         return isinstance(other, Tensor)
 
 
-class Variable(metaclass=_VariableMeta):
+class Variable(metaclass=VariableMeta):
     """`Variable(tensor)` is a tensor on the same memory; all tensors are Variables.
 
     >>> import weft as torch

@@ -66,8 +66,12 @@ class _Switch(Restoring, contextlib.ContextDecorator):
         # The mode to return to, and what this was before: from the innermost entry outwards.
         self._outer: Any = None
 
+    def clone(self):
+        """Another switch to the same setting."""
+        return type(self)() if type(self) in (no_grad, enable_grad) else type(self)(self._enabled)
+
     def _recreate_cm(self):
-        return type(self)() if type(self) in (no_grad, enable_grad) else self
+        return self.clone() if type(self) in (no_grad, enable_grad) else self
 
     def __enter__(self) -> None:
         recorded = (self._enabled or bool(open_levels)) and not mode.inference
@@ -136,7 +140,10 @@ class no_grad(_Switch):  # noqa: N801 (PyTorch's name)
 class enable_grad(no_grad):  # noqa: N801
     """Recording is on inside, within `no_grad` too."""
 
-    def __init__(self, function=None):
+    def __new__(cls, orig_func=None):
+        return super().__new__(cls, orig_func)
+
+    def __init__(self, orig_func=None):
         _Switch.__init__(self, True)
 
 
@@ -156,6 +163,10 @@ class inference_mode(_Switch):  # noqa: N801
         mode.inference = self._inference
         if self._inference:
             open_inference[:0] = (None,)
+
+    def clone(self):
+        """Another switch to the same setting."""
+        return type(self)(self._inference)
 
     def _restore(self) -> None:
         (mode.enabled, mode.inference, mode.reverse), self._outer = self._outer
@@ -177,5 +188,8 @@ class set_grad_enabled(_Switch):  # noqa: N801
         self.__exit__()  # as a decorator it changes nothing but the function
         return super().__call__(function)
 
-    def _recreate_cm(self):
+    def clone(self):
+        """Another switch to the same setting. It is set at once."""
         return type(self)(self._enabled)
+
+    _recreate_cm = clone

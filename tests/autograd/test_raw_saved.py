@@ -1,0 +1,126 @@
+import pytest
+import torch
+
+import weft
+
+BOTH = pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
+
+
+@BOTH
+def test_hooks_on_a_saved_tensor(lib):
+    x = lib.ones(3, requires_grad=True)
+    y = x * x
+    place = y.grad_fn._raw_saved_self
+    assert type(place).__name__ == "SavedTensor"
+    place.register_hooks(lambda t: t * 2, lambda t: t)
+    assert y.grad_fn._saved_self.tolist() == [2, 2, 2]
+    assert place.unpack().tolist() == [2, 2, 2] and place.data.tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
+        place.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        place.register_hooks(lambda t: t, lambda t: t)
+
+
+@BOTH
+def test_results_and_functions(lib):
+    x = lib.ones(3, requires_grad=True)
+    node = x.exp().grad_fn
+    assert "_raw_saved_result" in dir(node)
+    with pytest.raises(TypeError):
+        node._raw_saved_result.register_hooks(1, 2)
+    with pytest.raises(RuntimeError, match="modifying its input in place"):
+        node._raw_saved_result.register_hooks(lambda t: t.mul_(2), lambda t: t)
+    with pytest.raises(AttributeError):
+        x.sum(0).grad_fn._raw_saved_dim  # noqa: B018
+
+    class Cube(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, x * 2)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[0] * 3
+
+    y = Cube.apply(x)
+    first, second = y.grad_fn._raw_saved_tensors
+    first.register_hooks(lambda t: t + 1, lambda t: t)
+    assert second.unpack().tolist() == [2, 2, 2]
+    y.sum().backward()
+    assert x.grad.tolist() == [6, 6, 6]
+
+
+@BOTH
+def test_writing_to_saved_tensors(lib):
+    allowed = lib.autograd.graph.allow_mutation_on_saved_tensors
+    with allowed():
+        x = lib.ones(3, requires_grad=True)
+        y = x.clone()
+        result = (y * y).sum()
+        y.sin_()
+        result.backward()
+        with pytest.raises(RuntimeError, match="cannot be nested"), allowed():
+            pass
+        late = (x * x).sum()
+    assert x.grad.tolist() == [2, 2, 2]
+    with pytest.raises(AssertionError, match="outside of"):
+        late.backward()
+
+
+@BOTH
+def test_dtype_of_gradients(lib):
+    w = lib.ones(3, dtype=lib.bfloat16, requires_grad=True)
+    assert w.grad_dtype is lib.bfloat16
+    w.grad_dtype = lib.float32
+    for _ in range(2):
+        (w * 2).sum().backward()
+    assert w.grad.dtype is lib.float32 and w.grad.tolist() == [4, 4, 4]
+    with pytest.raises(RuntimeError, match="already a gradient"):
+        w.grad_dtype = lib.float16
+    with pytest.raises(RuntimeError, match="attempting to assign"):
+        w.grad = lib.ones(3, dtype=lib.float64)
+    w.grad_dtype = None
+    w.grad = lib.ones(3, dtype=lib.float64)
+    with pytest.raises(RuntimeError, match="must be a torch.dtype or None"):
+        w.grad_dtype = 3
+    with pytest.raises(RuntimeError, match="leaf tensors"):
+        (w * 2).grad_dtype  # noqa: B018
+    with pytest.raises(RuntimeError, match="leaf tensors"):
+        (w * 2).grad_dtype = lib.float32
+
+
+@BOTH
+def test_switches(lib):
+    for switch in (lib.no_grad(), lib.enable_grad(), lib.inference_mode(), lib.inference_mode(False)):
+        copy = switch.clone()
+        with switch:
+            expected = lib.is_grad_enabled(), lib.is_inference_mode_enabled()
+        with copy:
+            assert (lib.is_grad_enabled(), lib.is_inference_mode_enabled()) == expected
+    for kind in (lib.autograd.set_multithreading_enabled, lib.autograd.enforce_grad_layout_policy):
+        with kind(False).clone():
+            pass
+    with pytest.raises(ValueError, match="must be in"):
+        lib.autograd.graph.region_activation_memory_budget(2.0)
+    with pytest.raises(RuntimeError, match="compile"):
+        lib.autograd.graph.region_activation_memory_budget(0.5)
+
+
+def test_older_jacobians():
+    import sys
+
+    results = []
+    for lib in (weft, torch):
+        module = sys.modules[f"{lib.__name__}.autograd.gradcheck"]
+        x = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
+        w = lib.ones(2, 3, dtype=lib.float64, requires_grad=True)
+        numeric = module.get_numerical_jacobian(lambda inputs: inputs[0] @ inputs[1], (x, w))
+        analytic, *rest = module.get_analytical_jacobian((x, w), x @ w)
+        one = module.get_numerical_jacobian_wrt_specific_input(lambda x, w: x @ w, 0, (x, w), (x @ w,), 1e-6)
+        results.append(
+            [[each.detach().round(decimals=6).tolist() for each in (*numeric, *analytic, *one)], rest]
+        )
+    assert results[0] == results[1]

@@ -71,7 +71,7 @@ def _push(
     for k in differentiable:
         own = outs[k].spec
         dummies[k] = FUNCTIONS["ones"](own.shape, dtype=own.dtype, device=own.device)
-        dummies[k]._autograd = Leaf(dummies[k])
+        dummies[k]._autograd = Leaf(dummies[k], lasting=False)
     if not differentiable:
         return [None] * len(outs)
     marked = [make(x._storage, x._start, x.spec) if isinstance(x, Tensor) else x for x in values]

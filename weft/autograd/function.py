@@ -15,7 +15,7 @@ from ..core.op import FUNCTIONS, needs_recording, unrecorded
 from ..core.tensor import Tensor, make, view_of
 from ..core.warn import user_level
 from . import anomaly, dual, graph
-from .graph import Node, Output, next_order, node_type, original
+from .graph import Leaf, Node, Output, next_order, node_type, original
 from .inplace import CUSTOM, MANY, check_write, rebase
 from .saved import RELEASED, SECOND_TIME, SavedDual, SavedTensor, save
 
@@ -290,6 +290,9 @@ def _context(cls: Any, args: Sequence[Any]) -> Any:
     ctx._dirty, ctx._not_differentiable = (), ()
     ctx.materialize_grads = True
     ctx.result, ctx.hooks, ctx.extra = None, None, None
+    ctx.leaf_tensors_ = [
+        x for x, edge in zip(args, ctx.edges, strict=True) if type(edge) is Leaf and edge.lasting
+    ]
     ctx.order = next_order()
     if anomaly.tracing:
         anomaly.trace(ctx)

@@ -4,7 +4,8 @@ A tensor's `_autograd` is where its own cotangent goes: the Node that made it, a
 results, or a Leaf. An edge is the same thing, or None for an input that needs no cotangent.
 
 Nothing here points from an older object to a newer one, so there are no cycles: what is saved of a node's result
-forgets which node made it, and is told again when it is unpacked.
+forgets which node made it, and is told again when it is unpacked. A node keeps the leaves among its inputs alive,
+because programs ask a graph for them; a Leaf itself points to its tensor weakly.
 """
 
 from __future__ import annotations
@@ -43,10 +44,12 @@ next_order = _order.__next__
 class Leaf:
     """A tensor that collects its gradient; as a node it is where cotangents are added to `.grad`."""
 
-    __slots__ = ("tensor", "hooks", "after", "of_node", "__weakref__")
+    __slots__ = ("tensor", "lasting", "hooks", "after", "of_node", "__weakref__")
 
-    def __init__(self, tensor: Tensor):
+    def __init__(self, tensor: Tensor, lasting: bool = True):
         self.tensor = weakref.ref(tensor)
+        # Nodes keep the tensor of a lasting leaf alive. The leaves inside a function's transform end with it.
+        self.lasting = lasting
         self.hooks: dict | None = None  # of the tensor: on the whole gradient, before it is added
         self.after: dict | None = None  # on the tensor, when it has been added
         self.of_node: NodeHooks | None = None  # before and after the adding
@@ -116,6 +119,7 @@ class Node:
         "order",
         "hooks",
         "extra",
+        "leaf_tensors_",
         "__weakref__",
     )
 
@@ -128,6 +132,7 @@ class Node:
     order: int
     hooks: NodeHooks | None
     extra: dict | None  # what users attach, and where anomaly mode saw the step
+    leaf_tensors_: Any  # keeps inputs alive that are leaves; set only if there are any
 
     # -- what users see ---------------------------------------------------------------------------------------------
 
@@ -312,6 +317,7 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
     edges: list = []
     specs: list = []
     saved: list = [None]
+    leaf_tensors: Any = None
     wanted, bit = 0, 1
     for value in inputs:
         if isinstance(value, Tensor):
@@ -321,6 +327,8 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
             saved.append(None)
             if edge is not None:
                 wanted |= bit
+                if type(edge) is Leaf and edge.lasting:
+                    leaf_tensors = value if leaf_tensors is None else (leaf_tensors, value)
         else:
             edges.append(None)
             specs.append(None)
@@ -332,6 +340,8 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
     node.saved = saved
     node.order = next_order()
     node.hooks = node.extra = None
+    if leaf_tensors is not None:
+        node.leaf_tensors_ = leaf_tensors
     rules = op.derivative
     if rules is not None:  # else backward will say so
         need = rules.needed.get((wanted, bit)) or rules.needs(wanted, len(edges))

@@ -205,6 +205,7 @@ class CopySlices(Node):
         node.result = base.spec
         node.order = next_order()  # its own: the inner step, too, may be reached, through its saved result
         node.hooks, node.extra = None, inner.extra
+        node.leaf_tensors_ = getattr(inner, "leaf_tensors_", None)
         node.inner, node.own, node.view = inner, own, view.spec
         node.start = view._start - base._start if view.spec.numel else 0  # no elements lie nowhere
         if not 0 <= node.start <= _bytes(base.spec) - _bytes(view.spec):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -189,6 +190,34 @@ def _is_view(self: Tensor) -> bool:
     return self._base is not None
 
 
+def _backward_hooks(self: Tensor) -> dict | None:
+    """The hooks that `register_hook` added, by their number; None if there never were any."""
+    edge = self._autograd
+    if edge is None or type(edge) is Dual:
+        return None
+    if type(edge) is Leaf:
+        return edge.hooks
+    node, index = endpoint(edge)
+    return None if node.hooks is None else node.hooks.tensor.get(index)
+
+
+def _set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
+    edge = self._autograd
+    if edge is None or type(edge) is Dual:
+        if hooks:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    elif type(edge) is Leaf:
+        edge.hooks = hooks
+    else:
+        node, index = endpoint(edge)
+        node_hooks(node).tensor[index] = hooks or OrderedDict()
+
+
+def _post_accumulate_grad_hooks(self: Tensor) -> dict | None:
+    """The hooks that `register_post_accumulate_grad_hook` added; None if there never were any."""
+    return self._autograd.after if type(self._autograd) is Leaf else None
+
+
 Tensor.requires_grad = property(_requires_grad, _set_requires_grad)
 Tensor.grad = property(_grad, _set_grad, _del_grad)
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
@@ -196,6 +225,9 @@ Tensor.grad_fn = property(_grad_fn)
 Tensor.output_nr = property(_output_nr)  # type: ignore[attr-defined]
 Tensor.is_leaf = property(_is_leaf)
 Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]
+Tensor._grad_fn = property(_grad_fn)  # type: ignore[attr-defined]
+Tensor._backward_hooks = property(_backward_hooks, _set_backward_hooks)  # type: ignore[attr-defined]
+Tensor._post_accumulate_grad_hooks = property(_post_accumulate_grad_hooks)  # type: ignore[attr-defined]
 Tensor._version = property(_version)  # type: ignore[attr-defined]
 Tensor._is_view = _is_view  # type: ignore[attr-defined]
 
@@ -247,10 +279,10 @@ def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if type(edge) is Leaf:
         if edge.hooks is None:
-            edge.hooks = {}
+            edge.hooks = OrderedDict()
         return add_hook(edge.hooks, hook)
     node, index = endpoint(edge)
-    return add_hook(node_hooks(node).tensor.setdefault(index, {}), hook)
+    return add_hook(node_hooks(node).tensor.setdefault(index, OrderedDict()), hook)
 
 
 @public("method")
@@ -262,7 +294,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Removabl
     if type(edge) is not Leaf:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     if edge.after is None:
-        edge.after = {}
+        edge.after = OrderedDict()
     return add_hook(edge.after, hook)
 
 

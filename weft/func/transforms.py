@@ -24,7 +24,7 @@ def stand_in(tensor: Tensor) -> Tensor:
     if tensor.requires_grad:
         return tensor.view_as(tensor)
     alias = dual.set_tangents(make(tensor._storage, tensor._start, tensor.spec), dual.tangents(tensor))
-    alias._autograd = Leaf(alias)
+    alias._autograd = Leaf(alias, lasting=False)
     return alias
 
 
@@ -216,8 +216,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
                 )
         with enable_grad():
             found = pullback(outputs, inputs, cts)
-        result = released(_like(values, inputs, found), inputs)
-        return result[0] if len(primals) == 1 and isinstance(primals[0], tuple) else tuple(result)
+        return tuple(released(_like(values, inputs, found), inputs))
 
     output, aux = released((tree_unflatten(outputs, structure), aux), inputs)
     return (output, pull, aux) if has_aux else (output, pull)

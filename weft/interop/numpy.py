@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype
+from ..core.grad_mode import is_grad_enabled
 from ..core.op import PlanCache, public
 from ..core.spec import Spec, contiguous_spec, spec
 from ..core.storage import foreign
@@ -34,7 +35,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if force:
         self = self.detach().cpu().resolve_conj().resolve_neg()
     own = self.spec
-    if self.requires_grad:
+    if self.requires_grad and is_grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )

@@ -165,6 +165,10 @@ class ModuleList(_Ordered):
         if modules is not None:
             self.extend(modules)
 
+    def _get_abs_string_index(self, idx: int) -> str:
+        """The name of the module at a position, which may be negative."""
+        return self._name(idx)
+
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
         return self.extend(modules)
 

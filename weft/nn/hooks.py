@@ -222,16 +222,23 @@ class Hooks:
                 result = replaced
         if passage:
             result = passage.leave(result)
-        last_node = [*_global_last_node.values(), *self._own_backward_hooks(full=False)]
+        last_node = self._get_backward_hooks()[1]
         if last_node:
             hook_last_node(self, last_node, result)
         return result
 
     def _passage(self) -> Passage | None:
         """What carries full backward hooks, if there are any."""
-        hooks = [*_global_backward.values(), *self._own_backward_hooks(full=True)]
-        pre_hooks = [*_global_backward_pre.values(), *self._backward_pre_hooks.values()]
+        hooks, pre_hooks = self._get_backward_hooks()[0], self._get_backward_pre_hooks()
         return Passage(self, hooks, pre_hooks) if hooks or pre_hooks else None
+
+    def _get_backward_hooks(self) -> tuple[list[Callable], list[Callable]]:
+        """The full backward hooks, of all modules and of this one, and the others."""
+        full = [*_global_backward.values(), *self._own_backward_hooks(full=True)]
+        return full, [*_global_last_node.values(), *self._own_backward_hooks(full=False)]
+
+    def _get_backward_pre_hooks(self) -> list[Callable]:
+        return [*_global_backward_pre.values(), *self._backward_pre_hooks.values()]
 
     def _own_backward_hooks(self, full: bool) -> Iterable[Callable]:
         return self._backward_hooks.values() if self._is_full_backward_hook is full else ()

@@ -41,6 +41,8 @@ class Module(Members, Hooks, State, Conversion):
     dump_patches: bool = False
     call_super_init: bool = False  # whether __init__ goes on to the next class of the method resolution order
 
+    _compiled_call_impl: Any = None  # what `Module.compile` replaces the call with, which is nothing here
+
     training: bool
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -89,6 +91,27 @@ class Module(Members, Hooks, State, Conversion):
         except Exception as error:
             self._explain(error, args)
             raise
+
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        """The call under the name that libraries wrap."""
+        return Module.__call__(self, *args, **kwargs)
+
+    def _wrapped_call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call_impl(*args, **kwargs)
+
+    def _slow_forward(self, *input: Any, **kwargs: Any) -> Any:
+        """`forward`: PyTorch traces it here, where it traces."""
+        return self.forward(*input, **kwargs)
+
+    def _replicate_for_data_parallel(self) -> Any:
+        """A shallow copy without parameters, whose buffers and submodules may be replaced."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        replica._is_replica = True  # type: ignore[assignment]
+        return replica
 
     def _explain(self, error: Exception, args: tuple) -> None:
         """Add to an error which layer it comes from, and what that was given; of nested modules, the innermost."""

@@ -175,7 +175,7 @@ def _delegated(name: str) -> Any:
 
 # What a tensor without a shape can tell, and how it is converted.
 for _name in (
-    "dtype device is_meta layout data grad requires_grad requires_grad_ is_floating_point is_complex "
+    "dtype device is_meta is_cpu is_cuda layout data grad requires_grad requires_grad_ is_floating_point is_complex "
     "to type cpu cuda float double half bfloat16"
 ).split():
     if hasattr(Tensor, _name):

@@ -86,9 +86,30 @@ class Optimizer:
         """Set up what is not saved: no hooks yet, and a `step` that runs them."""
         for kind in _HOOKS:
             setattr(self, kind, OrderedDict())
+        self._warned_capturable_if_run_uncaptured = True  # about graphs of CUDA: never, here
+        self._patch_step_function()
+
+    def _patch_step_function(self) -> None:
+        """Let `step` run its hooks. Optimizers that wrap others call this instead of `__init__`."""
         cls = type(self)
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{cls.__name__}.zero_grad"
         if not hasattr(cls.step, "hooked"):
-            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+            cls.step = self.profile_hook_step(cls.step)  # type: ignore[method-assign]
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> dict:
+        """`torch.utils._foreach_utils._group_tensors_by_device_and_dtype`, for optimizers of libraries."""
+        from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+
+        return group(tensorlistlist, with_indices)
+
+    @staticmethod
+    def profile_hook_step(func: Callable) -> Callable:
+        """`step` of an optimizer, with its hooks."""
+        return _with_hooks(func)
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Does nothing: a step on the CPU is never captured."""
 
     # -- groups ------------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -86,9 +87,26 @@ class RNNBase(Module):
         """The parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
+    # Libraries that replace weights (weight drop, weight norm) read these. They always follow the attributes.
+
+    @property
+    def _flat_weights_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
     @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for names in self._all_weights for name in names]
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor]) -> None:
+        for name, weight in zip(self._flat_weights_names, weights, strict=True):
+            if getattr(self, name, None) is not weight:
+                self._parameters.pop(name, None)
+                setattr(self, name, weight)
+
+    @property
+    def _flat_weight_refs(self) -> list[Any]:
+        return [weakref.ref(each) for each in self._flat_weights]
 
     def flatten_parameters(self) -> None:
         """Does nothing: parameters may lie anywhere."""

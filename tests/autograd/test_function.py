@@ -690,3 +690,18 @@ def test_mark_dirty_counts_as_a_write():
     F(weft, forward, lambda ctx, grad: grad).apply(z)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.sum().backward()
+
+
+def test_a_large_gradient_reaches_a_function_that_nobody_else_holds():
+    class Doubled(weft.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = weft.ones(600, 600, requires_grad=True)
+    (Doubled.apply(x * 2) * 3).exp().sum().backward()  # the gradient that exp makes could be overwritten
+    assert x.grad[0, 0] == pytest.approx(12 * 2.718281828**12)

@@ -17,6 +17,7 @@ from ._keys import (
     _ExcludeDispatchKeyGuard,
 )
 from ._schema import Argument, FunctionSchema, _AliasInfo, parse_schema
+from ._tracing import _get_tracing_state, _log_api_usage_once
 from ._types import (
     AnyType,
     AwaitType,
@@ -50,6 +51,7 @@ __all__ = [
         "_LinAlgError",
         "_disabled_torch_function_impl",
     ),
+    *("_get_tracing_state", "_log_api_usage_once"),
     *("DispatchKey", "DispatchKeySet", "Tag", "_AutoDispatchBelowAutograd", "_ExcludeDispatchKeyGuard"),
     *("Argument", "Future", "FunctionSchema", "_AliasInfo", "parse_schema", "Type", "_GeneratorType"),
     *(
@@ -79,4 +81,4 @@ DisableTorchFunction = DisableTorchFunctionSubclass  # PyTorch's one of them lea
 
 __getattr__ = module_getattr(__name__, ("_fft", "_linalg", "_nn", "_special"))
 
-name_public(__name__, "_C._types", "_C._schema", "_C._keys", "_C._future")
+name_public(__name__, "_C._types", "_C._schema", "_C._keys", "_C._future", "_C._tracing")

@@ -188,9 +188,9 @@ class Node:
     def pull_over(self, ct: Tensor, edges: tuple) -> Sequence[Any] | None:
         """As `pull`, but the cotangent that is found takes the memory of `ct`; None if it is not made by one kernel."""
         wanted = [position for position, edge in enumerate(edges) if edge is not None]
-        rules = self.op.derivative
         if type(self).pull is not Node.pull or len(wanted) != 1 or self.saved is RELEASED:
             return None
+        rules = self.op.derivative
         if rules is None or rules.joint or rules.rules[wanted[0]] is None:
             return None
         over = getattr(rules.unrecorded(wanted[0]), "over", None)

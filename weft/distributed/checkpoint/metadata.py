@@ -1,0 +1,132 @@
+"""`torch.distributed.checkpoint.metadata`: what a checkpoint holds and where, in PyTorch's own classes of its file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ...compat.missing import module_getattr
+from ...core.dtype import DTYPES, DType
+from ...core.layout import Layout, MemoryFormat, channels_last, contiguous_format, preserve_format, strided
+from ...core.size import Size
+from ...core.tensor import Tensor
+
+__all__ = [
+    "ChunkStorageMetadata",
+    "TensorStorageMetadata",
+    "BytesStorageMetadata",
+    "Metadata",
+    "MetadataIndex",
+    "TensorProperties",
+    "StorageMeta",
+]
+
+
+@dataclass
+class ChunkStorageMetadata:
+    """A part of a tensor: where it begins and how large it is."""
+
+    offsets: Size
+    sizes: Size
+
+
+class _MEM_FORMAT_ENCODING(Enum):  # noqa: N801 (PyTorch's name)
+    """Memory formats as the file has them."""
+
+    TORCH_CONTIGUOUS_FORMAT = 0
+    TORCH_CHANNELS_LAST = 1
+    TORCH_PRESERVE_FORMAT = 2
+
+
+_FORMATS = {
+    contiguous_format: _MEM_FORMAT_ENCODING.TORCH_CONTIGUOUS_FORMAT,
+    channels_last: _MEM_FORMAT_ENCODING.TORCH_CHANNELS_LAST,
+    preserve_format: _MEM_FORMAT_ENCODING.TORCH_PRESERVE_FORMAT,
+}
+_ENCODED = {code: each for each, code in _FORMATS.items()}
+
+
+@dataclass
+class TensorProperties:
+    """What a tensor is, apart from its size."""
+
+    dtype: DType = field(default_factory=lambda: DTYPES["float32"])
+    layout: Layout = strided
+    requires_grad: bool = False
+    memory_format: MemoryFormat = contiguous_format
+    pin_memory: bool = False
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.dtype, self.layout, self.requires_grad, _FORMATS[self.memory_format], self.pin_memory
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.dtype, self.layout, self.requires_grad, code, self.pin_memory = state
+        self.memory_format = _ENCODED[code]
+
+    @staticmethod
+    def create_from_tensor(tensor: Tensor) -> TensorProperties:
+        return TensorProperties(
+            tensor.dtype, tensor.layout, tensor.requires_grad, contiguous_format, tensor.is_pinned()
+        )
+
+
+@dataclass
+class TensorStorageMetadata:
+    """A tensor of the checkpoint and the parts that it is saved in."""
+
+    properties: TensorProperties
+    size: Size
+    chunks: list[ChunkStorageMetadata]
+
+
+@dataclass
+class BytesStorageMetadata:
+    """An object of the checkpoint that is not a tensor."""
+
+
+STORAGE_TYPES = TensorStorageMetadata | BytesStorageMetadata
+
+
+@dataclass
+class StorageMeta:
+    """Which checkpoint this is."""
+
+    checkpoint_id: str | os.PathLike | None = None
+    save_id: str | None = None
+    load_id: str | None = None
+    modules: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Metadata:
+    """What a checkpoint holds."""
+
+    state_dict_metadata: dict[str, STORAGE_TYPES]
+    planner_data: Any = None
+    storage_data: Any = None
+    storage_meta: StorageMeta | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True)
+class MetadataIndex:
+    """The name of an object of a checkpoint, and for a part of a tensor where it begins.
+
+    `index` is a hint where the part is in the list of parts; it does not take part in comparisons.
+    """
+
+    fqn: str
+    offset: Size | None = None
+    index: int | None = field(hash=False, compare=False, default=None)
+
+    def __init__(self, fqn: str, offset: Sequence[int] | None = None, index: int | None = None) -> None:
+        object.__setattr__(self, "fqn", fqn)
+        object.__setattr__(self, "index", index)
+        if offset is not None:
+            object.__setattr__(self, "offset", Size(offset))
+
+
+__getattr__ = module_getattr(__name__)

@@ -24,11 +24,21 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .compat.missing import module_getattr
+from .core.modes import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    modes,
+    pop_mode,
+    pop_mode_temporarily,
+    push_mode,
+)
 from .core.names import FUNCTIONS
 from .core.overrides import UNASKED, ask, full_name, overriding, switch, unconverted
 from .core.tensor import Tensor
 
 __all__ = [
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
@@ -163,6 +173,23 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
         if isinstance(member, (FunctionType, property))
     ]
     return found
+
+
+_push_mode, _pop_mode, _pop_mode_temporarily = push_mode, pop_mode, pop_mode_temporarily
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The innermost mode of this thread."""
+    return modes.stack[-1] if modes.stack else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """The modes of this thread, the innermost last."""
+    return list(modes.stack)
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    return bool(modes.stack)
 
 
 __getattr__ = module_getattr(__name__)

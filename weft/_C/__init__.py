@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..compat.missing import module_getattr
+from ..core.modes import DisableTorchFunction
 from ..core.names import name_public
 from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
@@ -76,8 +77,6 @@ __all__ = [
     ),
     *("StringType", "SymBoolType", "SymIntType", "TensorType", "TupleType"),
 ]
-
-DisableTorchFunction = DisableTorchFunctionSubclass  # PyTorch's one of them leaves modes on
 
 __getattr__ = module_getattr(__name__, ("_fft", "_linalg", "_nn", "_special"))
 

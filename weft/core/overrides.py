@@ -119,8 +119,7 @@ def declined(operator: Callable, self: Any, other: Any) -> Any:
 
 def ask(function: Callable, found: list[Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     """The first answer of the objects `found` that is not NotImplemented."""
-    function = insides.get(function, function)
-    function = _methods_of_operators().get(function, function)
+    function = public_function(function)
     types = tuple(map(type, found))
     for each in found:
         handler = each.__torch_function__
@@ -135,6 +134,12 @@ def ask(function: Callable, found: list[Any], args: tuple, kwargs: dict[str, Any
         if answer is not NotImplemented:
             return answer
     raise _declined_by_all(function, types)
+
+
+def public_function(function: Callable) -> Callable:
+    """The function or method that handlers hear of when `function` is called."""
+    function = insides.get(function, function)
+    return _methods_of_operators().get(function, function)
 
 
 def _declined_by_all(function: Callable, types: tuple[type, ...]) -> TypeError:

@@ -18,8 +18,10 @@ Metres([4.])
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -27,6 +29,7 @@ from .compat.missing import module_getattr
 from .core.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
+    ask_modes,
     modes,
     pop_mode,
     pop_mode_temporarily,
@@ -39,15 +42,18 @@ from .core.tensor import Tensor
 __all__ = [
     "BaseTorchFunctionMode",
     "TorchFunctionMode",
+    "enable_reentrant_dispatch",
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -56,11 +62,16 @@ __all__ = [
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether one of these objects has a say: its class defines `__torch_function__` and is no plain Tensor.
 
+    It is also True within a `TorchFunctionMode`.
+
     >>> import weft as torch
     >>> has_torch_function((torch.ones(1), 2.0))
     False
     """
-    return switch.on and bool(overriding(relevant_args))
+    if switch.skips:
+        switch.skips = False
+        return False
+    return bool(modes.stack) or switch.on and bool(overriding(relevant_args))
 
 
 def has_torch_function_unary(relevant_arg: Any) -> bool:
@@ -80,6 +91,8 @@ def handle_torch_function(
 
     Raises: TypeError if all of them answer NotImplemented.
     """
+    if modes.stack:
+        return ask_modes(public_api, args, kwargs, relevant_args)
     return ask(public_api, overriding(relevant_args), args, kwargs)
 
 
@@ -173,6 +186,60 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
         if isinstance(member, (FunctionType, property))
     ]
     return found
+
+
+def get_testing_overrides() -> dict[Callable, Callable]:
+    """For each function that calls `__torch_function__`: one with the same parameters that returns -1.
+
+    >>> import inspect
+    >>> import weft as torch
+    >>> inspect.signature(get_testing_overrides()[torch.nn.functional.linear])
+    <Signature (input, weight, bias=None)>
+    """
+    found = {}
+    for functions in get_overridable_functions().values():
+        for each in functions:
+            found[each] = _dummy(each)
+    return found
+
+
+def _dummy(function: Callable) -> Callable:
+    if getattr(function, "__name__", "") == "__get__":
+        return lambda self: -1
+    parameters = [
+        each.replace(annotation=inspect.Parameter.empty)
+        for each in inspect.signature(function).parameters.values()
+    ]
+    shown = inspect.Signature([each if _is_given(each) else each.replace(default=0) for each in parameters])
+    dummy = eval(f"lambda {str(shown)[1:-1]}: -1")
+    dummy.__defaults__ = tuple(
+        [each.default for each in parameters if not _is_given(each) and each.kind is not each.KEYWORD_ONLY]
+    )
+    dummy.__kwdefaults__ = {
+        each.name: each.default
+        for each in parameters
+        if not _is_given(each) and each.kind is each.KEYWORD_ONLY
+    }
+    return dummy
+
+
+def _is_given(parameter: inspect.Parameter) -> bool:
+    return parameter.default is parameter.empty
+
+
+def redispatch_function(func: Callable, types: Any, args: tuple, kwargs: dict[str, Any] | None) -> Any:
+    """Call `func` without asking modes or the classes of its arguments; functions that it calls do ask."""
+    switch.skips = True
+    try:
+        return func(*args, **kwargs or {})
+    finally:
+        switch.skips = False
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """In PyTorch, modes and `__torch_dispatch__` work again within a handler; here they do in any case."""
+    yield
 
 
 _push_mode, _pop_mode, _pop_mode_temporarily = push_mode, pop_mode, pop_mode_temporarily

@@ -14,6 +14,7 @@ from typing import Any
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
+from ..core.modes import modes
 from ..core.op import FUNCTIONS
 from ..core.overrides import switch
 from ..core.spec import Spec
@@ -39,14 +40,15 @@ def run(
     With `wanted`, a list of edges, only what leads to them runs. With `accumulate`, cotangents of leaves are added to
     their `.grad`; those of `wanted` are returned, by the `key` of the edge.
     """
-    outer = mode.enabled, mode.inference, mode.reverse, running.now, switch.on
+    outer = mode.enabled, mode.inference, mode.reverse, running.now, switch.on, modes.stack
     mode.enabled, mode.inference, mode.reverse = create_graph or bool(open_levels), False, create_graph
+    modes.stack = ()
     switch.on = False  # rules are written for plain tensors
     try:
         running.now = _Pass(roots, wanted, keep_graph, create_graph, accumulate)
         return running.now.run(roots)
     finally:
-        mode.enabled, mode.inference, mode.reverse, running.now, switch.on = outer
+        mode.enabled, mode.inference, mode.reverse, running.now, switch.on, modes.stack = outer
 
 
 def key(edge: Any) -> Any:

@@ -11,13 +11,28 @@ from __future__ import annotations
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from .locks import new_lock
 from .names import FUNCTIONS, ROOT
-from .overrides import DisableTorchFunctionSubclass, full_name, overriding, public_function
+from .overrides import (
+    OPERATORS,
+    PLAIN,
+    REFLECTED,
+    UNASKED,
+    AskingTensor,
+    DisableTorchFunctionSubclass,
+    ask,
+    complete_asking,
+    full_name,
+    known,
+    overridden,
+    overriding,
+    public_function,
+    switch,
+)
 from .restoring import Restoring
 from .tensor import Tensor
 
@@ -78,14 +93,15 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 class _Without(Restoring):
-    """Only the modes of `stack` are on inside."""
+    """Only the modes of `stack` are on inside; the context gives the one that is off."""
 
     def __init__(self, stack: tuple[Any, ...]):
         self._stack = stack
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
         self._outer = modes.stack
         modes.stack = self._stack
+        return self._outer[-1]
 
     def _restore(self) -> None:
         modes.stack = self._outer
@@ -123,15 +139,45 @@ def pop_mode_temporarily() -> _Without:
     return _Without(modes.stack[:-1])
 
 
-def _ask_modes(function: Callable, original: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What the innermost mode makes of a call of `function`, whose own code `original` runs."""
-    stack = modes.stack
-    if not stack:
-        return original(*args, **kwargs)
-    mode = stack[-1]
-    types = tuple(map(type, overriding((*args, *kwargs.values()))))
-    with _Without(stack[:-1]):
-        answer = mode.__torch_function__(public_function(function), types, args, kwargs)
+class _Call(NamedTuple):
+    """What the exchanged code of a function passes on."""
+
+    function: Any  # what modes hear of
+    original: Callable  # a copy of the function that has its own code
+    is_operator: bool  # operators answer NotImplemented where methods raise TypeError
+
+
+def _called(call: _Call, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """What becomes of a call while a mode is on in some thread."""
+    if not modes.stack:
+        # A handler calls the function that it was told of: then the classes of the arguments are asked.
+        if known and (answer := overridden(call.function, args, kwargs)) is not PLAIN:
+            return answer
+        return call.original(*args, **kwargs)
+    if switch.skips:
+        switch.skips = False
+        return call.original(*args, **kwargs)
+    if not call.is_operator:
+        return ask_modes(call.function, args, kwargs)
+    try:
+        return ask_modes(call.function, args, kwargs)
+    except TypeError:
+        return NotImplemented
+
+
+def ask_modes(function: Callable, args: tuple, kwargs: dict[str, Any], relevant: Any = None) -> Any:
+    """What the innermost mode makes of a call; if it answers NotImplemented, what the classes of the arguments do.
+
+    relevant: the arguments whose classes are asked; all, if it is None.
+    """
+    values = (*args, *kwargs.values()) if relevant is None else relevant
+    found = overriding(values) if switch.on else []
+    with _Without(modes.stack[:-1]) as mode:
+        answer = mode.__torch_function__(
+            public_function(function), tuple(map(type, found)), args, kwargs or None
+        )
+        if answer is NotImplemented and found:
+            return ask(function, found, args, kwargs)
     if answer is NotImplemented:
         raise TypeError(
             f"Multiple dispatch failed for '{full_name(function) or function.__name__}'; all __torch_function__ handlers "
@@ -151,10 +197,8 @@ _UNWATCHED = frozenset(
     "is_tensor is_storage typename broadcast_shapes manual_seed seed initial_seed get_rng_state set_rng_state from_numpy "
     "set_default_tensor_type is_anomaly_enabled is_anomaly_check_nan_enabled _assert".split()
 )
-_UNWATCHED_METHODS = frozenset(
-    "__new__ __hash__ __iter__ __init_subclass__ __torch_function__ __array_namespace__ __buffer__ as_subclass _legacy_new "
-    "_make_subclass".split()
-)
+_UNWATCHED_METHODS = UNASKED | {"__init__", "_legacy_new", "_make_subclass"}
+_REFLECTED_NAMES = frozenset(name for name, _ in REFLECTED.values())
 
 
 @functools.cache
@@ -162,18 +206,36 @@ def _watched() -> list[tuple[FunctionType, CodeType]]:
     """The functions that modes are asked about, each with the code that asks."""
     import importlib
 
+    complete_asking()
     init = importlib.import_module(f"{ROOT}.nn.init")
-    found: Iterable[Any] = (
+    found: dict[int, tuple[FunctionType, CodeType]] = {}
+    functions = [
         *(function for name, function in FUNCTIONS.items() if name not in _UNWATCHED),
-        *(member for name, member in vars(Tensor).items() if name not in _UNWATCHED_METHODS),
         *(value for name, value in vars(init).items() if name.endswith("_") and not name.startswith("_")),
-    )
-    functions = {id(each): each for each in found if isinstance(each, FunctionType)}
-    return [(function, _asking_code(function)) for function in functions.values()]
+    ]
+    for calls in (((each, each, False) for each in functions), _members(Tensor), _members(AskingTensor)):
+        for function, reported, is_operator in calls:
+            if isinstance(function, FunctionType) and id(function) not in found:
+                found[id(function)] = function, _asking_code(function, reported, is_operator)
+    return list(found.values())
 
 
-def _asking_code(function: FunctionType) -> CodeType:
-    """Code for `function` that calls `_ask_modes` with it and with a copy that has the function's own code."""
+def _members(cls: type) -> Iterator[tuple[Any, Any, bool]]:
+    """Methods and the functions of properties: what runs, what modes hear of, and whether it is an operator."""
+    for name, member in vars(cls).items():
+        if name in _UNWATCHED_METHODS:
+            continue
+        public = vars(Tensor).get(name, member)
+        if isinstance(member, property):
+            yield member.fget, public.__get__, False
+            yield member.fset, public.__set__, False
+            yield member.fdel, public.__delete__, False
+        elif isinstance(member, FunctionType):
+            yield member, public_function(public), name in OPERATORS or name in _REFLECTED_NAMES
+
+
+def _asking_code(function: FunctionType, reported: Any, is_operator: bool) -> CodeType:
+    """Code for `function` that calls `_called` with what modes hear of, and with a copy that has the function's own code."""
     own = function.__code__
     copy = FunctionType(
         own, function.__globals__, function.__name__, function.__defaults__, function.__closure__
@@ -181,7 +243,7 @@ def _asking_code(function: FunctionType) -> CodeType:
     copy.__kwdefaults__ = function.__kwdefaults__
     # A function keeps its cells, so the new code must have as many free variables, under the same names.
     template = _template(len(own.co_freevars))
-    values = {"ask": _ask_modes, "function": function, "original": copy}
+    values = {"called": _called, "call": _Call(reported, copy, is_operator)}
     constants = tuple(
         values.get(each, each) if isinstance(each, str) else each for each in template.co_consts
     )
@@ -201,7 +263,7 @@ def _template(free_variables: int) -> CodeType:
     uses = f"        if 0: {', '.join(names)}\n" if names else ""
     source = (
         f"def outer({', '.join(names)}):\n    def inner(*args, **kwargs):\n{uses}"
-        "        return 'ask'('function', 'original', args, kwargs)\n    return inner\n"
+        "        return 'called'('call', args, kwargs)\n    return inner\n"
     )
     namespace: dict[str, Any] = {}
     with warnings.catch_warnings():

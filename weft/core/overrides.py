@@ -2,7 +2,7 @@
 
 Two kinds have one: subclasses of Tensor, and other classes that define `__torch_function__`. Plain tensors pay nothing:
 
-- Methods, operators and properties ask in `_Asking`, a class that `Tensor.__init_subclass__` puts between Tensor and
+- Methods, operators and properties ask in `AskingTensor`, a class that `Tensor.__init_subclass__` puts between Tensor and
   the classes of users.
 - Functions ask only if `known` is not empty, and those with a short way for plain tensors only after it. A subclass is
   known from its definition on; an object of any other class when the first call that cannot handle it fails.
@@ -28,6 +28,7 @@ known: set[type] = set()
 
 class _Switch(threading.local):
     on = True
+    skips = False  # whether the next function asks nobody: `torch.overrides.redispatch_function`
 
 
 switch = _Switch()
@@ -96,6 +97,9 @@ def overridden(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     Raises: TypeError if all of them decline.
     """
     if not kwargs and _SILENT.issuperset(map(type, args)) or not switch.on:  # the first because it is fast
+        return PLAIN
+    if switch.skips:
+        switch.skips = False
         return PLAIN
     found = overriding((*args, *kwargs.values()))
     return ask(function, found, args, kwargs) if found else PLAIN
@@ -315,7 +319,7 @@ def check_subclass(cls: Any) -> None:
         )
 
 
-class _Asking(Tensor):
+class AskingTensor(Tensor):
     """What users' subclasses of Tensor inherit first: the methods, operators and properties of Tensor, which ask."""
 
     __slots__ = ()
@@ -327,13 +331,13 @@ def _init_subclass(cls: Any, **kwargs: Any) -> None:
         _SILENT.add(cls)
         return
     known.add(cls)
-    _complete_asking()
-    if _Asking not in cls.__mro__:
+    complete_asking()
+    if AskingTensor not in cls.__mro__:
         bases = cls.__bases__
         cls.__bases__ = (
-            tuple(_Asking if base is Tensor else base for base in bases)
+            tuple(AskingTensor if base is Tensor else base for base in bases)
             if Tensor in bases
-            else (*bases, _Asking)
+            else (*bases, AskingTensor)
         )
 
 
@@ -377,21 +381,21 @@ def _methods_of_operators() -> dict[Callable, Callable]:
 
 
 @functools.cache
-def _complete_asking() -> None:
-    """Give `_Asking` its members; by now Tensor has all of its own."""
+def complete_asking() -> None:
+    """Give `AskingTensor` its members; by now Tensor has all of its own."""
     for name, member in list(vars(Tensor).items()):
         if name in UNASKED:
             continue
         if isinstance(member, FunctionType):
-            setattr(_Asking, name, _asking_method(member, UNARY.get(name, name)))
+            setattr(AskingTensor, name, _asking_method(member, UNARY.get(name, name)))
         elif isinstance(member, property):
-            setattr(_Asking, name, _asking_property(member))
+            setattr(AskingTensor, name, _asking_property(member))
     for name, method in OPERATORS.items():
         if hasattr(Tensor, name):
-            setattr(_Asking, name, _asking_operator(name, method))
+            setattr(AskingTensor, name, _asking_operator(name, method))
     for forward, (name, method) in REFLECTED.items():
-        setattr(_Asking, name, _asking_reflected(name, method, OPERATORS[forward]))
-    _Asking.__hash__ = Tensor.__hash__  # type: ignore[method-assign]  # __eq__ took it away
+        setattr(AskingTensor, name, _asking_reflected(name, method, OPERATORS[forward]))
+    AskingTensor.__hash__ = Tensor.__hash__  # type: ignore[method-assign]  # __eq__ took it away
 
 
 def _asking_method(function: Callable, name: str) -> Callable:

@@ -65,3 +65,21 @@ def test_results_are_those_of_the_model(name):
     check_equal(result, plain(theirs(*their_inputs)))
     check_equal(result, plain(model(*inputs)))
     check_equal(result, plain(weft.fx.Interpreter(mine).run(*inputs)))
+
+
+@pytest.mark.parametrize("module", [weft, torch])
+def test_tracers_of_libraries_may_override_create_proxy(module):
+    class Named(module.fx.Tracer):
+        def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None):
+            return super().create_proxy(kind, target, args, kwargs, name, type_expr)
+
+    class Scaled(module.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = module.nn.Parameter(module.ones(2))
+
+        def forward(self, x):
+            return x * self.scale
+
+    graph = Named().trace(Scaled())
+    assert [node.name for node in graph.nodes] == ["x", "scale", "mul", "output"]

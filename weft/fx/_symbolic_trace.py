@@ -314,10 +314,10 @@ class Tracer(TracerBase):
             if value is not member:
                 continue
             if name not in cache:
-                factory = None
+                options = {}  # nothing else, because tracers of libraries override create_proxy with fewer parameters
                 if is_parameter and self.param_shapes_constant:
-                    factory = functools.partial(_parameter_proxy, self, name, value)
-                cache[name] = self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=factory)
+                    options["proxy_factory_fn"] = functools.partial(_parameter_proxy, self, name, value)
+                cache[name] = self.create_proxy("get_attr", name, (), {}, **options)
             return cache[name]
         return None
 

@@ -14,13 +14,14 @@ def forward(self, x, y):
 """
 
 from ..compat.missing import module_getattr
-from . import graph, node, proxy
+from . import graph, immutable_collections, node, proxy
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "Graph",
@@ -32,6 +33,7 @@ __all__ = [
     "Transformer",
     "has_side_effect",
     "map_arg",
+    "replace_pattern",
     "symbolic_trace",
     "wrap",
 ]

@@ -482,8 +482,10 @@ class _Writer:
         shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
         if shape is None or dtype not in dtype_abbrs:
             return ""
-        text = self._color("red", dtype_abbrs[dtype]) + self._color("blue", f"[{', '.join(map(str, shape))}]")
+        sizes = f"[{', '.join(map(str, shape))}]"
+        text = dtype_abbrs[dtype] + sizes
         if isinstance(value, Tensor):
+            text = self._color("red", dtype_abbrs[dtype]) + self._color("blue", sizes)
             if self.options.include_stride:
                 text += self._color("dim", f"[{', '.join(map(str, value.stride()))}]")
             if self.options.include_device:

@@ -129,36 +129,32 @@ class TracerBase:
                 node.stack_trace = trace
             node.meta.update({key: current[key] for key in _COPY_META_FIELDS if key in current})
         elif self.record_stack_traces:
-            node.stack_trace = self._user_trace()
+            if (trace := self._user_trace()) != "":
+                node.stack_trace = trace
 
     def _user_trace(self) -> str:
-        """The lines of the program that are being carried out, without those of tracing itself."""
-        frames = traceback.extract_stack(self._user_frame())
+        """The lines of the traced program that are being carried out; empty outside of it."""
+        frames: list[tuple[FrameType, int]] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not _starts_trace(frame):
+            if not _is_own(frame):
+                frames.insert(0, (frame, frame.f_lineno))
+            frame = frame.f_back
+        if frame is None:  # a node that is added outside of a trace
+            return ""
+        summary = traceback.StackSummary.extract(iter(frames))
         if self._record_forward_stack_traces_only:
-            frames = traceback.StackSummary.from_list(
-                [each for each in frames if each.name == "forward" or each.filename.endswith("forward")]
-            )
-        else:
-            # From the forward of the module that is traced on.
-            start = next(
-                (place for place, each in enumerate(frames) if each.name == self.traced_func_name), 0
-            )
-            frames = traceback.StackSummary.from_list(frames[start:])
-        return "".join(frames.format()).strip()
-
-    def _user_frame(self) -> FrameType | None:
-        return self._find_user_frame()
+            summary = traceback.StackSummary.from_list([each for each in summary if each.name == "forward"])
+        return "".join(self._filter_traceback_frames(summary).format()).strip()
 
     def _filter_traceback_frames(self, user_stack_summary: Any) -> Any:
+        """Which frames the stack traces of nodes show. Override it to leave some out."""
         return user_stack_summary
 
     def _find_user_frame(self) -> FrameType | None:
         """The innermost frame that is not one of weft's own."""
         frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
-            "weft",
-            "torch",
-        ):
+        while frame is not None and _is_own(frame):
             frame = frame.f_back
         return frame
 
@@ -256,6 +252,14 @@ class TracerBase:
     def keys(self, obj: Proxy) -> Any:
         """What `**proxy` asks for: the call of `keys`."""
         return Attribute(obj, "keys")()
+
+
+def _is_own(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in ("weft", "torch")
+
+
+def _starts_trace(frame: FrameType) -> bool:
+    return frame.f_code.co_name == "trace" and _is_own(frame)
 
 
 class GraphAppendingTracer(TracerBase):

@@ -1,0 +1,28 @@
+"""Functions that look at graphs or change them."""
+
+from ...compat.missing import module_getattr
+
+__getattr__ = module_getattr(
+    __name__,
+    (
+        "annotate_getitem_nodes",
+        "backends",
+        "dialect",
+        "fake_tensor_prop",
+        "graph_drawer",
+        "graph_manipulation",
+        "graph_transform_observer",
+        "infra",
+        "net_min_base",
+        "operator_support",
+        "param_fetch",
+        "pass_manager",
+        "reinplace",
+        "shape_prop",
+        "split_module",
+        "split_utils",
+        "splitter_base",
+        "tools_common",
+        "utils",
+    ),
+)

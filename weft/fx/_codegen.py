@@ -16,7 +16,7 @@ import weft
 from ..core.tensor import Tensor
 from ..utils import _pytree as pytree
 from ._namespace import _custom_builtins, _Namespace
-from ._qualified_name import is_from_torch
+from ._qualified_name import is_from_torch, is_operator
 from .node import Argument, Node, _get_qualified_name, _type_repr, dtype_abbrs, map_arg
 
 # How calls of functions of the module `operator` are written.
@@ -491,11 +491,6 @@ class _Writer:
             if self.options.include_device:
                 text += self._color("green", str(value.device))
         return f': "{text}"'
-
-
-def is_operator(arg: Any) -> bool:
-    """Whether an argument is one of the operators of `torch.ops`."""
-    return type(arg).__name__ in ("OpOverload", "OpOverloadPacket", "HigherOrderOperator")
 
 
 # ---- Arguments and results that are containers --------------------------------------------------------------------------

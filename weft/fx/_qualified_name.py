@@ -88,7 +88,7 @@ def is_written_in_python(name: str) -> bool:
 
 def is_from_torch(obj: Any) -> bool:
     """Whether an object is one of weft's, which generated code reaches through the name `torch`."""
-    if public_name(obj) is not None:
+    if public_name(obj) is not None or is_operator(obj):
         return True
     module, name = getattr(obj, "__module__", None), getattr(obj, "__qualname__", None)
     if (
@@ -101,6 +101,15 @@ def is_from_torch(obj: Any) -> bool:
     for part in name.split("."):
         found = getattr(found, part, None)
     return found is obj
+
+
+def is_operator(obj: Any) -> bool:
+    """Whether an object is one of the operators of `torch.ops`."""
+    kind = type(obj)
+    return kind.__name__ in _OPERATORS or any(base.__name__ in _OPERATORS for base in kind.__mro__)
+
+
+_OPERATORS = ("OpOverload", "OpOverloadPacket", "HigherOrderOperator")
 
 
 def method_of_torch(function: Any) -> str | None:
@@ -116,6 +125,8 @@ def torch_path(obj: Any) -> str | None:
         return torch_name(name)
     if (method := method_of_torch(obj)) is not None:
         return method
+    if is_operator(obj):
+        return f"torch.ops.{obj}" if "." in str(obj) else f"torch.ops.higher_order.{obj}"
     module = getattr(obj, "__module__", None)
     name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
     if not isinstance(module, str) or not isinstance(name, str):

@@ -19,7 +19,7 @@ from ..core.tensor import Tensor
 from ..overrides import is_tensor_method_or_property
 from ._codegen import magic_methods, reflectable_magic_methods
 from ._compatibility import compatibility
-from ._qualified_name import is_written_in_python, public_name
+from ._qualified_name import is_operator, is_written_in_python, public_name
 from .node import Argument, Node, Target, base_types, map_aggregate
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class TracerBase:
             or isinstance(a, bytes)
         ):
             return a
-        if _is_operator(a):
+        if is_operator(a):
             return a
         if _is_dataclass_instance(a):
             fields = {name: self.create_arg(getattr(a, name)) for name in a.__dataclass_fields__}
@@ -482,12 +482,6 @@ def _is_asserted(frame: FrameType) -> bool:
 
 def _is_dataclass_instance(value: Any) -> bool:
     return hasattr(type(value), "__dataclass_fields__")
-
-
-def _is_operator(value: Any) -> bool:
-    from ._codegen import is_operator
-
-    return is_operator(value)
 
 
 @compatibility(is_backward_compatible=False)

@@ -87,7 +87,9 @@ class _Splitting:
     def __init__(self, module: GraphModule, affix: str | None, late_attributes: bool) -> None:
         self.module = module
         self.affix = affix
-        self.late_attributes = late_attributes  # an attribute is taken just before the first submodule that gets it
+        self.late_attributes = (
+            late_attributes  # an attribute is taken just before the first submodule that gets it
+        )
         self.partitions: dict[str, Partition] = {}
         self.partition_of: dict[Node, str] = {}
         self.nodes = {node.name: node for node in module.graph.nodes}

@@ -82,9 +82,7 @@ def _topological_sort_passes(
                 ready.append(following)
     circular = [each for each in passes if waiting[each]]
     if circular:
-        raise RuntimeError(
-            f"Circular dependency detected within the following passes: {circular}"
-        )
+        raise RuntimeError(f"Circular dependency detected within the following passes: {circular}")
     return found
 
 

@@ -228,6 +228,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 _LAZY = (
     "_C",
     "_dynamo",
+    "_higher_order_ops",
     "_jit_internal",
     "_library",
     "_ops",
@@ -275,7 +276,6 @@ _LAZY_NAMES = {
     "DisableTorchFunction": "_C",
     "DispatchKey": "_C",
     "DispatchKeySet": "_C",
-    "Future": "_C",
     "FunctionSchema": "_C",
     "Future": "futures",
     "JITException": "jit",
@@ -284,6 +284,7 @@ _LAZY_NAMES = {
     "fork": "jit",
     "ops": "_ops",
     "wait": "jit",
+    "while_loop": "_higher_order_ops",
 }
 globals().pop("ops", None)  # the package of weft's operations; `torch.ops` is the namespace of operators
 __getattr__ = _module_getattr(__name__, _LAZY, _LAZY_NAMES)

@@ -1,55 +1,100 @@
-"""What scripts ask of PyTorch's compiler beyond `torch.compile`: settings, which are kept, and the class of its modules."""
+"""What programs ask of PyTorch's compiler beyond `torch.compile`: settings, which are kept, decorators and marks without effect."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from ..compat.missing import module_getattr
-from ..compiler import disable, is_compiling, reset
-from ..nn import Module
+from ..compiler import is_compiling, reset
+from . import config, exc, external_utils
+from .backends.registry import list_backends, lookup_backend, register_backend
+from .decorators import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    disable_nested_graph_breaks,
+    disallow_in_graph,
+    dont_skip_tracing,
+    error_on_graph_break,
+    forbid_in_graph,
+    graph_break,
+    is_dynamo_disable_recursive,
+    mark_dynamic,
+    mark_static,
+    mark_static_address,
+    maybe_mark_dynamic,
+    nonstrict_trace,
+    override_cudagraphs,
+    override_optimization_hint,
+    patch_dynamo_config,
+    run,
+    set_stance,
+    skip_frame,
+    step_unsupported,
+    substitute_in_graph,
+)
+from .eval_frame import OptimizedModule, explain, export, optimize, optimize_assert
 
-__all__ = ["OptimizedModule", "config", "disable", "is_compiling", "reset"]
-
-config = SimpleNamespace(suppress_errors=False, cache_size_limit=8, recompile_limit=8, verbose=False)
-
-
-class OptimizedModule(Module):
-    """What `torch.compile` makes of a module, which is its `_orig_mod`: it has that module's attributes and runs it."""
-
-    def __init__(self, mod: Module):
-        super().__init__()
-        del self.training
-        self._orig_mod = mod
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_orig_mod":
-            return self._modules["_orig_mod"]
-        return getattr(self._orig_mod, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        own = self.__dict__
-        if "_modules" not in own or name in own or name == "_orig_mod" or "_orig_mod" not in own["_modules"]:
-            super().__setattr__(name, value)
-        else:
-            setattr(self._orig_mod, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        if name in self.__dict__:
-            super().__delattr__(name)
-        else:
-            delattr(self._orig_mod, name)
-
-    def __len__(self) -> int:
-        if hasattr(self._orig_mod, "__len__"):
-            return len(self._orig_mod)
-        raise TypeError(f"object of type '{type(self._orig_mod).__name__}' has no len()")
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *dir(self._orig_mod)]
+__all__ = [
+    "OptimizedModule",
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "disable_nested_graph_breaks",
+    "disallow_in_graph",
+    "dont_skip_tracing",
+    "error_on_graph_break",
+    "explain",
+    "export",
+    "forbid_in_graph",
+    "graph_break",
+    "is_compiling",
+    "is_dynamo_disable_recursive",
+    "list_backends",
+    "lookup_backend",
+    "mark_dynamic",
+    "mark_static",
+    "mark_static_address",
+    "maybe_mark_dynamic",
+    "nonstrict_trace",
+    "optimize",
+    "optimize_assert",
+    "override_cudagraphs",
+    "override_optimization_hint",
+    "patch_dynamo_config",
+    "register_backend",
+    "replay",
+    "reset",
+    "run",
+    "set_recursion_limit",
+    "set_stance",
+    "skip_frame",
+    "step_unsupported",
+    "substitute_in_graph",
+]
 
 
-__getattr__ = module_getattr(__name__)
+def replay(filename: str) -> NoReturn:
+    """Raises: NotImplementedError, because nothing is traced."""
+    raise NotImplementedError("torch._dynamo.replay: weft does not trace programs")
+
+
+def reset_code_caches() -> None:
+    """Nothing: no code is kept."""
+
+
+def set_recursion_limit(limit: int) -> None:
+    """Keep the limit of the tracer's recursion; nothing is traced.
+
+    Raises: ValueError unless it is positive.
+    """
+    if limit < 1:
+        raise ValueError("recursion limit must be greater or equal than 1")
+
+
+def reset_recompile_user_contexts() -> Any:
+    """Nothing: nothing is compiled again."""
+
+
+__getattr__ = module_getattr(__name__, ("backends", "mutation_guard", "utils"))

@@ -66,6 +66,9 @@ class Error(Exception):
     """An error of a TorchScript program."""
 
 
+JITException = Error
+
+
 def annotate(the_type: Any, the_value: Any) -> Any:
     """`the_value`: the type is for TorchScript's compiler.
 

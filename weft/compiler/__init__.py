@@ -1,0 +1,257 @@
+"""weft.compiler: what `torch.compile` gives. Every operation is compiled already, so models and functions run as they are."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..compat.missing import module_getattr
+
+
+def compile(  # noqa: A001 (PyTorch's name)
+    model: Callable | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """`model` again: a function as it is, a module within one that has its state under `_orig_mod`, as in PyTorch.
+
+    Without `model`, a decorator. The other arguments have no effect.
+    Raises: RuntimeError if both `mode` and `options` are given.
+
+    >>> import weft as torch
+    >>> torch.compile(lambda x: x + 1)(torch.zeros(2))
+    tensor([1., 1.])
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if model is None:
+        return lambda model: compile(model, mode=mode, options=options, disable=disable)
+    if not callable(model):
+        raise RuntimeError(f"torch.compile: {model!r} is neither a module nor a function")
+    from ..nn import Module  # loaded when first used
+
+    if disable or not isinstance(model, Module):
+        return model
+    from .._dynamo.eval_frame import OptimizedModule
+
+    return OptimizedModule(model)
+
+
+def disable(
+    fn: Any = None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True
+) -> Any:
+    """`fn` as it is, or a decorator that leaves functions as they are."""
+    return fn if fn is not None else lambda fn: fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """`fn` as it is.
+
+    Raises: AssertionError for anything that is no function.
+    """
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(each) for each in fn]
+    if not callable(fn):
+        raise AssertionError("allow_in_graph expects a callable")
+    return fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """`fn` as it is; it is called each time."""
+    fn._dynamo_marked_constant = True
+    return fn
+
+
+def substitute_in_graph(
+    original_fn: Callable,
+    *,
+    can_constant_fold_through: bool = False,
+    skip_signature_check: bool = False,
+) -> Callable[[Callable], Callable]:
+    """A decorator that gives back the function that a tracer would take for `original_fn`."""
+    if not callable(original_fn):
+        raise TypeError(f"substitute_in_graph expects a function but got {type(original_fn)!r}")
+    return lambda fn: fn
+
+
+def reset() -> None:
+    """Forget what was compiled: there is nothing."""
+
+
+def is_compiling() -> bool:
+    """Whether the program is being traced rather than run: never."""
+    return False
+
+
+def is_dynamo_compiling() -> bool:
+    """Whether the program is being traced rather than run: never."""
+    return False
+
+
+def is_exporting() -> bool:
+    """Whether the program is being exported by tracing: never."""
+    return False
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Says that a new step begins; for CUDA graphs."""
+
+
+# ---- Backends and settings -----------------------------------------------------------------------------------------------
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The names that `torch.compile(backend=...)` takes."""
+    from .._dynamo.backends.registry import list_backends as backends
+
+    return backends(exclude_tags)
+
+
+_default_backend: str | Callable[..., Any] = "inductor"
+
+
+def set_default_backend(backend: str | Callable[..., Any] | None) -> None:
+    """Keep the backend that `torch.compile` names by default; it has no effect.
+
+    Raises: InvalidBackend if there is none of this name.
+    """
+    global _default_backend
+    if isinstance(backend, str):
+        from .._dynamo.backends.registry import lookup_backend
+
+        lookup_backend(backend)
+    _default_backend = "inductor" if backend is None else backend
+
+
+def get_default_backend() -> str | Callable[..., Any]:
+    """What `set_default_backend` was given last."""
+    return _default_backend
+
+
+class set_stance:  # noqa: N801 (PyTorch's name)
+    """How compiled functions are to run: as they are in any case. A call, a context or a decorator.
+
+    Raises: RuntimeError for a stance that does not exist.
+    """
+
+    def __init__(
+        self,
+        stance: str = "default",
+        *,
+        skip_guard_eval_unsafe: bool = False,
+        force_backend: str | Callable[..., Any] | None = None,
+    ) -> None:
+        if stance not in ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile",
+                          "aot_eager_then_compile"):  # fmt: skip
+            raise RuntimeError(f"invalid torch.compile stance '{stance}'")
+        if force_backend is not None and stance != "default":
+            raise RuntimeError("non-default stance cannot have force_backend set")
+
+    def __call__(self, fn: Any) -> Any:
+        return fn
+
+    def __enter__(self) -> None:
+        """Nothing to begin."""
+
+    def __exit__(self, *args: Any) -> None:
+        """Nothing to end."""
+
+
+def set_enable_guard_collectives(enabled: bool) -> bool:
+    """Keep a setting for several processes; gives the one before."""
+    global _guard_collectives
+    before, _guard_collectives = _guard_collectives, enabled
+    return before
+
+
+_guard_collectives = False
+
+
+def wrap_numpy(fn: Callable) -> Callable:
+    """A function of tensors that calls `fn`, a function of NumPy arrays."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        import numpy as np
+
+        from ..core.tensor import Tensor
+        from ..interop.numpy import from_numpy
+        from ..utils._pytree import tree_map
+
+        def to_numpy(value: Any) -> Any:
+            return value.numpy() if isinstance(value, Tensor) else value
+
+        def to_tensor(value: Any) -> Any:
+            return from_numpy(np.asarray(value)) if isinstance(value, (np.ndarray, np.generic)) else value
+
+        return tree_map(to_tensor, fn(*tree_map(to_numpy, args), **tree_map(to_numpy, kwargs)))
+
+    return wrapper
+
+
+def nested_compile_region(
+    fn: Any = None, *, options: Any = None, max_reuse_entries: int = 8, reuse_hash_fn: Any = None
+) -> Any:
+    """`fn` as it is, or a decorator that leaves functions as they are."""
+    return fn if fn is not None else lambda fn: fn
+
+
+# ---- Caches and guards ---------------------------------------------------------------------------------------------------
+
+
+def save_cache_artifacts() -> None:
+    """None: no function was compiled by tracing, so there is nothing to keep."""
+
+
+def load_cache_artifacts(serialized_artifacts: bytes) -> None:
+    """None: nothing is taken from what PyTorch compiled."""
+
+
+def load_compiled_function(
+    file: Any, *, f_globals: dict[str, object] | None = None, external_data: dict[str, Any] | None = None
+) -> Any:
+    """Raises: NotImplementedError, because weft does not run what PyTorch compiled."""
+    raise NotImplementedError(
+        "torch.compiler.load_compiled_function: weft does not run what PyTorch compiled"
+    )
+
+
+def keep_portable_guards_unsafe(guard_entries: Any) -> list[bool]:
+    """Which conditions of compiled functions to keep: those that hold in other processes."""
+    return [each.guard_type not in ("ID_MATCH", "TYPE_MATCH") for each in guard_entries]
+
+
+def keep_tensor_guards_unsafe(guard_entries: Any, keep_parameters: bool = False) -> list[bool]:
+    """Which conditions of compiled functions to keep: those about tensors."""
+    return [each.guard_type == "TENSOR_MATCH" for each in guard_entries]
+
+
+def skip_guard_on_inbuilt_nn_modules_unsafe(guard_entries: Any) -> list[bool]:
+    """Which conditions of compiled functions to keep: those that are not about modules of torch.nn."""
+    return [not str(getattr(each, "orig_guard", each)).startswith("torch.nn") for each in guard_entries]
+
+
+def skip_guard_on_all_nn_modules_unsafe(guard_entries: Any) -> list[bool]:
+    """Which conditions of compiled functions to keep: those that are not about modules."""
+    return [each.guard_type != "NN_MODULE" for each in guard_entries]
+
+
+def skip_guard_on_globals_unsafe(guard_entries: Any) -> list[bool]:
+    """Which conditions of compiled functions to keep: those that are not about globals."""
+    return [not each.is_global for each in guard_entries]
+
+
+def skip_all_guards_unsafe(guard_entries: Any) -> list[bool]:
+    """Which conditions of compiled functions to keep: none."""
+    return [False for _ in guard_entries]
+
+
+__getattr__ = module_getattr(__name__, ("config",))

@@ -241,6 +241,7 @@ _LAZY = (
     "cuda",
     "distributed",
     "distributions",
+    "export",
     "fft",
     "func",
     "functional",

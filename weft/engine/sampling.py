@@ -1,13 +1,14 @@
 """Reading images between their pixels, as LLVM IR: sums of weighted pixels in groups of four, the corners around each point.
 
-A table says what is read: `positions`, int32 [points, 4], offsets into a plane in elements (negative: a corner that counts as
+A table says what is read: `positions`, int32 [points, 4], offsets into a plane in pixels (negative: a corner that counts as
 zero), and `weights` [points, 4]. The points of bin p of region n are those from `starts[n * bins + p]` to the next start. `gather`
 reads them, `scatter` adds the gradients of bins to them.
 
-    gather     out[n, c, p]  = sum over points of (w0 * x0 + w1 * x1 + w2 * x2 + w3 * x3) / counts[n]
-    scatter    xk           += out[n, c, p] * wk / counts[n]
+    gather     out[n, p, c]  = sum over points of (w0 * x0 + w1 * x1 + w2 * x2 + w3 * x3) / counts[n]
+    scatter    xk           += out[n, p, c] * wk / counts[n]
 
-Here x are pixels of plane `images[n] * planes + c * per_channel + p * per_bin` of the input.
+Here x are channels c of pixels of image `images[n]`. Channels are last in memory, so that many are read at once. A pixel of the
+input has `width` channels, of which bin p reads those from `p * per_bin` on.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from .kernel import Code, compile_loop
 from .structured import Body, function
 
 CORNERS = 4
+LANES = 32  # channels that are summed side by side
 
-# Words of meta: channels, bins, elements of a plane, planes of an image, per_channel, per_bin, regions.
-_META = 7
-# Operands: bins, pixels, positions, weights, starts, images, counts.
+# Words of meta: channels, bins, pixels of an image, width, per_bin, regions.
+_META = 6
+# Operands: bins [regions, bins, channels], pixels, positions, weights, starts, images, counts.
 _OPERANDS = 7
 
 
 @functools.cache
 def gather_code(dtype: DType) -> Code:
-    """Call `entry(bins, pixels, positions, weights, starts, images, counts, meta, regions * channels)`."""
+    """Call `entry(bins, pixels, positions, weights, starts, images, counts, meta, regions)`."""
     return _compile(lambda body: _Sampling(body, dtype).gather())
 
 
@@ -37,7 +39,7 @@ def gather_code(dtype: DType) -> Code:
 def scatter_code(dtype: DType) -> Code:
     """Call `entry(bins, pixels, positions, weights, starts, images, counts, meta, channels)`.
 
-    It is shared by channels, so that each pixel is written by one thread, in the order of the regions.
+    It is shared by channels, so that each element is written by one thread, in the order of the regions.
     """
     return _compile(lambda body: _Sampling(body, dtype).scatter())
 
@@ -51,83 +53,99 @@ def _compile(write: Callable[[Body], None]) -> Code:
 class _Sampling:
     def __init__(self, body: Body, dtype: DType):
         self.body = body
-        self.kind, self.nbytes = ("double", 8) if dtype is float64 else ("float", 4)
+        self.scalar, self.nbytes = ("double", 8) if dtype is float64 else ("float", 4)
         (self.bins, self.pixels, self.positions, self.weights, self.starts, self.images, self.counts) = (
             body.let(f"load ptr, ptr {body.at('%operands', 8 * k)}") for k in range(_OPERANDS)
         )
-        (
-            self.channels,
-            self.bin_count,
-            self.plane,
-            self.planes,
-            self.per_channel,
-            self.per_bin,
-            self.regions,
-        ) = (body.let(f"load i64, ptr {body.at('%meta', 8 * k)}") for k in range(_META))
+        self.channels, self.bin_count, self.plane, self.width, self.per_bin, self.regions = (
+            body.let(f"load i64, ptr {body.at('%meta', 8 * k)}") for k in range(_META)
+        )
 
     def item(self, base: str, index: str, nbytes: int) -> str:
         return self.body.at(base, self.body.integer("mul", index, nbytes))
 
     def gather(self) -> None:
-        b = self.body
-        with b.loop("%begin", "%end") as row:
-            region, channel = b.integer("sdiv", row, self.channels), b.integer("srem", row, self.channels)
-            self.each_bin(region, channel, self.read)
+        with self.body.loop("%begin", "%end") as region:
+            self.each_bin(region, "0", self.channels, self.read)
 
     def scatter(self) -> None:
-        with self.body.loop("%begin", "%end") as channel, self.body.loop(0, self.regions) as region:
-            self.each_bin(region, channel, self.write)
+        with self.body.loop(0, self.regions) as region:
+            self.each_bin(region, "%begin", "%end", self.write)
 
-    def each_bin(self, region: str, channel: str, visit: Callable) -> None:
+    def each_bin(self, region: str, first: str, last: str, visit: Callable) -> None:
+        """`visit` channels first to last of each bin of a region, several at once."""
         b = self.body
         image = b.let(f"load i64, ptr {self.item(self.images, region, 8)}")
-        first = b.integer("mul", image, self.planes)
-        first = b.integer("add", first, b.integer("mul", channel, self.per_channel))
-        count = b.let(f"load {self.kind}, ptr {self.item(self.counts, region, self.nbytes)}")
-        row = b.integer("add", b.integer("mul", region, self.channels), channel)
-        results = self.item(self.bins, b.integer("mul", row, self.bin_count), self.nbytes)
-        starts = self.item(self.starts, b.integer("mul", region, self.bin_count), 8)
+        image = b.integer("mul", b.integer("mul", image, self.plane), self.width)
+        count = b.let(f"load {self.scalar}, ptr {self.item(self.counts, region, self.nbytes)}")
+        whole = b.integer("sub", last, b.integer("urem", b.integer("sub", last, first), LANES))
         with b.loop(0, self.bin_count) as p:
-            plane = b.integer("add", first, b.integer("mul", p, self.per_bin))
-            pixels = self.item(self.pixels, b.integer("mul", plane, self.plane), self.nbytes)
-            bounds = self.item(starts, p, 8)
-            begin = b.let(f"load i64, ptr {bounds}")
-            end = b.let(f"load i64, ptr {b.at(bounds, 8)}")
-            visit(self.item(results, p, self.nbytes), pixels, begin, end, count)
+            at = b.integer("add", b.integer("mul", region, self.bin_count), p)
+            bounds = self.item(self.starts, at, 8)
+            begin, end = b.let(f"load i64, ptr {bounds}"), b.let(f"load i64, ptr {b.at(bounds, 8)}")
+            result = self.item(self.bins, b.integer("mul", at, self.channels), self.nbytes)
+            pixels = b.integer("add", image, b.integer("mul", p, self.per_bin))
+            pixels = self.item(self.pixels, pixels, self.nbytes)
+            for start, stop, lanes in ((first, whole, LANES), (whole, last, 1)):
+                with b.loop(start, stop, lanes) as k:
+                    offset = b.integer("mul", k, self.nbytes)
+                    visit(
+                        b.at(result, offset),
+                        b.at(pixels, offset),
+                        begin,
+                        end,
+                        self.splat(count, lanes),
+                        lanes,
+                    )
 
-    def corner(self, point: str, k: int) -> tuple[str, str]:
+    def kind(self, lanes: int) -> str:
+        return self.scalar if lanes == 1 else f"<{lanes} x {self.scalar}>"
+
+    def splat(self, value: str, lanes: int) -> str:
+        if lanes == 1:
+            return value
+        b, kind = self.body, self.kind(lanes)
+        one = b.let(f"insertelement {kind} poison, {self.scalar} {value}, i64 0")
+        return b.let(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
+
+    def corner(self, point: str, k: int, lanes: int) -> tuple[str, str]:
         """The position of a corner and its weight."""
         b = self.body
         index = b.integer("add", b.integer("mul", point, CORNERS), k)
         position = b.let(f"load i32, ptr {self.item(self.positions, index, 4)}")
-        weight = b.let(f"load {self.kind}, ptr {self.item(self.weights, index, self.nbytes)}")
-        return b.let(f"sext i32 {position} to i64"), weight
+        weight = b.let(f"load {self.scalar}, ptr {self.item(self.weights, index, self.nbytes)}")
+        return b.let(f"sext i32 {position} to i64"), self.splat(weight, lanes)
 
-    def read(self, result: str, pixels: str, begin: str, end: str, count: str) -> None:
-        b = self.body
-        total = b.variable(self.kind, "0.0")
+    def pixel(self, pixels: str, position: str) -> str:
+        return self.item(pixels, self.body.integer("mul", position, self.width), self.nbytes)
+
+    def read(self, result: str, pixels: str, begin: str, end: str, count: str, lanes: int) -> None:
+        b, kind = self.body, self.kind(lanes)
+        zero = "0.0" if lanes == 1 else "zeroinitializer"
+        total = b.variable(kind, zero)
         with b.loop(begin, end) as point:
             value = ""
             for k in range(CORNERS):
-                position, weight = self.corner(point, k)
+                position, weight = self.corner(point, k, lanes)
                 outside = b.let(f"icmp slt i64 {position}, 0")
                 inside = b.let(f"select i1 {outside}, i64 0, i64 {position}")
-                pixel = b.let(f"load {self.kind}, ptr {self.item(pixels, inside, self.nbytes)}")
-                pixel = b.let(f"select i1 {outside}, {self.kind} 0.0, {self.kind} {pixel}")
-                term = b.let(f"fmul {self.kind} {weight}, {pixel}")
-                value = b.let(f"fadd {self.kind} {value}, {term}") if value else term
-            b.set(total, self.kind, b.let(f"fadd {self.kind} {b.get(total, self.kind)}, {value}"))
-        mean = b.let(f"fdiv {self.kind} {b.get(total, self.kind)}, {count}")
-        b.do(f"store {self.kind} {mean}, ptr {result}")
+                found = b.let(f"load {kind}, ptr {self.pixel(pixels, inside)}, align {self.nbytes}")
+                found = b.let(f"select i1 {outside}, {kind} {zero}, {kind} {found}")
+                term = b.let(f"fmul {kind} {weight}, {found}")
+                value = b.let(f"fadd {kind} {value}, {term}") if value else term
+            b.set(total, kind, b.let(f"fadd {kind} {b.get(total, kind)}, {value}"))
+        mean = b.let(f"fdiv {kind} {b.get(total, kind)}, {count}")
+        b.do(f"store {kind} {mean}, ptr {result}, align {self.nbytes}")
 
-    def write(self, result: str, pixels: str, begin: str, end: str, count: str) -> None:
-        b = self.body
-        grad = b.let(f"load {self.kind}, ptr {result}")
+    def write(self, result: str, pixels: str, begin: str, end: str, count: str, lanes: int) -> None:
+        b, kind = self.body, self.kind(lanes)
+        grad = b.let(f"load {kind}, ptr {result}, align {self.nbytes}")
         with b.loop(begin, end) as point:
             for k in range(CORNERS):
-                position, weight = self.corner(point, k)
-                share = b.let(f"fdiv {self.kind} {b.let(f'fmul {self.kind} {grad}, {weight}')}, {count}")
+                position, weight = self.corner(point, k, lanes)
                 with b.when(b.let(f"icmp sge i64 {position}, 0")):
-                    place = self.item(pixels, position, self.nbytes)
-                    before = b.let(f"load {self.kind}, ptr {place}")
-                    b.do(f"store {self.kind} {b.let(f'fadd {self.kind} {before}, {share}')}, ptr {place}")
+                    share = b.let(f"fdiv {kind} {b.let(f'fmul {kind} {grad}, {weight}')}, {count}")
+                    place = self.pixel(pixels, position)
+                    before = b.let(f"load {kind}, ptr {place}, align {self.nbytes}")
+                    after = b.let(f"fadd {kind} {before}, {share}")
+                    b.do(f"store {kind} {after}, ptr {place}, align {self.nbytes}")

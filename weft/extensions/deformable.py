@@ -88,7 +88,8 @@ class _Reading:
     def gather(self, input: Tensor, points: Points) -> Tensor:
         """[regions, channels of a group, places of the kernel, places of the result]."""
         planes = self.channels * self.images // max(self.regions, 1)
-        return gather(input, points, (self.regions, planes, self.places, self.size), planes, 1, 0)
+        groups = input.reshape(self.regions, planes, *input.spec.shape[2:])
+        return gather(groups, points, planes, (self.places, self.size), False)
 
 
 def _check(input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, geometry: _Geometry) -> None:
@@ -173,7 +174,7 @@ def deform_conv2d_backward(
         of_values = of_values * mask.reshape(reading.regions, 1, reading.places, reading.size)
     planes = values.spec.shape[1]
     image = (reading.regions, planes, *input.spec.shape[2:])
-    of_input = scatter(of_values, points, image, planes, 1, 0).reshape(input.spec.shape)
+    of_input = scatter(of_values, points, image, False).reshape(input.spec.shape)
     moved = [(of_values * reading.gather(input, slope)).sum(1) for slope in reading.slopes()]
     of_offset = moved[0].new_empty((reading.regions, reading.places, 2, reading.size))
     of_offset[:, :, 0], of_offset[:, :, 1] = moved

@@ -7,12 +7,16 @@ Source: He et al. 2017, Mask R-CNN (align); Girshick 2015, Fast R-CNN (pool); Da
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..core.dtype import float16, float32, float64, int32
-from ..core.tensor import Tensor
+from ..core.dtype import compute_type, float16, float32, float64, int32
+from ..core.spec import contiguous_spec
+from ..core.tensor import Tensor, empty
+from ..engine.greatest import greatest_code
+from ..engine.kernel import sharing
 from ..families.library import array, tensor_of
 from ..families.step import step
 from .sampling import Points, corners, gather, scatter
@@ -123,8 +127,7 @@ def roi_align(
     _check("roi_align", input, rois)
     bins = (pooled_height, pooled_width)
     points = _align_points(rois, input.spec.shape, spatial_scale, bins, sampling_ratio, aligned, False)
-    channels = input.spec.shape[1]
-    return gather(input, points, (len(points.images), channels, *bins), channels, 1, 0)
+    return gather(input, points, input.spec.shape[1], bins, False)
 
 
 @step(None, None)
@@ -144,7 +147,7 @@ def roi_align_backward(
     """The gradient of the input of `roi_align`."""
     shape, bins = (batch_size, channels, height, width), (pooled_height, pooled_width)
     points = _align_points(rois, shape, spatial_scale, bins, sampling_ratio, aligned, False)
-    return scatter(grad, points, shape, channels, 1, 0)
+    return scatter(grad, points, shape, False)
 
 
 def _channel_mapping(regions: int, channels: int, bins: tuple[int, int]) -> Tensor:
@@ -177,8 +180,8 @@ def ps_roi_align(
     _check("ps_roi_align", input, rois, n_bins)
     channels = input.spec.shape[1]
     points = _align_points(rois, input.spec.shape, spatial_scale, bins, sampling_ratio, False, True)
-    shape = (len(points.images), channels // n_bins, *bins)
-    return gather(input, points, shape, channels, n_bins, 1), _channel_mapping(shape[0], channels, bins)
+    found = gather(input, points, channels // n_bins, bins, True)
+    return found, _channel_mapping(len(points.images), channels, bins)
 
 
 @step(None, None)
@@ -198,7 +201,7 @@ def ps_roi_align_backward(
     """The gradient of the input of `ps_roi_align`."""
     shape, bins = (batch_size, channels, height, width), (pooled_height, pooled_width)
     points = _align_points(rois, shape, spatial_scale, bins, sampling_ratio, False, True)
-    return scatter(grad, points, shape, channels, pooled_height * pooled_width, 1)
+    return scatter(grad, points, shape, True)
 
 
 # ---- Whole pixels -----------------------------------------------------------------------------------------------------------
@@ -250,16 +253,27 @@ def roi_pool(
     _check("roi_pool", input, rois)
     bins, shape = (pooled_height, pooled_width), input.spec.shape
     index, bounds = _pool_bounds(rois, shape, spatial_scale, bins, False)
-    values = array(input)
-    found = np.zeros((len(index), shape[1], *bins), values.dtype)
-    where = np.full(found.shape, -1, np.int32)
-    for k, image, i, j, rows, columns in _bins(index, bounds):
-        pixels = values[image, :, rows, columns].reshape(shape[1], -1)
-        best = pixels.argmax(1)
-        found[k, :, i, j] = pixels[np.arange(shape[1]), best]
-        y, x = np.divmod(best, columns.stop - columns.start)
-        where[k, :, i, j] = (y + rows.start) * shape[3] + x + columns.start
-    return tensor_of(found, input.spec.dtype), tensor_of(where, int32)
+    rows, columns = (np.stack(each, -1) for each in bounds)
+    grid = (len(index), *bins, 2)
+    rectangles = np.concatenate(
+        [np.broadcast_to(rows[:, :, None], grid), np.broadcast_to(columns[:, None], grid)], -1
+    ).astype(np.int64)
+    dtype = compute_type(input.spec.dtype)
+    source = input.to(dtype).contiguous()
+    found = empty(contiguous_spec((len(index), shape[1], *bins), dtype))
+    where = empty(contiguous_spec(found.spec.shape, int32))
+    meta = np.array([shape[1], math.prod(bins), *shape[2:]], np.int64)
+    if found.spec.numel:
+        sharing(greatest_code(dtype), source.spec.nbytes)(
+            found._storage.ptr,
+            where._storage.ptr,
+            source._storage.ptr + source._start,
+            rectangles.ctypes.data,
+            index.ctypes.data,
+            meta.ctypes.data,
+            len(index) * shape[1],
+        )
+    return found.to(input.spec.dtype), where
 
 
 @step(None, None)

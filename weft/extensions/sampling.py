@@ -46,44 +46,59 @@ def _ends(at: np.ndarray, size: int) -> tuple[np.ndarray, ...]:
 
 
 def gather(
-    input: Tensor, points: Points, shape: Sequence[int], planes: int, per_channel: int, per_bin: int
+    input: Tensor, points: Points, channels: int, bins: Sequence[int], position_sensitive: bool
 ) -> Tensor:
-    """Sums of the pixels of `input` [images, planes, H, W], in the shape [regions, channels, *bins]."""
+    """Sums of the pixels of `input` [images, planes, H, W], in the shape [regions, channels, *bins].
+
+    position_sensitive: bin p reads planes p, p + bins, ... as its channels; otherwise planes are channels.
+    """
     dtype = compute_type(input.spec.dtype)
-    source = input.to(dtype).contiguous()
-    result = empty(contiguous_spec(tuple(shape), dtype))
-    arguments = _arguments(points, shape, source.spec.shape, planes, per_channel, per_bin)
-    entry = sharing(gather_code(dtype), points.weights.size * max(shape[1], 1) * dtype.itemsize)
+    source = _pixels_last(input.to(dtype), channels, position_sensitive)
+    regions, n_bins = len(points.images), math.prod(bins)
+    result = empty(contiguous_spec((regions, n_bins, channels), dtype))
     if result.spec.numel:
-        _run(entry, result, source, arguments, shape[0] * shape[1])
-    return result.to(input.spec.dtype)
+        entry = sharing(gather_code(dtype), points.weights.size * channels * dtype.itemsize)
+        _run(entry, result, source, points, channels, n_bins, position_sensitive, regions)
+    return result.transpose(1, 2).reshape(regions, channels, *bins).to(input.spec.dtype)
 
 
-def scatter(
-    grad: Tensor, points: Points, shape: Sequence[int], planes: int, per_channel: int, per_bin: int
-) -> Tensor:
+def scatter(grad: Tensor, points: Points, shape: Sequence[int], position_sensitive: bool) -> Tensor:
     """The gradient [images, planes, H, W] of what `gather` read: `grad` added to where each sum came from."""
     dtype = compute_type(grad.spec.dtype)
-    source = grad.to(dtype).contiguous()
-    result = source.new_zeros(tuple(shape))
-    arguments = _arguments(points, grad.spec.shape, shape, planes, per_channel, per_bin)
-    channels = grad.spec.shape[1]
-    entry = sharing(scatter_code(dtype), points.weights.size * max(channels, 1) * dtype.itemsize)
-    if grad.spec.numel:
-        _run(entry, source, result, arguments, channels)
-    return result.to(grad.spec.dtype)
+    regions, channels, *bins = grad.spec.shape
+    n_bins = math.prod(bins)
+    source = grad.to(dtype).reshape(regions, channels, n_bins).transpose(1, 2).contiguous()
+    images, planes, height, width = shape
+    result = source.new_zeros((images, height * width, planes))
+    if source.spec.numel:
+        entry = sharing(scatter_code(dtype), points.weights.size * channels * dtype.itemsize)
+        _run(entry, source, result, points, channels, n_bins, position_sensitive, channels)
+    if position_sensitive:
+        result = result.reshape(images, height * width, n_bins, channels).transpose(2, 3)
+    result = result.reshape(images, height * width, planes).transpose(1, 2)
+    return result.reshape(images, planes, height, width).to(grad.spec.dtype)
 
 
-def _arguments(points: Points, bins: Sequence[int], image: Sequence[int], planes, per_channel, per_bin):
-    regions, channels, n_bins = bins[0], bins[1], math.prod(bins[2:])
-    plane = image[-1] * image[-2]
-    limit = math.prod(image[:-2])
+def _pixels_last(input: Tensor, channels: int, position_sensitive: bool) -> Tensor:
+    """[images, pixels, planes], in which the channels of one bin lie side by side."""
+    images, planes, height, width = input.spec.shape
+    pixels = input.reshape(images, planes, height * width).transpose(1, 2)
+    if position_sensitive:
+        pixels = pixels.reshape(images, height * width, channels, planes // channels).transpose(2, 3)
+    return pixels.contiguous().reshape(images, height * width, planes)
+
+
+def _run(
+    entry, bins: Tensor, pixels: Tensor, points: Points, channels, n_bins, position_sensitive, count
+) -> None:
+    images, plane, planes = pixels.spec.shape
+    regions = len(points.images)
     # The kernel trusts its table, so look at it once more.
     assert len(points.starts) == regions * n_bins + 1 and (np.diff(points.starts) >= 0).all()
     assert points.starts[-1] == len(points.positions) == len(points.weights)
     assert not points.positions.size or points.positions.max() < plane
-    last = (channels - 1) * per_channel + max(n_bins - 1, 0) * per_bin
-    assert not regions or (points.images.min() >= 0 and points.images.max() * planes + last < limit)
+    assert points.images.min() >= 0 and points.images.max() < images
+    assert planes == channels * (n_bins if position_sensitive else 1)
     arrays = [
         np.ascontiguousarray(points.positions, np.int32),
         np.ascontiguousarray(points.weights),
@@ -91,11 +106,8 @@ def _arguments(points: Points, bins: Sequence[int], image: Sequence[int], planes
         np.ascontiguousarray(points.images, np.int64),
         np.ascontiguousarray(points.counts, points.weights.dtype),
     ]
-    return arrays, np.array([channels, n_bins, plane, planes, per_channel, per_bin, regions], np.int64)
-
-
-def _run(entry, bins: Tensor, pixels: Tensor, arguments, count: int) -> None:
-    arrays, meta = arguments
+    per_bin = channels if position_sensitive else 0
+    meta = np.array([channels, n_bins, plane, planes, per_bin, regions], np.int64)
     entry(
         bins._storage.ptr + bins._start,
         pixels._storage.ptr + pixels._start,

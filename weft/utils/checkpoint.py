@@ -10,14 +10,39 @@ from typing import Any
 from ..autograd.backward import backward as _backward
 from ..autograd.function import Function
 from ..autograd.hooks import running, saved_tensors_hooks
+from ..compat.missing import module_getattr
 from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad
+from ..core.names import name_public
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
+from ._recomputation import CheckpointError, Recomputation, random_state
+from ._selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
-
-class CheckpointError(RuntimeError):
-    """A function computed something else the second time."""
+__all__ = [
+    "SAC_IGNORED_OPS",
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
 
 
 def noop_context_fn() -> tuple:
@@ -39,7 +64,8 @@ def checkpoint(
     """`function(*args, **kwargs)`, of which only the arguments are kept for backward; it runs again there.
 
     use_reentrant: True runs a backward pass within the backward pass; False, the better choice, fills in what each step
-    saved. early_stop: then leave the function when nothing more is needed. preserve_rng_state: the second run draws the same random numbers. determinism_check: "default" compares shapes
+    saved. early_stop: then leave the function when nothing more is needed. debug: errors list the functions that both runs
+    called. context_fn: makes two contexts, for the first run and the second; see `create_selective_checkpoint_contexts`. preserve_rng_state: the second run draws the same random numbers. determinism_check: "default" compares shapes
     and dtypes of what both runs saved, "none" does not.
 
     Raises: ValueError for keyword arguments in the reentrant form; CheckpointError if both runs differ.
@@ -72,13 +98,19 @@ def checkpoint(
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
     first, second = context_fn()
     stop = early_stop if _early_stop is None else _early_stop
-    run = _Recomputation(
-        lambda: function(*args, **kwargs), second, preserve_rng_state, determinism_check, stop
+    run = Recomputation(
+        lambda: function(*args, **kwargs),
+        second,
+        preserve_rng_state,
+        determinism_check,
+        stop,
+        debug if _debug is None else _debug,
     )
-    with first, saved_tensors_hooks(run.pack, run.unpack):
+    with first, run.first_time(), saved_tensors_hooks(run.pack, run.unpack):
         return function(*args, **kwargs)
 
 
+_debug: bool | None = None  # what `set_checkpoint_debug_enabled` says
 _early_stop: bool | None = None  # what `set_checkpoint_early_stop` says
 
 
@@ -91,6 +123,76 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         yield
     finally:
         _early_stop = outer
+
+
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Whether errors of functions checkpointed in this context list what both runs called; None: as `debug` says."""
+    global _debug
+    outer, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = outer
+
+
+class DefaultDeviceType:
+    """The type of device whose random numbers are kept when no argument says which. Here all tensors are on the CPU."""
+
+    _type = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        DefaultDeviceType._type = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        return DefaultDeviceType._type
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The devices of the arguments other than the CPU, and the states of their random numbers: none.
+
+    >>> import weft as torch
+    >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
+    ([], [])
+    """
+    return [], []
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Set what `get_device_states` gave.
+
+    Raises: NotImplementedError if it names a device.
+    """
+    if len(devices):
+        kind = device_type or DefaultDeviceType.get_device_type()
+        raise NotImplementedError(
+            f"set_device_states: {kind} devices {list(devices)}; weft computes on the CPU"
+        )
+
+
+class GraphExecGroup:
+    """A context for several backward passes over parts of a graph: checkpointed functions run again once for all of them.
+
+    That is so without it, too: what a second run computes is kept until it is used.
+    """
+
+    _open: list[GraphExecGroup] = []
+
+    def __enter__(self) -> None:
+        if self._open:
+            raise RuntimeError("GraphExecGroup contexts cannot be nested")
+        self._open.append(self)
+
+    def __exit__(self, *exception: Any) -> None:
+        self._open.remove(self)
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return cls._open[-1] if cls._open else None
 
 
 def check_backward_validity(inputs: Sequence[Any]) -> None:
@@ -106,74 +208,6 @@ def detach_variable(inputs: tuple) -> tuple:
             f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
         )
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
-
-
-class _Enough(Exception):
-    """All that is needed has been computed again."""
-
-
-class _Recomputation:
-    """What one checkpointed call saved: facts at first, tensors again when the first of them is needed."""
-
-    def __init__(self, call: Callable, context: Any, keep_random: bool, check: str, early_stop: bool):
-        self._call, self._context, self._check, self._early_stop = call, context, check, early_stop
-        self._random = default_generator.get_state() if keep_random else None
-        self._facts: list[tuple] = []  # shape and dtype of each tensor saved
-        self._tensors: dict[int, Tensor] = {}
-
-    def pack(self, tensor: Tensor) -> int:
-        self._facts.append((tuple(tensor.shape), tensor.dtype))
-        return len(self._facts) - 1
-
-    def unpack(self, position: int) -> Tensor:
-        if position not in self._tensors:
-            self._run_again()
-        return self._tensors.pop(position)
-
-    def _run_again(self) -> None:
-        found: list[Tensor] = []
-
-        def keep(tensor: Tensor) -> int:
-            found.append(tensor)
-            if self._early_stop and len(found) == len(self._facts):
-                raise _Enough
-            return len(found) - 1
-
-        with (
-            contextlib.suppress(_Enough),
-            _random_state(self._random),
-            enable_grad(),
-            self._context,
-            saved_tensors_hooks(keep, found.__getitem__),
-        ):
-            self._call()
-        if len(found) != len(self._facts):
-            raise CheckpointError(
-                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
-                f"recomputation.\nNumber of tensors saved during forward: {len(self._facts)}\nNumber of tensors saved during "
-                f"recomputation: {len(found)}"
-            )
-        for position, (tensor, fact) in enumerate(zip(found, self._facts, strict=True)):
-            if self._check != "none" and (tuple(tensor.shape), tensor.dtype) != fact:
-                raise CheckpointError(
-                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                    f"during the forward pass.\ntensor at position {position}:\nsaved metadata: {fact}\nrecomputed metadata: "
-                    f"{(tuple(tensor.shape), tensor.dtype)}"
-                )
-            self._tensors[position] = tensor
-
-
-@contextmanager
-def _random_state(state: Any) -> Iterator[None]:
-    if state is None:
-        yield
-        return
-    outer = default_generator.get_state()
-    default_generator.set_state(state)
-    try:
-        yield
-    finally:
-        default_generator.set_state(outer)
 
 
 class CheckpointFunction(Function):
@@ -199,7 +233,7 @@ class CheckpointFunction(Function):
         args = list(ctx.rest)
         for k, saved in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[k] = saved.detach().requires_grad_(ctx.needs_input_grad[k + 2])
-        with _random_state(ctx.random), enable_grad():
+        with random_state(ctx.random), enable_grad():
             outputs = ctx.call(*args)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         pairs = [
@@ -246,3 +280,7 @@ def checkpoint_sequential(
             run(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve_rng_state
         )
     return run(end, len(chain))(input)
+
+
+name_public(__name__, "utils._recomputation", "utils._selective")
+__getattr__ = module_getattr(__name__)

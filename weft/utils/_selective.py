@@ -1,0 +1,251 @@
+"""Checkpoints that keep the results of some functions, which then do not run again.
+
+PyTorch decides for each operator below its public functions. Here a public function is the unit: `linear` is one, and counts as
+the operator that does its work.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.modes import TorchFunctionMode
+from ..core.tensor import Tensor
+from ._pytree import tree_flatten, tree_unflatten
+from ._recomputation import Recomputation, state
+
+
+class CheckpointPolicy(enum.Enum):
+    """Whether the result of a function is kept for backward or computed again.
+
+    MUST and PREFER are the same. OFFLOAD is SAVE, because results are in the CPU's memory.
+    """
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_RECOMPUTE = (CheckpointPolicy.MUST_RECOMPUTE, CheckpointPolicy.PREFER_RECOMPUTE)
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told beside the operator: whether it runs again, and in the first run its result."""
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute, self.op_output = is_recompute, op_output
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable | Sequence[Any], allow_cache_entry_mutation: bool = False
+) -> tuple[Any, Any]:
+    """Contexts for the two runs of a checkpointed function, under which the results of some operators are kept.
+
+    policy_fn_or_list: `policy(ctx, op, *args, **kwargs)`, which returns a CheckpointPolicy, or a list of operators to keep. An
+    operator is one of `torch.ops.aten`, or the public function for one that is not there. allow_cache_entry_mutation: do not
+    raise an error if a result that was kept has been written to.
+
+    >>> import functools
+    >>> import weft as torch
+    >>> from weft.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+    >>> calls = []
+    >>> def policy(ctx, op, *args, **kwargs):
+    ...     calls.append(ctx.is_recompute)
+    ...     return CheckpointPolicy.MUST_SAVE
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> contexts = functools.partial(create_selective_checkpoint_contexts, policy)
+    >>> checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False, context_fn=contexts).sum().backward()
+    >>> calls
+    [False, False, True, True]
+    """
+    if isinstance(policy_fn_or_list, (list, tuple)):
+        for each in policy_fn_or_list:
+            if not callable(each) or hasattr(each, "overloads"):
+                raise ValueError(
+                    f"Expected op in `op_list` to be an OpOverload but got: {each} of type {type(each)}. If an "
+                    "OpOverloadPacket was passed, name one of its overloads."
+                )
+        listed = tuple(policy_fn_or_list)
+
+        def policy(ctx: SelectiveCheckpointContext, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            is_listed = any(op is each or op == each for each in listed)
+            return CheckpointPolicy.MUST_SAVE if is_listed else CheckpointPolicy.PREFER_RECOMPUTE
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    kept: dict[Any, list[_Kept]] = {}
+    return _First(policy, kept), _Again(policy, kept, allow_cache_entry_mutation)
+
+
+# ---- Operators -------------------------------------------------------------------------------------------------------
+
+# Functions that compute nothing: policies are not asked about them.
+_IGNORED_NAMES = frozenset(
+    "__get__ __set__ __delete__ size dim numel stride is_contiguous storage_offset detach __len__ __repr__ requires_grad_ "
+    "is_floating_point is_complex data_ptr".split()
+)
+# Public function -> the operator of PyTorch that does its work.
+_WORKERS = {
+    "conv1d": "convolution",
+    "conv2d": "convolution",
+    "conv3d": "convolution",
+    "conv_transpose1d": "convolution",
+    "conv_transpose2d": "convolution",
+    "conv_transpose3d": "convolution",
+    "scaled_dot_product_attention": "_scaled_dot_product_flash_attention_for_cpu",
+    "softmax": "_softmax",
+    "log_softmax": "_log_softmax",
+    "layer_norm": "native_layer_norm",
+    "group_norm": "native_group_norm",
+    "batch_norm": "native_batch_norm",
+    "dropout": "native_dropout",
+}
+_OVERLOADS = ("default", "Tensor", "dim_IntList", "int", "ScalarMode", "self")
+
+
+def _operator(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The operator that a call stands for: of `torch.ops.aten`, or the function itself; None for what computes nothing."""
+    from .._ops import ops
+
+    name = func.__name__
+    if name in _IGNORED_NAMES:
+        return None
+    if name in ("matmul", "__matmul__"):
+        ranks = {each.dim() for each in args[:2] if isinstance(each, Tensor)}
+        name = "bmm" if max(ranks, default=2) > 2 else {1: "dot"}.get(max(ranks, default=2), "mm")
+        name = "mv" if ranks == {1, 2} else name
+    elif name == "linear":
+        bias = args[2] if len(args) > 2 else kwargs.get("bias")
+        name = "mm" if bias is None else "addmm"
+    packet = getattr(ops.aten, _WORKERS.get(name, name), None)
+    for overload in _OVERLOADS:
+        found = getattr(packet, overload, None)
+        if found is not None:
+            return found
+    return func
+
+
+# Operators that policies are not asked about, beside those that compute nothing.
+SAC_IGNORED_OPS: set[Any] = set()
+
+
+# ---- The two runs ----------------------------------------------------------------------------------------------------
+
+
+class _Kept(NamedTuple):
+    """The result of one call."""
+
+    leaves: list[Any]  # of the result: tensors without history, and other things
+    structure: Any
+    needed_grad: list[bool]
+    versions: list[int]
+    # What the call's steps saved for backward: arguments and results by their number, or tensors of their own.
+    saved: list[tuple[str, Any]]
+
+
+class _Selective(TorchFunctionMode):
+    is_recompute = False
+
+    def __init__(self, policy: Callable, kept: dict[Any, list[_Kept]]):
+        self._policy, self._kept = policy, kept
+
+    def _wants(self, op: Any, args: tuple, kwargs: dict[str, Any], result: Any = None) -> bool:
+        """Whether the policy wants the result to be kept."""
+        context = SelectiveCheckpointContext(is_recompute=self.is_recompute, op_output=result)
+        policy = self._policy(context, op, *args, **kwargs)
+        if isinstance(policy, bool):
+            return policy
+        return policy not in _RECOMPUTE
+
+
+class _First(_Selective):
+    """The first run: keeps results."""
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        op = _operator(func, args, kwargs)
+        run = state.run
+        if op is None or run is None:
+            return func(*args, **kwargs)
+        outer, run.watched = run.watched, []
+        try:
+            result = func(*args, **kwargs)
+            saved = run.watched
+        finally:
+            run.watched = outer
+        if outer is not None:
+            outer.extend(saved)
+        leaves, structure = tree_flatten(result)
+        given = _tensors((args, kwargs))
+        if not any(isinstance(each, Tensor) for each in leaves):
+            return result
+        if not self._wants(op, args, kwargs, result):
+            return result
+        if any(each is other for each in leaves for other in given):  # computed in place: it has to run again
+            return result
+        tensors = [each for each in leaves if isinstance(each, Tensor)]
+        self._kept.setdefault(func, []).append(
+            _Kept(
+                [each.detach() if isinstance(each, Tensor) else each for each in leaves],
+                structure,
+                [isinstance(each, Tensor) and each.requires_grad for each in leaves],
+                [each._version for each in tensors],
+                [_place(each, given, tensors) for each in saved],
+            )
+        )
+        return result
+
+
+class _Again(_Selective):
+    """The second run: gives the results that were kept."""
+
+    is_recompute = True
+
+    def __init__(self, policy: Callable, kept: dict[Any, list[_Kept]], may_change: bool):
+        super().__init__(policy, kept)
+        self._may_change = may_change
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        op = _operator(func, args, kwargs)
+        run = state.run
+        if op is None or run is None or run.keep is None or not self._wants(op, args, kwargs):
+            return func(*args, **kwargs)
+        if not self._kept.get(func):
+            return func(*args, **kwargs)
+        return self._restored(run, self._kept[func].pop(0), args, kwargs)
+
+    def _restored(self, run: Recomputation, kept: _Kept, args: tuple, kwargs: dict[str, Any]) -> Any:
+        tensors = [each for each in kept.leaves if isinstance(each, Tensor)]
+        if not self._may_change and [each._version for each in tensors] != kept.versions:
+            raise RuntimeError(
+                "Tensor cached during selective activation checkpoint has been mutated. Clone it before it is written to, or "
+                "pass allow_cache_entry_mutation=True"
+            )
+        given = _tensors((args, kwargs))
+        assert run.keep is not None
+        for kind, value in kept.saved:
+            run.keep(given[value] if kind == "argument" else tensors[value] if kind == "result" else value)
+        leaves = [
+            each.detach().requires_grad_() if needs else each
+            for each, needs in zip(kept.leaves, kept.needed_grad, strict=True)
+        ]
+        return tree_unflatten(leaves, kept.structure)
+
+
+def _tensors(tree: Any) -> list[Tensor]:
+    return [each for each in tree_flatten(tree)[0] if isinstance(each, Tensor)]
+
+
+def _place(saved: Tensor, given: Sequence[Tensor], results: Sequence[Tensor]) -> tuple[str, Any]:
+    """Which argument or result a saved tensor is; if none, a tensor of its own."""
+    for kind, tensors in (("argument", given), ("result", results)):
+        for number, each in enumerate(tensors):
+            if each._storage is saved._storage and each._start == saved._start and each.spec is saved.spec:
+                return kind, number
+    return "own", saved.detach()

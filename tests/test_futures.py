@@ -1,6 +1,7 @@
 import threading
 
 import pytest
+import torch
 from one_rank import same
 
 import weft
@@ -56,3 +57,24 @@ def test_waiting_and_collecting():
     assert weft.futures.collect_all([]).wait() == []
     with pytest.raises(AssertionError):
         weft.futures.Future().set_exception(3)
+
+
+@pytest.mark.parametrize("lib", [torch, weft])
+def test_errors_of_callbacks_and_of_parts(lib):
+    done, failed = lib.futures.Future(), lib.futures.Future()
+    done.set_result(3)
+    failed.set_exception(ValueError("no"))
+    for wait in (failed.wait, failed.value, lib.futures.collect_all([done, failed]).wait):
+        with pytest.raises(ValueError, match="no"):
+            wait()
+    with pytest.raises(RuntimeError, match="error when running the callback: ZeroDivisionError"):
+        done.then(lambda future: 1 / 0).wait()
+    done.add_done_callback(lambda future: 1 / 0)  # only logged
+    assert [each.value() for each in lib.futures.collect_all([done, done]).wait()] == [3, 3]
+    assert lib.futures.collect_all([]).wait() == []
+    with pytest.raises(RuntimeError, match="complete again"):
+        done.set_result(4)
+    with pytest.raises(AssertionError):
+        lib.futures.Future().set_exception(3)
+    with pytest.raises(ValueError, match="to have indices"):
+        lib.futures.Future(devices=["cpu"])

@@ -67,9 +67,12 @@ from .switches import (
     thread_safe_generator,
     use_deterministic_algorithms,
 )
+from .torch_version import TorchVersion as _TorchVersion
 
 newaxis = None
-__version__ = "2.13.0+weft"  # what scripts compare with; the distribution's own version is in its metadata
+__version__ = _TorchVersion(
+    "2.13.0+weft"
+)  # what scripts compare with; the distribution's own version is in its metadata
 
 # Every module that defines operations. Importing one is what makes its names public.
 for _module in (
@@ -227,11 +230,14 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 # Submodules that are loaded when first used.
 _LAZY = (
     "_C",
+    "__config__",
     "_dynamo",
+    "_functorch",
     "_higher_order_ops",
     "_jit_internal",
     "_library",
     "_ops",
+    "_tensor_str",
     "accelerator",
     "amp",
     "backends",
@@ -245,6 +251,8 @@ _LAZY = (
     "fft",
     "func",
     "functional",
+    "functorch",
+    "futures",
     "fx",
     "hub",
     "io",
@@ -252,12 +260,14 @@ _LAZY = (
     "library",
     "linalg",
     "masked",
-    "multiprocessing",
+    "monitor",
     "mps",
+    "multiprocessing",
     "nn",
     "onnx",
     "optim",
     "overrides",
+    "package",
     "profiler",
     "quasirandom",
     "random",
@@ -266,6 +276,7 @@ _LAZY = (
     "special",
     "storage",
     "testing",
+    "torch_version",
     "types",
     "utils",
     "version",

@@ -1,12 +1,14 @@
-"""`torch.futures`: values that are there later."""
+"""Results that come later, `torch.futures`."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from .compat.missing import module_getattr
+from .compat.missing import module_getattr as _module_getattr
+from .core.device import device as _device
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
@@ -15,114 +17,143 @@ S = TypeVar("S")
 
 
 class Future(Generic[T]):
-    """A value that somebody sets, and for which others wait.
+    """A result that another thread, or a callback, sets once.
 
     >>> import weft as torch
     >>> future = torch.futures.Future()
-    >>> doubled = future.then(lambda done: done.value() * 2)
-    >>> future.set_result(4)
-    >>> doubled.wait()
-    8
+    >>> later = future.then(lambda done: done.value() + 1)
+    >>> future.set_result(2)
+    >>> later.wait()
+    3
     """
 
-    def __init__(self, *, devices: Sequence[Any] | None = None) -> None:
-        self._changed = threading.Condition()
+    def __init__(self, *, devices: Sequence[Any] | None = None):
+        for each in devices or ():
+            if _device(each).index is None:
+                raise ValueError(f"Expected devices to have indices, got {_device(each)}")
+        self._condition = threading.Condition()
         self._done = False
-        self._result: Any = None
+        self._value: Any = None
         self._error: BaseException | None = None
-        self._callbacks: list[Callable[[Future[T]], Any]] = []
+        self._callbacks: list[Callable[[Future[T]], None]] = []
 
     def done(self) -> bool:
-        """Whether the value is there."""
+        """Whether there is a result or an error."""
         return self._done
 
     def wait(self) -> T:
-        """The value, as soon as it is there. Raises: the exception that was set in its place."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._done)
+        """The result, once it is there.
+
+        Raises: the error that was set in its place.
+        """
+        with self._condition:
+            self._condition.wait_for(lambda: self._done)
         return self.value()
 
     def value(self) -> T:
-        """The value. Raises: RuntimeError if it is not there yet, or the exception that was set in its place."""
+        """The result.
+
+        Raises: RuntimeError if there is none yet, and the error that was set in its place.
+        """
         if not self._done:
-            raise RuntimeError("Future.value(): the future is not complete yet; wait() waits for it")
+            raise RuntimeError("the Future is not completed: call wait() to wait for its value")
         if self._error is not None:
             raise self._error
-        return self._result
+        return self._value
+
+    def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
+        """The future of what `callback`, given this future when it is done, returns."""
+        later: Future[S] = Future()
+
+        def run(done: Future[T]) -> None:
+            try:
+                result = callback(done)
+            except Exception as error:
+                wrapped = RuntimeError(
+                    f"Got the following error when running the callback: {type(error).__name__}: {error}"
+                )
+                wrapped.__cause__ = error
+                later._complete(None, wrapped)
+            else:
+                later._complete(result, None)
+
+        self._when_done(run)
+        return later
+
+    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
+        """`callback`, given this future, runs when it is done. An error that it raises is logged."""
+
+        def run(done: Future[T]) -> None:
+            try:
+                callback(done)
+            except Exception:
+                logging.getLogger(__name__).exception("an error in a callback of a Future")
+
+        self._when_done(run)
 
     def set_result(self, result: T) -> None:
-        """Set the value. Raises: RuntimeError for a second one."""
+        """Complete the future, and run its callbacks.
+
+        Raises: RuntimeError if it is completed already.
+        """
         self._complete(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Let waiting raise an exception."""
-        assert isinstance(result, Exception), f"{result} is of type {type(result)}, not an Exception."
+        """Complete the future with an error, which `wait` and `value` raise."""
+        if not isinstance(result, Exception):
+            raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._complete(None, result)
 
-    def _complete(self, result: Any, error: BaseException | None) -> None:
-        with self._changed:
+    def _complete(self, value: Any, error: BaseException | None) -> None:
+        with self._condition:
             if self._done:
                 raise RuntimeError(
-                    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
-                    "completed once."
+                    "Attempting to mark a completed Future as complete again. "
+                    "Note that a Future can only be marked completed once."
                 )
-            self._result, self._error, self._done = result, error, True
-            self._changed.notify_all()
-        callbacks, self._callbacks = self._callbacks, []
+            self._done, self._value, self._error = True, value, error
+            callbacks, self._callbacks = self._callbacks, []
+            self._condition.notify_all()
         for callback in callbacks:
             callback(self)
 
-    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call `callback(future)` when the value is there."""
-        with self._changed:
+    def _when_done(self, callback: Callable[[Future[T]], None]) -> None:
+        with self._condition:
             if not self._done:
                 self._callbacks.append(callback)
                 return
         callback(self)
 
-    def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
-        """The Future of what `callback(future)` returns when the value is there."""
-        following: Future[S] = Future()
-
-        def follow(future: Future[T]) -> None:
-            try:
-                result = callback(future)
-            except Exception as error:
-                message = (
-                    f"Got the following error when running the callback: {type(error).__name__}: {error}"
-                )
-                following.set_exception(RuntimeError(message))
-            else:
-                following.set_result(result)
-
-        self.add_done_callback(follow)
-        return following
-
 
 def collect_all(futures: Sequence[Future]) -> Future[list[Future]]:
-    """The Future of the list of `futures`, complete when all of them are."""
-    collected: Future[list[Future]] = Future()
-    left = len(futures)
-    lock = threading.Lock()
-    if not futures:
-        collected.set_result([])
+    """A future of the list, which is done when all of them are; it has the first error that one of them has."""
+    for each in futures:
+        if not isinstance(each, Future):
+            raise TypeError(f"collect_all: expected a list of Futures, got {type(each).__name__}")
+    together: Future[list[Future]] = Future()
+    lock, left = threading.Lock(), [len(futures)]
 
-    def count(future: Future) -> None:
-        nonlocal left
+    def finished(done: Future) -> None:
         with lock:
-            left -= 1
-            last = left == 0
-        if last:
-            collected.set_result(list(futures))
+            left[0] -= 1
+            last = left[0] == 0
+            failed = done._error is not None and not together.done()
+            if failed or (last and not together.done()):
+                together._complete(list(futures), done._error)
 
-    for future in futures:
-        future.add_done_callback(count)
-    return collected
-
-
-def wait_all(futures: Sequence[Future]) -> list[Any]:
-    """The values of all `futures`, as soon as they are there."""
-    return [future.wait() for future in futures]
+    if not futures:
+        together.set_result([])
+    for each in futures:
+        each._when_done(finished)
+    return together
 
 
-__getattr__ = module_getattr(__name__)
+def wait_all(futures: Sequence[Future]) -> list:
+    """The results of all futures, once they are there.
+
+    Raises: the first error that one of them has.
+    """
+    return [each.wait() for each in collect_all(futures).wait()]
+
+
+__getattr__ = _module_getattr(__name__)

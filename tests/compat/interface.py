@@ -48,6 +48,7 @@ PACKAGES = {
     "torch.nn.quantized": QUANTIZED,
     "torch.numa": "weft binds no processes to the memory of one socket",
     "torch.onnx": "exporting to ONNX is not there yet",
+    "torch.package": "weft writes and reads no archives of torch.package",
     "torch.quantization": QUANTIZED,
     "torch.sparse": SPARSE,
     "torch.utils.benchmark.utils.cpp_jit": "weft times Python statements only",

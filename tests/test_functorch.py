@@ -1,0 +1,114 @@
+"""The package `functorch`, and `torch._functorch`."""
+
+import functorch as theirs
+import pytest
+import torch
+
+import weft
+import weft._functorch.apis
+import weft._functorch.eager_transforms
+import weft.functorch as ours
+
+
+def both(program):
+    return program(weft, ours), program(torch, theirs)
+
+
+def values(lib, tensor):
+    return pytest.approx(tensor.tolist())
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_modules_as_functions():
+    def program(lib, functorch):
+        model = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.BatchNorm1d(3), lib.nn.Linear(3, 1)).eval()
+        for each in model.parameters():
+            lib.nn.init.constant_(each, 0.5)
+        function, params, buffers = functorch.make_functional_with_buffers(model)
+        x = lib.ones(4, 2)
+        found = function(params, buffers, x)
+        slope = functorch.grad(lambda params: function(params, buffers, x).sum())(params)
+        linear, weights = functorch.make_functional(lib.nn.Linear(2, 1), disable_autograd_tracking=True)
+        assert type(linear).__name__ == "FunctionalModule"
+        assert not any(each.requires_grad for each in weights)
+        assert all(mine is not own for mine, own in zip(params, model.parameters(), strict=True))
+        with pytest.raises(RuntimeError):
+            functorch.make_functional(model)
+        return found.tolist(), [each.tolist() for each in slope], function.param_names, function.buffer_names
+
+    (found, slope, *names), (expected, wanted, *theirs) = both(program)
+    assert names == theirs
+    torch.testing.assert_close(torch.tensor(found), torch.tensor(expected))
+    for mine, its in zip(slope, wanted, strict=True):
+        torch.testing.assert_close(torch.tensor(mine), torch.tensor(its))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_ensembles():
+    def program(lib, functorch):
+        models = [lib.nn.Linear(2, 1) for _ in range(3)]
+        for index, model in enumerate(models):
+            for each in model.parameters():
+                lib.nn.init.constant_(each, float(index))
+        function, params, buffers = functorch.combine_state_for_ensemble(models)
+        return functorch.vmap(function, in_dims=(0, 0, None))(params, buffers, lib.ones(4, 2)).tolist()
+
+    found, expected = both(program)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "pattern, lengths",
+    [
+        ("a b c d -> d c b a", {}),
+        ("a b c d -> (a b) c d", {}),
+        ("(x a) b c d -> x b c d a", {"x": 2}),
+        ("a ... -> ... a", {}),
+        ("a b ... -> a (b ...)", {}),
+        ("a b c d -> a 1 b c d", {}),
+        ("a b (h w) d -> a h w b d", {"w": 2}),
+    ],
+)
+def test_rearrange(pattern, lengths):
+    def program(lib, _):
+        x = lib.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+        return lib.func.rearrange(x, pattern, **lengths).tolist()
+
+    found, expected = both(program)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a b -> a", "a b", "a b c -> a b c", "(a b -> a b", "a a -> a", "a -b -> b a"]
+)
+def test_patterns_that_do_not_fit(pattern):
+    for lib in (weft, torch):
+        with pytest.raises(ValueError):
+            lib.func.rearrange(lib.zeros(2, 3), pattern)
+
+
+def test_functions_are_the_public_ones():
+    assert weft._functorch.apis.vmap is weft.func.vmap
+    assert weft._functorch.eager_transforms.jacrev is weft.func.jacrev
+    assert ours.grad is weft.func.grad
+
+
+def test_functionalize():
+    def program(lib, functorch):
+        def add(x):
+            y = x.clone()
+            y.add_(1)
+            return y
+
+        with pytest.raises(RuntimeError, match="Valid options"):
+            functorch.functionalize(add, remove="all")(lib.zeros(2))
+        assert lib.func.debug_unwrap(lib.ones(1)).item() == 1
+        return functorch.functionalize(add)(lib.zeros(2)).tolist()
+
+    found, expected = both(program)
+    assert found == expected
+
+
+def test_functorch_under_weft_run(run_weft):
+    done = run_weft("run", "-c", "import functorch, torch; print(functorch.vmap is torch.func.vmap)")
+    assert done.stdout == "True\n", done.stderr

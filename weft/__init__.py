@@ -289,7 +289,6 @@ _LAZY_NAMES = {
     "DispatchKey": "_C",
     "DispatchKeySet": "_C",
     "FunctionSchema": "_C",
-    "Future": "futures",
     "JITException": "jit",
     "Tag": "_C",
     "cond": "_higher_order_ops",

@@ -128,12 +128,12 @@ class no_grad(_Switch):  # noqa: N801 (PyTorch's name)
     False
     """
 
-    def __new__(cls, function=None):
-        if function is None:
+    def __new__(cls, orig_func=None):
+        if orig_func is None:
             return super().__new__(cls)
-        return cls()(function)  # @no_grad without parentheses
+        return cls()(orig_func)  # @no_grad without parentheses
 
-    def __init__(self, function=None):
+    def __init__(self, orig_func=None):
         super().__init__(False)
 
 

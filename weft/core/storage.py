@@ -275,6 +275,28 @@ class Storage:
     def cpu(self) -> Storage:
         return self.to(device=CPU)
 
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Storage:
+        """A copy on a GPU.
+
+        Raises: an error without one.
+        """
+        return self.to(device=as_device("cuda" if device is None else device))
+
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> Storage:
+        """A copy on a Gaudi device, which weft does not have."""
+        return self.to(device=as_device("hpu" if device is None else device))
+
+    def mps(self) -> Storage:
+        """A copy on a GPU of Apple's, which weft does not have."""
+        return self.to(device=as_device("mps"))
+
+    def pin_memory(self, device: Any = "cuda") -> Storage:
+        """A copy in memory that a GPU reads directly.
+
+        Raises: RuntimeError, because there is no GPU.
+        """
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes_
 

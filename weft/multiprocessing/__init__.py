@@ -9,8 +9,9 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *  # noqa: F403
 
+from ..core.names import name_public
 from ..interop import sharing
-from .spawning import (
+from .spawn import (
     ProcessContext,
     ProcessException,
     ProcessExitedException,
@@ -34,3 +35,5 @@ __all__ = [  # noqa: PLE0604
     "spawn",
     "start_processes",
 ]
+
+name_public(__name__, "multiprocessing.strategies")

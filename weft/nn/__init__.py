@@ -1,7 +1,9 @@
 """weft.nn: modules, layers, losses, initial values, and the functions beneath them."""
 
 from ..compat.missing import module_getattr
+from ..core.names import name_public
 from . import functional, init, modules, utils
+from .factory import factory_kwargs
 from .modules import *  # noqa: F403
 from .modules import __all__ as _layers
 from .parallel import DataParallel
@@ -14,10 +16,12 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "factory_kwargs",
     "functional",
     "init",
     "modules",
     "utils",
 ]
 
-__getattr__ = module_getattr(__name__, ("attention", "common_types"))
+__getattr__ = module_getattr(__name__, ("attention", "common_types", "grad"))
+name_public(__name__, "nn.factory")

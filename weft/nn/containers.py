@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import islice
@@ -268,3 +269,17 @@ def pairs(given: Any, name: str) -> list[tuple[str, Any]]:
                 f"{name} update sequence element #{i} has length {len(list(pair))}; 2 is required"
             )
     return [(key, value) for key, value in found]
+
+
+class Container(Module):
+    """A module whose parts are given by keyword; deprecated, a Module with attributes does it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn(
+            "nn.Container is deprecated. All of it's functionality is now implemented in nn.Module. Subclass that instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)

@@ -78,6 +78,18 @@ class Conversion:
         """Move to a GPU."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
+    def ipu(self, device: Any = None) -> Self:
+        """Move to a Graphcore device, which weft does not have."""
+        return self._apply(lambda tensor: tensor.ipu(device))
+
+    def xpu(self, device: Any = None) -> Self:
+        """Move to a GPU of Intel's, which weft does not have."""
+        return self._apply(lambda tensor: tensor.xpu(device))
+
+    def mtia(self, device: Any = None) -> Self:
+        """Move to an MTIA device, which weft does not have."""
+        return self._apply(lambda tensor: tensor.mtia(device))
+
     def float(self) -> Self:
         """Convert floating point parameters and buffers to float32."""
         return self._to_floating(dt.float32)

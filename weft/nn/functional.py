@@ -11,4 +11,7 @@ from ..ops.scaled_matmul import SwizzleType as SwizzleType
 globals().update(namespace("nn.functional"))
 name_public(__name__)
 
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
 __getattr__ = module_getattr(__name__)

@@ -193,6 +193,24 @@ class TypedStorage:
     def cpu(self) -> TypedStorage:
         return self._on(self._untyped_storage.cpu())
 
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """A copy on a GPU.
+
+        Raises: an error without one.
+        """
+        return self._on(self._untyped_storage.cuda(device, non_blocking))
+
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """A copy on a Gaudi device, which weft does not have."""
+        return self._on(self._untyped_storage.hpu(device, non_blocking))
+
+    def pin_memory(self, device: Any = "cuda") -> TypedStorage:
+        """A copy in memory that a GPU reads directly.
+
+        Raises: RuntimeError, because there is no GPU.
+        """
+        return self._on(self._untyped_storage.pin_memory(device))
+
     def _to(self, dtype: DType) -> TypedStorage:
         """A copy with every element converted."""
         return TypedStorage(
@@ -280,7 +298,12 @@ class _LegacyType(type):
 class _LegacyStorage(TypedStorage, metaclass=_LegacyType):
     """`torch.FloatStorage` and the like: constructors of typed storages of one dtype."""
 
-    def __new__(cls, *content: Any, wrap_storage: Storage | None = None) -> Any:
+    def __new__(
+        cls, *content: Any, wrap_storage: Storage | None = None, dtype: Any = None, device: Any = None
+    ) -> Any:
+        for name, value in (("dtype", dtype), ("device", device)):
+            if value is not None:
+                raise RuntimeError(f"{cls}.__new__: keyword argument '{name}' cannot be specified")
         if len(content) > 1 or (content and wrap_storage is not None):
             raise RuntimeError(
                 f"{cls}.__new__ received an invalid combination of arguments: give a size or a sequence"

@@ -6,6 +6,7 @@ All take `dtype` (float32 or float64; the default float unless given), `layout`,
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -66,6 +67,14 @@ def _window(shape: Callable[..., Tensor]) -> Callable[..., Tensor]:
         found = checked_shape(M, bool(sym), steps, **parameters)
         return found if M else empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
 
+    own = [
+        each
+        for each in inspect.signature(shape).parameters.values()
+        if each.name not in ("M", "sym", "steps")
+    ]
+    first, *common = inspect.signature(window, follow_wrapped=False).parameters.values()
+    own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+    window.__signature__ = inspect.Signature([first, *own, *common[:-1]])  # type: ignore[attr-defined]
     return window
 
 

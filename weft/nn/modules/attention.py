@@ -104,6 +104,19 @@ class MultiheadAttention(Module):
         state.setdefault("_qkv_same_embed_dim", True)  # older pickles lack it
         super().__setstate__(state)
 
+    def merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
+    ) -> tuple[Tensor | None, int | None]:
+        """One mask of the two, and what it is: 1 a mask of keys alone, 2 one of all pairs; (None, None) without any."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, length = query.shape[:2]
+        merged = attn_mask if attn_mask.dim() == 3 else attn_mask.expand(batch, length, length)
+        merged = merged.view(batch, -1, length, length).expand(batch, self.num_heads, length, length)
+        if key_padding_mask is not None:
+            merged = merged + key_padding_mask.view(batch, 1, 1, length)
+        return merged, 2
+
     def forward(
         self,
         query: Tensor,

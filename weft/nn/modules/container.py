@@ -1,9 +1,9 @@
 """Another way to the containers, under PyTorch's name."""
 
 from ...core.names import name_public
-from ..containers import ModuleDict, ModuleList, Sequential
+from ..containers import Container, ModuleDict, ModuleList, Sequential
 from ..parameter_containers import ParameterDict, ParameterList
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 name_public(__name__, "nn.containers", "nn.parameter_containers")

@@ -232,6 +232,37 @@ class RNNBase(Module):
                 name = f"hidden[{i}]" if self.mode == "LSTM" else "hidden"
                 raise RuntimeError(f"Expected {name} size {size}, got {list(each.shape)}")
 
+    # ---- PyTorch's names for them, which subclasses call or override -----------------------------------------------
+
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Raise unless the input has a dtype, a number of dims and features that fit; `batch_sizes`: it is packed."""
+        self._check_input(input, packed=batch_sizes is not None)
+
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the hidden state for an input, which is packed if there are `batch_sizes`."""
+        if batch_sizes is not None:
+            return self._sizes(int(batch_sizes[0]))[0]
+        return self._sizes(input.size(0) if self.batch_first else input.size(1))[0]
+
+    def check_hidden_size(
+        self,
+        hx: Tensor,
+        expected_hidden_size: tuple[int, int, int],
+        msg: str = "Expected hidden size {}, got {}",
+    ) -> None:
+        """Raise RuntimeError unless a state has this shape."""
+        if hx.shape != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Check the input and the state of a call."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """A state with its batch in another order."""
+        return hx if permutation is None else hx.index_select(1, permutation)
+
     def extra_repr(self) -> str:
         facts = [
             f"{self.input_size}, {self.hidden_size}",
@@ -344,6 +375,27 @@ class LSTM(RNNBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """The shape of the state c for an input, which is packed if there are `batch_sizes`."""
+        layers, batch, _ = self.get_expected_hidden_size(input, batch_sizes)
+        return layers, batch, self.hidden_size
+
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
+        """Check the input and the two states of a call."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(
+            hidden[0],
+            self.get_expected_hidden_size(input, batch_sizes),
+            "Expected hidden[0] size {}, got {}",
+        )
+        self.check_hidden_size(
+            hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}"
+        )
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """The two states with their batch in another order."""
+        return hx if permutation is None else tuple(each.index_select(1, permutation) for each in hx)
 
 
 class GRU(RNNBase):

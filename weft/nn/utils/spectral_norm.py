@@ -42,6 +42,10 @@ class SpectralNorm:
         u, v = u.clone(), v.clone()
         return weight / weft.dot(u, weft.mv(matrix, v))
 
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
+        """The weight as a matrix whose rows are the slices of `dim`."""
+        return as_matrix(weight, self.dim)
+
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         """Replace the weight of a module by a parameter and two vectors, and have it computed before each call."""
@@ -69,18 +73,9 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
-        module._register_state_dict_hook(hook.mark_version)
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
         return hook
-
-    def mark_version(
-        self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]
-    ) -> None:
-        """Say in the metadata of a state_dict how this was saved."""
-        versions = local_metadata.setdefault("spectral_norm", {})
-        key = self.name + ".version"
-        if key in versions:
-            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
-        versions[key] = self._version
 
     def remove(self, module: Module) -> None:
         """Make the weight a parameter again."""
@@ -92,6 +87,53 @@ class SpectralNorm:
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+
+class SpectralNormStateDictHook:
+    """Says in the metadata of a state_dict how the weight was saved."""
+
+    def __init__(self, fn: SpectralNorm):
+        self.fn = fn
+
+    def __call__(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+        versions = local_metadata.setdefault("spectral_norm", {})
+        key = self.fn.name + ".version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Completes a state_dict that was saved before PyTorch 1.0, which lacks `name_v`."""
+
+    def __init__(self, fn: SpectralNorm):
+        self.fn = fn
+
+    def __call__(
+        self,
+        state_dict: Any,
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        fn, key = self.fn, prefix + self.fn.name
+        version = local_metadata.get("spectral_norm", {}).get(fn.name + ".version")
+        kept = [key + suffix in state_dict for suffix in ("_orig", "_u")]
+        if version is not None and version >= 1 or key + "_v" in state_dict or not all(kept):
+            return
+        with no_grad():
+            matrix = as_matrix(state_dict[key + "_orig"], fn.dim)
+            u = state_dict[key + "_u"]
+            sigma = (
+                (state_dict.pop(key) / state_dict[key + "_orig"]).mean().reciprocal()
+                if key in state_dict
+                else 1.0
+            )
+            v = (matrix.t() @ matrix).pinverse() @ (matrix.t() @ u)
+            state_dict[key + "_v"] = v * (sigma / (u @ (matrix @ v)))
 
 
 def spectral_norm(

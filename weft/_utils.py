@@ -6,6 +6,10 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
+from .compat.missing import module_getattr
+from .core.device import device as _device
+from .core.dtype import DType
+
 
 class KeyErrorMessage(str):
     """Text that a KeyError prints as it is, where it would print any other as a quoted key."""
@@ -49,3 +53,57 @@ class ExceptionWrapper:
         except Exception:  # a constructor that asks for more
             error = RuntimeError(message)
         raise error from None
+
+
+def _element_size(dtype: DType) -> int:
+    """The bytes of one number."""
+    return dtype.itemsize
+
+
+def _get_available_device_type() -> str | None:
+    """The kind of accelerator: None, this version computes on the CPU only."""
+    return None
+
+
+def _get_all_device_indices() -> list[int] | None:
+    """The numbers of all accelerators: None, there are none."""
+    return None
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
+    """The number of a device; -1 for the CPU if that is allowed, None for None if it is `optional`.
+
+    Raises: ValueError for anything else without a number.
+    """
+    if isinstance(device, str):
+        device = _device(device)
+    if isinstance(device, _device):
+        if device.type == "cpu":
+            if allow_cpu:
+                return -1
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        return 0 if device.index is None else device.index
+    if isinstance(device, int):
+        return device
+    if optional:
+        return None
+    raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+
+
+# Files name these functions; who reads files lazily calls them.
+_REBUILDERS = {
+    "_rebuild_tensor": "rebuild_tensor",
+    "_rebuild_tensor_v2": "rebuild_tensor_v2",
+    "_rebuild_tensor_v3": "rebuild_tensor_v3",
+    "_rebuild_parameter": "rebuild_parameter",
+    "_rebuild_parameter_with_state": "rebuild_parameter_with_state",
+}
+_missing = module_getattr(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _REBUILDERS:
+        from .serialization import rebuild  # above this module
+
+        return getattr(rebuild, _REBUILDERS[name])
+    return _missing(name)

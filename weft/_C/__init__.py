@@ -7,6 +7,7 @@ from ..core.modes import DisableTorchFunction
 from ..core.names import name_public
 from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
+from ..core.tensor import Tensor as _Tensor
 from ..families.lapack import LinAlgError as _LinAlgError
 from . import _keys, _schema, _types
 from ._future import Future
@@ -18,6 +19,21 @@ from ._keys import (
     _ExcludeDispatchKeyGuard,
 )
 from ._schema import Argument, FunctionSchema, _AliasInfo, parse_schema
+from ._settings import (
+    _get_accelerator,
+    _get_default_device,
+    _get_privateuse1_backend_name,
+    _jit_can_fuse_on_cpu,
+    _jit_can_fuse_on_gpu,
+    _jit_override_can_fuse_on_cpu,
+    _jit_override_can_fuse_on_gpu,
+    _jit_set_nvfuser_enabled,
+    _jit_set_nvfuser_guard_mode,
+    _jit_set_profiling_executor,
+    _jit_set_profiling_mode,
+    _jit_set_texpr_fuser_enabled,
+    _set_math_sdp_allow_fp16_bf16_reduction,
+)
 from ._tracing import _get_tracing_state, _log_api_usage_once
 from ._types import (
     AnyType,
@@ -52,6 +68,11 @@ __all__ = [
         "_LinAlgError",
         "_disabled_torch_function_impl",
     ),
+    *("_get_accelerator", "_get_default_device", "_get_privateuse1_backend_name"),
+    *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
+    *("_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode"),
+    *("_jit_set_profiling_executor", "_jit_set_profiling_mode", "_jit_set_texpr_fuser_enabled"),
+    *("_set_math_sdp_allow_fp16_bf16_reduction", "_TensorMeta"),
     *("_get_tracing_state", "_log_api_usage_once"),
     *("DispatchKey", "DispatchKeySet", "Tag", "_AutoDispatchBelowAutograd", "_ExcludeDispatchKeyGuard"),
     *("Argument", "Future", "FunctionSchema", "_AliasInfo", "parse_schema", "Type", "_GeneratorType"),
@@ -78,6 +99,8 @@ __all__ = [
     *("StringType", "SymBoolType", "SymIntType", "TensorType", "TupleType"),
 ]
 
+_TensorMeta = type(_Tensor)  # programs ask whether a class is one of tensors
+
 __getattr__ = module_getattr(__name__, ("_fft", "_linalg", "_nn", "_special"))
 
-name_public(__name__, "_C._types", "_C._schema", "_C._keys", "_C._future", "_C._tracing")
+name_public(__name__, "_C._types", "_C._schema", "_C._keys", "_C._future", "_C._tracing", "_C._settings")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..compat.missing import module_getattr
+from ..core.device import device
+from ..core.dtype import DType
+from ..core.layout import preserve_format
 from ..core.op import namespace
+from ..ops.copying import parse_to
 
 _FUNCTIONS = namespace("nn.functional")
 globals().update(
@@ -16,5 +22,14 @@ globals().update(
     }
 )  # fmt: skip
 log_sigmoid = _FUNCTIONS["logsigmoid"]
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[device | None, DType | None, bool, Any]:
+    """(device, dtype, non_blocking, memory_format) of any form of `Module.to`; None where nothing is said."""
+    where, dtype, _, memory_format = parse_to(args, kwargs)
+    flags = [value for value in args if type(value) is bool]
+    non_blocking = kwargs.get("non_blocking", flags[0] if flags else False)
+    return where, dtype, non_blocking, None if memory_format is preserve_format else memory_format
+
 
 __getattr__ = module_getattr(__name__)

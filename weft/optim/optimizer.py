@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.dtype import float32, float64, get_default_dtype
-from ..core.grad_mode import enable_grad
+from ..core.grad_mode import enable_grad, no_grad
+from ..core.names import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.values import tensor as new_tensor
 from ..utils.hooks import RemovableHandle
@@ -439,3 +440,66 @@ def check_fused(defaults: dict[str, Any]) -> None:
             raise RuntimeError("`fused` does not support `differentiable`")
         if defaults["foreach"]:
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+# ---- What optimizers outside of PyTorch import ---------------------------------------------------------------------
+
+
+def _use_grad_for_differentiable(func: Callable) -> Callable:
+    """Decorator of `step`: it is recorded only if the optimizer's option "differentiable" is on."""
+
+    @functools.wraps(func)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        with enable_grad() if args[0].defaults.get("differentiable") else no_grad():
+            return func(*args, **kwargs)
+
+    return step
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """(fused, foreach): which kernels PyTorch takes by itself for these parameters; on the CPU only fused ones if asked."""
+    on_cpu = all(
+        p is None or (type(p) is Tensor or isinstance(p, Tensor)) and p.is_floating_point() for p in params
+    )
+    return (use_fused and not differentiable and on_cpu, False)
+
+
+def _get_foreach_kernels_supported_devices() -> list[str]:
+    """The kinds of devices for which PyTorch prefers its kernels of lists."""
+    return ["cuda", "xpu", "mtia", "privateuseone"]
+
+
+def _get_fused_kernels_supported_devices() -> list[str]:
+    """The kinds of devices for which PyTorch has fused kernels."""
+    return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """The kinds of devices on which steps can be captured."""
+    return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]
+
+
+def _get_value(x: Any) -> Any:
+    """The number of a 0-dim tensor; a number as it is."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
+    """The dtype in which optimizers count their steps."""
+    return float32 if is_fused else float64 if get_default_dtype() is float64 else float32
+
+
+def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
+    """Put real views of complex tensors in their place, in all of these lists."""
+    for index, param in enumerate(params):
+        if param.is_complex():
+            params[index] = FUNCTIONS["view_as_real"](param)
+            for each in state_and_grads:
+                each[index] = FUNCTIONS["view_as_real"](each[index])
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Callable | None = None) -> Callable:
+    """A decorator that leaves functions as they are."""
+    return lambda function: function

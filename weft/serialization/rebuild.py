@@ -74,7 +74,7 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) ->
 
 def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: dict) -> Any:
     """A Parameter with attributes that users gave it."""
-    return _with_state(rebuild_parameter(data, requires_grad, backward_hooks), state)
+    return with_state(rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) -> Tensor:
@@ -90,7 +90,7 @@ def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) ->
     if own is not getattr(Tensor, "__setstate__", None):
         own(result, state)
         return result
-    return _with_state(result, state)
+    return with_state(result, state)
 
 
 _WITHIN_TYPE = (
@@ -138,7 +138,7 @@ def _spec(size: Any, stride: Any, dtype: Any, where: device, metadata: Any) -> S
     return spec(shape(sizes), strides, _check(dtype, DType, "dtype"), where, **pending)
 
 
-def _with_state(result: Any, state: Any) -> Any:
+def with_state(result: Any, state: Any) -> Any:
     """Give an object its attributes: a dict, or one and a dict of those in slots."""
     parts = state if isinstance(state, tuple) else (state,)
     if len(parts) > 2:

@@ -12,6 +12,7 @@ from ..hooks import (
     register_module_parameter_registration_hook,
 )
 from ..module import Module
+from ..state import _EXTRA_STATE
 from ..state import _IncompatibleKeys as _IncompatibleKeys
 
 __all__ = [
@@ -25,5 +26,7 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+_EXTRA_STATE_KEY_SUFFIX = _EXTRA_STATE
 
 name_public(__name__, "nn.module", "nn.hooks")

@@ -87,7 +87,7 @@ def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None) -> 
     `tangent` is the one of `tensor` in forward-mode differentiation: a higher layer knows it.
     """
     prefix, suffixes = _prefix(tensor), _suffixes(tensor)
-    values = contents(tensor, len(prefix)) if tensor_contents is None else tensor_contents
+    contents = _contents(tensor, len(prefix)) if tensor_contents is None else tensor_contents
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
@@ -97,7 +97,7 @@ def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None) -> 
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
     break_first = _layout(tensor) == "sparse_coo"
-    text = _append_suffixes(prefix + values, suffixes, indent=len(prefix), break_first=break_first)
+    text = _append_suffixes(prefix + contents, suffixes, indent=len(prefix), break_first=break_first)
     return _mark_parameter(tensor, text)
 
 
@@ -207,8 +207,7 @@ _COMPRESSED_PARTS = {
 }
 
 
-def contents(tensor, indent: int) -> str:
-    """The numbers of a tensor in their brackets; further lines begin with `indent` spaces."""
+def _contents(tensor, indent: int) -> str:
     if _is_nested(tensor):
         return _nested_contents(tensor)
     tensor = tensor.detach()

@@ -32,4 +32,5 @@ def outcome(program, library):
 
 
 def same(program):
-    assert outcome(program, weft) == outcome(program, torch)
+    ours, theirs = outcome(program, weft), outcome(program, torch)
+    assert ours == theirs, f"weft: {ours}\nPyTorch: {theirs}"

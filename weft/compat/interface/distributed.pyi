@@ -1902,22 +1902,6 @@ from torch.distributed.fsdp.api import (
 )
 from torch.distributed._shard.sharded_tensor.api import ShardedTensor
 FSDP_WRAPPED_MODULE = '_fsdp_wrapped_module'
-@dataclass
-class StateDictOptions:
-    full_state_dict: object = False
-    cpu_offload: object = False
-    ignore_frozen_params: object = False
-    keep_submodule_prefixes: object = True
-    strict: object = True
-    broadcast_from_rank0: object = False
-    flatten_optimizer_state_dict: object = False
-    dsd_fqn_modifiers: object = '_fqn_modifiers'
-def get_model_state_dict(model, *, submodules=None, options=None): ...
-def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None): ...
-def get_state_dict(model, optimizers, *, submodules=None, options=None): ...
-def set_model_state_dict(model, model_state_dict, *, options=None): ...
-def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None): ...
-def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None): ...
 
 # module torch.distributed.checkpoint.state_dict_loader: this version of weft runs in one process only
 from torch.distributed.checkpoint.planner import LoadPlan

@@ -1,6 +1,7 @@
 import importlib
 
 import pytest
+import torch
 from alike import backward, same
 
 import weft
@@ -86,3 +87,17 @@ def test_gradients_reach_the_given_tensors():
     given = {"weight": weft.ones(2, 2, requires_grad=True)}
     backward(call(weft, linear(weft), given, weft.ones(1, 2)))
     assert given["weight"].grad.tolist() == [[1, 1], [1, 1]]
+
+
+def test_reparametrized_for_a_while():
+    results = []
+    for lib in (torch, weft):
+        module = lib.nn.Linear(2, 1)
+        own = module.weight
+        replace = lib.nn.utils.stateless._reparametrize_module
+        with replace(module, {"weight": lib.ones(1, 2), "bias": lib.zeros(1)}):
+            results.append(module(lib.ones(1, 2)).tolist())
+        assert module.weight is own
+        with pytest.raises(RuntimeError), replace(module, {"weight": lib.ones(1, 2)}, strict=True):
+            pass
+    assert results[0] == results[1]

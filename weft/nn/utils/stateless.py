@@ -34,6 +34,22 @@ def functional_call(
     )
 
 
+@contextmanager
+def _reparametrize_module(
+    module: Any,
+    parameters_and_buffers: Mapping[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+    stack_weights: bool = False,
+) -> Iterator[None]:
+    """A context in which a module has the tensors at some paths replaced. The arguments are those of `_functional_call`.
+
+    stack_weights: of tensors with several names, put those back first that came last. That changes nothing here.
+    """
+    with _replaced(module, _complete(module, parameters_and_buffers, tie_weights, strict)):
+        yield
+
+
 def _functional_call(
     module: Any,
     parameters_and_buffers: Mapping[str, Tensor],

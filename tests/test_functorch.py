@@ -110,5 +110,37 @@ def test_functionalize():
 
 
 def test_functorch_under_weft_run(run_weft):
-    done = run_weft("run", "-c", "import functorch, torch; print(functorch.vmap is torch.func.vmap)")
-    assert done.stdout == "True\n", done.stderr
+    code = """
+import functorch, torch
+from functorch.experimental import control_flow
+assert functorch.vmap is torch.func.vmap
+print(functorch.__name__, functorch.make_functional.__module__, control_flow.__name__)
+for statement in ("import functorch.nosuch", "from functorch import nosuch", "from functorch.nosuch import x"):
+    try:
+        exec(statement)
+    except ImportError as error:
+        print(error)
+"""
+    done = run_weft("run", "-c", code)
+    assert done.stdout.splitlines() == [
+        "functorch torch._functorch.make_functional functorch.experimental.control_flow",
+        "No module named 'functorch.nosuch': weft does not have it",
+        "cannot import name 'nosuch' from 'functorch': weft does not have it",
+        "No module named 'functorch.nosuch': weft does not have it",
+    ], done.stderr
+
+
+def test_all_missing_modules_are_import_errors(run_weft):
+    code = """
+for statement in (
+    "import torch.nosuch", "import torch.nosuch.deeper as x", "from torch.nn.nosuch import x", "from torch.nn import nosuch",
+    "import torch.nn.functional.nosuch", "from torch._C._nosuch import x", "import torch.Tensor", "from torch.ops import nosuch_",
+):
+    try:
+        exec(statement)
+    except ImportError:
+        continue
+    print(statement)
+"""
+    done = run_weft("run", "-c", code)
+    assert (done.stdout, done.stderr) == ("", "")

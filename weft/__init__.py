@@ -253,7 +253,6 @@ _LAZY = (
     "fft",
     "func",
     "functional",
-    "functorch",
     "futures",
     "fx",
     "hub",

@@ -119,7 +119,7 @@ class _Binding:
 
 
 def _give_torch_name(module: ModuleType) -> None:
-    """Change the root package to "torch" in the name of `module` and in `__module__` of its functions and classes.
+    """Change the root package to "torch" (or "functorch") in the name of `module` and in `__module__` of its functions and classes.
 
     Programs ask for these names: `type(model).__module__.startswith("torch")`. `__package__` and `__spec__` keep
     the name under which the module was loaded, because relative imports inside it use them.
@@ -135,7 +135,7 @@ def _give_torch_name(module: ModuleType) -> None:
 def _change(value: Any, attribute: str) -> None:
     old = getattr(value, attribute)
     if isinstance(old, str) and (old == "weft" or old.startswith("weft.")):
-        new = "torch" + old.removeprefix("weft")
+        new = _torch_name(old)
         try:
             setattr(value, attribute, new)
         except TypeError:  # a class of CPython's own making
@@ -193,6 +193,18 @@ def _weft_name(name: str) -> str | None:
     package, dot, rest = name.partition(".")
     own = PACKAGES.get(package)
     return None if own is None else own + dot + rest
+
+
+def _torch_name(name: str) -> str:
+    """The name under which programs know a weft module.
+
+    >>> _torch_name("weft.nn"), _torch_name("weft.functorch.experimental")
+    ('torch.nn', 'functorch.experimental')
+    """
+    for package, own in PACKAGES.items():
+        if own != "weft" and (name == own or name.startswith(own + ".")):
+            return package + name.removeprefix(own)
+    return "torch" + name.removeprefix("weft")
 
 
 def _take_torch_modules() -> dict[str, ModuleType]:

@@ -54,7 +54,7 @@ def module_getattr(
 def missing_module(torch_name: str) -> ModuleNotFoundError:
     """The error for `import torch.x`, where weft has no module `weft.x`."""
     parent_name, _, name = torch_name.rpartition(".")
-    parent = sys.modules["weft" + parent_name.removeprefix("torch")]
+    parent = sys.modules[parent_name]
     submodules = (info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", ())))
     message = f"No module named {torch_name!r}: weft does not have it{_nearest(name, submodules)}"
     return ModuleNotFoundError(message, name=torch_name)

@@ -1,8 +1,8 @@
 """What was experimental in functorch."""
 
 from ...compat.missing import module_getattr
-from ...func import functionalize, replace_all_batch_norm_modules_
+from ...func import functionalize, hessian, jacfwd, jvp, replace_all_batch_norm_modules_
 
-__all__ = ["functionalize", "replace_all_batch_norm_modules_"]
+__all__ = ["functionalize", "hessian", "jacfwd", "jvp", "replace_all_batch_norm_modules_"]
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, ("control_flow",))

@@ -6,6 +6,7 @@ from typing import Any
 
 from .compat.missing import module_getattr as _module_getattr
 from .core import printing as _printing
+from .core.names import name_public as _name_public
 from .core.printing import get_printoptions, printoptions, set_printoptions
 from .core.tensor import Tensor
 
@@ -51,4 +52,5 @@ def tensor_totype(t: Tensor) -> Tensor:
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_totype"]
 
+_name_public(__name__)
 __getattr__ = _module_getattr(__name__)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from ..compat.missing import module_getattr
-from ..core.restoring import contextmanager
+from ..core.restoring import Restoring, contextmanager
 
 
 class Switches(ModuleType):
@@ -39,6 +39,9 @@ class Switches(ModuleType):
 
 
 def _answer(question: str, answer: Any) -> Any:
+    if callable(answer):
+        return answer
+
     def function(*args: Any, **kwargs: Any) -> Any:
         return answer
 
@@ -58,6 +61,19 @@ def get_cpu_capability() -> str:
     return "DEFAULT"
 
 
+class verbose(Restoring):  # noqa: N801 (PyTorch's name)
+    """A context in which a library would report its calls. weft does not use it, so nothing is reported."""
+
+    def __init__(self, enable: int):
+        self.enable = enable
+
+    def __enter__(self) -> verbose:
+        return self
+
+    def _restore(self) -> None:
+        pass
+
+
 _ABSENT = {"is_available": False}
 
 cudnn = Switches(
@@ -71,27 +87,23 @@ cudnn = Switches(
     allow_tf32=True,
     fp32_precision="none",
 )
-cuda = Switches(
-    "cuda",
-    "CUDA's libraries, which weft does not use.",
+from . import cuda  # noqa: E402
+
+mps = Switches(
+    "mps",
+    "Apple's GPUs, which weft does not use.",
     {
+        **_ABSENT,
         "is_built": False,
-        **{f"enable_{kind}_sdp": None for kind in ("flash", "mem_efficient", "math", "cudnn")},
-        **{f"{kind}_sdp_enabled": True for kind in ("flash", "mem_efficient", "math", "cudnn")},
+        "is_macos_or_newer": False,
+        "is_macos13_or_newer": False,
+        "get_name": "",
+        "get_core_count": 0,
     },
-    matmul=Switches(
-        "cuda.matmul",
-        "Products on CUDA.",
-        {},
-        allow_tf32=False,
-        allow_fp16_reduced_precision_reduction=True,
-        allow_bf16_reduced_precision_reduction=True,
-        allow_fp16_accumulation=False,
-        fp32_precision="none",
-    ),
 )
-mps = Switches("mps", "Apple's GPUs, which weft does not use.", {**_ABSENT, "is_built": False})
-mkl = Switches("mkl", "Intel's BLAS: weft has NumPy's.", _ABSENT)
+mkl = Switches(
+    "mkl", "Intel's BLAS: weft has NumPy's.", {**_ABSENT, "verbose": verbose}, VERBOSE_OFF=0, VERBOSE_ON=1
+)
 mkldnn = Switches(
     "mkldnn",
     "oneDNN, which weft does not use.",
@@ -106,5 +118,24 @@ opt_einsum = Switches(
     "opt_einsum", "The order of contractions.", {"is_available": True}, enabled=True, strategy="auto"
 )
 cpu = Switches("cpu", "The processor.", {}, get_cpu_capability=get_cpu_capability)
+miopen = Switches("miopen", "AMD's library, which weft does not use.", {}, immediate=False)
+nnpack = Switches(
+    "nnpack",
+    "NNPACK, which weft does not use.",
+    {**_ABSENT, "set_flags": lambda _enabled: (False,)},
+    enabled=False,
+)
+kleidiai = Switches("kleidiai", "Arm's library, which weft does not use.", _ABSENT)
+cusparselt = Switches(
+    "cusparselt", "cuSPARSELt, which weft does not use.", {**_ABSENT, "version": None, "get_max_alg_id": None}
+)
+xnnpack = Switches("xnnpack", "XNNPACK, which weft does not use.", {}, enabled=False)
+quantized = Switches(
+    "quantized",
+    "Libraries for quantized tensors, of which weft has none.",
+    {},
+    engine="none",
+    supported_engines=["none"],
+)
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, ("mha", "python_native", "xeon"))

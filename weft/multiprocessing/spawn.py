@@ -15,11 +15,11 @@ from typing import Any
 class ProcessException(Exception):
     """A process failed; `error_index` says which one, `error_pid` is its number in the system."""
 
-    def __init__(self, msg: str, error_index: int, pid: int):
+    def __init__(self, msg: str, error_index: int, error_pid: int):
         super().__init__(msg)
         self.msg = msg
         self.error_index = error_index
-        self.error_pid = self.pid = pid
+        self.error_pid = self.pid = error_pid
 
     def __reduce__(self) -> tuple:
         return type(self), (self.msg, self.error_index, self.pid)
@@ -46,9 +46,9 @@ class ProcessExitedException(ProcessException):
 class ProcessContext:
     """The processes that `start_processes` started."""
 
-    def __init__(self, processes: Sequence[Any], errors: Sequence[Any]):
+    def __init__(self, processes: Sequence[Any], error_files: Sequence[Any]):
         self.processes = list(processes)
-        self.error_queues = list(errors)  # the reading end of a pipe for each process
+        self.error_queues = list(error_files)  # the reading end of a pipe for each process
         self.sentinels = {process.sentinel: index for index, process in enumerate(self.processes)}
 
     def pids(self) -> list[int]:

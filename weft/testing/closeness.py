@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -185,3 +186,37 @@ def _report(actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: 
         allowed = "" if exact else f" (up to {limit} allowed)"
         lines.append(f"Greatest {name} difference: {largest.item()} at index {index}{allowed}")
     return "\n".join(lines)
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """`assert_close` of values alone, by its old name; deprecated."""
+    warnings.warn(
+        "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. Please use "
+        "`torch.testing.assert_close()` instead.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    values = [each if isinstance(each, Tensor) else weft.as_tensor(each) for each in (actual, expected)]
+    if rtol is None and atol is None:
+        rtol, atol = max(_OLD_TOLERANCES.get(each.dtype, (0.0, 0.0)) for each in values)
+    assert_close(
+        *values,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=equal_nan,
+        check_device=True,
+        check_dtype=False,
+        check_stride=False,
+        msg=msg or None,
+    )
+
+
+# dtype -> (rtol, atol)
+_OLD_TOLERANCES = {float16: (1e-3, 1e-3), float32: (1e-4, 1e-5), float64: (1e-5, 1e-8)}

@@ -54,3 +54,5 @@ __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_totyp
 
 _name_public(__name__)
 __getattr__ = _module_getattr(__name__)
+
+_name_public(__name__)

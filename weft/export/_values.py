@@ -139,8 +139,8 @@ class ValueProxy(Proxy):
 
     tracer: ValueTracer
 
-    @property
-    def __class__(self) -> type:  # type: ignore[misc,override]  # programs ask isinstance(x, torch.Tensor)
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # programs ask isinstance(x, torch.Tensor)
         return Tensor
 
     @property

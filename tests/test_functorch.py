@@ -144,3 +144,17 @@ for statement in (
 """
     done = run_weft("run", "-c", code)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@pytest.mark.parametrize("chunks", [1, 2, 3, 7])
+def test_batches_in_chunks(chunks):
+    def program(lib, _):
+        from importlib import import_module
+
+        chunk_vmap = import_module(f"{lib.__name__}._functorch.apis").chunk_vmap
+        x, y = lib.arange(10.0).reshape(2, 5), lib.ones(2)
+        return chunk_vmap(lib.dot, in_dims=(1, None), chunks=chunks)(x, y).tolist()
+
+    found, expected = both(program)
+    assert found == expected

@@ -4,5 +4,16 @@ from ..compat.missing import module_getattr as _module_getattr
 
 # Submodules that are loaded when first used.
 __getattr__ = _module_getattr(
-    __name__, ("_foreach_utils", "_pytree", "benchmark", "checkpoint", "data", "dlpack", "hooks", "model_zoo")
+    __name__,
+    (
+        "_foreach_utils",
+        "_pytree",
+        "benchmark",
+        "checkpoint",
+        "data",
+        "dlpack",
+        "flop_counter",
+        "hooks",
+        "model_zoo",
+    ),
 )

@@ -122,3 +122,12 @@ def test_signatures_print_as_pytorchs():
         return library.export.export(Model(), args)
 
     assert str(program(weft).graph_signature) == str(program(torch).graph_signature)
+
+
+def test_random_numbers_are_drawn_anew():
+    class Noise(nn.Module):
+        def forward(self, x):
+            return x + weft.randn(2)
+
+    module = export(Noise(), (weft.zeros(2),)).module()
+    assert not weft.equal(module(weft.zeros(2)), module(weft.zeros(2)))

@@ -46,18 +46,16 @@ _ELEMENTS = frozenset(
 
 # Functions that only take sizes, so that they have no argument whose class they could ask.
 _OF_SIZES = (
-    "zeros",
-    "ones",
-    "empty",
-    "full",
-    "arange",
-    "eye",
+    "zeros", "ones", "empty", "full", "arange", "eye", "linspace", "tril_indices", "triu_indices",
+    "rand", "randn", "randint", "randperm", "normal",
+)  # fmt: skip
+_RANDOM = (
     "rand",
     "randn",
-    "linspace",
-    "tril_indices",
-    "triu_indices",
-)
+    "randint",
+    "randperm",
+    "normal",
+)  # they differ from call to call, whatever their sizes
 
 
 class DataDependentError(RuntimeError):
@@ -320,7 +318,10 @@ class ValueTracer(Tracer):
 
         @functools.wraps(function)
         def recording(*args: Any, **kwargs: Any) -> Any:
-            if any(isinstance(each, (SymbolicSize, Proxy)) for each in tree_leaves((args, kwargs))):
+            is_random = function.__name__ in _RANDOM
+            if is_random or any(
+                isinstance(each, (SymbolicSize, Proxy)) for each in tree_leaves((args, kwargs))
+            ):
                 return self.create_proxy(op, target, args, kwargs)
             return function(*args, **kwargs)
 

@@ -213,7 +213,7 @@ def _short_name(node: Node) -> str:
 def _long_name(node: Node) -> str:
     if isinstance(node.target, str):
         return f"Tensor.{node.target}"
-    return str(resolve_name(node.target) or getattr(node.target, "__qualname__", node.target))
+    return resolve_name(node.target) or str(getattr(node.target, "__qualname__", "a function"))
 
 
 def _origin(node: Node) -> str:

@@ -91,27 +91,31 @@ def compare(expected: dict, got: dict, only: list[str]) -> tuple[int, int, list[
     return passed, total, failures
 
 
-def difference(expected, got) -> str | None:
-    """Say how `got` differs from `expected` beyond the tolerance, or return None."""
+def difference(expected, got, scale: float = 0.0) -> str | None:
+    """Say how `got` differs from `expected` beyond the tolerance, or return None.
+
+    Numbers may differ by a part of `scale`, or of the largest number beside them if that is larger.
+    """
     if isinstance(expected, dict):
         if not isinstance(got, dict) or list(expected) != list(got):
             if isinstance(got, dict) and sorted(expected) == sorted(got):
                 return f"its parts are {list(got)}, in PyTorch's order {list(expected)}"
             return f"{_short(got)} where PyTorch has {_short(expected)}"
+        scale = max(scale, _shared_scale(expected))
         for key, value in expected.items():
-            problem = difference(value, got[key])
+            problem = difference(value, got[key], scale)
             if problem is not None:
                 return f"{key}: {problem}"
         return None
     if isinstance(expected, list) and isinstance(got, list):
         if len(expected) != len(got):
             return f"{len(got)} entries where PyTorch has {len(expected)}"
-        scale = max((abs(x) for x in expected if isinstance(x, float) and math.isfinite(x)), default=0.0)
     else:
-        expected, got, scale = [expected], [got], abs(expected) if isinstance(expected, float) else 0.0
+        expected, got = [expected], [got]
+    scale = max(scale, _largest(expected))
     for place, (want, have) in enumerate(zip(expected, got)):
         if isinstance(want, list | dict):
-            problem = difference(want, have)
+            problem = difference(want, have, scale)
             if problem is not None:
                 return problem
         elif isinstance(want, float) and isinstance(have, float) and math.isfinite(want):
@@ -120,6 +124,22 @@ def difference(expected, got) -> str | None:
         elif type(want) is not type(have) or not (want == have or (want != want and have != have)):
             return f"{_short(have)} where PyTorch has {_short(want)}"
     return None
+
+
+def _largest(numbers: list) -> float:
+    return max((abs(x) for x in numbers if isinstance(x, float) and math.isfinite(x)), default=0.0)
+
+
+def _shared_scale(parts: dict) -> float:
+    """The scale of what belongs together: the parameters of a model, and what is written of a tensor.
+
+    The gradient of a parameter may be zero but for rounding: the bias of the keys of an attention has no effect.
+    """
+    if "mean magnitude" in parts:
+        return parts["mean magnitude"]
+    if parts and all(isinstance(x, list) and len(x) == 2 for x in parts.values()):
+        return max(map(_largest, parts.values()))
+    return 0.0
 
 
 def _last_line(problem: str) -> str:

@@ -17,7 +17,7 @@ import warnings
 import numpy
 import torch
 
-MOST = 48  # values of a tensor that are written; of a longer one a sample and two sums
+MOST = 48  # values of a tensor that are written; of a longer one a sample and two means
 
 _checks = []
 
@@ -95,7 +95,7 @@ def _tensor(value):
     values = value.cpu().contiguous().numpy().reshape(-1)
     if values.size > MOST:
         wide = values.astype(numpy.float64)
-        plain["sum"], plain["sum of magnitudes"] = float(wide.sum()), float(abs(wide).sum())
+        plain["mean"], plain["mean magnitude"] = float(wide.mean()), float(abs(wide).mean())
         values = values[numpy.linspace(0, values.size - 1, MOST).astype(int)]
     plain["values"] = values.tolist()
     return plain

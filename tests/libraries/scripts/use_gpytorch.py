@@ -159,7 +159,7 @@ def multitask():
 @check
 def deep_kernel():
     x, y = data(15)
-    network = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 2))
+    network = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 2, bias=False))
 
     class Model(Exact):
         def __init__(self, x, y, likelihood):

@@ -26,6 +26,7 @@ from ...serialization import load as load_file
 from ...serialization import save as save_file
 from ...serialization.names import find_torch
 from ...serialization.pickler import dumps
+from ..tensor import DTensor
 from .default_planner import _narrowed
 from .metadata import Metadata, MetadataIndex, StorageMeta
 from .planner import LoadItemType, LoadPlan, LoadPlanner, SavePlan, SavePlanner, WriteItem, WriteItemType
@@ -252,11 +253,16 @@ def _write_item(stream: Any, data: Any, item: WriteItem, name: str) -> WriteResu
     if isinstance(data, Tensor):
         buffer = io.BytesIO()  # torch.save needs a file that begins with it
         # A view would bring all of its storage along.
-        save_file(data.detach().cpu().clone(), buffer)
+        save_file(_local(data).detach().cpu().clone(), buffer)
         data = buffer
     stream.write(data.getbuffer())
     length = stream.tell() - offset
     return WriteResult(item.index, length, _StorageInfo(name, offset, length))
+
+
+def _local(tensor: Tensor) -> Tensor:
+    """The part of a DTensor that this process has; other tensors as they are."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 class _MetadataUnpickler(pickle.Unpickler):
@@ -347,7 +353,7 @@ class FileSystemReader(StorageReader):
             planner.load_bytes(item, content)
             return
         saved = _narrowed(load_file(content, map_location="cpu"), item.storage_offsets, item.lengths)
-        target = planner.resolve_tensor(item).detach()
+        target = _local(planner.resolve_tensor(item)).detach()
         assert target.size() == saved.size(), (
             f"req {item.storage_index} mismatch sizes {target.size()} vs {saved.size()}"
         )

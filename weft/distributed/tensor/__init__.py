@@ -1,6 +1,7 @@
-"""`torch.distributed.tensor`: how a tensor lies on several processes. Its DTensor is declared only."""
+"""`torch.distributed.tensor`: how a tensor lies on several processes. Its DTensor works on a mesh of one process."""
 
 from ...compat.missing import module_getattr
+from ._api import DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
 from .placement_types import Partial, Placement, Replicate, Shard
 
 __getattr__ = module_getattr(__name__, lazy=("parallel",))

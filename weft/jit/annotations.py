@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035 (libraries import them from here)
 
 from .._C._types import (
     AnyType,

@@ -16,9 +16,13 @@ from ..export import export as _capture
 from ..nn import Module
 from . import errors
 from ._program import DEFAULT_OPSET, ONNXProgram, translated
+from ._registry import TensorProtoDataType, register_custom_op_symbolic, unregister_custom_op_symbolic
 from .errors import OnnxExporterError
 
-__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export"]
+__all__ = [
+    *("ONNXProgram", "OnnxExporterError", "TensorProtoDataType", "errors", "export", "is_in_onnx_export"),
+    *("register_custom_op_symbolic", "unregister_custom_op_symbolic"),
+]
 
 producer_name = "pytorch"
 

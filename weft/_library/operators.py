@@ -201,8 +201,16 @@ def tensors_in(values: Sequence[Any]) -> list[Tensor]:
 
 # "ns::name" -> overload name -> Operator, in the order of definition.
 OPERATORS: dict[str, dict[str, Operator]] = {}
+
+
+def _aten(name: str) -> dict[str, Operator]:
+    from . import aten  # loaded when first used
+
+    return aten.operators(name)
+
+
 # Namespace -> what finds the operators that weft itself has there, by name.
-SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {}
+SOURCES: dict[str, Callable[[str], dict[str, Operator]]] = {"aten": _aten}
 
 
 def overloads(qualname: str) -> dict[str, Operator]:

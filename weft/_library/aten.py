@@ -1,0 +1,169 @@
+"""`torch.ops.aten`: PyTorch's own operators by name and overload, computed by weft's functions.
+
+`aten.txt` lists their schemas, one a line: name, overload, arguments and results, then the numbers of their tags.
+tests/_library/aten.py writes it from PyTorch.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._C._keys import Tag
+from .._C._schema import FunctionSchema, parse_schema
+from ..core.op import FUNCTIONS, write_out
+from ..core.tensor import Tensor
+from . import aten_functions
+from .operators import Kernel, Operator
+
+_FILE = Path(__file__).with_name("aten.txt")
+# Beginnings of names that stand for a submodule: `aten::linalg_inv` is `torch.linalg.inv`.
+_SUBMODULES = ("linalg", "fft", "special")
+
+
+@functools.cache
+def _listed() -> dict[str, list[str]]:
+    """The lines of the file by the name of the operator."""
+    found: dict[str, list[str]] = {}
+    for line in _FILE.read_text().splitlines():
+        found.setdefault(line[: line.index("(")].partition(".")[0], []).append(line)
+    return found
+
+
+def names() -> list[str]:
+    """The names of the operators."""
+    return list(_listed())
+
+
+def operators(name: str) -> dict[str, Operator]:
+    """The overloads of `aten::name`, empty if weft does not have it."""
+    if function(name) is None:
+        return {}
+    found: dict[str, Operator] = {}
+    for line in _listed().get(name, ()):
+        text, _, tags = line.partition(" ; ")
+        schema = parse_schema(f"aten::{text}")
+        found[schema.overload_name] = _Builtin(schema, [Tag(int(each)) for each in tags.split()])
+    return found
+
+
+class _Builtin(Operator):
+    """An operator that one of weft's functions computes."""
+
+    def __init__(self, schema: FunctionSchema, tags: Sequence[Any]):
+        super().__init__(schema, tags)
+        self.kernels["CompositeImplicitAutograd"] = [Kernel(implementation(schema))]
+
+    def call(self, values: Sequence[Any], keyset: Any = None) -> Any:
+        args, kwargs = self.arguments(values)
+        return self._returned(self.kernels["CompositeImplicitAutograd"][-1].function(*args, **kwargs))
+
+    def has(self, key: str) -> bool:
+        return key in ("CPU", "Meta", "Autograd", "AutogradCPU") or super().has(key)
+
+
+# ---- From a schema to a function -----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def function(name: str) -> Callable | None:
+    """weft's function for the operator `aten::name`, None if there is none."""
+    own = aten_functions.FUNCTIONS.get(name)
+    if own is not None:
+        return own
+    for place in (
+        name,
+        *(f"{each}.{name[len(each) + 1 :]}" for each in _SUBMODULES if name.startswith(f"{each}_")),
+    ):
+        if place in FUNCTIONS:
+            return FUNCTIONS[place]
+    method = getattr(Tensor, name, None)
+    if callable(method) and not name.startswith("__"):
+        return method
+    return FUNCTIONS.get(f"nn.functional.{name}")
+
+
+def implementation(schema: FunctionSchema) -> Callable:
+    """What computes the overload of this schema."""
+    name = schema.name.partition("::")[2]
+    own = aten_functions.OVERLOADS.get(f"{name}.{schema.overload_name}") or function(name)
+    assert own is not None
+    outs = [each.name for each in schema.arguments if each.is_out]
+    computed = _adapted(own, schema)
+    if not outs:
+        return computed
+
+    def writing(*args: Any, **kwargs: Any) -> Any:
+        targets = [kwargs.pop(each) for each in outs]
+        results = computed(*args, **kwargs)
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        if len(targets) == 1 and isinstance(targets[0], (tuple, list)):
+            targets = list(targets[0])
+        written = [write_out(target, result, name) for target, result in zip(targets, results, strict=False)]
+        return written[0] if len(written) == 1 else tuple(written)
+
+    return writing
+
+
+def _adapted(own: Callable, schema: FunctionSchema) -> Callable:
+    """`own`, which is given the schema's arguments: by name where it has the name, by place elsewhere."""
+    if getattr(own, "takes_schema_arguments", False):
+        return own
+    try:
+        parameters = inspect.signature(own).parameters
+    except (TypeError, ValueError):
+        return own
+    variadic = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
+    declared = [each for each in schema.arguments if not each.kwarg_only]
+    known = {"self": "input", **aten_functions.RENAMED}
+    renamed: list[str | None] = []
+    for place, each in enumerate(declared):
+        own_name = next((n for n in (each.name, known.get(each.name)) if n in parameters and place), None)
+        renamed.append(None if variadic else own_name)
+    codes_reduction = (
+        "reduction" in parameters and parameters["reduction"].default in aten_functions.REDUCTIONS.values()
+    )
+    # Where the function's default is another number than the schema's, the schema's is passed on.
+    other_defaults = {
+        each.name: each.default_value
+        for each in schema.arguments
+        if each.name in parameters
+        and isinstance(each.default_value, (int, float))
+        and isinstance(parameters[each.name].default, (int, float))
+        and parameters[each.name].default != each.default_value
+    }
+    places = {name: place for place, name in enumerate(parameters)}
+    takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for value, name in zip(args, renamed, strict=False):
+            if name is not None and (named or name != _parameter_at(parameters, len(positional))):
+                named[name] = value
+            else:
+                positional.append(value)
+        for name, value in kwargs.items():
+            if name in parameters or takes_any:
+                named[name] = value
+            elif value is not None and name not in ("pin_memory", "layout", "non_blocking"):
+                named[known.get(name, name)] = value
+        for name, value in other_defaults.items():
+            if name not in named and places[name] >= len(positional):
+                named[name] = value
+        if codes_reduction and isinstance(named.get("reduction"), int):
+            named["reduction"] = aten_functions.REDUCTIONS[named["reduction"]]
+        elif codes_reduction:
+            place = list(parameters).index("reduction")
+            if place < len(positional):
+                positional[place] = aten_functions.REDUCTIONS[positional[place]]
+        return own(*positional, **named)
+
+    return call
+
+
+def _parameter_at(parameters: Any, place: int) -> str | None:
+    return next((name for index, name in enumerate(parameters) if index == place), None)

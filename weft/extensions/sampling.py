@@ -59,7 +59,7 @@ def gather(
     if result.spec.numel:
         entry = sharing(gather_code(dtype), points.weights.size * channels * dtype.itemsize)
         _run(entry, result, source, points, channels, n_bins, position_sensitive, regions)
-    return result.transpose(1, 2).reshape(regions, channels, *bins).to(input.spec.dtype)
+    return result.transpose(1, 2).contiguous().reshape(regions, channels, *bins).to(input.spec.dtype)
 
 
 def scatter(grad: Tensor, points: Points, shape: Sequence[int], position_sensitive: bool) -> Tensor:
@@ -75,7 +75,7 @@ def scatter(grad: Tensor, points: Points, shape: Sequence[int], position_sensiti
         _run(entry, source, result, points, channels, n_bins, position_sensitive, channels)
     if position_sensitive:
         result = result.reshape(images, height * width, n_bins, channels).transpose(2, 3)
-    result = result.reshape(images, height * width, planes).transpose(1, 2)
+    result = result.reshape(images, height * width, planes).transpose(1, 2).contiguous()
     return result.reshape(images, planes, height, width).to(grad.spec.dtype)
 
 

@@ -35,7 +35,7 @@ _OPERATORS = (
     ("_ps_roi_pool_backward",   f"{_MAPPING_GRAD}, {_SIZES}",                                "Tensor",           regions.ps_roi_pool_backward),
     ("deform_conv2d",           _DEFORMABLE,                                                 "Tensor",           deformable.deform_conv2d),
     ("_deform_conv2d_backward", f"Tensor grad, {_DEFORMABLE}", "(Tensor, Tensor, Tensor, Tensor, Tensor)",       deformable.deform_conv2d_backward),
-    ("box_iou_rotated",         "Tensor boxes1, Tensor boxes2",                              "Tensor",           None),
+    ("box_iou_rotated",         "Tensor boxes1, Tensor boxes2",                              "Tensor",           boxes.box_iou_rotated),
     ("qnms",                    "Tensor dets, Tensor scores, float iou_threshold",           "Tensor",           None),
     ("qroi_align",              f"{_QUANTIZED_REGION}, int sampling_ratio, bool aligned",    "Tensor",           None),
 )

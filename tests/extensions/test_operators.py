@@ -111,3 +111,17 @@ def test_no_regions_and_boxes_that_are_not_numbers():
     assert regions.roi_pool(image, weft.empty(0, 5), 1.0, 2, 2)[1].shape == (0, 2, 2, 2)
     odd = weft.tensor([[0.0, weft.nan, 1.0, 3.0, 3.0]])
     assert regions.roi_align(image, odd, 1.0, 2, 2, 2, False).shape == (1, 2, 2, 2)
+
+
+def test_rotated_boxes():
+    square = weft.tensor([[5.0, 5, 4, 4, 0]])
+    others = weft.tensor(
+        [[5.0, 5, 4, 4, 90], [5, 5, 4, 4, 45], [7, 5, 4, 4, 0], [50, 5, 4, 4, 30], [5, 5, 0, 4, 0]]
+    )
+    octagon = 16 * (2 * 2**0.5 - 2)  # of a square and the same square turned by 45 degrees
+    expected = [1, octagon / (32 - octagon), 8 / 24, 0, 0]
+    np.testing.assert_allclose(boxes.box_iou_rotated(square, others)[0].numpy(), expected, atol=1e-6)
+    assert boxes.box_iou_rotated(square[:0], others).shape == (0, 5)
+    turned = weft.tensor([[0.0, 0, 6, 1, 30]]), weft.tensor([[0.0, 0, 6, 1, -30]])
+    assert boxes.box_iou_rotated(*turned)[0, 0] < 0.2
+    assert boxes.box_iou_rotated(turned[0], turned[0])[0, 0] == pytest.approx(1)

@@ -9,7 +9,6 @@ from ..core.tensor import Tensor
 from ..engine.suppression import suppression_code
 from ..families.library import array, tensor_of, wide_array
 
-
 _FLAT = 1e-14  # boxes with a smaller area share nothing
 
 
@@ -63,7 +62,9 @@ def box_iou_rotated(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     """
     for boxes in (boxes1, boxes2):
         if boxes.spec.ndim != 2 or boxes.spec.shape[1] != 5:
-            raise RuntimeError(f"box_iou_rotated: boxes must be [N, 5], but got shape {list(boxes.spec.shape)}")
+            raise RuntimeError(
+                f"box_iou_rotated: boxes must be [N, 5], but got shape {list(boxes.spec.shape)}"
+            )
     dtype = compute_type(boxes1.spec.dtype)
     first, second = (wide_array(boxes).astype(np.float64) for boxes in (boxes1, boxes2))
     shared = _shared_area(first, second)

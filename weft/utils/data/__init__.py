@@ -48,4 +48,23 @@ __all__ = [
     "random_split",
 ]
 
-__getattr__ = _module_getattr(__name__)
+# Data pipes are loaded when first used.
+_PIPES = {
+    **dict.fromkeys(("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe"), "datapipes.datapipe"),
+    **dict.fromkeys(
+        (
+            "argument_validation",
+            "functional_datapipe",
+            "guaranteed_datapipes_determinism",
+            "non_deterministic",
+            "runtime_validation",
+            "runtime_validation_disabled",
+        ),
+        "datapipes._decorator",
+    ),
+}
+__all__ += _PIPES
+
+__getattr__ = _module_getattr(
+    __name__, ("backward_compatibility", "datapipes", "graph", "graph_settings"), _PIPES
+)

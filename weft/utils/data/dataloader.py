@@ -11,6 +11,7 @@ from ...core.generator import Generator
 from ...engine.workers import available_cpus
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
+from ._utils.pipes import is_datapipe, seed_datapipe
 from ._utils.seeds import draw_seed
 from ._utils.worker import get_worker_info
 from .dataset import IterableDataset
@@ -106,6 +107,11 @@ class DataLoader(Generic[_T_co]):
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         if num_workers > 0 and prefetch_factor is None:
             prefetch_factor = 2
+        if is_datapipe(dataset) and shuffle is not None:  # pipes are shuffled by a pipe among them
+            from .graph_settings import apply_shuffle_settings
+
+            apply_shuffle_settings(dataset, shuffle)  # as in PyTorch, a pipe that it would append is not used
+            shuffle = None if isinstance(dataset, IterableDataset) else shuffle
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = prefetch_factor
@@ -283,6 +289,8 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader: DataLoader) -> None:
         self._dataset = loader.dataset
+        if is_datapipe(self._dataset) and loader._dataset_kind == _DatasetKind.Iterable:
+            seed_datapipe(self._dataset, draw_seed(loader.generator))
         self._dataset_kind = loader._dataset_kind
         self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._auto_collation = loader._auto_collation

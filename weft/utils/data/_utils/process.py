@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ...._utils import ExceptionWrapper
 from ....engine.workers import set_num_threads
 from . import worker
+from .pipes import is_datapipe, share_datapipe
 from .seeds import seed_worker
 from .transport import pack, remove_folder
 
@@ -85,6 +86,8 @@ def _work(job: Job, connection: Any) -> None:
     set_num_threads(1)
     seed = seed_worker(job.base_seed, job.worker_id)
     worker._worker_info = worker.WorkerInfo(job.worker_id, job.num_workers, seed, job.dataset)
+    if is_datapipe(job.dataset):
+        share_datapipe(job.dataset, job.num_workers, job.worker_id)
     init_fn, fetcher, ended = job.init_fn, None, False
     for message in _Inbox(connection, job.folder):
         if message == RESUME:

@@ -50,3 +50,20 @@ def filled_blocks(mask: Tensor, rows: int, columns: int) -> tuple[Tensor, int]:
     pad = FUNCTIONS["nn.functional.pad"](mask, (0, -k % columns, 0, -q % rows))
     blocks = pad.unflatten(-1, (-1, columns)).unflatten(-3, (-1, rows))
     return blocks.sum((-3, -1)), rows * columns
+
+
+class SeenKeys:
+    """Which keys the queries of a block may see, from the dense matrix of a mask's blocks."""
+
+    def __init__(self, dense: Tensor, rows: int, columns: int):
+        self.rows, self.columns = rows, columns
+        self._samples = dense.ne(0).any(1).tolist()  # for each batch and row of blocks: which blocks
+
+    def keys(self, sample: int, queries: range, length: int) -> range:
+        """The keys from the first to the last block that one of the queries sees."""
+        table = self._samples[sample if sample < len(self._samples) else 0]
+        lines = table[queries.start // self.rows : -(-queries.stop // self.rows)]
+        found = [number for line in lines for number, is_seen in enumerate(line) if is_seen]
+        if not found:
+            return range(0)
+        return range(min(found) * self.columns, min((max(found) + 1) * self.columns, length))

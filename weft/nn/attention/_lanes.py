@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.names import FUNCTIONS
+from ...core.overrides import switch
+from ...core.restoring import Restoring
 from ...core.tensor import Tensor
 
 BATCH_DIMS = 4
@@ -36,6 +38,17 @@ class Lane(Tensor):
         if not own_rank(self):
             raise TypeError("iteration over a 0-d tensor")
         return iter([self[k] for k in range(self.whole.shape[BATCH_DIMS])])
+
+
+class _Asked(Restoring):
+    """Classes of tensors are asked inside, also within a backward pass, whose rules ask none."""
+
+    def __enter__(self) -> None:
+        self._outer = switch.on
+        switch.on = True
+
+    def _restore(self) -> None:
+        switch.on = self._outer
 
 
 def lane(values: Tensor) -> Lane:
@@ -62,7 +75,8 @@ def over_indices(function: Callable, indices: Sequence[Tensor], scores: Tensor |
         shape = [1] * BATCH_DIMS
         shape[dim] = -1
         arguments.append(lane(each.reshape(shape)))
-    found = function(*arguments)
+    with _Asked():
+        found = function(*arguments)
     if isinstance(found, Lane):
         return found.whole
     if isinstance(found, Tensor):

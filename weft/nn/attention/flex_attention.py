@@ -10,7 +10,7 @@ from ...compat.missing import module_getattr
 from ...core.dtype import bool_
 from ...core.names import FUNCTIONS
 from ...core.tensor import Tensor
-from ._block_masks import adjusted, dense_of, filled_blocks, ordered, transposed
+from ._block_masks import SeenKeys, adjusted, dense_of, filled_blocks, ordered, transposed
 
 __all__ = [
     "AuxOutput",
@@ -209,6 +209,8 @@ class BlockMask:
     dq_write_order_full: Tensor | None
     dq_kv_order: Tensor | None
     dq_kv_order_spt: bool | None
+    # The function that the lists were made from: where it is still `mask_mod`, blocks that are not listed are skipped.
+    _lists_of: _mask_mod_signature | None = None
 
     def __init__(
         self,
@@ -465,13 +467,15 @@ def create_block_mask(
     full: tuple[Tensor | None, Tensor | None] = (None, None)
     if separate_full_blocks:
         is_partial, full = is_partial & ~is_full, ordered(is_full)
-    return BlockMask.from_kv_blocks(
+    made = BlockMask.from_kv_blocks(
         *ordered(is_partial),
         *full,
         BLOCK_SIZE=(rows, columns),
         mask_mod=mask_mod,
         seq_lengths=(Q_LEN, KV_LEN),
     )
+    made._lists_of = mask_mod
+    return made
 
 
 # So many elements of a mask are evaluated at once: 4 MiB of bools.
@@ -542,12 +546,25 @@ def flex_attention(
         scale = 1 / math.sqrt(query.size(-1)) if query.size(-1) else math.inf
     heads = query.size(1) // key.size(1) if key.size(1) else 1
     mask_mod = None if block_mask is None else block_mask.mask_mod
+    mask_mod = None if mask_mod is noop_mask else mask_mod
     result, lse, highest = attend(
-        query, key, value, score_mod, None if mask_mod is noop_mask else mask_mod, scale, heads
+        query, key, value, score_mod, mask_mod, scale, heads, _seen_keys(block_mask, query.size(-2))
     )
     if return_aux is not None:
         return result, AuxOutput(lse if return_aux.lse else None, highest if return_aux.max_scores else None)
     return (result, lse) if return_lse else result
+
+
+def _seen_keys(block_mask: BlockMask | None, length: int) -> SeenKeys | None:
+    """What the lists say of which keys are seen, if they were made from the mask_mod; large masks only."""
+    if (
+        block_mask is None
+        or block_mask._lists_of is not block_mask.mask_mod
+        or block_mask.kv_indices.dim() != 4
+    ):
+        return None
+    rows, columns = block_mask.BLOCK_SIZE
+    return SeenKeys(block_mask.to_dense(), rows, columns) if rows <= length else None
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, block_mask: BlockMask | None, enable_gqa: bool) -> None:

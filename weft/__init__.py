@@ -292,6 +292,8 @@ _LAZY_NAMES = {
     "DispatchKeySet": "_C",
     "FunctionSchema": "_C",
     "JITException": "jit",
+    "PyTorchFileReader": "_C",
+    "PyTorchFileWriter": "_C",
     "Tag": "_C",
     "cond": "_higher_order_ops",
     "fork": "jit",

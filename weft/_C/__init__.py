@@ -10,6 +10,7 @@ from ..core.overrides import disabled as _disabled_torch_function_impl
 from ..core.tensor import Tensor as _Tensor
 from ..families.lapack import LinAlgError as _LinAlgError
 from . import _keys, _schema, _types
+from ._archives import PyTorchFileReader, PyTorchFileWriter
 from ._future import Future
 from ._keys import (
     DispatchKey,
@@ -68,6 +69,7 @@ __all__ = [
         "_LinAlgError",
         "_disabled_torch_function_impl",
     ),
+    *("PyTorchFileReader", "PyTorchFileWriter"),
     *("_get_accelerator", "_get_default_device", "_get_privateuse1_backend_name"),
     *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
     *("_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode"),
@@ -103,4 +105,13 @@ _TensorMeta = type(_Tensor)  # programs ask whether a class is one of tensors
 
 __getattr__ = module_getattr(__name__, ("_fft", "_linalg", "_nn", "_special"))
 
-name_public(__name__, "_C._types", "_C._schema", "_C._keys", "_C._future", "_C._tracing", "_C._settings")
+name_public(
+    __name__,
+    "_C._types",
+    "_C._schema",
+    "_C._keys",
+    "_C._future",
+    "_C._tracing",
+    "_C._settings",
+    "_C._archives",
+)

@@ -10,10 +10,14 @@ import weft
 from weft._library import aten
 
 
-def test_the_file_is_what_its_script_writes():
+def test_the_file_lists_schemas_of_pytorch():
+    """Functions that were added since it was written may be missing."""
     path = Path(__file__).with_name("aten.py")
     script = runpy.run_path(str(path))
-    assert script["FILE"].read_text().splitlines() == list(script["lines"]()), f"run {path}"
+    wanted = set(script["lines"]())
+    assert [line for line in script["FILE"].read_text().splitlines() if line not in wanted] == [], (
+        f"run {path}"
+    )
 
 
 def test_schemas_print_as_pytorch_does():

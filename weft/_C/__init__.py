@@ -103,7 +103,33 @@ __all__ = [
 
 _TensorMeta = type(_Tensor)  # programs ask whether a class is one of tensors
 
-__getattr__ = module_getattr(__name__, ("_fft", "_linalg", "_nn", "_special"))
+# Names -> where they are, loaded when first used.
+_LATER = {
+    **dict.fromkeys(
+        (
+            *("_dispatch_keys", "_dispatch_key_set", "_parse_dispatch_key", "_dispatch_key_parse", "_dispatch_key_name"),
+            *("_dispatch_has_kernel", "_dispatch_has_kernel_for_dispatch_key", "_dispatch_get_all_op_names"),
+            *("_dispatch_has_computed_kernel_for_dispatch_key", "_jit_get_schemas_for_operator", "_jit_get_all_schemas"),
+            "_get_schema",
+        ),
+        "_dispatch",
+    ),
+    **dict.fromkeys(
+        (
+            *("TensorBase", "_TensorBase", "_GLIBCXX_USE_CXX11_ABI", "_VariableFunctions", "_VariableFunctionsClass"),
+            *("is_grad_enabled", "_set_grad_enabled", "get_num_threads", "set_num_threads", "_get_cpu_capability"),
+            *("_is_torch_function_enabled", "_has_torch_function", "_has_torch_function_unary", "_is_tracing"),
+            *("_has_torch_function_variadic", "_log_api_usage_metadata", "_is_alias_of", "_data_address"),
+            "_storage_address",
+        ),
+        "_process",
+    ),
+    **dict.fromkeys(
+        ("Graph", "Node", "Value", "Block", "Code", "Gradient", "ScriptObject", "ScriptMethod", "TracingState"),
+        "_torchscript",
+    ),
+}  # fmt: skip
+__getattr__ = module_getattr(__name__, ("_fft", "_functorch", "_linalg", "_nn", "_special"), _LATER)
 
 name_public(
     __name__,

@@ -136,33 +136,19 @@ def get_default_backend() -> str | Callable[..., Any]:
     return _default_backend
 
 
-class set_stance:  # noqa: N801 (PyTorch's name)
+def set_stance(
+    stance: str = "default",
+    *,
+    skip_guard_eval_unsafe: bool = False,
+    force_backend: str | Callable[..., Any] | None = None,
+) -> Any:
     """How compiled functions are to run: as they are in any case. A call, a context or a decorator.
 
     Raises: RuntimeError for a stance that does not exist.
     """
+    from .._dynamo.decorators import set_stance as complete
 
-    def __init__(
-        self,
-        stance: str = "default",
-        *,
-        skip_guard_eval_unsafe: bool = False,
-        force_backend: str | Callable[..., Any] | None = None,
-    ) -> None:
-        if stance not in ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile",
-                          "aot_eager_then_compile"):  # fmt: skip
-            raise RuntimeError(f"invalid torch.compile stance '{stance}'")
-        if force_backend is not None and stance != "default":
-            raise RuntimeError("non-default stance cannot have force_backend set")
-
-    def __call__(self, fn: Any) -> Any:
-        return fn
-
-    def __enter__(self) -> None:
-        """Nothing to begin."""
-
-    def __exit__(self, *args: Any) -> None:
-        """Nothing to end."""
+    return complete(stance, skip_guard_eval_unsafe=skip_guard_eval_unsafe, force_backend=force_backend)
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:

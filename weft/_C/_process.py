@@ -1,0 +1,86 @@
+"""What PyTorch's C++ part says of this process and its tensors, under its names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.grad_mode import is_grad_enabled as is_grad_enabled
+from ..core.grad_mode import mode
+from ..core.op import FUNCTIONS
+from ..core.overrides import has_say, overriding, switch
+from ..core.tensor import Tensor
+from ..engine.workers import get_num_threads as get_num_threads
+from ..engine.workers import set_num_threads as set_num_threads
+
+TensorBase = _TensorBase = Tensor  # programs ask `isinstance(x, torch._C.TensorBase)`
+_GLIBCXX_USE_CXX11_ABI = True  # what extensions for PyTorch 2.13 are built with
+
+
+def _set_grad_enabled(enabled: bool) -> None:
+    mode.enabled = bool(enabled)
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether handlers are asked."""
+    return switch.on
+
+
+def _has_torch_function(values: Any) -> bool:
+    """Whether one of the values is of a class with a handler."""
+    return switch.on and bool(overriding(values))
+
+
+def _has_torch_function_unary(value: Any) -> bool:
+    """Whether a value is of a class with a handler."""
+    return switch.on and has_say(type(value))
+
+
+def _has_torch_function_variadic(*values: Any) -> bool:
+    """Whether one of the values is of a class with a handler."""
+    return _has_torch_function(values)
+
+
+def _is_tracing() -> bool:
+    """False: no function is being traced."""
+    return False
+
+
+def _log_api_usage_metadata(event: str, metadata_map: dict[str, str]) -> None:
+    """Nothing, as PyTorch does by default."""
+
+
+def _get_cpu_capability() -> str:
+    """The vector instructions of the CPU, in PyTorch's words."""
+    from ..backends.cpu import get_cpu_capability
+
+    return get_cpu_capability()
+
+
+def _is_alias_of(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors share a storage."""
+    return a._storage is b._storage
+
+
+def _data_address(tensor: Tensor) -> int:
+    """The address of a tensor's storage."""
+    return tensor.untyped_storage().data_ptr()
+
+
+_storage_address = _data_address
+
+
+class _VariableFunctionsClass:
+    """The functions of `torch` that PyTorch writes in C++."""
+
+    def __getattr__(self, name: str) -> Callable:
+        function = FUNCTIONS.get(name)
+        if function is None:
+            raise AttributeError(f"type object 'torch._C._VariableFunctionsClass' has no attribute '{name}'")
+        return function
+
+    def __dir__(self) -> list[str]:
+        return [name for name in FUNCTIONS if "." not in name]
+
+
+_VariableFunctions = _VariableFunctionsClass()

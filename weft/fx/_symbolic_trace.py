@@ -470,15 +470,10 @@ class Tracer(TracerBase):
     def _set_root(self, root: Module | Callable[..., Any]) -> tuple[Any, Module | None]:
         """Note the root, and return the function to trace."""
         if isinstance(root, Module):
-            # Before the first forward, a lazy module has no shapes to trace with.
-            from ..nn.modules.lazy import LazyModuleMixin
+            from ._lazy_graph_module import _LazyGraphModule
 
             for module in root.modules():
-                if isinstance(module, LazyModuleMixin) and module.has_uninitialized_params():
-                    raise NotImplementedError(
-                        "torch.fx cannot trace a module with uninitialized parameters: call it once first, so that its "
-                        f"lazy layers get their shapes ({type(module).__name__})"
-                    )
+                _LazyGraphModule.force_recompile(module)
             self.root = root
             if not hasattr(type(root), self.traced_func_name):
                 raise AssertionError(

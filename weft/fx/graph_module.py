@@ -75,7 +75,8 @@ _loader = _EvalCacheLoader()
 
 
 def _exec_with_source(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> None:
-    exec(compile(src, _loader.cache(src, globals, co_fields), "exec"), globals)
+    # Without dont_inherit, annotations would stay text, as in this file.
+    exec(compile(src, _loader.cache(src, globals, co_fields), "exec", dont_inherit=True), globals)
 
 
 def _method_from_src(
@@ -185,12 +186,11 @@ def _deserialize_graph_module(
     from ._symbolic_trace import Tracer
 
     tracer_cls = body.get("_tracer_cls") or Tracer
-    class_name = body.get("_graphmodule_cls_name", "GraphModule")
     graphmodule_cls = graph_module_cls or GraphModule
     # Older code used no leaf modules: every submodule of a GraphModule stays one call.
     body = {key: value for key, value in body.items() if key not in ("_tracer_cls",)}
     root = _CodeOnlyModule(body)
-    type_of_root = types.new_class(class_name, (_CodeOnlyModule,))
+    type_of_root = types.new_class(body.get("_graphmodule_cls_name", "GraphModule"), (_CodeOnlyModule,))
     type_of_root.forward = forward  # type: ignore[attr-defined]
     root.__class__ = type_of_root
 
@@ -203,7 +203,7 @@ def _deserialize_graph_module(
     graph._tracer_cls = tracer_cls
     from ._lazy_graph_module import _make_graph_module
 
-    module = _make_graph_module(root, graph, class_name=class_name, graph_module_cls=graphmodule_cls)
+    module = _make_graph_module(root, graph, graph_module_cls=graphmodule_cls)
     # What the graph does not refer to came along in the pickle as well.
     for name, value in body.items():
         if name not in module.__dict__:
@@ -211,7 +211,6 @@ def _deserialize_graph_module(
     for place in ("_parameters", "_buffers", "_modules"):
         for name, value in body.get(place, {}).items():
             module.__dict__[place].setdefault(name, value)
-    module.__dict__["_non_persistent_buffers_set"] = set(body.get("_non_persistent_buffers_set", ()))
     module.training = body.get("training", True)
     return module
 
@@ -232,8 +231,7 @@ def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
         from_module, to_module = source, goal  # type: ignore[assignment]
     original = getattr(from_module, field)
     if isinstance(original, Tensor) and not isinstance(original, Parameter):
-        persistent = field not in from_module._non_persistent_buffers_set
-        to_module.register_buffer(field, original, persistent=persistent)
+        to_module.register_buffer(field, original)
     else:
         setattr(to_module, field, original)
 
@@ -363,6 +361,7 @@ class GraphModule(Module):
             self._tracer_cls = tracer_cls
         self._tracer_extras = self.graph._tracer_extras or {}
         self.meta: dict[str, Any] = {}
+        self.shape_env = None  # of symbolic sizes, which weft does not have
         self._replace_hooks: list[Callable] = []
         self._create_node_hooks: list[Callable] = []
         self._erase_node_hooks: list[Callable] = []
@@ -563,7 +562,7 @@ class GraphModule(Module):
         body = {key: value for key, value in self.__dict__.items() if key not in apart}
         copied = copy.deepcopy(body, memo)
         holder = _CodeOnlyModule(copied)
-        self._deepcopy_init()(new, holder, copy.deepcopy(self.graph, memo), self.__class__.__name__)
+        self._deepcopy_init()(new, holder, copy.deepcopy(self.graph, memo))
         for place in ("_parameters", "_buffers", "_modules"):
             for name, value in copied[place].items():
                 new.__dict__[place].setdefault(name, value)
@@ -574,7 +573,6 @@ class GraphModule(Module):
                 or name.endswith("_hooks")
             ):
                 new.__dict__[name] = value
-        new.__dict__["_non_persistent_buffers_set"] = copied["_non_persistent_buffers_set"]
         for name in ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks"):
             new.__dict__[name] = list(self.__dict__.get(name, ()))
         for hook in self._deepcopy_hooks:

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from ...core.dtype import DType
-from ...core.names import name_public
+from ...core.names import FUNCTIONS, name_public
 from ...core.tensor import Tensor
 from ...ops.creation import empty
 from .. import functional as F
@@ -24,6 +24,8 @@ __all__ = [
 ]
 # fmt: on
 
+_sigmoid, _tanh = FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
+
 # ---- Without arguments ---------------------------------------------------------------------------------------------
 
 
@@ -38,7 +40,7 @@ class Sigmoid(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.sigmoid(input)
+        return _sigmoid(input)
 
 
 class Tanh(Module):
@@ -52,7 +54,7 @@ class Tanh(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.tanh(input)
+        return _tanh(input)
 
 
 class LogSigmoid(Module):
@@ -522,7 +524,7 @@ class Softmax(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.softmax(input, self.dim)
+        return F.softmax(input, self.dim, 5)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
@@ -543,7 +545,7 @@ class Softmin(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.softmin(input, self.dim)
+        return F.softmin(input, self.dim, 5)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
@@ -564,7 +566,7 @@ class LogSoftmax(Module):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.log_softmax(input, self.dim)
+        return F.log_softmax(input, self.dim, 5)
 
     def extra_repr(self) -> str:
         return f"dim={self.dim}"
@@ -581,7 +583,7 @@ class Softmax2d(Module):
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
-        return F.softmax(input, -3)
+        return F.softmax(input, -3, 5)
 
 
 name_public(__name__, "nn.modules.attention")

@@ -1,0 +1,16 @@
+"""Unification: values for the variables in two terms that make them equal.
+
+>>> x = Var("x")
+>>> unify((1, x), (1, 2), {})
+{~x: 2}
+"""
+
+from ....compat.missing import module_getattr
+from .core import reify, unify
+from .more import unifiable
+from .variable import Var, isvar, var, variables, vars
+
+__getattr__ = module_getattr(
+    __name__,
+    ("core", "dispatch", "match", "more", "multipledispatch", "unification_tools", "utils", "variable"),
+)

@@ -32,12 +32,36 @@ ONE_PROCESS = "this version of weft runs in one process only"
 QUANTIZED = "quantized tensors are not there yet"
 SPARSE = "sparse tensors are not there yet"
 TORCHSCRIPT = "weft has no TorchScript: programs run as they are"
+GRADUAL = "passes that infer the types of sizes are not there yet"
+NO_SYMBOLS = "the sizes of weft's tensors are ints, and there are no symbolic ones"
+NO_COMPILER = "weft compiles each operation by itself, and has no compiler of graphs"
+UNSPLIT = "splitting graphs between devices is not there yet; use torch.fx.passes.split_module"
 # Packages that are declared with all of their modules, and why they are not there, in the words of the error.
 PACKAGES = {
     "torch.ao": QUANTIZED,
     "torch.contrib": "weft writes no graphs for TensorBoard",
     "torch.cuda": CPU_ONLY.format("cuda"),
     "torch.distributed": ONE_PROCESS,
+    "torch.fx.experimental.accelerator_partitioner": UNSPLIT,
+    "torch.fx.experimental.dynamic_spec": NO_SYMBOLS,
+    "torch.fx.experimental.graph_gradual_typechecker": GRADUAL,
+    "torch.fx.experimental.meta_tracer": "use torch.fx.Tracer, which has no values of the device meta",
+    "torch.fx.experimental.migrate_gradual_types": GRADUAL,
+    "torch.fx.experimental.optimization": "weft has no layout of MKL-DNN",
+    "torch.fx.experimental.partitioner_utils": UNSPLIT,
+    "torch.fx.experimental.proxy_tensor": "weft records functions of torch; use make_fx",
+    "torch.fx.experimental.recording": NO_SYMBOLS,
+    "torch.fx.experimental.sym_node": NO_SYMBOLS,
+    "torch.fx.experimental.symbolic_shapes": NO_SYMBOLS,
+    "torch.fx.experimental.unify_refinements": GRADUAL,
+    "torch.fx.experimental.validator": NO_SYMBOLS,
+    "torch.fx.passes.backends.cudagraphs": CPU_ONLY.format("cuda"),
+    "torch.fx.passes.fake_tensor_prop": "fake tensors are not there yet; use torch.fx.passes.shape_prop",
+    "torch.fx.passes.regional_inductor": NO_COMPILER,
+    "torch.fx.passes.regional_inductor_invoke_subgraph": NO_COMPILER,
+    "torch.fx.passes.reinplace": "graphs are not made to compute in place",
+    "torch.fx.passes.runtime_assert": NO_SYMBOLS,
+    "torch.fx.passes.splitter_base": UNSPLIT,
     "torch.mps": CPU_ONLY.format("mps"),
     "torch.mtia": CPU_ONLY.format("mtia"),
     "torch.nativert": TORCHSCRIPT,

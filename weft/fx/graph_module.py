@@ -56,7 +56,9 @@ class _EvalCacheLoader:
         """Keep `src`; returns the file name to compile it under."""
         key = self._get_key()
         if co_fields:
-            key += f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in {co_fields['co_name']}"
+            # linecache takes a name that ends with ">" for one without source, so "<lambda>" loses its brackets.
+            name = co_fields["co_name"].strip("<>")
+            key += f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in {name}"
         self.eval_cache[key] = src
         # linecache asks the loader of the module in which a function was defined for its source.
         own = globals.copy()
@@ -632,8 +634,9 @@ class GraphModule(Module):
                 file = folder / f"{name}.pt"
                 weft.save(module, file)
                 pickled.append(name)
-                value = f"torch.load(r'{file}', weights_only=False) # {repr(module).replace(chr(10), ' ')}"
-            lines.append(f"setattr(self, '{name}', {value})")
+                value = f"torch.load(r'{file}', weights_only=False)"
+            comment = "" if type(module) in safe_to_repr else f"  # {' '.join(repr(module).split())}"
+            lines.append(f"setattr(self, '{name}', {value}){comment}")
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 lines.append(

@@ -101,13 +101,15 @@ def create_type_hint(x: Any) -> Any:
     """
     if not isinstance(x, (list, tuple)):
         return x
-    make: Callable[[Any], Any]
-    if isinstance(x, list):
-        make = lambda kind: typing.List[kind]  # noqa: E731, UP006
-    else:
-        make = lambda kind: typing.Tuple[kind, ...]  # noqa: E731, UP006
+    is_list = isinstance(x, list)
+
+    def make(kind: Any) -> Any:
+        return typing.List.__getitem__(kind) if is_list else typing.Tuple.__getitem__((kind, ...))  # type: ignore[attr-defined]  # noqa: UP006
+
     if len(x) == 0:
         return make(Any)
+    if not all(isinstance(each, type) for each in x):
+        return x
     base = x[0]
     for each in x:
         if issubclass(each, base):

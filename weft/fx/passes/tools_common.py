@@ -56,9 +56,8 @@ def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
         raise AssertionError(f"Expect op types of {', '.join(CALLABLE_NODE_OPS)}, but found {node.op}")
     target: Any = node.target
     if node.op == "call_module":
-        submodule = submodules[target]
-        submodule = getattr(submodule, "_base_class_origin", type(submodule))  # type: ignore[assignment]
-        return _get_qualified_name(submodule)
+        module = submodules[target]
+        return _get_qualified_name(getattr(module, "_base_class_origin", type(module)))
     if node.op == "call_function":
         return f"_operator.{target.__name__}" if target is operator.getitem else _get_qualified_name(target)
     return target

@@ -92,7 +92,7 @@ def edge(a: Any, b: Any, tie_breaker: Callable[[Any], Any] = hash) -> bool:
 def ordering(signatures: Any) -> list[Any]:
     """The patterns, the most special ones first."""
     signatures = list(map(tuple, signatures))
-    edges = {each: [] for each in signatures}
+    edges: dict[Any, list[Any]] = {each: [] for each in signatures}
     for a in signatures:
         for b in signatures:
             if a is not b and edge(a, b):

@@ -314,14 +314,8 @@ class Tracer(TracerBase):
             if value is not member:
                 continue
             if name not in cache:
-<<<<<<< Updated upstream
-                options: dict[
-                    str, Any
-                ] = {}  # nothing else, because tracers of libraries override create_proxy with fewer parameters
-=======
                 # Nothing else, because tracers of libraries override create_proxy with fewer parameters.
                 options: dict[str, Any] = {}
->>>>>>> Stashed changes
                 if is_parameter and self.param_shapes_constant:
                     options["proxy_factory_fn"] = functools.partial(_parameter_proxy, self, name, value)
                 cache[name] = self.create_proxy("get_attr", name, (), {}, **options)

@@ -35,6 +35,25 @@ def test_operators_are_there_under_their_names():
         weft.ops.torchvision.qnms(boxes, boxes[:, 0], 0.5)
 
 
+def test_operators_have_one_derivative():
+    image = weft.rand(1, 1, 4, 4, requires_grad=True)
+    found = weft.ops.torchvision.roi_align(image, weft.tensor([[0.0, 0, 0, 4, 4]]), 1.0, 2, 2, 1, True)
+    (grad,) = weft.autograd.grad(found.square().sum(), image, create_graph=True)
+    with pytest.raises(RuntimeError, match="double backwards"):
+        grad.sum().backward()
+
+
+def test_operators_compute_in_float32_under_autocast():
+    image, box = weft.rand(1, 1, 4, 4).bfloat16(), weft.tensor([[0.0, 0, 0, 4, 4]]).bfloat16()
+    with pytest.raises(NotImplementedError, match="bfloat16"):
+        weft.ops.torchvision.roi_align(image, box, 1.0, 2, 2, 1, True)
+    with weft.autocast("cpu", dtype=weft.bfloat16):
+        found = weft.ops.torchvision.roi_align(image, box, 1.0, 2, 2, 1, True)
+        kept = weft.ops.torchvision.nms(box[:, 1:], box[:, 0], 0.5)
+    expected = weft.ops.torchvision.roi_align(image.float(), box.float(), 1.0, 2, 2, 1, True)
+    assert found.equal(expected.bfloat16()) and kept.tolist() == [0]
+
+
 def test_operators_are_differentiable_without_further_registration():
     image = weft.ones(1, 1, 4, 4, requires_grad=True)
     found = weft.ops.torchvision.roi_align(image, weft.tensor([[0.0, 0, 0, 4, 4]]), 1.0, 2, 2, 1, True)

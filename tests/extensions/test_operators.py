@@ -89,6 +89,8 @@ def test_half_precision_and_errors():
     half = regions.roi_align(image.half(), box.half(), 1.0, 2, 2, 2, False)
     assert half.dtype is weft.float16
     np.testing.assert_allclose(half.float().numpy(), whole.numpy(), atol=2e-2)
+    with pytest.raises(NotImplementedError, match="on device meta"):
+        regions.roi_align(image.to("meta"), box.to("meta"), 1.0, 2, 2, 2, False)
     with pytest.raises(IndexError, match="index 1 of an image"):
         regions.roi_align(image, box + weft.tensor([1.0, 0, 0, 0, 0]), 1.0, 2, 2, 2, False)
     with pytest.raises(RuntimeError, match="same type"):

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 # (folder, beginning of the file's name) of a compiled library -> the module of weft that registers its operators.
 LIBRARIES = {
-    ("torchvision", "_C"): "weft.extensions.torchvision",
+    ("torchvision", "_C"): "weft.extensions.torchvision_autograd",
     ("torchvision", "_C_stable"): "weft.extensions.torchvision",
     ("torchvision", "image"): "weft.extensions.image",
     ("torchvision", "image_stable"): "weft.extensions.image",

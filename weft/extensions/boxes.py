@@ -8,6 +8,7 @@ from ..core.dtype import compute_type, float32, float64, int64
 from ..core.tensor import Tensor
 from ..engine.suppression import suppression_code
 from ..families.library import array, tensor_of, wide_array
+from .sampling import check_cpu
 
 _FLAT = 1e-14  # boxes with a smaller area share nothing
 
@@ -17,6 +18,7 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
     Shapes: dets [K, 4], rows of (x1, y1, x2, y2), scores [K] -> int64 [at most K].
     """
+    check_cpu("nms", dets, scores)
     if dets.spec.ndim != 2:
         raise RuntimeError(f"boxes should be a 2d tensor, got {dets.spec.ndim}D")
     if dets.spec.shape[1] != 4:
@@ -60,6 +62,7 @@ def box_iou_rotated(boxes1: Tensor, boxes2: Tensor) -> Tensor:
 
     Shapes: [N, 5] and [M, 5], rows of (x and y of the center, width, height, angle in degrees).
     """
+    check_cpu("box_iou_rotated", boxes1, boxes2)
     for boxes in (boxes1, boxes2):
         if boxes.spec.ndim != 2 or boxes.spec.shape[1] != 5:
             raise RuntimeError(

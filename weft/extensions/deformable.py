@@ -15,7 +15,7 @@ from ..core.tensor import Tensor
 from ..families.library import wide_array
 from ..families.step import step
 from ..ops.creation import zeros_like
-from .sampling import Points, gather, scatter
+from .sampling import Points, check_cpu, gather, no_second_derivative, scatter
 
 
 class _Geometry(NamedTuple):
@@ -93,6 +93,7 @@ class _Reading:
 
 
 def _check(input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, geometry: _Geometry) -> None:
+    check_cpu("deform_conv2d", input, weight, offset, mask)
     shape, kernel, moved = input.spec.shape, weight.spec.shape, offset.spec.shape
     if len(shape) != 4 or len(kernel) != 4 or len(moved) != 4:
         raise RuntimeError(
@@ -155,7 +156,7 @@ def deform_conv2d(
     return found + bias.reshape(1, -1, 1, 1)
 
 
-@step(None, None)
+@step(joint=no_second_derivative)
 def deform_conv2d_backward(
     grad: Tensor, input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, *static: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:

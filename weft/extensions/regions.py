@@ -19,12 +19,13 @@ from ..engine.greatest import greatest_code
 from ..engine.kernel import sharing
 from ..families.library import array, tensor_of
 from ..families.step import step
-from .sampling import Points, corners, gather, scatter
+from .sampling import Points, check_cpu, corners, gather, no_second_derivative, scatter
 
 _FLOATS = (float16, float32, float64)
 
 
 def _check(function: str, input: Tensor, rois: Tensor, position_sensitive: int = 0) -> None:
+    check_cpu(function, input, rois)
     if input.spec.dtype not in _FLOATS:
         raise NotImplementedError(f"\"{function}\" not implemented for '{input.spec.dtype}'")
     if input.spec.ndim != 4:
@@ -47,6 +48,7 @@ def _check(function: str, input: Tensor, rois: Tensor, position_sensitive: int =
 
 def _boxes(rois: Tensor, images: int) -> tuple[np.ndarray, np.ndarray]:
     """The index of the image of each region, and its box [K, 4], in a type that NumPy computes with."""
+    check_cpu("rois", rois)
     rows = array(rois if rois.spec.dtype is not float16 else rois.to(float32))
     index = rows[:, 0].astype(np.int64)
     if ((index < 0) | (index >= images)).any():
@@ -130,7 +132,7 @@ def roi_align(
     return gather(input, points, input.spec.shape[1], bins, False)
 
 
-@step(None, None)
+@step(joint=no_second_derivative)
 def roi_align_backward(
     grad,
     rois,
@@ -184,7 +186,7 @@ def ps_roi_align(
     return found, _channel_mapping(len(points.images), channels, bins)
 
 
-@step(None, None)
+@step(joint=no_second_derivative)
 def ps_roi_align_backward(
     grad,
     rois,
@@ -276,7 +278,7 @@ def roi_pool(
     return found.to(input.spec.dtype), where
 
 
-@step(None, None)
+@step(joint=no_second_derivative)
 def roi_pool_backward(
     grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
 ):
@@ -316,7 +318,7 @@ def ps_roi_pool(
     return tensor_of(found, input.spec.dtype), _channel_mapping(len(index), shape[1], bins)
 
 
-@step(None, None)
+@step(joint=no_second_derivative)
 def ps_roi_pool_backward(
     grad,
     rois,

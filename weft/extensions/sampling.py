@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core.device import CPU
 from ..core.dtype import compute_type
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
@@ -23,6 +24,18 @@ class Points(NamedTuple):
     starts: np.ndarray  # int64 [regions * bins + 1]
     images: np.ndarray  # int64 [regions]
     counts: np.ndarray  # [regions]
+
+
+def check_cpu(function: str, *tensors: Tensor) -> None:
+    """Raises: NotImplementedError for a tensor whose elements cannot be read here."""
+    for tensor in tensors:
+        if tensor.spec.device is not CPU:
+            raise NotImplementedError(f"{function} on device {tensor.spec.device}: weft has no kernel for it")
+
+
+def no_second_derivative(ct: Any, out: Any, *inputs: Any) -> NoReturn:
+    """The rule of an operator that is a derivative. torchvision's have no derivatives of their own, either."""
+    raise RuntimeError("double backwards on torchvision's operators is not supported")
 
 
 def corners(y: np.ndarray, x: np.ndarray, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ _QUANTIZED_REGION = (
 # fmt: off
 # Name, arguments and results in torchvision's words, what computes it. Operators on quantized tensors are only declared, because
 # torchvision says more about them while it is imported.
-_OPERATORS = (
+OPERATORS = (
     ("nms",                     "Tensor dets, Tensor scores, float iou_threshold",           "Tensor",           boxes.nms),
     ("roi_align",               f"{_REGION}, int sampling_ratio, bool aligned",              "Tensor",           regions.roi_align),
     ("_roi_align_backward",     f"{_ALIGN_GRAD}, {_SIZES}, int sampling_ratio, bool aligned", "Tensor",          regions.roi_align_backward),
@@ -48,7 +48,7 @@ def _cuda_version() -> int:
 
 
 _library = Library("torchvision", "DEF")
-for _name, _arguments, _results, _function in _OPERATORS:
+for _name, _arguments, _results, _function in OPERATORS:
     _library.define(f"{_name}({_arguments}) -> {_results}")
     if _function is not None:
         _library.impl(_name, _function, "CPU")

@@ -237,6 +237,7 @@ _LAZY = (
     "_jit_internal",
     "_library",
     "_ops",
+    "_subclasses",
     "_tensor",
     "_tensor_str",
     "_utils",

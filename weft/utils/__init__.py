@@ -8,6 +8,7 @@ __getattr__ = _module_getattr(
     (
         "_foreach_utils",
         "_pytree",
+        "_python_dispatch",
         "benchmark",
         "checkpoint",
         "data",

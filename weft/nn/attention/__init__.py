@@ -100,4 +100,4 @@ def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
     _active = _handle = None
 
 
-__getattr__ = module_getattr(__name__, ("bias", "flex_attention", "varlen"))
+__getattr__ = module_getattr(__name__, ("bias", "experimental", "flex_attention", "varlen"))

@@ -1,0 +1,13 @@
+"""`torch._subclasses`: kinds of tensors that PyTorch's tools use."""
+
+from ..compat.missing import module_getattr
+from .fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
+
+__all__ = ["DynamicOutputShapeException", "FakeTensor", "FakeTensorMode", "UnsupportedFakeTensorException"]
+
+__getattr__ = module_getattr(__name__)

@@ -296,6 +296,7 @@ _LAZY_NAMES = {
     "PyTorchFileReader": "_C",
     "PyTorchFileWriter": "_C",
     "Tag": "_C",
+    "classes": "_classes",
     "cond": "_higher_order_ops",
     "fork": "jit",
     "ops": "_ops",

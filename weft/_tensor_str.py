@@ -45,6 +45,11 @@ def _tensor_str(self: Tensor, indent: int) -> str:
     return _printing._contents(self, indent)
 
 
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """The text of a tensor with what follows the values, in lines of the width of the options, and the closing bracket."""
+    return _printing._append_suffixes(tensor_str, suffixes, indent, force_newline)
+
+
 def tensor_totype(t: Tensor) -> Tensor:
     """The numbers as they are printed: in double precision."""
     return t.double()

@@ -454,3 +454,35 @@ def _native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) ->
 
 
 from . import aten_backward  # noqa: E402, F401  (it adds the operators for gradients)
+
+# ---- Operators of other devices and layouts ------------------------------------------------------------------------------
+
+# Classes that handle operators name these in tables when they are defined.
+_ABSENT = {
+    "pinned memory is for transfers to an accelerator, and this version of weft computes on the CPU only": (
+        "_pin_memory",
+    ),
+    "sparse tensors are not there yet": (
+        *("_sparse_addmm", "_sparse_mm", "_sparse_mm_reduce_impl", "_sparse_mm_reduce_impl_backward"),
+        *("_sparse_sum", "_sparse_softmax", "_sparse_log_softmax", "_sparse_coo_tensor_unsafe"),
+        *(
+            "sparse_coo_tensor",
+            "_sparse_csr_tensor_unsafe",
+            "sparse_mask",
+            "sparse_sampled_addmm",
+            "_coalesce",
+        ),
+    ),
+}
+
+
+def _absent(name: str, reason: str) -> Callable:
+    def function(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"torch.ops.aten.{name}: {reason}")
+
+    return function
+
+
+for _reason, _names in _ABSENT.items():
+    for _name in _names:
+        own(_name)(_absent(_name, _reason))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from ... import accelerator
+from ...compat.missing import module_getattr
 from ...core.generator import Generator
 from ...engine.workers import available_cpus
 from ._utils.collate import default_collate, default_convert
@@ -378,3 +379,14 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
     def _next_data(self) -> Any:
         return self._dataset_fetcher.fetch(self._next_index())
+
+
+_missing = module_getattr(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_MultiProcessingDataLoaderIter":
+        from .parallel import _MultiProcessingDataLoaderIter  # multiprocessing takes 10 ms to import
+
+        return _MultiProcessingDataLoaderIter
+    return _missing(name)

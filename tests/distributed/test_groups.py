@@ -191,3 +191,13 @@ def test_rendezvous_hands_out_a_store(tmp_path):
     with pytest.raises(RuntimeError, match="already registered"):
         weft.distributed.register_rendezvous_handler("tcp", None)
     assert weft.distributed.distributed_c10d.default_pg_timeout == datetime.timedelta(minutes=30)
+
+
+def test_public_names():
+    from weft._C._distributed_c10d import ProcessGroup, Work
+
+    dist = weft.distributed
+    assert ProcessGroup is dist.ProcessGroup and Work is dist.Work
+    for name in ("all_reduce", "ReduceOp", "HashStore", "TCPStore", "GradBucket", "DistError", "P2POp"):
+        value = getattr(dist, name)
+        assert pickle.loads(pickle.dumps(value)) is value and "._" not in value.__module__

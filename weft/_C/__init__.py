@@ -129,7 +129,9 @@ _LATER = {
         "_torchscript",
     ),
 }  # fmt: skip
-__getattr__ = module_getattr(__name__, ("_fft", "_functorch", "_linalg", "_nn", "_special"), _LATER)
+__getattr__ = module_getattr(
+    __name__, ("_distributed_c10d", "_fft", "_functorch", "_linalg", "_nn", "_special"), _LATER
+)
 
 name_public(
     __name__,

@@ -154,3 +154,6 @@ def _leave(log: _Log, world_size: int, remove: Callable[[str], Any] = os.remove)
     left = log.add("/cleanup", 1)
     if left == opened and (world_size < 0 or opened >= world_size):
         remove(log.path)
+
+
+FileStore.__module__ = __name__.rpartition(".")[0]  # where it is public

@@ -43,3 +43,6 @@ class GradBucket:
         """The parts of the buffer, in the shapes of the parameters."""
         parts = self._buffer.split([each.numel() for each in self._parameters])
         return [part.view(each.shape) for part, each in zip(parts, self._parameters)]
+
+
+GradBucket.__module__ = __name__.rpartition(".")[0]  # where it is public

@@ -292,3 +292,6 @@ class PrefixStore(Store):
 
     def set_timeout(self, timeout: timedelta) -> None:
         self._store.set_timeout(timeout)
+
+
+HashStore.__module__ = __name__.rpartition(".")[0]  # where it is public

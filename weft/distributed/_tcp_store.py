@@ -265,3 +265,6 @@ def _unpacked(value: Any) -> Any:
     if isinstance(value, dict):
         return base64.b64decode(value["bytes"])
     return [_unpacked(item) for item in value] if isinstance(value, list) else value
+
+
+TCPStore.__module__ = __name__.rpartition(".")[0]  # where it is public

@@ -133,8 +133,7 @@ reduce_op = ReduceOp  # the old name
 
 # What is defined in the files of this package is public here.
 for _value in (*list(globals().values()), ReduceOp.RedOpType, ProcessGroup.BackendType):
-    if getattr(_value, "__module__", "").startswith(f"{__name__.rpartition('.')[0]}._"):
-        if hasattr(_value, "__qualname__"):
-            set_name(_value, __name__, _value.__qualname__)
+    if "distributed._" in getattr(_value, "__module__", "") and hasattr(_value, "__qualname__"):
+        set_name(_value, __name__, _value.__qualname__)
 
 __getattr__ = module_getattr(__name__)

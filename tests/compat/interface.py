@@ -62,6 +62,7 @@ PACKAGES = {
     "torch.fx.passes.reinplace": "graphs are not made to compute in place",
     "torch.fx.passes.runtime_assert": NO_SYMBOLS,
     "torch.fx.passes.splitter_base": UNSPLIT,
+    "torch.jit": TORCHSCRIPT,
     "torch.mps": CPU_ONLY.format("mps"),
     "torch.mtia": CPU_ONLY.format("mtia"),
     "torch.nativert": TORCHSCRIPT,

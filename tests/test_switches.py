@@ -64,9 +64,9 @@ def test_devices_that_are_not_there():
     assert weft.cuda.memory_allocated() == weft.cuda.max_memory_reserved() == 0
     assert not weft.mps.is_available() and not weft.xpu.is_available()
     assert not weft.backends.mps.is_built() and not weft.backends.cuda.is_built()
-    assert not weft.distributed.is_available() and not weft.distributed.is_initialized()
+    assert not weft.distributed.is_initialized()
     weft.cuda.manual_seed_all(1), weft.mps.manual_seed(1), weft.xpu.empty_cache()
-    with pytest.raises(RuntimeError, match="torch.cuda.mem_get_info"):
+    with pytest.raises(RuntimeError, match="mem_get_info"):
         weft.cuda.mem_get_info()
     with weft.cuda.device(0):
         pass

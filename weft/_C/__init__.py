@@ -20,6 +20,18 @@ from ._keys import (
     _ExcludeDispatchKeyGuard,
 )
 from ._schema import Argument, FunctionSchema, _AliasInfo, parse_schema
+from ._script import (
+    Block,
+    Graph,
+    Node,
+    ScriptClass,
+    ScriptDict,
+    ScriptList,
+    ScriptMethod,
+    ScriptModule,
+    ScriptObject,
+    Value,
+)
 from ._settings import (
     _get_accelerator,
     _get_default_device,
@@ -70,6 +82,8 @@ __all__ = [
         "_disabled_torch_function_impl",
     ),
     *("PyTorchFileReader", "PyTorchFileWriter"),
+    *("Block", "Graph", "Node", "Value", "ScriptClass", "ScriptDict", "ScriptList", "ScriptMethod"),
+    *("ScriptModule", "ScriptObject"),
     *("_get_accelerator", "_get_default_device", "_get_privateuse1_backend_name"),
     *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
     *("_jit_override_can_fuse_on_gpu", "_jit_set_nvfuser_enabled", "_jit_set_nvfuser_guard_mode"),

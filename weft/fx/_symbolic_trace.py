@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 import weft
 
+from .._C._script import ScriptObject as ScriptObject
 from ..compat.missing import module_getattr
 from ..core import overrides
 from ..core.names import FUNCTIONS

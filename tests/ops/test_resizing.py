@@ -130,6 +130,34 @@ def test_rows_of_a_narrow_image_are_resized_although_pytorch_does_not(antialias)
     assert alone.equal(weft.nn.functional.interpolate(beside, size=(7, 2), **options)[..., :1])
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(["nearest", "nearest-exact", "bilinear"]),
+    st.booleans(),
+    st.sampled_from(["contiguous_format", "channels_last"]),
+    st.sampled_from([1, 3, 4, 8, 17, 40]),
+    st.tuples(st.integers(1, 24), st.integers(1, 24)),
+    st.one_of(
+        st.tuples(st.integers(1, 40), st.integers(1, 40)),
+        st.tuples(st.floats(0.3, 3), st.floats(0.3, 3)),
+    ),
+    st.integers(0, 2**32 - 1),
+)
+def test_floats_are_interpolated_with_pytorchs_bits(mode, align_corners, layout, channels, own, target, seed):
+    values = np.random.default_rng(seed).normal(size=(2, channels, *own)).astype(np.float32)
+    options = {"size" if isinstance(target[0], int) else "scale_factor": target, "mode": mode}
+    if mode == "bilinear":
+        options["align_corners"] = align_corners
+    if any(int(n * t) == 0 for n, t in zip(own, target, strict=True)):
+        return
+
+    def resized(module):
+        image = module.from_numpy(values).contiguous(memory_format=getattr(module, layout))
+        return module.nn.functional.interpolate(image, **options).numpy()
+
+    np.testing.assert_array_equal(resized(weft), resized(torch))
+
+
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("layout", ["contiguous_format", "channels_last"])

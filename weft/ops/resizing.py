@@ -18,6 +18,7 @@ from ..core.op import public
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..core.warn import user_level
+from ..engine.bilinear import bilinear_code
 from ..engine.kernel import sharing
 from ..engine.resample import resample_code
 from ..families.library import tensor_of
@@ -151,11 +152,19 @@ def _resized(input: Tensor, sizes, scales, mode: str, align_corners: bool, antia
 def _as_floats(image: Tensor, first: int, sizes, scales, mode: str, align_corners: bool, antialias: bool):
     dtype, nearest = image.spec.dtype, mode in _NEAREST
     found = image if nearest else wide(dtype, image)[0]
+    if mode == "bilinear" and not antialias:
+        return _bilinear_of(found, first, sizes, scales, align_corners).to(dtype)
     # PyTorch copies a dim that keeps its size, even if the scale factor is not 1, in these modes.
     copies = antialias or mode in ("linear", "bilinear", "trilinear") or mode == "nearest" and len(sizes) == 2
     # PyTorch computes positions in the precision of the elements.
     real = np.float64 if dtype is float64 and not nearest else np.float32
-    for dim, (size, scale) in reversed(list(enumerate(zip(sizes, scales, strict=True), first))):
+    dims = list(enumerate(zip(sizes, scales, strict=True), first))
+    if nearest:  # Whole rows are cheaper to choose than elements, so rows that go are left out before, rows that come are added after.
+        grown = [entry for entry in dims if entry[1][0] > image.spec.shape[entry[0]]]
+        dims = [entry for entry in dims if entry not in grown] + grown[::-1]
+    else:
+        dims.reverse()
+    for dim, (size, scale) in dims:
         own = found.spec.shape[dim]
         spacing = _spacing(own, size, scale, align_corners, real)
         if own == size and (copies or spacing == 1):
@@ -219,9 +228,9 @@ class _Table:
 
     __slots__ = ("own", "size", "weights", "bounds", "bits", "meta", "_transposed")
 
-    def __init__(self, own: int, first: np.ndarray, count: np.ndarray, weights: np.ndarray, bits: int = 0):
+    def __init__(self, own: int, first: np.ndarray, count: np.ndarray, weights: np.ndarray):
         assert (first >= 0).all() and (first + count <= own).all() and (count <= weights.shape[1]).all()
-        self.own, self.size, self.bits = own, len(first), bits
+        self.own, self.size, self.bits = own, len(first), 0
         self.weights = np.ascontiguousarray(weights)
         self.bounds = np.stack([first, count], 1).astype(np.int64)
         self._transposed: _Table | None = None
@@ -255,17 +264,25 @@ def _table(
         positions, weights = _cubic_taps(own, size, spacing, align_corners)
     else:
         positions, weights = _linear_taps(own, size, spacing, align_corners)
-    # Neighbours beyond an edge are the element at the edge, whose weights add up.
+    table = _summed(own, positions, weights)
+    if dtype is uint8:
+        table.bits = _weight_bits(table.weights.max())
+        scaled = table.weights * (1 << table.bits)
+        table.weights = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int16)
+    else:
+        table.weights = table.weights.astype(np.float64 if dtype is float64 else np.float32)
+    return table
+
+
+def _summed(own: int, positions: np.ndarray, weights: np.ndarray) -> _Table:
+    """The table of neighbours [taps, size]. Those beyond an edge are the element at the edge, whose weights add up."""
+    size = positions.shape[1]
     first, last = positions.min(0), positions.max(0)
     count = last - first + 1
     summed = np.zeros((size, count.max()), weights.dtype)
     for position, weight in zip(positions, weights, strict=True):
         summed[np.arange(size), position - first] += weight
-    if dtype is uint8:
-        bits = _weight_bits(summed.max())
-        scaled = summed * (1 << bits)
-        return _Table(own, first, count, np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int16), bits)
-    return _Table(own, first, count, summed.astype(np.float64 if dtype is float64 else np.float32))
+    return _Table(own, first, count, summed)
 
 
 def _weight_bits(greatest: float) -> int:
@@ -289,11 +306,7 @@ def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     own = input.spec
     shape = (*own.shape[:dim], table.size, *own.shape[dim + 1 :])
     result = empty(contiguous_spec(shape, own.dtype, own.device))
-    if own.device is not CPU:
-        if own.device.backend.has_memory:
-            raise NotImplementedError(f"interpolate on device {own.device}: weft has no kernel for it")
-        return result
-    if not result.spec.numel:
+    if not _has_elements(result):
         return result
     input = input.contiguous()
     outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
@@ -311,6 +324,87 @@ def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     return result
 
 
+# ---- Four pixels at once ---------------------------------------------------------------------------------------------------
+
+_VECTOR = 32  # bytes of channels that PyTorch takes at once; it adds up their pixels in another order than those of the rest
+
+
+def _bilinear_of(image: Tensor, first: int, sizes, scales, align_corners: bool) -> Tensor:
+    real = np.float64 if image.spec.dtype is float64 else np.float32
+    tables = []
+    for own, size, scale in zip(image.spec.shape[first:], sizes, scales, strict=False):
+        spacing = real(1) if own == size else _spacing(own, size, scale, align_corners, real)
+        tables.append(_pairs(own, size, spacing, align_corners or own == size))
+    if all(table.own == table.size for table in tables):
+        return image
+    return _bilinear(image, first, *tables)
+
+
+class _Pairs:
+    """The two neighbours of each position of a resized dim [size, 2], and their weights [size, 2]."""
+
+    __slots__ = ("own", "size", "places", "weights", "_transposed")
+
+    def __init__(self, own: int, places: np.ndarray, weights: np.ndarray):
+        assert ((places >= 0) & (places < own)).all()
+        self.own, self.size = own, len(places)
+        self.places, self.weights = np.ascontiguousarray(places), np.ascontiguousarray(weights)
+        self._transposed: _Table | None = None
+
+    @property
+    def transposed(self) -> _Table:
+        if self._transposed is None:
+            self._transposed = _summed(self.own, self.places.T, self.weights.T).transposed
+        return self._transposed
+
+
+@functools.lru_cache(maxsize=64)
+def _pairs(own: int, size: int, spacing: Any, align_corners: bool) -> _Pairs:
+    positions, weights = _linear_taps(own, size, spacing, align_corners)
+    if own == size:
+        positions[1] = positions[0]
+    return _Pairs(own, positions.T, weights.T)
+
+
+def _bilinear_rule(ct: Tensor, out: Any, image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tensor:
+    return _resample(_resample(ct, first, rows.transposed), first + 1, columns.transposed)
+
+
+@step(_bilinear_rule)
+def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tensor:
+    """[N, C, H, W] for `first` 2, or [N, H, W, C] for `first` 1, resized."""
+    own, last = image.spec, first == 1
+    shape = (*own.shape[:first], rows.size, columns.size, *own.shape[first + 2 :])
+    result = empty(contiguous_spec(shape, own.dtype, own.device))
+    if not _has_elements(result):
+        return result
+    image = image.contiguous()
+    channels = own.shape[3 if last else 1]
+    whole = channels - channels % (_VECTOR // own.dtype.itemsize)
+    for order, begin, end in (("vector", 0, whole), ("single", whole, channels)):
+        if begin < end:
+            meta = np.array([channels, rows.own, columns.own, rows.size, columns.size, begin, end], np.int64)
+            sharing(bilinear_code(own.dtype, order, last), result.spec.nbytes * 4)(
+                result._storage.ptr + result._start,
+                image._storage.ptr + image._start,
+                rows.places.ctypes.data,
+                rows.weights.ctypes.data,
+                columns.places.ctypes.data,
+                columns.weights.ctypes.data,
+                meta.ctypes.data,
+                own.shape[0] * rows.size,
+            )
+    return result
+
+
+def _has_elements(result: Tensor) -> bool:
+    """Whether there is something to compute; not so on meta tensors."""
+    device = result.spec.device
+    if device is not CPU and device.backend.has_memory:
+        raise NotImplementedError(f"interpolate on device {device}: weft has no kernel for it")
+    return device is CPU and result.spec.numel > 0
+
+
 def _centers(size: int, spacing: Any, align_corners: bool) -> np.ndarray:
     """Where the elements of the result lie in the input."""
     steps = np.arange(size).astype(spacing.dtype)
@@ -319,9 +413,24 @@ def _centers(size: int, spacing: Any, align_corners: bool) -> np.ndarray:
 
 
 def _fused(a: Any, b: Any, c: Any) -> np.ndarray:
-    """a * b + c, for float32 rounded once, as compiled code for processors with AVX2 does."""
-    wide = np.float64(1) * a * b + c
-    return wide.astype(np.result_type(a, b))
+    """a * b + c rounded once, as compiled code for processors with AVX2 computes it."""
+    real = np.result_type(a, b)
+    if real == np.float32:
+        return (np.float64(1) * a * b + c).astype(real)
+    # What the product and the sum lose, by Dekker's and Knuth's algorithms.
+    product = a * b
+    (high_a, low_a), (high_b, low_b) = _halves(a), _halves(b)
+    lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b
+    total = product + c
+    part = total - product
+    return total + ((product - (total - part)) + (c - part) + lost)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """A float64 as the sum of two numbers of 26 bits."""
+    scaled = x * np.float64(2**27 + 1)
+    high = scaled - (scaled - x)
+    return high, x - high
 
 
 # Neighbours of each position: their places [taps, size] and weights [taps, size].

@@ -135,7 +135,9 @@ def test_what_is_said_to_be_missing_is():
             continue
         if inspect.ismodule(found):  # exists so that scripts can ask about what it names
             continue
-        required = [each for each in inspect.signature(found).parameters.values() if each.default is each.empty]
+        required = [
+            each for each in inspect.signature(found).parameters.values() if each.default is each.empty
+        ]
         with pytest.raises(NotImplementedError):
             found(*[None for each in required if each.kind is each.POSITIONAL_OR_KEYWORD])
 

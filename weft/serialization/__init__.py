@@ -2,6 +2,13 @@
 
 from ..core.names import name_public
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from .legacy_names import (
+    StorageType,
+    check_module_version_greater_or_equal,
+    mkdtemp,
+    normalize_storage_type,
+    storage_to_tensor_type,
+)
 from .loading import get_unsafe_globals_in_checkpoint, load
 from .locations import (
     MAP_LOCATION,
@@ -35,7 +42,9 @@ __all__ = [
     "MAP_PRIVATE",
     "MAP_SHARED",
     "SourceChangeWarning",
+    "StorageType",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
     "default_restore_location",
     "get_crc32_options",
@@ -45,6 +54,8 @@ __all__ = [
     "get_unsafe_globals_in_checkpoint",
     "load",
     "location_tag",
+    "mkdtemp",
+    "normalize_storage_type",
     "register_package",
     "safe_globals",
     "save",
@@ -52,6 +63,7 @@ __all__ = [
     "set_default_load_endianness",
     "set_default_mmap_options",
     "skip_data",
+    "storage_to_tensor_type",
     "validate_cuda_device",
     "validate_hpu_device",
 ]
@@ -59,6 +71,7 @@ __all__ = [
 name_public(
     __name__,
     "serialization.allowed",
+    "serialization.legacy_names",
     "serialization.loading",
     "serialization.locations",
     "serialization.options",

@@ -8,13 +8,37 @@ __getattr__ = _module_getattr(
     (
         "_foreach_utils",
         "_pytree",
+<<<<<<< Updated upstream
         "_python_dispatch",
+=======
+        "backcompat",
+        "backend_registration",
+>>>>>>> Stashed changes
         "benchmark",
         "checkpoint",
+        "collect_env",
+        "cpp_backtrace",
         "data",
+        "debug_log",
+        "deterministic",
         "dlpack",
+        "file_baton",
         "flop_counter",
         "hooks",
         "model_zoo",
+        "module_tracker",
+        "serialization",
+        "show_pickle",
+        "throughput_benchmark",
+        "viz",
+        "weak",
     ),
+    {
+        "ThroughputBenchmark": "throughput_benchmark",
+        "generate_methods_for_privateuse1_backend": "backend_registration",
+        "get_cpp_backtrace": "cpp_backtrace",
+        "rename_privateuse1_backend": "backend_registration",
+        "set_module": "tensors",
+        "swap_tensors": "tensors",
+    },
 )

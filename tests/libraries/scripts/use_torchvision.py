@@ -55,7 +55,9 @@ def training():
     # Images large enough for the last norms to have more than a number for each image: else rounding decides.
     model = models.resnet18(num_classes=4).train()
     x, y = torch.randn(4, 3, 96, 96), torch.arange(4)
-    losses = train(model, lambda model: torch.nn.functional.cross_entropy(model(x), y), optimizer=torch.optim.SGD)
+    losses = train(
+        model, lambda model: torch.nn.functional.cross_entropy(model(x), y), optimizer=torch.optim.SGD
+    )
     return {"losses": losses, "weights": weights(model)}
 
 

@@ -108,7 +108,10 @@ class FxNetAccFusionsFinder:
         self.acc_nodes = acc_nodes
 
     def recursive_add_node(
-        self, fusion_group: FusionGroup, inputs: set[Node] | list[Node], visited: set[Node] | None = None
+        self,
+        fusion_group: FxNetAccFusionsFinder.FusionGroup,
+        inputs: set[Node] | list[Node],
+        visited: set[Node] | None = None,
     ) -> bool:
         """Add the nodes on ways from the group to the inputs. Returns whether one of the inputs leads into the group."""
         for node in inputs:

@@ -1,14 +1,28 @@
 """Timing of statements: `Timer` measures, `Measurement` summarises, `Compare` tabulates."""
 
-from .compare import Colorize, Compare
-from .measurement import Measurement, TaskSpec, ordered_unique, select_unit, trim_sigfig, unit_to_english
-from .timer import Language, Timer, set_torch_threads, timer
+from ...compat.missing import module_getattr
+from .utils.common import (
+    Measurement,
+    TaskSpec,
+    ordered_unique,
+    select_unit,
+    set_torch_threads,
+    trim_sigfig,
+    unit_to_english,
+)
+from .utils.compare import Colorize, Compare
+from .utils.fuzzer import FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias
+from .utils.timer import Language, Timer, timer
 
 __all__ = [
     "Colorize",
     "Compare",
+    "FuzzedParameter",
+    "FuzzedTensor",
+    "Fuzzer",
     "Language",
     "Measurement",
+    "ParameterAlias",
     "TaskSpec",
     "Timer",
     "ordered_unique",
@@ -18,3 +32,5 @@ __all__ = [
     "trim_sigfig",
     "unit_to_english",
 ]
+
+__getattr__ = module_getattr(__name__, ("op_fuzzers", "utils"))

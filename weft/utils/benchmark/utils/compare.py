@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from .measurement import Measurement, log10, ordered_unique, select_unit, trim_sigfig, unit_to_english
+from .common import Measurement, log10, ordered_unique, select_unit, trim_sigfig, unit_to_english
 
 BOLD = "\033[1m"
 RESET = "\033[0m" * 2

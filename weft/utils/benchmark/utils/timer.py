@@ -3,14 +3,13 @@
 import ast
 import textwrap
 import timeit
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
 import weft
 
-from .measurement import SUSPECT_SPREAD, Measurement, TaskSpec
+from .common import SUSPECT_SPREAD, Measurement, TaskSpec, set_torch_threads
 
 # Reading the clock may cost this fraction of a block's time, ...
 MAX_CLOCK_OVERHEAD = 1e-4
@@ -34,17 +33,6 @@ def timer() -> float:
     """The time in seconds, read once all tensors that are still being computed are done."""
     weft.synchronize()
     return timeit.default_timer()
-
-
-@contextmanager
-def set_torch_threads(n: int) -> Iterator[None]:
-    """Compute with `n` threads inside the `with` block."""
-    before = weft.get_num_threads()
-    weft.set_num_threads(n)
-    try:
-        yield
-    finally:
-        weft.set_num_threads(before)
 
 
 class Timer:
@@ -140,6 +128,14 @@ class Timer:
             )
 
         return self._blocks(enough, callback, min_run_time)
+
+    def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
+        """Raises: NotImplementedError, as PyTorch does: `blocked_autorange` repeats."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
+
+    def autorange(self, callback: Callback | None = None) -> NoReturn:
+        """Raises: NotImplementedError, as PyTorch does: `blocked_autorange` chooses the number of runs."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def collect_callgrind(self, number: int = 100, **options: Any) -> NoReturn:
         """Count instructions under Callgrind: missing."""

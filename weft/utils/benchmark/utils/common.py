@@ -1,12 +1,19 @@
 """What was measured (`TaskSpec`), how long it took (`Measurement`), and how times are written."""
 
 import textwrap
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
+
+import weft
+
+__all__ = [
+    "Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english",
+]  # fmt: skip
 
 T = TypeVar("T", bound=Hashable)
 
@@ -132,6 +139,11 @@ class Measurement:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
+    def env(self) -> str | None:
+        """The environment that the statement ran in."""
+        return self.task_spec.env
+
+    @property
     def times(self) -> list[float]:
         """Seconds per run, one for each block."""
         return [t / self.number_per_run for t in self.raw_times]
@@ -221,3 +233,14 @@ class Measurement:
         for measurement in measurements:
             times.setdefault(measurement.task_spec, []).extend(measurement.times)
         return [Measurement(1, joined, task_spec) for task_spec, joined in times.items()]
+
+
+@contextmanager
+def set_torch_threads(n: int) -> Iterator[None]:
+    """Compute with `n` threads inside the `with` block."""
+    before = weft.get_num_threads()
+    weft.set_num_threads(n)
+    try:
+        yield
+    finally:
+        weft.set_num_threads(before)

@@ -1,0 +1,79 @@
+"""Small functions that programs take from `torch.serialization`, though they are not documented."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..core.dtype import DType
+from ..core.op import FUNCTIONS
+
+
+class StorageType:
+    """What a pickle calls the class of a storage: it stands for a dtype.
+
+    >>> StorageType("FloatStorage").dtype
+    torch.float32
+    """
+
+    def __init__(self, name: str) -> None:
+        self._dtype: DType = FUNCTIONS[name].dtype  # type: ignore[attr-defined]
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype."""
+        return self._dtype
+
+    def __str__(self) -> str:
+        return f"StorageType(dtype={self.dtype})"
+
+
+def normalize_storage_type(storage_type: Any) -> Any:
+    """The class of storages of this name in `torch`: that of the CPU for one of a GPU."""
+    return FUNCTIONS[storage_type.__name__]
+
+
+def storage_to_tensor_type(storage: Any) -> Any:
+    """The class of tensors that goes with a storage."""
+    return FUNCTIONS[storage.pickle_storage_type().replace("Storage", "Tensor")]
+
+
+@contextmanager
+def mkdtemp() -> Iterator[str]:
+    """A new folder, which is removed at the end of the context."""
+    path = tempfile.mkdtemp()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple, error_if_malformed: bool = True
+) -> bool:
+    """Whether `module.__version__` is at least this, part by part.
+
+    Raises: RuntimeError if the version does not read as such a tuple; with error_if_malformed=False it warns, and
+    the answer is True.
+
+    >>> import numpy
+    >>> check_module_version_greater_or_equal(numpy, (1, 0))
+    True
+    """
+    parts = module.__version__.split(".")
+    try:
+        found = tuple(type(wanted)(part) for wanted, part in zip(req_version_tuple, parts, strict=False))
+        return found >= req_version_tuple
+    except (TypeError, ValueError) as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with "
+            f"tuple {req_version_tuple}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(f"{message}, but continuing assuming that requirement is met", stacklevel=2)
+        return True

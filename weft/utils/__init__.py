@@ -8,12 +8,9 @@ __getattr__ = _module_getattr(
     (
         "_foreach_utils",
         "_pytree",
-<<<<<<< Updated upstream
         "_python_dispatch",
-=======
         "backcompat",
         "backend_registration",
->>>>>>> Stashed changes
         "benchmark",
         "checkpoint",
         "collect_env",

@@ -42,7 +42,7 @@ _illegal_names.update(builtins.__dict__)
 _illegal_names.update({name: each.obj for name, each in _custom_builtins.items()})
 
 _illegal_char_regex = re.compile("[^0-9a-zA-Z_]+")
-_numbered = re.compile(r"(.*[^_].*)_([0-9]+)$")
+_numbered = re.compile(r"(.+)_([0-9]+)$")
 
 
 class _Namespace:
@@ -66,16 +66,15 @@ class _Namespace:
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
         match = _numbered.match(candidate)
-        base, number = (
-            (match[1], int(match[2])) if match and not match[2].startswith("0") else (candidate, None)
-        )
+        base, number = (match[1], int(match[2])) if match else (candidate, None)
         if self._is_taken(candidate, obj):
-            number = max(number or 0, self._base_count.get(base, 0))
+            number = self._base_count.get(base, 0)  # counting goes on from the number given out last
             while self._is_taken(candidate, obj):
                 number += 1
                 candidate = f"{base}_{number}"
         self._used_names.add(candidate)
-        self._base_count[base] = max(self._base_count[base], number or 0)
+        if number is not None:
+            self._base_count[base] = number
         if obj is not None:
             self._obj_to_name[obj] = candidate
         return candidate
@@ -96,14 +95,12 @@ class _Namespace:
 
 
 def _snake_case(s: str) -> str:
-    """`MaxPool2d` -> `max_pool2d`: an underscore goes before a capital that follows a small letter or a digit.
+    """`MaxPool2d` -> `max_pool2d`: an underscore goes before a capital that follows a small letter.
 
-    >>> _snake_case("MaxPool2d"), _snake_case("LSTM"), _snake_case("getItem")
-    ('max_pool2d', 'lstm', 'get_item')
+    >>> _snake_case("MaxPool2d"), _snake_case("LSTM"), _snake_case("layers.MBConv")
+    ('max_pool2d', 'lstm', 'layers.mbconv')
     """
     return "".join(
-        f"_{each}"
-        if each.isupper() and place and s[place - 1] != "_" and not s[place - 1].isupper()
-        else each
+        f"_{each}" if place and each.isupper() and s[place - 1].islower() else each
         for place, each in enumerate(s)
     ).lower()

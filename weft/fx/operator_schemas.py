@@ -104,7 +104,8 @@ def create_type_hint(x: Any) -> Any:
     is_list = isinstance(x, list)
 
     def make(kind: Any) -> Any:
-        return typing.List.__getitem__(kind) if is_list else typing.Tuple.__getitem__((kind, ...))  # type: ignore[attr-defined]  # noqa: UP006
+        container: Any = typing.List if is_list else typing.Tuple  # noqa: UP006
+        return container[kind] if is_list else container[kind, ...]
 
     if len(x) == 0:
         return make(Any)

@@ -300,7 +300,7 @@ class Proxy:
         self.node = node
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.node.name})"
+        return f"Proxy({self.node.name})"
 
     def __getattr__(self, k: str) -> Attribute:
         # A node is only made if the attribute is used as something else than a method.

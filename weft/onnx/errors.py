@@ -1,5 +1,7 @@
 """What can go wrong when a program is exported to ONNX."""
 
+from ..compat.missing import module_getattr
+
 __all__ = ["OnnxExporterError", "OnnxExporterWarning", "UnsupportedOperatorError"]
 
 
@@ -13,3 +15,6 @@ class OnnxExporterError(RuntimeError):
 
 class UnsupportedOperatorError(OnnxExporterError):
     """A function that has no translation to ONNX."""
+
+
+__getattr__ = module_getattr(__name__)

@@ -40,3 +40,9 @@ def test_parts_of_torchscript_cannot_be_made():
         weft._C.Graph()
     assert "aten::relu" in weft._C._dispatch_get_all_op_names()
     assert weft._C._get_cpu_capability() == weft.backends.cpu.get_cpu_capability()
+
+
+def test_programs_may_log_and_ask_whether_they_are_traced():
+    for module in (weft, torch):
+        assert module._C._log_api_usage_once("mylib.thing") is None
+        assert module._C._get_tracing_state() is None

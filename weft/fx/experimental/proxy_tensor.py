@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,7 +20,7 @@ from ...compat.missing import module_getattr
 from ...core.names import FUNCTIONS
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
 from ...core.tensor import Tensor
-from ...nn import Module
+from ...nn import Module, Parameter
 from ...overrides import is_tensor_method_or_property
 from ...utils import _pytree as pytree
 from .._symbolic_trace import Tracer, _new_patcher
@@ -37,11 +38,20 @@ __all__ = [
 ]
 
 
+class _ConstantTracer(Tracer):
+    """A Tracer to which all tensors that are no inputs are constants, parameters as well."""
+
+    def create_arg(self, a: Any) -> Argument:
+        if isinstance(a, Parameter):
+            return self.create_node("get_attr", self._constant(a, "_param_constant"), (), {})
+        return super().create_arg(a)
+
+
 class _Tracing:
     """The state of one `make_fx`: the graph, and the proxy of each tensor."""
 
     def __init__(self) -> None:
-        self.tracer = Tracer()
+        self.tracer = _ConstantTracer()
         self.tracer.root = Module()
         self.tracer.graph = Graph(tracer_cls=Tracer)
         self.tracer.tensor_attrs = {}
@@ -63,6 +73,11 @@ class _Tracing:
         with DisableTorchFunctionSubclass():
             plain_args, plain_kwargs = pytree.tree_map(_plain, (args, kwargs))
             value = func(*plain_args, **plain_kwargs)
+        if func.__name__ == "__setitem__":
+            self.tracer.create_proxy(
+                "call_function", operator.setitem, *pytree.tree_map(_proxy, (args, kwargs))
+            )
+            return None
         if not _has_tensor(value):
             if func.__name__ in _NUMBERS:
                 raise RuntimeError(

@@ -27,10 +27,9 @@ class AST_Rewriter(ast.NodeTransformer):  # noqa: N801 (PyTorch's name)
         tree = ast.fix_missing_locations(self.visit(ast.parse(source)))
         code = compile(tree, "", "exec")
         scope = {**fn.__globals__, "torch": weft}
-        before = set(scope)
-        exec(code, scope)
-        names = set(scope) - before - {"__builtins__"}
-        made = scope[fn.__name__] if fn.__name__ in names else scope[names.pop()]
+        defined: dict[str, Any] = {}
+        exec(code, scope, defined)
+        (made,) = defined.values()
 
         def scoped(f: FunctionType) -> Callable:
             g = FunctionType(

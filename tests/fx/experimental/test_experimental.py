@@ -1,0 +1,221 @@
+"""The experimental modules: folding, normalizing, recording, and questions about symbolic sizes."""
+
+import numpy as np
+import pytest
+import torch
+import torch.fx.experimental.const_fold
+import torch.fx.experimental.merge_matmul
+import torch.fx.experimental.normalize
+import torch.fx.experimental.optimization
+import torch.fx.experimental.rewriter
+import torch.fx.experimental.symbolic_shapes
+import torch.fx.experimental.unification
+import torch.fx.operator_schemas
+
+import weft
+from weft.fx.experimental.proxy_tensor import make_fx
+
+
+def close(first, second):
+    first, second = (each if isinstance(each, tuple) else (each,) for each in (first, second))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_allclose(np.asarray(one.detach()), np.asarray(other.detach()), rtol=1e-4, atol=1e-5)
+
+
+def test_batch_normalization_is_folded_and_dropout_taken_out():
+    def optimized(library):
+        nn = library.nn
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv, self.norm = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+                self.layers = nn.Sequential(nn.Dropout(), nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3), nn.ReLU())
+                self.conv2, self.norm2 = nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3)
+
+            def forward(self, x):
+                y = self.conv2(x)
+                return self.layers(self.norm(self.conv(x))), self.norm2(y) + y
+
+        model = Model().eval()
+        optimization = library.fx.experimental.optimization
+        return model, optimization.fuse(model), optimization.remove_dropout(model)
+
+    model, fused, dry = optimized(weft)
+    _, their_fused, their_dry = optimized(torch)
+    assert fused.code == their_fused.code
+    assert dry.code == their_dry.code
+    assert [name for name, _ in fused.named_modules()] == [name for name, _ in their_fused.named_modules()]
+    x = weft.randn(2, 3, 5, 5)
+    close(fused(x), model(x))
+    close(dry(x), model(x))
+    close(weft.fx.experimental.optimization.optimize_for_inference(model)(x), model(x))
+
+
+def test_constants_are_folded():
+    def folded(library, skip):
+        class Model(library.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = library.nn.Parameter(library.ones(2))
+                self.register_buffer("offset", library.ones(2))
+                self.linear = library.nn.Linear(2, 2)
+
+            def forward(self, x):
+                a = self.weight + self.offset
+                c = library.relu(a) * 2
+                return self.linear(x + c) - a, x * self.offset, c
+
+        model = Model()
+        skipped = (lambda node: node.target is library.relu) if skip else None
+        return model, library.fx.experimental.const_fold.split_const_subgraphs(model, skipped)
+
+    for skip in (False, True):
+        model, mine = folded(weft, skip)
+        _, theirs = folded(torch, skip)
+        assert mine.code == theirs.code
+        x = weft.randn(2)
+        assert not mine.has_folding_been_run
+        close(mine(x), model(x))
+        assert mine.has_folding_been_run
+
+
+def test_normalized_graphs():
+    def normalized(library):
+        functional = library.nn.functional
+        traced = library.fx.symbolic_trace(
+            lambda x: (
+                library.relu(functional.dropout(x, 0.5)),
+                functional.linear(x, x),
+                library.cat([x, x], 1),
+                library.bmm(x, x),
+            )
+        )
+        normalize = library.fx.experimental.normalize
+        operators = library.fx.symbolic_trace(
+            lambda x, y: (library.add(x, y), library.lt(x, y), library.sub(x, 1))
+        )
+        return [
+            normalize.NormalizeArgs(traced).transform().code,
+            normalize.NormalizeArgs(traced, normalize_to_only_use_kwargs=False).transform().code,
+            normalize.NormalizeOperators(operators).transform().code,
+        ]
+
+    assert normalized(weft) == normalized(torch)
+
+
+def test_products_with_one_factor_are_merged():
+    weight = weft.randn(2, 2)
+
+    class Model(weft.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = weft.nn.Parameter(weight)
+
+        def forward(self, a, b):
+            return weft.matmul(a, self.weight) + weft.matmul(b, self.weight)
+
+    merged = weft.fx.experimental.merge_matmul.merge_matmul(Model())
+    assert merged.code.count("torch.matmul") == 1
+    x, y = weft.randn(3, 2), weft.randn(3, 2)
+    close(merged(x, y), Model()(x, y))
+
+
+def asserting(x):
+    assert x.sum() > 0, "positive"
+    y: int = x + 1
+    return y
+
+
+def test_rewritten_programs():
+    graph = weft.fx.experimental.rewriter.RewritingTracer().trace(asserting)
+    assert "torch._assert](args = (%gt, positive)" in str(graph)
+    assert "%add : int" in str(graph)
+
+
+def test_unification():
+    def solved(library):
+        unification = library.fx.experimental.unification
+        a, b = unification.Var("a"), unification.Var("b")
+        with unification.variables(7):
+            inside = unification.unify((7,), (3,), {})
+        found = [
+            unification.unify((a, b), (1, a), {}), unification.unify([1, a], (1, 2), {}),
+            unification.reify({"x": a, "y": [b, (a,)]}, {a: 3}), unification.isvar(a), unification.isvar(7), inside,
+        ]  # fmt: skip
+        return str(found)
+
+    assert solved(weft) == solved(torch)
+
+
+def test_sizes_are_ints():
+    def answers(library):
+        shapes = library.fx.experimental.symbolic_shapes
+        return [
+            shapes.guard_int(3), shapes.is_concrete_int(3), len(shapes.free_symbols(3)), shapes.has_free_symbols(3),
+            shapes.statically_known_true(True), shapes.statically_known_true(False), shapes.guard_or_false(True),
+            shapes.sym_eq((1, 2), (1, 2)), shapes.sym_eq(1, 2), shapes.is_nested_int(1), shapes.guard_scalar(1.5),
+            shapes.has_static_value(3), shapes.sym_or(False, True),
+        ]  # fmt: skip
+
+    assert str(answers(weft)) == str(answers(torch))
+
+
+# ---- make_fx -------------------------------------------------------------------------------------------------------------
+
+
+def branching(x, y):
+    x = x * 2 if x.dim() == 2 else x
+    return {"sum": weft.cat([x, y]).sum(dim=0), "parts": x.split(1)[0] + y[0]}
+
+
+def test_make_fx_follows_shapes():
+    x, y = weft.randn(2, 3), weft.randn(2, 3)
+    traced = make_fx(branching)(x, y)
+    traced.graph.lint()
+    assert "mul = x_1.mul(2)" in traced.code
+    other = weft.randn(2, 3)
+    for key, value in branching(other, y).items():
+        close(traced(other, y)[key], value)
+
+
+def test_make_fx_of_a_layer_and_of_random_numbers():
+    layer = weft.nn.Sequential(weft.nn.Linear(3, 4), weft.nn.ReLU(), weft.nn.LayerNorm(4))
+    traced = make_fx(lambda x: layer(x) + weft.rand(4) + weft.zeros(x.shape[0], 4))(weft.randn(2, 3))
+    x = weft.randn(2, 3)
+    weft.manual_seed(0)
+    expected = layer(x) + weft.rand(4)
+    weft.manual_seed(0)
+    close(traced(x), expected)
+
+
+def test_make_fx_records_writes():
+    def writing(x):
+        y = x.clone()
+        y.add_(1).mul_(2)
+        y[0] = 5
+        return y
+
+    traced = make_fx(writing)(weft.zeros(3))
+    x = weft.tensor([1.0, 2.0, 3.0])
+    close(traced(x), writing(x))
+
+
+@pytest.mark.parametrize(
+    "program, error",
+    [
+        (lambda x: x if x.sum() > 0 else -x, RuntimeError),
+        (lambda x: x * x.sum().item(), RuntimeError),
+        (lambda x: weft.autograd.grad(x.sum(), x)[0], NotImplementedError),
+    ],
+)
+def test_make_fx_refuses_what_it_cannot_record(program, error):
+    with pytest.raises(error, match="make_fx"):
+        make_fx(program)(weft.ones(2))
+
+
+def test_make_fx_refuses_other_modes():
+    with pytest.raises(NotImplementedError, match="tracing_mode"):
+        make_fx(branching, tracing_mode="symbolic")
+    with pytest.raises(NotImplementedError, match="decomposition_table"):
+        make_fx(branching, {"a": 1})

@@ -4,13 +4,14 @@ PYTHON ?= python3
 
 DEMO := .venv/bin
 TEST := .venv-test/bin
+LIBRARIES := .venv-libraries/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 # What `make test` runs once more on each side of the fence (docs/reliability.md): 2 minutes of processor time a side.
 FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py tests/nn/test_functional.py \
 	$(patsubst %,tests/ops/test_%.py,gather put scatter view_scatter)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
+.PHONY: demo test libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -26,6 +27,10 @@ test: .venv-test/installed
 	$(TEST)/pytest -n auto -q
 	WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
+
+# Libraries that use PyTorch, without PyTorch, and with its numbers (docs/libraries.md). SCRIPTS="timm peft" runs these only.
+libraries: .venv-libraries/installed
+	$(LIBRARIES)/python tests/libraries/run.py $(SCRIPTS)
 
 # The whole suite with every block of memory fenced (weft/engine/fence.py), first behind, then in front.
 test-fence: .venv-test/installed
@@ -64,5 +69,13 @@ hunt-interruptions: .venv-test/installed
 	$(TEST)/pip install --quiet --editable '.[dev]'
 	@touch $@
 
+# The placeholder comes before the libraries, so that pip takes torch for installed.
+.venv-libraries/installed: pyproject.toml tests/libraries/requirements.txt
+	$(PYTHON) -m venv .venv-libraries
+	$(LIBRARIES)/pip install --quiet --editable .
+	$(LIBRARIES)/weft placeholder add
+	$(LIBRARIES)/pip install --quiet --requirement tests/libraries/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf .venv .venv-test pictures
+	rm -rf .venv .venv-test .venv-libraries pictures

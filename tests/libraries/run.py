@@ -30,6 +30,12 @@ LIMIT = 600  # seconds a script may take
 # are equal, so generated tokens and predicted classes are.
 RELATIVE, ABSOLUTE = 1e-3, 1e-4
 
+# Checks that cannot pass yet, and what they wait for. `make libraries` fails if one of them passes, too: then it goes.
+KNOWN = {
+    "botorch.tasks": "sparse tensors (linear_operator's interpolation)",
+    "torchmetrics.clustering": "sparse tensors (the contingency matrix)",
+}
+
 
 def names() -> list[str]:
     """The names of all scripts."""
@@ -181,7 +187,7 @@ def record(name: str) -> str:
 
 
 def check(name: str, only: list[str], verbose: bool) -> tuple[str, bool]:
-    """Run `name` under weft; returns its row of the table, with all failures if `verbose`, and if it passed."""
+    """Run `name` under weft; returns its row of the table, with all failures if `verbose`, and if it passed but for KNOWN."""
     expected = json.loads((EXPECTED / f"{name}.json").read_text(encoding="utf-8"))
     result = run(name, only, [sys.executable, "-m", "weft", "run"])
     passed, total, failures = compare(expected, result, only)
@@ -191,11 +197,13 @@ def check(name: str, only: list[str], verbose: bool) -> tuple[str, bool]:
     if verbose:
         lines += [*result["errors"].values(), *failures]
         lines += [f"{result['seconds']}"]
-    return "\n".join(lines), passed == total
+    failing = {failure.partition(":")[0].partition(".")[0] for failure in failures}
+    known = {each.partition(".")[2] for each in KNOWN if each.startswith(f"{name}.")}
+    return "\n".join(lines), failing == (known & set(only) if only else known)
 
 
 def main() -> int:
-    """Returns the exit status: 1 if a number differs."""
+    """Returns the exit status: 1 if a number differs that is not KNOWN to."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -219,10 +227,12 @@ def main() -> int:
             "| script | libraries | numbers that agree | seconds | first failure |\n|---|---|---|---|---|",
             flush=True,
         )
-        fine = True
+        start, fine = time.perf_counter(), True
         for text, passed in pool.map(lambda name: check(name, wanted[name], verbose), wanted):
             print(text, flush=True)
             fine = fine and passed
+        print(f"\n{time.perf_counter() - start:.0f} seconds. These wait for what weft does not have yet:")
+        print("\n".join(f"- {check}: {reason}" for check, reason in KNOWN.items()))
     return 0 if fine else 1
 
 

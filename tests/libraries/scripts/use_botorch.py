@@ -147,12 +147,19 @@ def several_objectives():
 
 
 @check
-def tasks_and_fantasies():
+def tasks():
     x = torch.cat([torch.rand(8, 1, **DOUBLE), torch.arange(8, **DOUBLE)[:, None] % 2], 1)
     y = torch.sin(3 * x[:, :1]) + 0.2 * x[:, 1:]
     model = MultiTaskGP(x, y, task_feature=1)
     model.eval()
-    single = SingleTaskGP(x[:, :1], y)
+    return {"mean": model.posterior(torch.full((1, 1), 0.5, **DOUBLE)).mean}
+
+
+@check
+def fantasies():
+    x = torch.rand(8, 1, **DOUBLE)
+    y = torch.sin(3 * x)
+    single = SingleTaskGP(x, y)
     single.eval()
     gradient = qKnowledgeGradient(single, num_fantasies=2)
     with manual_seed(1):
@@ -160,7 +167,6 @@ def tasks_and_fantasies():
             torch.full((1, 1), 0.5, **DOUBLE), SobolQMCNormalSampler(torch.Size([2]), seed=3)
         )
     return {
-        "mean": model.posterior(torch.full((1, 1), 0.5, **DOUBLE)).mean,
         "fantasies": fantasies.posterior(torch.full((1, 1), 0.1, **DOUBLE)).mean,
         "size": gradient.get_augmented_q_batch_size(1),
     }

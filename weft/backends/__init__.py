@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,8 @@ class Switches(ModuleType):
     def __init__(self, name: str, doc: str, answers: dict[str, Any], **switches: Any):
         full_name = f"{__name__}.{name}"
         super().__init__(full_name, doc)
+        self.__spec__ = ModuleSpec(full_name, None, is_package=True)
+        self.__path__: list[str] = []
         self.__dict__.update(switches)
         for question, answer in answers.items():
             self.__dict__[question] = _answer(question, answer)

@@ -1,3 +1,20 @@
+# module torch.nn.backends: weft has no THNN
+
+# module torch.nn.backends.thnn: weft has no THNN
+
+# module torch.nn.cpp: weft has no modules of C++
+class ModuleWrapper(torch.nn.modules.module.Module):
+    def __init__(self, cpp_module): ...
+    @property
+    def training(self): ...
+class OrderedDictWrapper:
+    def __init__(self, cpp_module, attr): ...
+    @property
+    def cpp_dict(self): ...
+    def items(self): ...
+    def keys(self): ...
+    def values(self): ...
+
 # module torch.nn.intrinsic: quantized tensors are not there yet
 from torch.ao.nn.intrinsic.modules.fused import (
     BNReLU2d, BNReLU3d, ConvBn1d, ConvBn2d, ConvBn3d, ConvBnReLU1d, ConvBnReLU2d, ConvBnReLU3d, ConvReLU1d,
@@ -116,6 +133,7 @@ from torch.ao.nn.quantized.modules.normalization import (
 )
 from torch.ao.nn.quantized.modules.rnn import LSTM
 from torch.ao.nn.quantized.modules.linear import Linear
+from torch.nn.modules.pooling import MaxPool2d
 
 # module torch.nn.quantized.dynamic: quantized tensors are not there yet
 
@@ -157,6 +175,7 @@ from torch.ao.nn.quantized.modules.normalization import (
 )
 from torch.ao.nn.quantized.modules.rnn import LSTM
 from torch.ao.nn.quantized.modules.linear import Linear
+from torch.nn.modules.pooling import MaxPool2d
 
 # module torch.nn.quantized.modules.activation: quantized tensors are not there yet
 
@@ -187,3 +206,5 @@ from torch.ao.nn.quantized.modules.normalization import (
 # module torch.nn.quantized.modules.rnn: quantized tensors are not there yet
 
 # module torch.nn.quantized.modules.utils: quantized tensors are not there yet
+
+# module torch.nn.modules.linear_cross_entropy: weft has one implementation of linear_cross_entropy, which is not in parts

@@ -11,13 +11,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compat.missing import module_getattr
-from ..core.checking import checked
-from ..core.dtype import DType, float32, float64, get_default_dtype
-from ..core.layout import strided
-from ..core.tensor import Tensor
-from ..ops.creation import empty, full
-from ..ops.ranges import linspace
+from ...core.checking import checked
+from ...core.dtype import DType, float32, float64, get_default_dtype
+from ...core.layout import strided
+from ...core.tensor import Tensor
+from ...ops.creation import empty, full
+from ...ops.ranges import linspace
 
 __all__ = [
     "bartlett",
@@ -179,6 +178,3 @@ def blackman(M: int, *, sym: bool = True, **options: Any) -> Tensor:
 def nuttall(M: int, *, sym: bool = True, **options: Any) -> Tensor:
     """Nuttall's minimal 4-term window, `general_cosine` with the weights 0.3635819, 0.4891775, 0.1365995, 0.0106411."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, **options)
-
-
-__getattr__ = module_getattr(__name__)

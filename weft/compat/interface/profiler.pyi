@@ -1,0 +1,1 @@
+# module torch.profiler.python_tracer: profiles of weft hold the ranges of record_function only

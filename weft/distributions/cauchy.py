@@ -3,39 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import weft
 
 from ..core.tensor import Tensor
-from . import constraints
-from .distribution import Distribution, Shape
-from .utils import broadcast_all
+from .distribution import Shape
+from .location_scale import LocationScale
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """Ratios of normal numbers, moved by `loc` and stretched by `scale`; they have no mean.
 
     >>> import weft as torch
     >>> torch.distributions.Cauchy(0.0, 1.0).icdf(torch.tensor(0.75))
     tensor(1.)
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Cauchy, _instance)
-        return self._expand_to(new, batch_shape, loc=0, scale=0)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def mean(self) -> Tensor:

@@ -139,8 +139,10 @@ class Distribution:
             return _instance
         kind = type(self)
         if kind.__init__ is not cls.__init__:  # type: ignore[misc]
+            # Users know the distribution that they derive from, not a base that it shares with others.
+            known = next((each for each in kind.__mro__ if each.__init__ is cls.__init__), cls)  # type: ignore[misc]
             raise NotImplementedError(
-                f"Subclass {kind.__name__} of {cls.__name__} that defines a custom __init__ method "
+                f"Subclass {kind.__name__} of {known.__name__} that defines a custom __init__ method "
                 "must also define a custom .expand() method."
             )
         return kind.__new__(kind)

@@ -30,8 +30,9 @@ from .half_normal import HalfNormal
 from .independent import Independent
 from .laplace import Laplace
 from .lowrank_multivariate_normal import LowRankMultivariateNormal
-from .multivariate_normal import MultivariateNormal, _batch_mahalanobis, half_log_det
+from .multivariate_normal import MultivariateNormal, _batch_mahalanobis
 from .normal import Normal
+from .of_covariance import half_log_det
 from .one_hot_categorical import OneHotCategorical
 from .pareto import Pareto
 from .poisson import Poisson

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import weft
 
 from ..core.tensor import Tensor
-from . import constraints
-from .distribution import Distribution, Shape
-from .utils import broadcast_all
+from .distribution import Shape
+from .location_scale import LocationScale
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """Numbers with mean `loc` whose distance from it is exponential with mean `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.Laplace(0.0, 1.0).log_prob(torch.tensor(0.0))
     tensor(-0.6931)
     """
-
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Laplace, _instance)
-        return self._expand_to(new, batch_shape, loc=0, scale=0)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -10,7 +10,8 @@ import weft
 from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Distribution, Shape
-from .multivariate_normal import _batch_mahalanobis, _batch_mv, half_log_det
+from .multivariate_normal import _batch_mahalanobis, _batch_mv
+from .of_covariance import half_log_det
 from .utils import _standard_normal, lazy_property
 
 

@@ -10,11 +10,11 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
 from .binomial import Binomial
-from .categorical import Categorical
-from .distribution import Distribution, Shape
+from .distribution import Shape
+from .of_categorical import OfCategorical
 
 
-class Multinomial(Distribution):
+class Multinomial(OfCategorical):
     """How often each category comes in `total_count` draws.
 
     >>> import weft as torch
@@ -22,7 +22,6 @@ class Multinomial(Distribution):
     tensor([1., 3.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int
 
     def __init__(
@@ -35,40 +34,18 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs, logits)
+        super().__init__(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         new = self._get_checked_instance(Multinomial, _instance)
         new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
         new._binomial = self._binomial.expand((*batch_shape, *self.event_shape))
-        return self._expand_to(new, batch_shape)
+        return super().expand(batch_shape, _instance=new)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Tensor:
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
 
     @property
     def mean(self) -> Tensor:

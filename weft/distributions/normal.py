@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import weft
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from . import constraints
 from .distribution import Shape
 from .exp_family import ExponentialFamily
-from .utils import _standard_normal, broadcast_all
+from .location_scale import LocationScale
+from .utils import _standard_normal
 
 
-class Normal(ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """Normal numbers with mean `loc` and standard deviation `scale`.
 
     >>> import weft as torch
@@ -23,26 +22,7 @@ class Normal(ExponentialFamily):
     tensor(-0.9189)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0.0
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Normal, _instance)
-        return self._expand_to(new, batch_shape, loc=0, scale=0)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def stddev(self) -> Tensor:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import weft
 
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from . import constraints
-from .categorical import Categorical
-from .distribution import Distribution, Shape
+from .distribution import Shape
+from .of_categorical import OfCategorical
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OfCategorical):
     """Vectors with a one in the place of the category drawn, and zeros elsewhere.
 
     >>> import weft as torch
@@ -21,40 +19,8 @@ class OneHotCategorical(Distribution):
     tensor([0., 1.])
     """
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
-
-    def __init__(
-        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
-    ):
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
-        new = self._get_checked_instance(OneHotCategorical, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return self._expand_to(new, batch_shape)
-
-    @property
-    def probs(self) -> Tensor:
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
 
     @property
     def mean(self) -> Tensor:

@@ -1,7 +1,4 @@
-"""Numbers near 0 and 1 that can be differentiated in their probabilities.
-
-Source: Maddison, Mnih and Teh, The Concrete Distribution, 2017; Jang, Gu and Poole, Gumbel-Softmax, 2017.
-"""
+"""Relaxed Bernoulli distributions: samples near 0 and 1, differentiable in the probabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Shape
 from .logits import FromProbsOrLogits, which_is_given
-from .transformed_distribution import TransformedDistribution
+from .relaxed import Relaxed
 from .transforms import SigmoidTransform
 from .utils import broadcast_all, clamp_probs
 
@@ -52,7 +49,7 @@ class LogitRelaxedBernoulli(FromProbsOrLogits):
         return self.temperature.log() + distance - 2 * distance.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed):
     """Numbers in (0, 1), the closer to 0 or 1 the lower `temperature`.
 
     >>> import weft as torch
@@ -62,7 +59,6 @@ class RelaxedBernoulli(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True  # type: ignore[assignment]
     base_dist: LogitRelaxedBernoulli
 
     def __init__(
@@ -74,15 +70,3 @@ class RelaxedBernoulli(TransformedDistribution):
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         new = self._get_checked_instance(RelaxedBernoulli, _instance)
         return super().expand(batch_shape, _instance=new)
-
-    @property
-    def temperature(self) -> Tensor:
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self.base_dist.logits

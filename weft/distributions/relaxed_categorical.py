@@ -1,7 +1,4 @@
-"""Samples near the corners of a simplex that can be differentiated in the probabilities.
-
-Source: Maddison, Mnih and Teh, The Concrete Distribution, 2017; Jang, Gu and Poole, Gumbel-Softmax, 2017.
-"""
+"""Relaxed categorical distributions: samples near the corners of a simplex, differentiable in the probabilities."""
 
 from __future__ import annotations
 
@@ -11,17 +8,16 @@ import weft
 
 from ..core.tensor import Tensor
 from . import constraints
-from .categorical import Categorical
-from .distribution import Distribution, Shape
-from .transformed_distribution import TransformedDistribution
+from .distribution import Shape
+from .of_categorical import OfCategorical
+from .relaxed import Relaxed
 from .transforms import ExpTransform
 from .utils import clamp_probs
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OfCategorical):
     """The logarithms of samples of `RelaxedOneHotCategorical`."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector  # PyTorch's, although only some vectors are logarithms of probabilities
     has_rsample = True
 
@@ -33,34 +29,12 @@ class ExpRelaxedCategorical(Distribution):
         validate_args: bool | None = None,
     ):
         self.temperature = temperature
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+        super().__init__(probs, logits, validate_args)
 
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         new = self._get_checked_instance(ExpRelaxedCategorical, _instance)
         new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-        return self._expand_to(new, batch_shape)
-
-    @property
-    def probs(self) -> Tensor:
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        return self._categorical.param_shape
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._categorical._new(*args, **kwargs)
+        return super().expand(batch_shape, _instance=new)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -78,7 +52,7 @@ class ExpRelaxedCategorical(Distribution):
         return (scores - scores.logsumexp(dim=-1, keepdim=True)).sum(-1) + log_scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Vectors of probabilities, the closer to one-hot the lower `temperature`.
 
     >>> import weft as torch
@@ -88,7 +62,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True  # type: ignore[assignment]
     base_dist: ExpRelaxedCategorical
 
     def __init__(
@@ -104,15 +77,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
         return super().expand(batch_shape, _instance=new)
-
-    @property
-    def temperature(self) -> Tensor:
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Tensor:
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Tensor:
-        return self.base_dist.logits

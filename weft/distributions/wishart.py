@@ -13,11 +13,10 @@ from . import constraints
 from .chi2 import Chi2
 from .distribution import Shape
 from .exp_family import ExponentialFamily
-from .multivariate_normal import _factorize, _given, half_log_det
-from .utils import lazy_property
+from .of_covariance import OfCovariance, factorize, given_matrix, half_log_det
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """Positive definite matrices [..., n, n]: sums of squares of `df` normal vectors of a covariance.
 
     df > n - 1; of covariance_matrix, its inverse and its Cholesky factor, one is given.
@@ -40,7 +39,7 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ):
-        name, matrix = _given(covariance_matrix, precision_matrix, scale_tril)
+        name, matrix = given_matrix(covariance_matrix, precision_matrix, scale_tril)
         event_shape = matrix.shape[-2:]
         n = event_shape[-1]
         df = df if isinstance(df, Tensor) else weft.tensor(df, dtype=matrix.dtype, device=matrix.device)
@@ -55,7 +54,7 @@ class Wishart(ExponentialFamily):
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
                 stacklevel=2,
             )
-        self._unbroadcasted_scale_tril = _factorize(name, matrix)
+        self._unbroadcasted_scale_tril = factorize(name, matrix)
         self._batch_dims = [-(dim + 1) for dim in range(len(batch))]
         self._dist_chi2 = self._of_diagonals()
 
@@ -81,24 +80,6 @@ class Wishart(ExponentialFamily):
         new._batch_dims = [-(dim + 1) for dim in range(len(batch_shape))]
         new._dist_chi2 = Wishart._of_diagonals(new)
         return new
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The lower Cholesky factor of the covariance matrix."""
-        return self._of_batch(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        factor = self._unbroadcasted_scale_tril
-        return self._of_batch(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """The inverse of the covariance matrix."""
-        return self._of_batch(weft.cholesky_inverse(self._unbroadcasted_scale_tril))
-
-    def _of_batch(self, matrix: Tensor) -> Tensor:
-        return matrix.expand((*self._batch_shape, *self._event_shape))
 
     @property
     def _scaled_df(self) -> Tensor:
@@ -134,9 +115,9 @@ class Wishart(ExponentialFamily):
     def rsample(self, sample_shape: Shape = (), max_try_correction: int = 10) -> Tensor:
         """Samples; those that rounding makes singular are drawn again, up to `max_try_correction` times."""
         sample_shape = tuple(sample_shape)
-        self._bartlett_sampling(
-            sample_shape
-        )  # PyTorch takes good samples for singular: a seed gives the second ones
+        # PyTorch takes the first samples for singular ones even if they are not, and draws again. So that a seed gives
+        # its numbers, these samples are drawn and dropped.
+        self._bartlett_sampling(sample_shape)
         found = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):
             singular = ~self.support.check(found)

@@ -1,0 +1,34 @@
+"""Location-scale families: distributions of loc + scale * x, where the distribution of x is symmetric about 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from . import constraints
+from .distribution import Distribution, Shape
+from .utils import broadcast_all
+
+
+class LocationScale(Distribution):
+    """A distribution of real numbers with the parameters `loc`, which is its mean and its mode, and `scale`."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(LocationScale, _instance)
+        return self._expand_to(new, batch_shape, loc=0, scale=0)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc

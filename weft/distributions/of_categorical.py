@@ -1,0 +1,47 @@
+"""What the distributions of vectors that are made of draws of a categorical distribution share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from . import constraints
+from .categorical import Categorical
+from .distribution import Distribution, Shape
+
+
+class OfCategorical(Distribution):
+    """Events are vectors with one element for each category; `_categorical` has the parameters."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(
+        self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
+    ):
+        self._categorical = Categorical(probs, logits)
+        shape = self._categorical.param_shape
+        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        new = self._get_checked_instance(OfCategorical, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        return self._expand_to(new, batch_shape)
+
+    @property
+    def probs(self) -> Tensor:
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        return self._categorical.param_shape
+
+    @property
+    def _param(self) -> Tensor:
+        return self._categorical._param
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._categorical._new(*args, **kwargs)

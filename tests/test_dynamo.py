@@ -131,3 +131,12 @@ def test_errors_are_related_as_in_pytorch():
         ours, theirs = getattr(weft._dynamo.exc, name), getattr(torch._dynamo.exc, name)
         wanted = [each.__name__ for each in theirs.__mro__ if each.__name__ != "ShortenTraceback"]
         assert [each.__name__ for each in ours.__mro__] == wanted
+
+
+def test_libraries_ask_whether_a_device_is_compiled_for():
+    from torch._dynamo.utils import is_compile_supported as expected
+
+    from weft._dynamo.utils import is_compile_supported
+
+    assert is_compile_supported("cpu") == expected("cpu") is True
+    assert not is_compile_supported("mps")

@@ -481,3 +481,9 @@ def test_schemas_that_cannot_be_read(text):
     assert (
         outcome(lambda: weft._C.parse_schema(text))[:40] == outcome(lambda: torch._C.parse_schema(text))[:40]
     )
+
+
+def test_get_ctx_under_its_older_name():
+    import weft._custom_ops
+
+    assert weft._custom_ops.get_ctx is weft.library.get_ctx

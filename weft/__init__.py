@@ -292,6 +292,7 @@ _LAZY_NAMES = {
     "DispatchKey": "_C",
     "DispatchKeySet": "_C",
     "FunctionSchema": "_C",
+    "Future": "_C",
     "JITException": "jit",
     "PyTorchFileReader": "_C",
     "PyTorchFileWriter": "_C",

@@ -95,7 +95,35 @@ PACKAGES = {
     "torch.xpu": CPU_ONLY.format("xpu"),
 }
 # Single names of other modules: for each module the names and the reason.
-NAMES: dict[str, dict[str, str]] = {}
+_SPARSE = (
+    "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor "
+    "indices_copy values_copy crow_indices_copy col_indices_copy ccol_indices_copy row_indices_copy"
+).split()
+_QUANTIZED = (
+    "quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic empty_quantized choose_qparams_optimized "
+    "quantized_batch_norm quantized_gru_cell quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d "
+    "quantized_max_pool3d quantized_rnn_relu_cell quantized_rnn_tanh_cell"
+).split()
+_SHARED = (
+    "rebuild_event reduce_event rebuild_nested_tensor reduce_nested_tensor rebuild_sparse_coo_tensor "
+    "rebuild_sparse_compressed_tensor reduce_sparse_tensor rebuild_cuda_tensor rebuild_storage_fd rebuild_storage_filename"
+).split()
+_COUNTED = "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts".split()
+_MASKED = "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor".split()
+NAMES: dict[str, dict[str, str]] = {
+    "torch.masked": dict.fromkeys(
+        _MASKED, "tensors with a mask are not there yet; torch.masked has functions of a mask"
+    ),
+    "torch": {**dict.fromkeys(_SPARSE, SPARSE), **dict.fromkeys(_QUANTIZED, QUANTIZED)},
+    "torch.utils.benchmark": {
+        **dict.fromkeys(_COUNTED, "weft does not count instructions"),
+        "FuzzedSparseTensor": SPARSE,
+    },
+    "torch.utils.benchmark.op_fuzzers.sparse_binary": {"BinaryOpSparseFuzzer": SPARSE},
+    "torch.utils.benchmark.op_fuzzers.sparse_unary": {"UnaryOpSparseFuzzer": SPARSE},
+    "torch.utils.benchmark.utils.sparse_fuzzer": {"FuzzedSparseTensor": SPARSE},
+    "torch.multiprocessing.reductions": dict.fromkeys(_SHARED, "weft sends dense tensors of the CPU only"),
+}
 # Private modules that libraries import from.
 PRIVATE = """
     torch.ao.quantization._learnable_fake_quantize torch.ao.quantization.fx._equalize

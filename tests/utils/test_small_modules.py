@@ -7,6 +7,7 @@ import zipfile
 
 import pytest
 import torch
+import torch.utils.benchmark
 import torch.utils.debug_log
 import torch.utils.file_baton
 import torch.utils.module_tracker
@@ -185,6 +186,17 @@ def test_random_tensors_to_measure_with():
     assert 0 <= fuzzer.rejection_rate < 1
     with pytest.raises(ValueError, match="unique"):
         benchmark.Fuzzer([sizes[0], sizes[0]], [])
+
+
+def test_operands_of_kinds_of_operations():
+    from weft.utils.benchmark.op_fuzzers.binary import BinaryOpFuzzer
+    from weft.utils.benchmark.op_fuzzers.spectral import SpectralOpFuzzer
+
+    for tensors, _, parameters in BinaryOpFuzzer(seed=1).take(3):
+        assert tensors["x"].dim() == parameters["dim"]
+        weft.broadcast_shapes(tensors["x"].shape, tensors["y"].shape)
+    for tensors, _, parameters in SpectralOpFuzzer(seed=1).take(3):
+        assert tensors["x"].dtype is weft.float64 and tensors["x"].dim() == parameters["ndim"]
 
 
 def test_settings_of_files():

@@ -17,7 +17,11 @@ def compile(  # noqa: A001 (PyTorch's name)
     backend: str | Callable = "inductor",
     mode: str | None = None,
     options: dict[str, Any] | None = None,
+    name: str | None = None,
     disable: bool = False,
+    recompile_limit: int | None = None,
+    isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
 ) -> Any:
     """`model` again: a function as it is, a module within one that has its state under `_orig_mod`, as in PyTorch.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -178,6 +179,16 @@ def public(
         return complete
 
     return decorate
+
+
+def show_out(name: str) -> None:
+    """Let `inspect.signature` of a public function have the argument `out=`, where PyTorch's function is in Python."""
+    function = FUNCTIONS[name]
+    shown = inspect.signature(function)
+    parameters = list(shown.parameters.values())
+    if "out" not in shown.parameters:
+        place = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None)
+        function.__signature__ = shown.replace(parameters=[*parameters, place])  # type: ignore[attr-defined]
 
 
 def _takes_tensors(function: Callable, further: bool) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..compat.missing import module_getattr
 from ..core.names import name_public
 from ..core.op import namespace
@@ -13,5 +15,11 @@ name_public(__name__)
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
+    """Raise AssertionError(message) unless `arg` is an int or has two elements; `{}` in it stands for `arg_name`."""
+    assert isinstance(arg, int) or len(arg) == 2, message.format(arg_name)
+
 
 __getattr__ = module_getattr(__name__)

@@ -17,7 +17,7 @@ from ..core.dtype import (
     cpp_name,
 )
 from ..core.limits import check_number
-from ..core.op import public, write_out
+from ..core.op import public, show_out, write_out
 from ..core.overrides import declined
 from ..core.promotion import common_dtype
 from ..core.spec import Spec
@@ -678,3 +678,6 @@ def __rmatmul__(self: Tensor, other: Any) -> Tensor:
 
 for _function in (__matmul__, __rmatmul__):
     setattr(Tensor, _function.__name__, _function)
+
+
+show_out("tensordot")

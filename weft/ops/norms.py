@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..core.arguments import integer, number, wrong_type
 from ..core.dtype import LEGACY_NAMES, DType
-from ..core.op import public
+from ..core.op import public, show_out
 from ..core.promotion import promote_types
 from ..core.tensor import Tensor, wrap_dim
 from ..engine.complexes import Complex
@@ -387,3 +387,6 @@ def _renorm(input: Tensor, p: float, dims: tuple[int, ...], maxnorm: float) -> T
 
 
 _renorm.node_name = "RenormBackward0"
+
+
+show_out("norm")

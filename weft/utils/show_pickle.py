@@ -35,7 +35,7 @@ class FakeClass:
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
-        self.__new__ = self.fake_new  # type: ignore[method-assign]
+        self.__new__ = self.fake_new  # type: ignore[method-assign, assignment]
 
     def __repr__(self) -> str:
         return f"{self.module}.{self.name}"

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from expressions import check as check_expression
@@ -26,6 +27,27 @@ def test_grid_sample(mode, padding_mode, align_corners, n, seed):
     x = torch.randn(2, 3, *(4, 5, 3)[:n], dtype=torch.float64)
     grid = torch.randn(2, *(3, 2, 2)[:n], n, dtype=torch.float64)
     check(F + "grid_sample", x, grid, mode, padding_mode, align_corners)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(["bilinear", "nearest"]),
+    st.sampled_from(["zeros", "border", "reflection"]),
+    st.booleans(),
+    st.tuples(st.integers(1, 9), st.integers(1, 12), st.integers(1, 12)),
+    st.integers(0, 2**32 - 1),
+)
+def test_grid_sample_has_pytorchs_bits(mode, padding_mode, align_corners, shape, seed):
+    random = np.random.default_rng(seed)
+    image = random.normal(size=(2, *shape)).astype(np.float32)
+    grid = random.uniform(-1.3, 1.3, (2, 7, 9, 2)).astype(np.float32)
+
+    def sampled(module):
+        sample = module.nn.functional.grid_sample
+        tensors = module.from_numpy(image), module.from_numpy(grid)
+        return sample(*tensors, mode, padding_mode, align_corners).numpy()
+
+    np.testing.assert_array_equal(sampled(weft), sampled(torch))
 
 
 @pytest.mark.refuses(2)

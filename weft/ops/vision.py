@@ -151,9 +151,14 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
         found = flat.gather(2, index.unsqueeze(1).expand(batch, channels, -1)).masked_fill(
             ~inside.unsqueeze(1), 0
         )
-        if weight is not None:
+        # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop; its bicubic one has another.
+        if weight is None:
+            total = found if total is None else total + found
+        elif total is None or mode == "bicubic":
             found = found * weight.unsqueeze(1)
-        total = found if total is None else total + found
+            total = found if total is None else total + found
+        else:
+            total = total.addcmul(found, weight.unsqueeze(1))
     found = total.to(dtype).view(batch, channels, *places)
     if mode == "nearest":
         found = _constant_in(found, grid)
@@ -167,7 +172,10 @@ def _constant_in(values: Tensor, grid: Tensor) -> Tensor:
 
 
 def _unnormalized(points: Tensor, size: int, align_corners: bool) -> Tensor:
-    return (points + 1) * ((size - 1) / 2) if align_corners else ((points + 1) * size - 1) / 2
+    if align_corners:
+        return (points + 1) * ((size - 1) / 2)
+    half, scale = (points.new_full((), value) for value in (-0.5, size / 2))
+    return half.addcmul(points + 1, scale)  # rounded once, as in PyTorch's compiled loop
 
 
 def _brought_inside(position: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:

@@ -22,6 +22,8 @@ from ._keys import (
 from ._schema import Argument, FunctionSchema, _AliasInfo, parse_schema
 from ._script import (
     Block,
+    Code,
+    Gradient,
     Graph,
     Node,
     ScriptClass,
@@ -30,6 +32,7 @@ from ._script import (
     ScriptMethod,
     ScriptModule,
     ScriptObject,
+    TracingState,
     Value,
 )
 from ._settings import (
@@ -82,7 +85,19 @@ __all__ = [
         "_disabled_torch_function_impl",
     ),
     *("PyTorchFileReader", "PyTorchFileWriter"),
-    *("Block", "Graph", "Node", "Value", "ScriptClass", "ScriptDict", "ScriptList", "ScriptMethod"),
+    *(
+        "Block",
+        "Code",
+        "Gradient",
+        "Graph",
+        "Node",
+        "TracingState",
+        "Value",
+        "ScriptClass",
+        "ScriptDict",
+        "ScriptList",
+        "ScriptMethod",
+    ),
     *("ScriptModule", "ScriptObject"),
     *("_get_accelerator", "_get_default_device", "_get_privateuse1_backend_name"),
     *("_jit_can_fuse_on_cpu", "_jit_can_fuse_on_gpu", "_jit_override_can_fuse_on_cpu"),
@@ -137,10 +152,6 @@ _LATER = {
             "_storage_address",
         ),
         "_process",
-    ),
-    **dict.fromkeys(
-        ("Graph", "Node", "Value", "Block", "Code", "Gradient", "ScriptObject", "ScriptMethod", "TracingState"),
-        "_torchscript",
     ),
 }  # fmt: skip
 __getattr__ = module_getattr(

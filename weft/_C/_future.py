@@ -1,84 +1,105 @@
-"""A result that is there later: what `torch.jit.fork` returns."""
+"""`torch._C.Future`, a result that is there later; `torch.futures.Future` derives from it, and `torch.jit.fork` returns it."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from ..core.device import device
 
 
 class Future:
-    """A result, or an error, that one thread sets and others wait for."""
+    """A result, or an error, that one thread or a callback sets once and for which others wait."""
 
-    def __init__(self, *, devices: list[Any] | None = None) -> None:
+    def __init__(self, devices: Sequence[Any] = ()) -> None:
+        for each in devices:
+            if device(each).index is None:
+                raise ValueError(f"Expected devices to have indices, got {device(each)}")
         self._condition = threading.Condition()
         self._done = False
-        self._result: Any = None
+        self._value: Any = None
         self._error: BaseException | None = None
-        self._callbacks: list[Callable] = []
+        self._callbacks: list[Callable[[Any], None]] = []
 
     def done(self) -> bool:
-        """Whether the result is there."""
+        """Whether there is a result or an error."""
         return self._done
 
     def wait(self) -> Any:
-        """The result, as soon as it is there.
+        """The result, once it is there.
 
         Raises: the error that was set in its place.
         """
         with self._condition:
             self._condition.wait_for(lambda: self._done)
-        if self._error is not None:
-            raise self._error
-        return self._result
+        return self.value()
 
     def value(self) -> Any:
-        """The result, which must be there.
+        """The result.
 
-        Raises: RuntimeError if it is not.
+        Raises: RuntimeError if there is none yet, and the error that was set in its place.
         """
         if not self._done:
-            raise RuntimeError("Future.value(): the result is not there yet; wait() waits for it")
-        return self.wait()
-
-    def set_result(self, result: Any) -> None:
-        """Set the result. Raises: RuntimeError if there is one already."""
-        self._finish(result, None)
-
-    def set_exception(self, error: BaseException) -> None:
-        """Set an error in place of the result."""
-        self._finish(None, error)
+            raise RuntimeError("the Future is not completed: call wait() to wait for its value")
+        if self._error is not None:
+            raise self._error
+        return self._value
 
     def then(self, callback: Callable[[Any], Any]) -> Any:
-        """A future of what `callback(self)` returns once this one is done."""
-        following = type(self)()
+        """The future of the result of `callback(self)`, which runs once this future is done."""
+        later = type(self)()
 
-        def run(future: Any) -> None:
+        def run(done: Future) -> None:
             try:
-                following.set_result(callback(future))
+                result = callback(done)
             except Exception as error:
-                following.set_exception(error)
+                wrapped = RuntimeError(
+                    f"Got the following error when running the callback: {type(error).__name__}: {error}"
+                )
+                wrapped.__cause__ = error
+                later._complete(None, wrapped)
+            else:
+                later._complete(result, None)
 
-        self.add_done_callback(run)
-        return following
+        self._when_done(run)
+        return later
 
     def add_done_callback(self, callback: Callable[[Any], Any]) -> None:
-        """Call `callback(self)` once this future is done."""
+        """Run `callback(self)` once this future is done. An error that the callback raises is logged."""
+
+        def run(done: Future) -> None:
+            try:
+                callback(done)
+            except Exception:
+                logging.getLogger(__name__).exception("an error in a callback of a Future")
+
+        self._when_done(run)
+
+    def set_result(self, result: Any) -> None:
+        """Complete the future, and run its callbacks.
+
+        Raises: RuntimeError if the future is complete already.
+        """
+        self._complete(result, None)
+
+    def _complete(self, value: Any, error: BaseException | None) -> None:
+        with self._condition:
+            if self._done:
+                raise RuntimeError(
+                    "Attempting to mark a completed Future as complete again. "
+                    "Note that a Future can only be marked completed once."
+                )
+            self._done, self._value, self._error = True, value, error
+            callbacks, self._callbacks = self._callbacks, []
+            self._condition.notify_all()
+        for callback in callbacks:
+            callback(self)
+
+    def _when_done(self, callback: Callable[[Any], None]) -> None:
         with self._condition:
             if not self._done:
                 self._callbacks.append(callback)
                 return
         callback(self)
-
-    def _finish(self, result: Any, error: BaseException | None) -> None:
-        with self._condition:
-            if self._done:
-                raise RuntimeError(
-                    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked completed "
-                    "once."
-                )
-            self._done, self._result, self._error = True, result, error
-            callbacks, self._callbacks = self._callbacks, []
-            self._condition.notify_all()
-        for callback in callbacks:
-            callback(self)

@@ -1,53 +1,68 @@
-"""Classes of TorchScript's compiled objects and graphs: programs annotate with them and ask `isinstance`. There are none."""
+"""Classes of TorchScript's compiled objects and graphs, with which programs annotate and ask `isinstance`.
+
+No object has one of these classes, because weft runs programs as they are and compiles no TorchScript.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-class _Never:
+class _Part:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         name = type(self).__name__
         raise NotImplementedError(
-            f"torch._C.{name}: weft does not compile TorchScript, programs run as they are"
+            f"torch._C.{name}: weft does not compile TorchScript; torch.fx has graphs of Python programs"
         )
 
 
-class Graph(_Never):
+class Graph(_Part):
     """A compiled function's operations."""
 
 
-class Node(_Never):
+class Node(_Part):
     """An operation of a Graph."""
 
 
-class Value(_Never):
+class Value(_Part):
     """A result of an operation of a Graph."""
 
 
-class Block(_Never):
+class Block(_Part):
     """Operations of a Graph that are run together."""
 
 
-class ScriptClass(_Never):
+class Code(_Part):
+    """The instructions of a compiled function."""
+
+
+class Gradient(_Part):
+    """The derivative of a Graph."""
+
+
+class TracingState(_Part):
+    """A trace that is being recorded."""
+
+
+class ScriptClass(_Part):
     """A compiled class."""
 
 
-class ScriptMethod(_Never):
+class ScriptMethod(_Part):
     """A compiled method."""
 
 
-class ScriptModule(_Never):
+class ScriptModule(_Part):
     """A compiled module; `torch.jit.ScriptModule` is the class of modules around one."""
 
 
-class ScriptObject(_Never):
+class ScriptObject(_Part):
     """An instance of a compiled class."""
 
 
-class ScriptDict(_Never):
+class ScriptDict(_Part):
     """A dictionary of a compiled program."""
 
 
-class ScriptList(_Never):
+class ScriptList(_Part):
     """A list of a compiled program."""

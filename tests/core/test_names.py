@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import operator
 import pickle
 import pkgutil
 import typing
@@ -145,3 +146,32 @@ def test_dir():
 
 def test_signature_is_kept():
     assert list(inspect.signature(weft.nn.functional.softmax).parameters)[:2] == ["input", "dim"]
+
+
+def test_aliases_are_functions_of_their_own_where_they_are_in_pytorch():
+    """`__torch_function__` and graphs tell `absolute` from `abs` by the function."""
+    pairs = "abs absolute, mul multiply, cat concat, cat concatenate, sub subtract, sigmoid special.expit, tanh nn.functional.tanh"
+    shared = "conv2d nn.functional.conv2d, pdist nn.functional.pdist, prelu nn.functional.prelu"
+    for pair in f"{pairs}, {shared}".split(", "):
+        own, other = (
+            [operator.attrgetter(name)(library) for name in pair.split()] for library in (weft, torch)
+        )
+        assert (own[0] is own[1]) == (other[0] is other[1]), pair
+        assert [each.__name__ for each in own] == [each.__name__ for each in other]
+        assert pickle.loads(pickle.dumps(own[1])) is own[1]
+
+
+def test_handlers_see_the_alias():
+    class Asked:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+
+    for name in ("absolute", "multiply", "concat", "subtract", "special.expit", "linalg.matmul"):
+        function = operator.attrgetter(name)(weft)
+        given = (
+            ([Asked()],)
+            if name == "concat"
+            else (Asked(), Asked())[: 1 + (name[0] in "ml" or name == "subtract")]
+        )
+        assert function(*given) is function

@@ -1,11 +1,15 @@
 """Both libraries trace the same models: the code, the nodes and the results are equal."""
 
+import inspect
+
 import fx_models
 import numpy as np
 import pytest
 import torch
 
 import weft
+from weft.core.names import FUNCTIONS as FUNCTIONS_OF_WEFT
+from weft.fx._qualified_name import is_written_in_python
 
 
 def traced(library, name):
@@ -83,3 +87,31 @@ def test_tracers_of_libraries_may_override_create_proxy(module):
 
     graph = Named().trace(Scaled())
     assert [node.name for node in graph.nodes] == ["x", "scale", "mul", "output"]
+
+
+def called_with_proxies(library, name):
+    """The code of a graph that calls a function, with proxies for what must be given."""
+    graph = library.fx.Graph()
+    own = getattr(weft.nn.functional, name)
+    required = [
+        each.name for each in inspect.signature(own).parameters.values() if each.default is each.empty
+    ]
+    args = [library.fx.Proxy(graph.placeholder(f"a{place}")) for place, _ in enumerate(required)]
+    try:
+        result = getattr(library.nn.functional, name)(*args)
+    except Exception as error:
+        return type(error).__name__
+    graph.output(library.fx.node.map_aggregate(result, lambda leaf: getattr(leaf, "node", leaf)))
+    return graph.python_code("self").src
+
+
+FUNCTIONS = [
+    name.removeprefix("nn.functional.") for name in FUNCTIONS_OF_WEFT
+    if name.startswith("nn.functional.") and is_written_in_python(name)
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_pass_their_arguments_on_as_in_pytorch(name):
+    assert called_with_proxies(weft, name) == called_with_proxies(torch, name)

@@ -22,7 +22,7 @@ import copy
 import inspect
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..compat.missing import module_getattr
@@ -593,6 +593,14 @@ class Graph:
     def create_storage_offset_node(self, tensor_node: Node) -> Node:
         """Insert the storage offset of a tensor."""
         return self._sized("storage_offset", tensor_node, (), lambda value: value.storage_offset())
+
+    def materialize_symints(self, values: Sequence[Any]) -> list[Any]:
+        """Nodes for the symbolic sizes among `values`. weft's sizes are ints, and stay as they are."""
+        return [self.materialize_symint(value) for value in values]
+
+    def materialize_symint(self, value: Any) -> Any:
+        """A node for a symbolic size; an int stays as it is."""
+        return value
 
     def _sized(self, method: str, tensor_node: Node, args: tuple[int, ...], of: Callable[[Any], int]) -> Node:
         node = self.call_method(method, (tensor_node, *args))

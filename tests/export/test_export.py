@@ -62,7 +62,8 @@ def test_sizes_are_checked():
     model = Sizes().eval()
     args, kwargs = inputs(2)
     static = export(model, args, kwargs).module()
-    dynamic = export(model, args, kwargs, dynamic_shapes={"x": {0: Dim("batch", max=4)}}).module()
+    shapes = {"x": {0: Dim("batch", max=4)}, "scales": None, "shift": None}
+    dynamic = export(model, args, kwargs, dynamic_shapes=shapes).module()
     args, kwargs = inputs(5)
     with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] == 2"):
         static(*args, **kwargs)

@@ -2,166 +2,204 @@
 
 from __future__ import annotations
 
-import inspect
-import re
+import dataclasses
 from typing import Any
 
-from .. import Tensor, arange
+from .. import Tensor
+from .._dynamo.exc import UserError
 from ..fx.graph import Graph
-from ..fx.node import Node
+from ..fx.node import Node, map_arg
 from ..nn import Module
-from ..utils._pytree import tree_flatten, tree_map
-from ._values import ValueTracer, trace
-from .dynamic_shapes import Dim, _DimHint, _DimHintType, hints_of
-from .exported_program import (
-    ExportedProgram,
-    ModuleCallEntry,
-    ModuleCallSignature,
-    Size,
-    source_names,
-)
+from ..utils._pytree import tree_map
+from ._guards import UNBOUNDED, Check, Size, SizeName, bounds_of
+from ._inputs import ExampleInputs, Symbol, Symbols, second_inputs
+from ._sizes import DataDependentError, SizesDiffer
+from ._values import ModuleState, TraceInputs, ValueTracer, trace
+from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
+    ArgumentSpec,
     ConstantArgument,
     ExportGraphSignature,
     InputKind,
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
 
 
-class Symbol:
-    """A dynamic size: its name, bounds, and its value in each of the two runs."""
+@dataclasses.dataclass
+class Traced:
+    """One successful trace."""
 
-    def __init__(self, name: str, first: int, minimum: int, maximum: int, place: int):
-        self.name, self.first = name, first
-        self.minimum, self.maximum = minimum, maximum
-        # Another size in the second run for each symbol, so that equal sizes are equal for a reason.
-        wanted = first + 3 + 2 * place
-        self.second = wanted if wanted <= maximum else (maximum if maximum != first else minimum)
+    graph: Graph
+    tracer: ValueTracer
+    symbols: Symbols
 
 
-class Symbols:
-    """The dynamic sizes of all inputs."""
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, Symbol] = {}
-
-    def of(self, hint: Any, size: int) -> tuple[Symbol, int, str]:
-        """For a dimension: its symbol, its size in the second run, and how it is written."""
-        if isinstance(hint, Dim):
-            root = hint.root
-            slope = hint.evaluate(1) - hint.evaluate(0)
-            own = (size - hint.evaluate(0)) // slope
-            symbol = self._symbol(root.__name__, own, root.min, root.max)
-            return symbol, hint.evaluate(symbol.second), hint.__name__
-        low = 0 if hint.min is None else hint.min
-        high = 2**63 - 1 if hint.max is None else hint.max
-        # Dimensions without a name share a symbol if they have the same size.
-        symbol = self._symbol(f"s{size}", size, low, high)
-        return symbol, symbol.second, symbol.name
-
-    def _symbol(self, name: str, size: int, low: int, high: int) -> Symbol:
-        found = self.by_name.get(name)
-        if found is None:
-            found = self.by_name[name] = Symbol(name, size, low, high, len(self.by_name))
-        elif found.first != size:
-            raise ValueError(f"the dimension {name} is {found.first} in one input and {size} in another")
-        return found
-
-
-def capture(module: Module, args: tuple, kwargs: dict[str, Any], dynamic_shapes: Any) -> ExportedProgram:
+def capture(
+    module: Module, args: tuple, kwargs: dict[str, Any], dynamic_shapes: Any, preserved: tuple[str, ...] = ()
+) -> ExportedProgram:
     """`torch.export.export`, after its checks of the arguments."""
-    parameters = list(inspect.signature(module.forward).parameters.values())
-    names = _argument_names(parameters, args)
-    leaves, spec = tree_flatten((args, kwargs))
-    sources = source_names(names, args, kwargs)
-    hints = _hints(dynamic_shapes, names, args, kwargs, leaves)
+    inputs = ExampleInputs(module, args, kwargs, dynamic_shapes)
+    missing = set(preserved) - {name for name, _ in module.named_modules(remove_duplicate=False)}
+    if missing:
+        raise ValueError(
+            f"preserve_module_call_signature names {sorted(missing)}, which are no modules of the model"
+        )
+    limits: dict[str, tuple[int, int]] = {}
+    for _ in range(20):
+        try:
+            traced = _traced(module, inputs, Symbols(limits=limits), preserved)
+            break
+        except SizesDiffer as error:
+            if not _narrowed(limits, inputs, error):
+                traced = _relaxed(module, inputs, error, preserved)
+                break
+    _refine(traced)
+    return _program(module, inputs, traced)
+
+
+def _traced(
+    module: Module, inputs: ExampleInputs, symbols: Symbols, preserved: tuple[str, ...] = ()
+) -> Traced:
+    second, sizes = second_inputs(inputs, symbols)
+    pairs: dict[tuple[int, int], str] = {}
+    for each in symbols.by_name.values():
+        pair = each.first, each.second
+        pairs[pair] = "" if pair in pairs else each.name
+    trace_inputs = TraceInputs(
+        inputs.names,
+        [each.detach().clone() if isinstance(each, Tensor) else each for each in inputs.leaves],
+        second,
+        inputs.spec,
+        sizes,
+        {pair: name for pair, name in pairs.items() if name},
+        preserved,
+        ModuleState(module),
+    )
+    return Traced(*trace(module, trace_inputs), symbols)
+
+
+# ---- When the program takes a dynamic size for a constant ---------------------------------------------------------------
+
+
+def _narrowed(limits: dict[str, tuple[int, int]], inputs: ExampleInputs, error: SizesDiffer) -> bool:
+    """Limit a dimension without a name to the sizes for which a comparison is as for the example inputs."""
+    symbols = Symbols(limits=limits)
+    second_inputs(inputs, symbols)
+    for symbol in symbols.by_name.values():
+        for guard in () if symbol.is_named or error.guard is None else (error.guard, f"not {error.guard}"):
+            bounds = bounds_of(guard, symbol.name)
+            if bounds is None or not bounds[0] <= symbol.first <= bounds[1] or bounds[0] == bounds[1]:
+                continue
+            low, high = limits.get(symbol.source, (0, UNBOUNDED))
+            limits[symbol.source] = max(low, bounds[0]), min(high, bounds[1])
+            return True
+    return False
+
+
+def _relaxed(module: Module, inputs: ExampleInputs, error: SizesDiffer, preserved: tuple[str, ...]) -> Traced:
+    """Trace with dimensions of equal size tied together, or with those static that `Dim.AUTO` allows to be.
+
+    Raises: UserError, which says what dimension is to blame.
+    """
     symbols = Symbols()
-    second, sizes = _second_inputs(leaves, hints, symbols)
-    first = [each.clone() if isinstance(each, Tensor) else each for each in leaves]
-    node_names = [_identifier(source) for source in sources]
-    graph, tracer = trace(module, node_names, first, second, spec)
-    inputs = [
-        (name, source, sizes[place])
-        for place, (name, source) in enumerate(zip(node_names, sources))
-        if isinstance(leaves[place], Tensor)
+    second_inputs(inputs, symbols)
+    shared = _attempt(module, inputs, Symbols(is_shared=True), preserved)
+    if shared is not None and not any(each.is_named for each in symbols.by_name.values()):
+        return shared
+    autos = [each for each in symbols.by_name.values() if each.is_auto]
+    constant = [each for each in symbols.by_name.values() if not _works_alone(module, inputs, each, symbols)]
+    if autos:
+        chosen = frozenset(each.source for each in autos if each in constant)
+        for is_shared in (False, True):
+            found = _attempt(module, inputs, Symbols(is_shared, chosen), preserved) if chosen else None
+            if found is not None:
+                return found
+        static = frozenset(each.source for each in autos)
+        found = _attempt(module, inputs, Symbols(False, static), preserved)
+        if found is not None:
+            return found
+    raise UserError(_explanation(constant, symbols, shared is not None, error)) from error
+
+
+def _attempt(
+    module: Module, inputs: ExampleInputs, symbols: Symbols, preserved: tuple[str, ...]
+) -> Traced | None:
+    try:
+        return _traced(module, inputs, symbols, preserved)
+    except SizesDiffer:
+        return None
+
+
+def _works_alone(module: Module, inputs: ExampleInputs, symbol: Symbol, symbols: Symbols) -> bool:
+    """Whether the program can be traced with this dimension dynamic and all others static."""
+    others = [each for each in symbols.by_name.values() if each is not symbol]
+    static = frozenset(each.name if each.is_named else each.source for each in others)
+    return _attempt(module, inputs, Symbols(False, static), ()) is not None
+
+
+def _explanation(constant: list[Symbol], symbols: Symbols, works_shared: bool, error: SizesDiffer) -> str:
+    """What the program does with which dimension, and what to do about it."""
+    named = [each for each in symbols.by_name.values() if not each.is_auto]
+    pairs = [
+        (first, second)
+        for place, second in enumerate(named)
+        for first in named[:place][-1:]
+        if works_shared and first.first == second.first
     ]
-    forward_names = [*names, *kwargs]
-    return _program(module, graph, tracer, inputs, symbols, spec, forward_names, (args, kwargs), leaves)
+    lines = [
+        f"  - The values of {second.name} = {second.source} and {first.name} = {first.source} must always be equal."
+        for first, second in pairs
+    ]
+    fixes = [f"  {second.name} = {first.name}" for first, second in pairs]
+    named = [second for _, second in pairs] or [each for each in constant if not each.is_auto]
+    for each in () if pairs else named:
+        name = each.name if each.is_named else each.source
+        bounds = None if error.guard is None else bounds_of(error.guard, each.name)
+        if bounds is not None:
+            inverse = bounds_of(f"not {error.guard}", each.name) or bounds
+            low, high = bounds if bounds[0] <= each.first <= bounds[1] else inverse
+            limit = f"max={high}" if high != UNBOUNDED else f"min={low}"
+            lines.append(
+                f"  - Not all values of {name} = {each.source} in the specified range satisfy {error.guard}"
+            )
+            fixes.append(f"  {name} = Dim('{name}', {limit})")
+        else:
+            lines.append(
+                f"  - You marked {name} as dynamic but your code specialized it to be a constant ({each.first}). Replace "
+                "Dim.DYNAMIC with Dim.STATIC or Dim.AUTO, or make the program compute this size from its inputs"
+            )
+            fixes += [f"  {name} = {each.first}"] if each.is_named else []
+    names = ", ".join(each.name if each.is_named else each.source for each in named)
+    text = "\n".join([f"Constraints violated ({names})!", *lines, f"  - {error}"])
+    return text + ("\nSuggested fixes:\n" + "\n".join(fixes) if fixes else "")
 
 
-def _argument_names(parameters: list[inspect.Parameter], args: tuple) -> list[str]:
-    names = []
-    for place in range(len(args)):
-        parameter = parameters[min(place, len(parameters) - 1)]
-        is_rest = parameter.kind is parameter.VAR_POSITIONAL
-        first_rest = next((i for i, each in enumerate(parameters) if each.kind is each.VAR_POSITIONAL), 0)
-        names.append(f"{parameter.name}_{place - first_rest}" if is_rest else parameter.name)
-    return names
+def _refine(traced: Traced) -> None:
+    """Narrow the bounds of the dynamic dimensions to the sizes for which the program decides alike.
 
-
-def _identifier(source: str) -> str:
-    """`y['q'][0]` -> y_q_0, as PyTorch names placeholders."""
-    return re.sub(r"\W+", "_", source).strip("_").lower()
-
-
-def _hints(
-    shapes: Any, names: list[str], args: tuple, kwargs: dict[str, Any], leaves: list[Any]
-) -> list[dict]:
-    """For each leaf of the inputs, the hints of its dimensions."""
-    if shapes is None:
-        return [{} for _ in leaves]
-    from .dynamic_shapes import AdditionalInputs, ShapesCollection
-
-    arguments = [*zip(names, args), *kwargs.items()]
-    if isinstance(shapes, (list, tuple)):
-        shapes = dict(zip([name for name, _ in arguments], shapes))
-    elif isinstance(shapes, (ShapesCollection, AdditionalInputs)):
-        raise TypeError("pass shapes.dynamic_shapes(module, args, kwargs)")
-    found: list[dict] = []
-    for name, value in arguments:
-        _collect(value, shapes.get(name), found)
-    return found
-
-
-def _collect(value: Any, shapes: Any, found: list[dict]) -> None:
-    """Walk a value and its shapes at the same time."""
-    if isinstance(value, Tensor):
-        found.append(hints_of(shapes, value))
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            _collect(each, None if shapes is None else shapes.get(key), found)
-    elif isinstance(value, (list, tuple)):
-        for place, each in enumerate(value):
-            _collect(each, None if shapes is None else shapes[place], found)
-    else:
-        leaves, _ = tree_flatten(value)
-        found.extend({} for _ in leaves)
-
-
-def _second_inputs(leaves: list[Any], hints: list[dict], symbols: Symbols) -> tuple[list[Any], list[Any]]:
-    """The inputs of the second run, and the sizes of each input, in which symbols are strings."""
-    second: list[Any] = []
-    all_sizes: list[Any] = []
-    for leaf, hint in zip(leaves, hints, strict=True):
-        if not isinstance(leaf, Tensor):
-            second.append(leaf)
-            all_sizes.append(None)
-            continue
-        other, sizes = leaf, list(leaf.shape)
-        for dim, each in sorted(hint.items()):
-            if isinstance(each, _DimHint) and each.type is _DimHintType.AUTO and leaf.shape[dim] < 2:
-                continue  # PyTorch takes sizes 0 and 1 to be special, unless it is told
-            _, size, name = symbols.of(each, leaf.shape[dim])
-            # Elements of the first input again, so that indices stay valid.
-            other = other.index_select(dim, arange(size) % max(leaf.shape[dim], 1))
-            sizes[dim] = name
-        second.append(other.clone())
-        all_sizes.append(sizes)
-    return second, all_sizes
+    Raises: UserError if a Dim allows other sizes. Sizes 0 and 1 are left out of this, as PyTorch does.
+    """
+    for symbol in traced.symbols.by_name.values():
+        for guard in traced.tracer.guards:
+            bounds = bounds_of(guard, symbol.name)
+            if bounds is None:
+                continue
+            low, high = bounds
+            if symbol.is_named and (low > max(symbol.minimum, 2) or high < symbol.maximum):
+                limits = [f"min={low}"] * (low > 2) + [f"max={high}"] * (high != UNBOUNDED)
+                raise UserError(
+                    f"Constraints violated ({symbol.name})!\n  - Not all values of {symbol.name} = {symbol.source} in the "
+                    f"specified range satisfy the generated guard {guard}\nSuggested fixes:\n"
+                    f"  {symbol.name} = Dim('{symbol.name}', {', '.join(limits)})"
+                )
+            if not symbol.is_named:
+                symbol.minimum = max(symbol.minimum, low if low > 2 else 0)
+                symbol.maximum = min(symbol.maximum, high)
 
 
 # ---- The program --------------------------------------------------------------------------------------------------------
@@ -169,21 +207,39 @@ def _second_inputs(leaves: list[Any], hints: list[dict], symbols: Symbols) -> tu
 _PREFIXES = {InputKind.PARAMETER: "p_", InputKind.BUFFER: "b_", InputKind.CONSTANT_TENSOR: "c_"}
 
 
-def _program(
-    module: Module,
-    traced: Graph,
-    tracer: ValueTracer,
-    inputs: list[tuple[str, str, Any]],
-    symbols: Symbols,
-    in_spec: Any,
-    forward_names: list[str],
-    example_inputs: Any,
-    leaves: list[Any],
-) -> ExportedProgram:
-    state = module.state_dict(keep_vars=True)
-    kinds, constants = _lifted(module, traced, state, tracer)
+def _program(module: Module, inputs: ExampleInputs, traced: Traced) -> ExportedProgram:
+    tracer = traced.tracer
+    kinds, constants = _lifted(module, traced.graph, tracer)
     graph = Graph()
-    nodes: dict[Node, Node] = {}
+    specs, lifted = _attributes(module, kinds, graph)
+    nodes = _copied(traced, inputs, graph, specs, lifted)
+    graph.eliminate_dead_code(lambda node: node.is_impure() or "writes" in node.meta)
+    results = next(node for node in reversed(graph.nodes) if node.op == "output").args[0]
+    outputs = [OutputSpec(OutputKind.USER_OUTPUT, argument_of(each), None) for each in results]
+    whole = ModuleCallSignature([], [], inputs.spec, tracer.out_spec, inputs.forward_names)
+    entries = [ModuleCallEntry("", whole), *_module_calls(module, graph, tracer, nodes)]
+    ranges = {
+        SizeName(each.name): Size(each.minimum, each.maximum) for each in traced.symbols.by_name.values()
+    }
+    program = ExportedProgram(
+        {},
+        graph,
+        ExportGraphSignature(specs, outputs),
+        module.state_dict(keep_vars=True),
+        ranges,
+        entries,
+        (inputs.args, inputs.kwargs),
+        constants,
+    )
+    program._guards_code = [each for each in tracer.guards]
+    return program
+
+
+def _attributes(
+    module: Module, kinds: dict[str, InputKind], graph: Graph
+) -> tuple[list[InputSpec], dict[str, Node]]:
+    """Placeholders for parameters, buffers and constants."""
+    state = module.state_dict(keep_vars=True)
     specs: list[InputSpec] = []
     lifted: dict[str, Node] = {}
     for target, kind in kinds.items():
@@ -191,48 +247,76 @@ def _program(
         lifted[target] = graph.create_node("placeholder", name, name=name)
         persistent = target in state if kind is InputKind.BUFFER else None
         specs.append(InputSpec(kind, TensorArgument(lifted[target].name), target, persistent))
-    by_name = {name: (source, sizes) for name, source, sizes in inputs}
-    for node in traced.nodes:
+    return specs, lifted
+
+
+def _copied(
+    traced: Traced, inputs: ExampleInputs, graph: Graph, specs: list[InputSpec], lifted: dict[str, Node]
+) -> dict[Node, Node]:
+    """Copy the traced nodes, with what is known of their values, and add the specs of the user's inputs."""
+    tracer = traced.tracer
+    nodes: dict[Node, Node] = {}
+    leaves = iter(zip(inputs.leaves, inputs.sources, inputs.names))
+    for node in traced.graph.nodes:
         if node.op == "get_attr":
             nodes[node] = lifted[str(node.target)]
         else:
             nodes[node] = graph.node_copy(node, lambda each: nodes[each])
+        meta = nodes[node].meta
         if node in tracer.values:
-            nodes[node].meta["val"] = tree_map(_described, tracer.values[node][0])
-            nodes[node].meta["dynamic"] = _dynamic(tracer.values[node])
+            meta["val"] = tree_map(_described, tracer.values[node][0])
+            meta["dynamic"] = _dynamic(tracer.values[node])
+        if node in tracer.writes:
+            same, others = tracer.writes[node]
+            meta["writes"] = ([nodes[each] for each in same], [nodes[each] for each in others])
         if node.op == "placeholder":
-            nodes[node].meta["source"], nodes[node].meta["sizes"] = by_name[str(node.target)]
-            specs.append(InputSpec(InputKind.USER_INPUT, TensorArgument(nodes[node].name), None))
-    graph.eliminate_dead_code()
-    results = next(node for node in reversed(graph.nodes) if node.op == "output").args[0]
-    outputs = [OutputSpec(OutputKind.USER_OUTPUT, _output(each), None) for each in results]
-    signature = ExportGraphSignature(specs, outputs)
-    entry = ModuleCallEntry("", ModuleCallSignature([], [], in_spec, tracer.out_spec, forward_names))
-    ranges = {each.name: Size(each.minimum, each.maximum) for each in symbols.by_name.values()}
-    return ExportedProgram(
-        {}, graph, signature, module.state_dict(keep_vars=True), ranges, [entry], example_inputs, constants
-    )
+            leaf, source, name = next(leaves)
+            is_tensor = isinstance(leaf, Tensor)
+            meta["check"] = Check(source, tracer.inputs.sizes.get(name), None if is_tensor else leaf)
+            arg = TensorArgument(nodes[node].name) if is_tensor else ConstantArgument(nodes[node].name, leaf)
+            specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
+    return nodes
 
 
-def _lifted(
-    module: Module, graph: Graph, state: dict[str, Any], tracer: ValueTracer
-) -> tuple[dict[str, InputKind], dict[str, Any]]:
+def _lifted(module: Module, graph: Graph, tracer: ValueTracer) -> tuple[dict[str, InputKind], dict[str, Any]]:
     """The attributes that become placeholders, in PyTorch's order, and the tensors that are not in the state dict."""
-    parameters = [name for name, _ in module.named_parameters(remove_duplicate=False)]
-    buffers = [name for name, _ in module.named_buffers(remove_duplicate=False)]
-    used = {str(node.target): node for node in graph.nodes if node.op == "get_attr"}
-    kinds = {name: InputKind.PARAMETER for name in parameters if name in state}
+    state = module.state_dict(keep_vars=True)
+    buffers = dict(module.named_buffers(remove_duplicate=False))
+    kinds = {
+        name: InputKind.PARAMETER
+        for name, _ in module.named_parameters(remove_duplicate=False)
+        if name in state
+    }
     kinds |= {name: InputKind.BUFFER for name in buffers}
-    constants = {}
-    for name, node in used.items():
+    constants = {name: value for name, value in buffers.items() if name not in state}
+    for name in dict.fromkeys(str(node.target) for node in graph.nodes if node.op == "get_attr"):
         if name not in kinds:
             kinds[name] = InputKind.CONSTANT_TENSOR
-        if name not in state:
-            constants[name] = tracer.values[node][0]
-    for name in buffers:
-        if name not in state and name not in constants:
-            constants[name] = dict(module.named_buffers(remove_duplicate=False))[name]
+            constants[name] = tracer.original(name)
     return kinds, constants
+
+
+def _module_calls(
+    module: Module, graph: Graph, tracer: ValueTracer, nodes: dict[Node, Node]
+) -> list[ModuleCallEntry]:
+    """An entry for each submodule that was called, with a signature for those that keep theirs."""
+    called: dict[str, None] = {}
+    for node in graph.nodes:
+        for path, _ in (node.meta.get("nn_module_stack") or {}).values():
+            called.setdefault(path)
+    entries = []
+    for path in called:
+        signature = None
+        if path in tracer.module_calls:
+            call = tracer.module_calls[path]
+            inputs, outputs = (
+                [argument_of(map_arg(each, lambda one: nodes[one])) for each in side]
+                for side in (call.inputs, call.outputs)
+            )
+            signature = ModuleCallSignature(inputs, outputs, call.in_spec, call.out_spec)
+        if path:
+            entries.append(ModuleCallEntry(path, signature))
+    return entries
 
 
 def _described(value: Any) -> Any:
@@ -248,7 +332,19 @@ def _dynamic(values: tuple[Any, Any]) -> list[int] | None:
     return [dim for dim, (a, b) in enumerate(zip(first.shape, second.shape)) if a != b]
 
 
-def _output(value: Any) -> Any:
-    if isinstance(value, Node):
-        return (TensorArgument if isinstance(value.meta.get("val"), Tensor) else SymIntArgument)(value.name)
-    return ConstantArgument("", value)
+def argument_of(value: Any) -> ArgumentSpec:
+    """How a signature names a node or a constant."""
+    if not isinstance(value, Node):
+        return ConstantArgument("", value)
+    known = value.meta.get("val")
+    kind = (
+        TensorArgument
+        if isinstance(known, Tensor)
+        else SymFloatArgument
+        if isinstance(known, float)
+        else SymIntArgument
+    )
+    return kind(value.name)
+
+
+__all__ = ["DataDependentError", "capture"]

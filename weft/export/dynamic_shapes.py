@@ -124,12 +124,36 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
 
 
 @dataclasses.dataclass
-class Constraint:
-    """A dynamic dimension of an input."""
+class _Constraint:
+    """A dynamic dimension of an input, with bounds."""
 
     t_id: int
     dim: int
     name: str
+    constraint_range: Any
+
+
+@dataclasses.dataclass
+class _DerivedConstraint:
+    """A dimension of an input that is computed from another: `2 * batch`."""
+
+    t_id: int
+    dim: int
+    name: str
+    constraint_range: Any
+    root: Any
+    fn: Callable
+
+
+@dataclasses.dataclass
+class _RelaxedConstraint:
+    """A dimension of an input that has a hint instead of a name."""
+
+    t_id: int
+    dim: int
+
+
+Constraint = _Constraint | _DerivedConstraint | _RelaxedConstraint
 
 
 class ShapesCollection(UserDict):
@@ -214,18 +238,3 @@ def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) ->
         return fixes.get(value.__name__, value) if isinstance(value, Dim) else value
 
     return fixed(dynamic_shapes)
-
-
-# ---- What `export` makes of them ----------------------------------------------------------------------------------------
-
-
-def hints_of(shapes: Any, tensor: Tensor) -> dict[int, Any]:
-    """By dimension, the Dims and hints of one tensor."""
-    if shapes is None:
-        return {}
-    items = shapes.items() if isinstance(shapes, dict) else enumerate(shapes)
-    found = {}
-    for dim, hint in items:
-        if hint is not None and hint != Dim.STATIC and not isinstance(hint, int):
-            found[dim % max(tensor.dim(), 1)] = hint
-    return found

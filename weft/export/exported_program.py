@@ -12,7 +12,8 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..nn import Module, Parameter
-from ..utils._pytree import TreeSpec, keystr, tree_flatten_with_path
+from ..utils._pytree import TreeSpec, tree_flatten
+from ._guards import GuardsFn
 from .graph_signature import ArgumentSpec, ExportGraphSignature, InputKind
 
 __all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
@@ -50,51 +51,6 @@ class CallSpec(NamedTuple):
     out_spec: TreeSpec | None
 
 
-@dataclasses.dataclass
-class Size:
-    """The sizes that a dimension may have, and the input dimension that shows which it is."""
-
-    lower: int
-    upper: int
-
-    def __repr__(self) -> str:
-        upper = "int_oo" if self.upper == 2**63 - 1 else self.upper
-        return f"VR[{self.lower}, {upper}]"
-
-
-class InputGuards(Module):
-    """Checks that the inputs of an exported program have the dtypes and sizes that it was exported for."""
-
-    def __init__(self, checks: list[tuple[int, str, list[Any]]], ranges: dict[str, Size]):
-        super().__init__()
-        self._checks = checks  # place of the input, how messages name it, its sizes: ints and symbols
-        self._ranges = ranges
-
-    def forward(self, *inputs: Any) -> None:
-        found: dict[str, int] = {}
-        for place, name, sizes in self._checks:
-            value = inputs[place]
-            if not isinstance(value, Tensor):
-                raise AssertionError(f"Guard failed: {name} is a tensor, not {type(value).__name__}")
-            if value.dim() != len(sizes):
-                raise AssertionError(f"Guard failed: {name}.dim() == {len(sizes)}, not {value.dim()}")
-            for dim, (size, wanted) in enumerate(zip(value.shape, sizes, strict=True)):
-                self._check(f"{name}.size()[{dim}]", size, wanted, found)
-
-    def _check(self, name: str, size: int, wanted: Any, found: dict[str, int]) -> None:
-        if isinstance(wanted, int):
-            if size != wanted:
-                raise AssertionError(f"Guard failed: {name} == {wanted} (it is {size})")
-            return
-        if found.setdefault(wanted, size) != size:
-            raise AssertionError(f"Guard failed: {name} == {wanted} == {found[wanted]} (it is {size})")
-        bounds = self._ranges.get(wanted)
-        if bounds is not None and not bounds.lower <= size <= bounds.upper:
-            raise AssertionError(
-                f"Guard failed: {name} is between {bounds.lower} and {bounds.upper} (it is {size})"
-            )
-
-
 class ExportedProgram:
     """What `torch.export.export` returns. `module()` gives a module to call.
 
@@ -123,6 +79,7 @@ class ExportedProgram:
         self._example_inputs = example_inputs
         self._constants = constants or {}
         self._verifiers = verifiers or []
+        self._guards_code: list[str] = []  # comparisons of dynamic sizes that must hold
         self.validate()
 
     @property
@@ -207,7 +164,8 @@ class ExportedProgram:
 
     def __str__(self) -> str:
         code = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
-        return f"ExportedProgram:\n    {code}\nGraph signature: {self.graph_signature}\nRange constraints: {self.range_constraints}\n"
+        signature = str(self.graph_signature).replace("\n", "\n    ")
+        return f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: {self.range_constraints}\n"
 
     def module(self, check_guards: bool = True) -> GraphModule:
         """A module with the parameters of this program, which takes and returns what the exported module does."""
@@ -226,8 +184,9 @@ class ExportedProgram:
         module.recompile()
 
         def refuse(mode: bool = True) -> NoReturn:
-            raise NotImplementedError("Calling train() or eval() is not supported for exported programs")
+            raise NotImplementedError(f"Calling {'train' if mode else 'eval'}() is not supported yet.")
 
+        module.register_forward_pre_hook(_StructureCheck(signature.in_spec), with_kwargs=True)
         module.train = refuse  # type: ignore[assignment,method-assign]
         module.eval = lambda: refuse(False)  # type: ignore[assignment,method-assign]
         return module
@@ -250,15 +209,9 @@ class ExportedProgram:
             mapping[node].meta.update(node.meta)
         return graph, tensors
 
-    def _guards(self) -> InputGuards:
-        checks = []
-        user_inputs = set(self.graph_signature.user_inputs)
-        users = [node for node in self.graph.nodes if node.op == "placeholder" and node.name in user_inputs]
-        for place, node in enumerate(users):
-            sizes = node.meta.get("sizes")
-            if sizes is not None:
-                checks.append((place, node.meta.get("source", node.name), list(sizes)))
-        return InputGuards(checks, {name: each for name, each in self.range_constraints.items()})
+    def _guards(self) -> GuardsFn:
+        checks = [node.meta["check"] for node in self.graph.nodes if "check" in node.meta]
+        return GuardsFn(checks, dict(self.range_constraints), self._guards_code)
 
     def run_decompositions(
         self, decomp_table: Mapping[Any, Callable] | None = None, decompose_custom_triton_ops: bool = False
@@ -283,12 +236,20 @@ def default_decompositions() -> dict:
     return {}
 
 
-def source_names(names: list[str], args: tuple, kwargs: dict[str, Any]) -> list[str]:
-    """How messages name the leaves of the inputs: `y['q']`."""
-    leaves, _ = tree_flatten_with_path((args, kwargs))
-    found = []
-    for path, _ in leaves:
-        is_keyword = path[0].idx == 1
-        own = path[1].key if is_keyword else names[path[1].idx]
-        found.append(f"{own}{keystr(path[2:])}")
-    return found
+class _StructureCheck:
+    """A hook: the arguments are arranged as those that the program was exported with."""
+
+    def __init__(self, spec: TreeSpec):
+        self.spec = spec
+
+    def __call__(self, module: Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        names = self.spec.child(1).context
+        ordered = {name: kwargs[name] for name in names} if set(names) == set(kwargs) else kwargs
+        _, given = tree_flatten((args, ordered))
+        if given != self.spec:
+            raise ValueError(
+                f"Trying to flatten user inputs with exported input tree spec: \n{self.spec}\nbut actually got inputs with tree "
+                f"spec of: \n{given}.\nPlease check that the inputs have the same number and type of args and kwargs as the "
+                "ones you used when tracing."
+            )
+        return args, ordered

@@ -172,9 +172,11 @@ def _inputs(program: ExportedProgram, b: Builder, names: Sequence[str] | None) -
         if node.op != "placeholder":
             continue
         spec = specs[node.name]
+        if isinstance(spec.arg, ConstantArgument):
+            continue  # the same in every call, so that the graph holds its value
         if spec.kind == InputKind.USER_INPUT:
             name = b.values[node] = b.fresh(wanted.pop(0) if wanted else node.name)
-            sizes = node.meta["sizes"]
+            sizes = node.meta["check"].sizes
             inputs.append(
                 onnx.helper.make_tensor_value_info(name, element_type(node.meta["val"].dtype), sizes)
             )

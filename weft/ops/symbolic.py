@@ -1,7 +1,7 @@
 """Sizes that may be symbols: `torch.sym_int`, `torch.SymInt` and their relatives.
 
-PyTorch's tracers compute with symbols in the place of sizes. weft has no such symbols, so these functions get Python's
-numbers and compute with them, and `isinstance(x, torch.SymInt)` is False for every x.
+Tracers compute with symbols in the place of sizes: those of `torch.export` are instances of `torch.SymInt` and
+`torch.SymFloat`. Outside of tracing, these functions get Python's numbers and compute with them.
 
 >>> import weft as torch
 >>> torch.sym_int(2.7), torch.sym_max(1, 2.5), isinstance(3, torch.SymInt)
@@ -18,7 +18,7 @@ from ..core.op import add_function
 
 
 class _Symbol:
-    """What SymInt, SymFloat and SymBool share: an expression, of which weft makes none."""
+    """What SymInt, SymFloat and SymBool share: the node of a graph that computes them."""
 
     def __init__(self, node: Any):
         self.node = node
@@ -29,7 +29,7 @@ class _Symbol:
 
 
 class SymInt(_Symbol):
-    """An integer that is not known while a program is traced. weft makes none, so nothing is an instance."""
+    """An integer that is not known while a program is traced."""
 
     def as_integer_ratio(self) -> tuple[SymInt, int]:
         """The symbol and 1."""
@@ -41,7 +41,7 @@ class SymInt(_Symbol):
 
 
 class SymFloat(_Symbol):
-    """A float that is not known while a program is traced. weft makes none, so nothing is an instance."""
+    """A float that is not known while a program is traced."""
 
     def as_integer_ratio(self) -> tuple[int, int]:
         """The value as a fraction, if it is known."""

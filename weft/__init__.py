@@ -230,12 +230,16 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 # Submodules that are loaded when first used.
 _LAZY = (
     "_C",
+    "_VF",
     "__config__",
     "_dynamo",
     "_functorch",
     "_higher_order_ops",
     "_jit_internal",
     "_library",
+    "_linalg_utils",
+    "_lobpcg",
+    "_lowrank",
     "_ops",
     "_subclasses",
     "_tensor",
@@ -321,6 +325,8 @@ def __dir__():
 
 
 torch = _sys.modules[__name__]  # PyTorch has this name, too
+_tensor_classes = {value for name, value in _FUNCTIONS.items() if name.endswith("Tensor")}
+_storage_classes = {value for name, value in _FUNCTIONS.items() if name.endswith("Storage")}
 _name_functions()
 _name_public(__name__)
 _name_methods(Tensor)

@@ -1,0 +1,5 @@
+"""`torch._lobpcg`: where `torch.lobpcg` is defined."""
+
+from .ops.lowrank import lobpcg
+
+__all__ = ["lobpcg"]

@@ -50,9 +50,6 @@ class DeviceType(enum.Enum):
     MTIA = 19
     PrivateUse1 = 20
 
-    def __repr__(self) -> str:
-        return f"<DeviceType.{self.name}: {self.value}>"
-
 
 class Interval:
     """From `start` to `end`, in microseconds."""

@@ -1,4 +1,4 @@
-"""Derivatives of convolutions as functions: the gradient of the input, and that of the weight.
+"""Derivatives of convolutions as functions: the gradient of the input, and the gradient of the weight.
 
 >>> import weft as torch
 >>> torch.nn.grad.conv1d_input((1, 1, 4), torch.ones(1, 1, 2), torch.ones(1, 1, 3))
@@ -13,105 +13,65 @@ from typing import Any
 from ..autograd import grad
 from ..compat.missing import module_getattr
 from ..core.grad_mode import enable_grad
+from ..core.names import set_name
 from ..core.tensor import Tensor
 from . import functional as F
 
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 
 
-def _of_input(
-    convolve: Callable, input_size: Sequence[int], weight: Tensor, grad_output: Tensor, *geometry: Any
-) -> Tensor:
-    """The gradient of the input. A convolution is linear, so the values of the input do not matter."""
-    with enable_grad():
-        input = grad_output.new_zeros(input_size).requires_grad_()
-        return grad(convolve(input, weight, None, *geometry), input, grad_output)[0]
+def _input_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function `name`, which computes the gradient of the input of a convolution."""
+
+    def gradient(
+        input_size: Sequence[int],
+        weight: Tensor,
+        grad_output: Tensor,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        with enable_grad():
+            # A convolution is linear, so its gradient does not depend on the values of the input.
+            input = grad_output.new_zeros(input_size).requires_grad_()
+            output = convolve(input, weight, None, stride, padding, dilation, groups)
+            return grad(output, input, grad_output)[0]
+
+    gradient.__doc__ = f"The gradient of the input of `{convolve.__name__}`, from the gradient of its output."
+    set_name(gradient, __name__, name)
+    return gradient
 
 
-def _of_weight(
-    convolve: Callable, input: Tensor, weight_size: Sequence[int], grad_output: Tensor, *geometry: Any
-) -> Tensor:
-    with enable_grad():
-        weight = grad_output.new_zeros(weight_size).requires_grad_()
-        return grad(convolve(input, weight, None, *geometry), weight, grad_output)[0]
+def _weight_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function `name`, which computes the gradient of the weight of a convolution."""
+
+    def gradient(
+        input: Tensor,
+        weight_size: Sequence[int],
+        grad_output: Tensor,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        with enable_grad():
+            weight = grad_output.new_zeros(weight_size).requires_grad_()
+            output = convolve(input, weight, None, stride, padding, dilation, groups)
+            return grad(output, weight, grad_output)[0]
+
+    gradient.__doc__ = (
+        f"The gradient of the weight of `{convolve.__name__}`, from the gradient of its output."
+    )
+    set_name(gradient, __name__, name)
+    return gradient
 
 
-def conv1d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The gradient of the input of `conv1d`, from that of its output."""
-    return _of_input(F.conv1d, input_size, weight, grad_output, stride, padding, dilation, groups)
-
-
-def conv1d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The gradient of the weight of `conv1d`, from that of its output."""
-    return _of_weight(F.conv1d, input, weight_size, grad_output, stride, padding, dilation, groups)
-
-
-def conv2d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The gradient of the input of `conv2d`, from that of its output."""
-    return _of_input(F.conv2d, input_size, weight, grad_output, stride, padding, dilation, groups)
-
-
-def conv2d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The gradient of the weight of `conv2d`, from that of its output."""
-    return _of_weight(F.conv2d, input, weight_size, grad_output, stride, padding, dilation, groups)
-
-
-def conv3d_input(
-    input_size: Sequence[int],
-    weight: Tensor,
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The gradient of the input of `conv3d`, from that of its output."""
-    return _of_input(F.conv3d, input_size, weight, grad_output, stride, padding, dilation, groups)
-
-
-def conv3d_weight(
-    input: Tensor,
-    weight_size: Sequence[int],
-    grad_output: Tensor,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Tensor:
-    """The gradient of the weight of `conv3d`, from that of its output."""
-    return _of_weight(F.conv3d, input, weight_size, grad_output, stride, padding, dilation, groups)
-
+conv1d_input = _input_gradient("conv1d_input", F.conv1d)
+conv1d_weight = _weight_gradient("conv1d_weight", F.conv1d)
+conv2d_input = _input_gradient("conv2d_input", F.conv2d)
+conv2d_weight = _weight_gradient("conv2d_weight", F.conv2d)
+conv3d_input = _input_gradient("conv3d_input", F.conv3d)
+conv3d_weight = _weight_gradient("conv3d_weight", F.conv3d)
 
 __getattr__ = module_getattr(__name__)

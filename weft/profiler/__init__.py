@@ -21,9 +21,6 @@ class ProfilerActivity(enum.Enum):
     MTIA = 4
     PrivateUse1 = 5
 
-    def __repr__(self) -> str:
-        return f"<ProfilerActivity.{self.name}: {self.value}>"
-
 
 from .profiler import (  # noqa: E402 (it needs ProfilerActivity)
     ExecutionTraceObserver,

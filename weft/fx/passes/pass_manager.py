@@ -9,6 +9,7 @@ from inspect import unwrap
 from typing import Any
 
 from ...compat.missing import module_getattr
+from .pass_list import PassList
 
 __all__ = [
     "PassManager",
@@ -69,18 +70,6 @@ def loop_pass(base_pass: Callable, n_iter: int | None = None, predicate: Callabl
     return looped
 
 
-def _validate_pass_schedule_constraint(
-    constraint: Callable[[Callable, Callable], bool], passes: list[Callable]
-) -> None:
-    for place, first in enumerate(passes):
-        for second in passes[place + 1 :]:
-            if not constraint(first, second):
-                raise RuntimeError(
-                    f"pass schedule constraint violated. Expected {first} before {second} but found {first} at index "
-                    f"{passes.index(first)} and {second} at index{passes.index(second)} in pass list."
-                )
-
-
 def this_before_that_pass_constraint(this: Callable, that: Callable) -> Callable:
     """The constraint that `this` comes before `that`."""
 
@@ -99,35 +88,17 @@ def these_before_those_pass_constraint(these: Callable, those: Callable) -> Call
     return depends_on
 
 
-class PassManager:
+class PassManager(PassList):
     """Carries out passes in their order, which must keep the constraints.
 
     >>> PassManager([lambda value: value + 1, lambda value: value * 2])(3)
     8
     """
 
-    passes: list[Callable]
-    constraints: list[Callable]
-    _validated: bool = False
-
-    def __init__(self, passes: Any = None, constraints: Any = None) -> None:
-        self.passes = passes or []
-        self.constraints = constraints or []
-
     @classmethod
     def build_from_passlist(cls, passes: list[Callable]) -> PassManager:
         """A PassManager with these passes."""
         return cls(list(passes))
-
-    def add_pass(self, _pass: Callable) -> None:
-        """Add a pass at the end."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Callable) -> None:
-        """Add a constraint `(a, b) -> whether a may come before b`."""
-        self.constraints.append(constraint)
-        self._validated = False
 
     def remove_pass(self, _passes: list[str]) -> None:
         """Remove the passes with these names."""
@@ -143,11 +114,7 @@ class PassManager:
 
     def validate(self) -> None:
         """Check that the order keeps the constraints. Raises: RuntimeError if not."""
-        if self._validated:
-            return
-        for constraint in self.constraints:
-            _validate_pass_schedule_constraint(constraint, self.passes)
-        self._validated = True
+        self._check_order()
 
     def __call__(self, source: Any) -> Any:
         """The result of the last pass."""

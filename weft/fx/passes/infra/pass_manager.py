@@ -1,4 +1,4 @@
-"""Carrying out a number of passes in an order that keeps given constraints."""
+"""Passes that are carried out in an order that keeps given constraints."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ....compat.missing import module_getattr
 from ....nn import Module
 from ..._compatibility import compatibility
 from ...graph_module import GraphModule
+from ..pass_list import PassList
+from ..pass_manager import this_before_that_pass_constraint as _this_before_that
 from .pass_base import PassResult
 
 __all__ = ["PassManager", "pass_result_wrapper", "this_before_that_pass_constraint"]
@@ -40,18 +42,6 @@ def pass_result_wrapper(fn: Callable) -> Callable:
     if not inspect.isfunction(fn):
         wrapped.__name__ = type(fn).__name__
     return wrapped
-
-
-def _validate_pass_schedule_constraint(
-    constraint: Callable[[Callable, Callable], bool], passes: list[Callable]
-) -> None:
-    for place, first in enumerate(passes):
-        for second in passes[place + 1 :]:
-            if not constraint(first, second):
-                raise RuntimeError(
-                    f"pass schedule constraint violated. Expected {first} before {second} but found {first} at index "
-                    f"{passes.index(first)} and {second} at index{passes.index(second)} in pass list."
-                )
 
 
 def _topological_sort_passes(
@@ -93,20 +83,13 @@ def _name(each: Callable) -> str:
 @compatibility(is_backward_compatible=False)
 def this_before_that_pass_constraint(this: Callable, that: Callable) -> Callable:
     """The constraint that `this` comes before `that`."""
-
-    def depends_on(a: Callable, b: Callable) -> bool:
-        return a != that or b != this
-
-    return depends_on
+    return _this_before_that(this, that)
 
 
 @compatibility(is_backward_compatible=False)
-class PassManager:
+class PassManager(PassList):
     """Carries out passes, up to `steps` times as long as they change something."""
 
-    passes: list[Callable[[Module], PassResult | None]]
-    constraints: list[Callable[[Callable, Callable], bool]]
-    _validated: bool = False
     steps: int = 1
 
     def __init__(
@@ -117,30 +100,15 @@ class PassManager:
         run_checks_after_each_pass: bool = False,
         suppress_check_failures: bool = False,
     ) -> None:
-        self.passes = passes or []
-        self.constraints = constraints or []
+        super().__init__(passes, constraints)
         if steps:
             self.steps = steps
         self.run_checks_after_each_pass = run_checks_after_each_pass
         self.suppress_check_failures = suppress_check_failures
 
-    def add_pass(self, _pass: Callable) -> None:
-        """Add a pass at the end."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Callable) -> None:
-        """Add a constraint `(a, b) -> whether a may come before b`."""
-        self.constraints.append(constraint)
-        self._validated = False
-
     def validate_constraints(self) -> None:
         """Check that the order of the passes keeps the constraints. Raises: RuntimeError if not."""
-        if self._validated:
-            return
-        for constraint in self.constraints:
-            _validate_pass_schedule_constraint(constraint, self.passes)
-        self._validated = True
+        self._check_order()
 
     def solve_constraints(self) -> None:
         """Put the passes into an order that keeps the constraints."""
@@ -166,31 +134,36 @@ class PassManager:
         for _ in range(self.steps):
             changed_now = False
             for each in self.passes:
-                name = each.__name__ if inspect.isfunction(each) else type(each).__name__
-                logger.debug("Running pass '%s'", name)
-                try:
-                    result = each(module)
-                    if not isinstance(result, PassResult):
-                        raise TypeError(
-                            f"The result of the pass {name} should be type PassResult. Please wrap it with "
-                            "pass_result_wrapper()"
-                        )
-                    module = result.graph_module
-                    changed_now = changed_now or result.modified
-                    if isinstance(module, GraphModule):
-                        logger.debug("Graph after pass '%s': %s", name, module.graph)
-                        module.recompile()
-                    if self.run_checks_after_each_pass:
-                        self.check(module)
-                except Exception as error:
-                    previous = [_name(other) for other in self.passes[: self.passes.index(each)]]
-                    raise Exception(
-                        f"An error occurred when running the '{name}' pass after the following passes: {previous}"
-                    ) from error
+                result = self._run(each, module)
+                module = result.graph_module
+                changed_now = changed_now or result.modified
             changed = changed or changed_now
             if not changed_now:
                 break
         return PassResult(module, changed)  # type: ignore[arg-type]
+
+    def _run(self, each: Callable, module: Module) -> PassResult:
+        """The result of one pass. Raises: Exception, which names the pass and those before it."""
+        name = each.__name__ if inspect.isfunction(each) else type(each).__name__
+        logger.debug("Running pass '%s'", name)
+        try:
+            result = each(module)
+            if not isinstance(result, PassResult):
+                raise TypeError(
+                    f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()"
+                )
+            changed = result.graph_module
+            if isinstance(changed, GraphModule):
+                logger.debug("Graph after pass '%s': %s", name, changed.graph)
+                changed.recompile()
+            if self.run_checks_after_each_pass:
+                self.check(changed)
+        except Exception as error:
+            previous = [_name(other) for other in self.passes[: self.passes.index(each)]]
+            raise Exception(
+                f"An error occurred when running the '{name}' pass after the following passes: {previous}"
+            ) from error
+        return result
 
 
 __getattr__ = module_getattr(__name__)

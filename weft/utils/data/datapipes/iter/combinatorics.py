@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
-from ..... import empty, int64
 from ...sampler import Sampler, SequentialSampler
 from .._decorator import functional_datapipe
+from .._shuffling import Shuffling
 from ..datapipe import IterDataPipe
 
 __all__ = ["SamplerIterDataPipe", "ShufflerIterDataPipe"]
@@ -38,7 +37,7 @@ class SamplerIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling):
     """Elements in random order: one of `buffer_size` that were read makes room for the next."""
 
     def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
@@ -48,28 +47,12 @@ class ShufflerIterDataPipe(IterDataPipe):
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
         self.buffer_size = buffer_size
         self._buffer: list[Any] = []
-        self._enabled = True
-        self._seed: int | None = None
-        self._rng = random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
-        """Switch it on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
-        """The seed of the next iteration; without one it is drawn from the default generator."""
-        self._seed = seed
-        return self
 
     def reset(self) -> None:
         """Begin anew."""
         self._buffer = []
         if self._enabled:
-            if self._seed is None:
-                self._seed = int(empty((), dtype=int64).random_().item())
-            self._rng.seed(self._seed)
-            self._seed = None
+            self._rng.seed(self._take_seed())
 
     def __iter__(self) -> Iterator:
         if not self._enabled:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .._batching import Batching
 from .._decorator import functional_datapipe
 from ..datapipe import DataChunk, IterDataPipe
 from ..utils.common import check_unpickable_fn
@@ -13,17 +14,8 @@ __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"
 
 
 @functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe[DataChunk]):
+class BatcherIterDataPipe(Batching, IterDataPipe[DataChunk]):
     """Lists of `batch_size` elements; the last may be shorter unless `drop_last`."""
-
-    def __init__(
-        self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk
-    ) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        super().__init__()
-        self.datapipe, self.batch_size, self.drop_last = datapipe, batch_size, drop_last
-        self.wrapper_class = wrapper_class
 
     def __iter__(self) -> Iterator[DataChunk]:
         batch: list = []
@@ -34,10 +26,6 @@ class BatcherIterDataPipe(IterDataPipe[DataChunk]):
                 batch = []
         if batch and not self.drop_last:
             yield self.wrapper_class(batch)
-
-    def __len__(self) -> int:
-        count = len(self.datapipe)
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
 @functional_datapipe("unbatch")

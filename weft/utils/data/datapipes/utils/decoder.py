@@ -102,6 +102,15 @@ def imagehandler(imagespec: str) -> ImageHandler:
     return ImageHandler(imagespec)
 
 
+def _from_file(load: Callable[[str], Any], extension: str, data: bytes) -> Any:
+    """What `load` reads from a file of `data`; libraries for videos and sounds read files only."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, f"file.{extension}")
+        with open(path, "wb") as file:
+            file.write(data)
+        return load(path)
+
+
 def videohandler(extension: str, data: bytes) -> Any:
     """Videos, through torchvision."""
     if extension not in "mp4 ogv mjpeg avi mov h264 mpg webm wmv".split():
@@ -112,11 +121,7 @@ def videohandler(extension: str, data: bytes) -> Any:
         raise ModuleNotFoundError(
             "Package `torchvision` is required to be installed for default video file loader."
         ) from error
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, f"file.{extension}")
-        with open(path, "wb") as file:
-            file.write(data)
-        return read_video(path)
+    return _from_file(read_video, extension, data)
 
 
 def audiohandler(extension: str, data: bytes) -> Any:
@@ -129,11 +134,7 @@ def audiohandler(extension: str, data: bytes) -> Any:
         raise ModuleNotFoundError(
             "Package `torchaudio` is required to be installed for default audio file loader."
         ) from error
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, f"file.{extension}")
-        with open(path, "wb") as file:
-            file.write(data)
-        return torchaudio.load(path)
+    return _from_file(torchaudio.load, extension, data)
 
 
 class MatHandler:

@@ -110,6 +110,14 @@ def sdp_kernel(
 class SDPAParams:
     """The arguments of attention, for the questions below."""
 
+    query: Any
+    key: Any
+    value: Any
+    attn_mask: Any
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
+
     def __init__(
         self,
         query: Any,

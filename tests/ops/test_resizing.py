@@ -193,3 +193,14 @@ torch.nn.functional.interpolate(torch.ones(2, 3, 4, 4), size=(5, 2**62), mode="b
 @pytest.mark.parametrize("expression", lines(UNFIT))
 def test_arguments_that_do_not_fit(expression):
     check_expression(expression)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_weights_have_the_dtype_of_the_image(mode):
+    """Distances such as 0.5 are equal in both dtypes, but tables of weights are not."""
+    for size in ((8, 12), (8, 8), (4, 4)):
+        for dtype in ("float32", "float64", "float32"):
+            image = torch.arange(32, dtype=getattr(torch, dtype)).reshape(1, 1, 4, 8)
+            expected = torch.nn.functional.interpolate(image, size=size, mode=mode)
+            result = weft.nn.functional.interpolate(weft.from_numpy(image.numpy()), size=size, mode=mode)
+            np.testing.assert_allclose(result.numpy(), expected.numpy(), rtol=1e-5)

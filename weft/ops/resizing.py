@@ -254,7 +254,7 @@ class _Table:
         return self._transposed
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=64, typed=True)
 def _table(
     own: int, size: int, spacing: Any, align_corners: bool, mode: str, antialias: bool, dtype: DType
 ) -> _Table:
@@ -358,7 +358,8 @@ class _Pairs:
         return self._transposed
 
 
-@functools.lru_cache(maxsize=64)
+# The type of `spacing` is that of the weights, and 0.5 in float32 equals 0.5 in float64.
+@functools.lru_cache(maxsize=64, typed=True)
 def _pairs(own: int, size: int, spacing: Any, align_corners: bool) -> _Pairs:
     positions, weights = _linear_taps(own, size, spacing, align_corners)
     if own == size:

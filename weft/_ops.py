@@ -38,7 +38,6 @@ class OperatorBase:
 
     def __init__(self) -> None:
         self.py_kernels: dict[Any, Callable] = {}
-        self.functorch_table: dict[Any, Callable] = {}
         self.python_key_table: dict[Any, Callable] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -109,7 +108,7 @@ class HigherOrderOperator(OperatorBase):
 
     @property
     def namespace(self) -> str:
-        """ "higher_order"."""
+        """The namespace in `torch.ops`, which is `higher_order`."""
         return self._ns
 
     def cacheable(self) -> bool:
@@ -142,17 +141,15 @@ class HigherOrderOperator(OperatorBase):
                 return rule(*args, **kwargs)
         backend = next((each.device.type for each in tensors if each.device.type != "cpu"), "cpu")
         recorded = is_grad_enabled() and any(each.requires_grad for each in tensors)
-        for key in (
-            *(
-                (DispatchKey.Autograd, DispatchKey.AutogradCPU)
-                if recorded and "Autograd" not in excluded.names
-                else ()
-            ),
+        keys = [
             DispatchKey[device_key(backend)],
             DispatchKey.CompositeExplicitAutograd,
             DispatchKey.CompositeImplicitAutograd,
             DispatchKey.Autograd,
-        ):
+        ]
+        if recorded and "Autograd" not in excluded.names:
+            keys[:0] = [DispatchKey.Autograd, DispatchKey.AutogradCPU]
+        for key in keys:
             if key in self.py_kernels:
                 return self.py_kernels[key](*args, **kwargs)
         if meets(values):
@@ -403,18 +400,25 @@ def overload_of(operator: Operator) -> OpOverload:
 # ---- Namespaces ----------------------------------------------------------------------------------------------------------
 
 
-class _OpNamespace(types.ModuleType):
-    """The operators of one namespace: `torch.ops.aten`."""
+class _Namespace(types.ModuleType):
+    """A module that makes its members when they are first asked for, and iterates over those that it has made."""
 
     __file__ = "torch.ops"
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"torch.ops.{name}")
-        self.name = name
+        super().__init__(name)
         self._dir: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._dir)
+
+
+class _OpNamespace(_Namespace):
+    """The operators of one namespace: `torch.ops.aten`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"torch.ops.{name}")
+        self.name = name
 
     def __getattr__(self, op_name: str) -> OpOverloadPacket:
         if op_name in ("__origin__", "__self__", "__path__", "__wrapped__", "__all__"):
@@ -431,17 +435,11 @@ class _OpNamespace(types.ModuleType):
         return packet
 
 
-class _HigherOrderNamespace(types.ModuleType):
+class _HigherOrderNamespace(_Namespace):
     """`torch.ops.higher_order`."""
-
-    __file__ = "torch.ops"
 
     def __init__(self) -> None:
         super().__init__("torch.ops.higher_order")
-        self._dir: list[str] = []
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._dir)
 
     def __getattr__(self, name: str) -> HigherOrderOperator:
         if not name.startswith("__"):
@@ -454,7 +452,7 @@ class _HigherOrderNamespace(types.ModuleType):
         return found
 
 
-class _Ops(types.ModuleType):
+class _Ops(_Namespace):
     """`torch.ops`: the namespaces of operators."""
 
     __file__ = "_ops.py"
@@ -463,7 +461,6 @@ class _Ops(types.ModuleType):
         super().__init__("torch.ops")
         self.loaded_libraries: set[str] = set()
         self.higher_order = _HigherOrderNamespace()
-        self._dir: list[str] = []
 
     def __getattr__(self, name: str) -> _OpNamespace:
         if name.startswith("__"):
@@ -472,9 +469,6 @@ class _Ops(types.ModuleType):
         setattr(self, name, namespace)
         self._dir.append(name)
         return namespace
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._dir)
 
     def import_module(self, module: str) -> None:
         """Import a module, which registers operators."""

@@ -16,7 +16,7 @@ from ._library.effects import EffectType
 from ._library.infer_schema import infer_schema
 from ._library.operators import Kernel, Operator, fallthrough_kernel
 from ._library.triton import triton_op, wrap_triton
-from ._ops import OpOverload, OpOverloadPacket
+from ._ops import OpOverload, OpOverloadPacket, forget
 from .compat.missing import module_getattr
 from .core.device import KNOWN
 from .core.dtype import DType
@@ -40,7 +40,14 @@ __all__ = [
 ]
 
 _RESERVED = ("prim",)
+# Dispatch keys for which weft's own operations do not look for kernels that programs register.
+_ANSWERED_BY_WEFT = (
+    *("CPU", "Meta", "Autograd", "AutogradCPU"),
+    *("CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"),
+)
 _defined: dict[str, Library] = {}  # namespace -> the library of kind "DEF"
+# Kernels of operators that are not defined yet: "ns::name" -> (dispatch key, kernel).
+_waiting: dict[str, list[tuple[str, Kernel]]] = {}
 
 
 class Library:
@@ -137,7 +144,7 @@ class Library:
         if operator is None:
             _waiting.setdefault(f"{self.ns}::{name}", []).append((key, Kernel(fn, with_keyset, self)))
             return
-        if self.ns in operators.SOURCES and key in ("CPU", "Meta", "Autograd", "AutogradCPU", *_COMPOSITE):
+        if self.ns in operators.SOURCES and key in _ANSWERED_BY_WEFT:
             raise NotImplementedError(
                 f"Library.impl({self.ns}::{name}, dispatch_key={key!r}): weft's own operations do not look for kernels that "
                 "programs register; subclass Tensor with __torch_function__ or use a TorchFunctionMode"
@@ -156,7 +163,7 @@ class Library:
             raise RuntimeError(
                 f'Fallback can only be registered using library fragment on the global namespace "_" but it is {self.ns}'
             )
-        if fn is not fallthrough_kernel and key in ("CPU", "Meta", "Autograd", "AutogradCPU", *_COMPOSITE):
+        if fn is not fallthrough_kernel and key in _ANSWERED_BY_WEFT:
             raise NotImplementedError(
                 f"Library.fallback(dispatch_key={key!r}): weft's own operations do not look for kernels that programs register"
             )
@@ -222,8 +229,6 @@ class Library:
 
     def _destroy(self) -> None:
         """Take back all that this library defined and registered."""
-        from ._ops import forget
-
         for operator in self._op_defs:
             operators.undefine(operator)
             forget(operator)
@@ -231,17 +236,10 @@ class Library:
         for overloads in operators.OPERATORS.values():
             for operator in overloads.values():
                 operator.remove(self)
+        for kernels in _waiting.values():
+            kernels[:] = [each for each in kernels if each[1].library is not self]
         if _defined.get(self.ns) is self:
             del _defined[self.ns]
-
-
-_COMPOSITE = (
-    "CompositeImplicitAutograd",
-    "CompositeExplicitAutograd",
-    "CompositeExplicitAutogradNonFunctional",
-)
-# Kernels of operators that are not defined yet: "ns::name" -> (dispatch key, kernel).
-_waiting: dict[str, list[tuple[str, Kernel]]] = {}
 
 
 # ---- Functions that keep a library for each namespace ---------------------------------------------------------------------
@@ -411,11 +409,7 @@ def register_autograd(
         definition.register_autograd(backward, setup_context=setup_context)
         return
     schema = utils.lookup_op(name)._schema
-    if not utils.is_functional_schema(schema):
-        raise RuntimeError(
-            f"Cannot register autograd formula for non-functional operator {name} with schema {schema}. Please create a "
-            "functional operator and register an autograd formula for that."
-        )
+    utils.check_functional(name, schema)
     if utils.has_kwarg_only_tensors(schema):
         raise NotImplementedError(
             f"register_autograd with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {schema}"
@@ -467,10 +461,7 @@ def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Library | No
         return definition.register_vmap(func) if func else definition.register_vmap()
     utils.lookup_op(name)
 
-    def register(func: Callable) -> None:
-        return None
-
-    return register if func is None else register(func)
+    return (lambda func: None) if func is None else None
 
 
 def get_ctx() -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .._C._keys import _AutoDispatchBelowAutograd
@@ -98,8 +99,10 @@ def _unflattened(leaves: Sequence[Any], counts: Sequence[int | None]) -> list[An
 
 
 def _step(operator: Operator, info: Info) -> Any:
+    """The class of autograd Functions whose `apply(call, *leaves)` is one recorded call of the operator."""
     schema = operator.schema
     named = [each.name for each in schema.arguments if each.kwarg_only]
+    n_positional = len(schema.arguments) - len(named)
 
     def forward(ctx: Any, call: _Call, *leaves: Any) -> Any:
         with _AutoDispatchBelowAutograd(), no_grad():
@@ -108,16 +111,12 @@ def _step(operator: Operator, info: Info) -> Any:
         flat = call.flat_result(result)
         if info.setup_context is not None:
             inputs = call.nested(leaves)
-            positional = tuple(inputs[: len(inputs) - len(named)])
-            extra = (
-                {"keyword_only_inputs": dict(zip(named, inputs[len(positional) :], strict=True))}
-                if named
-                else {}
-            )
-            flags = ctx.needs_input_grad
-            ctx.needs_input_grad = tuple(call.nested(flags[1:])[: len(positional)])
-            info.setup_context(ctx=ctx, inputs=positional, output=call.restored(flat), **extra)
-            ctx.needs_input_grad = flags
+            keyword_only = dict(zip(named, inputs[n_positional:], strict=True))
+            extra = {"keyword_only_inputs": keyword_only} if named else {}
+            with _flags_of_arguments(ctx, n_positional):
+                info.setup_context(
+                    ctx=ctx, inputs=tuple(inputs[:n_positional]), output=call.restored(flat), **extra
+                )
         return flat
 
     def backward(ctx: Any, *cts: Any) -> Any:
@@ -128,24 +127,29 @@ def _step(operator: Operator, info: Info) -> Any:
                 f"Trying to backward through {overload_of(operator)} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
-        call = ctx.call
-        flags = ctx.needs_input_grad
-        positional = len(schema.arguments) - len(named)
-        ctx.needs_input_grad = tuple(call.nested(flags[1:])[:positional])
-        try:
-            found = info.backward(ctx, *call.gradients(cts))
-        finally:
-            ctx.needs_input_grad = flags
+        with _flags_of_arguments(ctx, n_positional):
+            found = info.backward(ctx, *ctx.call.gradients(cts))
         found = list(found) if isinstance(found, tuple) else [found]
-        if len(found) != positional:
+        if len(found) != n_positional:
             raise RuntimeError(
-                f"The backward of {schema.qualified} returned {len(found)} gradients, but the operator has {positional} "
+                f"The backward of {schema.qualified} returned {len(found)} gradients, but the operator has {n_positional} "
                 "positional arguments: return one for each, None where there is none"
             )
-        return (None, *_flat_gradients(found, call.counts[:positional]), *([None] * len(named)))
+        return (None, *_flat_gradients(found, ctx.call.counts[:n_positional]), *([None] * len(named)))
 
     name = f"GeneratedBackwardFor_{schema.name.replace('::', '_')}_{schema.overload_name or 'default'}"
     return type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+@contextlib.contextmanager
+def _flags_of_arguments(ctx: Any, n_positional: int) -> Iterator[None]:
+    """Let `ctx.needs_input_grad` have one flag (or list) for each positional argument, as functions of programs expect."""
+    flags = ctx.needs_input_grad
+    ctx.needs_input_grad = tuple(ctx.call.nested(flags[1:])[:n_positional])
+    try:
+        yield
+    finally:
+        ctx.needs_input_grad = flags
 
 
 def _flat_gradients(found: Sequence[Any], counts: Sequence[int | None]) -> list[Any]:

@@ -92,8 +92,6 @@ class CustomOpDef:
         self._disabled_kernel: set[str] = set()
         self._abstract_fn: Callable | None = None
         self._autograd = autograd.Info()
-        self._vmap_fn: Callable | None = None
-        self._autocast: dict[str, DType] = {}
         given = () if tags is None else (tags,) if isinstance(tags, Tag) else tuple(tags)
         self._define([*given, *([] if Tag.pt2_compliant_tag in given else [Tag.pt2_compliant_tag])])
         OPDEFS[self._qualname] = self
@@ -109,12 +107,7 @@ class CustomOpDef:
         return self._opoverload(*args, **kwargs)
 
     def _define(self, tags: Sequence[Any]) -> None:
-        from ..library import Library
-
-        earlier = OPDEFS.pop(self._qualname, None)
-        if earlier is not None:  # PyTorch replaces an operator that is defined again, as notebooks do
-            earlier._lib._destroy()
-        self._lib: Any = Library(self._namespace, "FRAGMENT")
+        self._lib = get_library_allowing_overwrite(self._namespace, self._name)
         self._lib.define(f"{self._name}{self._schema}", tags=tags)
         self._operator = self._lib._wanted(self._name)
         self._operator.definition = self
@@ -227,20 +220,14 @@ class CustomOpDef:
         return fn
 
     def register_effect(self, effect: Any) -> None:
-        """Say that calls have an effect beyond their result. Calls keep their order here in any case."""
-        self._effect = effect
+        """Say that calls have an effect beyond their result. Calls keep their order in any case."""
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
         """Register `backward(ctx, *grads)`; `setup_context(ctx, inputs, output)` keeps what it needs.
 
         Raises: RuntimeError for operators that write to an argument or return a view.
         """
-        schema = self._operator.schema
-        if not utils.is_functional_schema(schema):
-            raise RuntimeError(
-                f"Cannot register autograd formula for non-functional operator {self} with schema {schema}. Please create a "
-                "functional operator and register an autograd formula for that."
-            )
+        utils.check_functional(self, self._operator.schema)
         self._autograd.backward, self._autograd.setup_context = backward, setup_context
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable | None = None, /) -> Callable:
@@ -258,10 +245,7 @@ class CustomOpDef:
         weft's `vmap` calls the operator for each sample, so the rule is not needed and not called.
         """
 
-        def inner(func: Callable) -> None:
-            self._vmap_fn = func
-
-        return inner if func is None else inner(func)
+        return (lambda func: None) if func is None else None
 
     def register_autocast(self, device_type: str, cast_inputs: DType) -> Callable:
         """Convert floating-point arguments to a dtype within `torch.autocast`.
@@ -269,7 +253,6 @@ class CustomOpDef:
         Raises: ValueError for types of devices without autocast.
         """
         register_autocast(self._operator, device_type, cast_inputs, self._lib)
-        self._autocast[device_type] = cast_inputs
         return lambda *args, **kwargs: self(*args, **kwargs)
 
 
@@ -300,7 +283,10 @@ def register_autocast(operator: Any, device_type: str, cast_inputs: DType, libra
 
 
 def get_library_allowing_overwrite(namespace: str, name: str) -> Any:
-    """A library for the operator `namespace::name`, without what an earlier one defined."""
+    """A library for the operator `namespace::name`; if `custom_op` has defined that operator, it is removed.
+
+    Notebooks define an operator again when a cell runs again, so the new definition replaces the old one.
+    """
     from ..library import Library
 
     earlier = OPDEFS.pop(f"{namespace}::{name}", None)

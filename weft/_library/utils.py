@@ -1,4 +1,4 @@
-"""Small things that the ways of defining operators share."""
+"""Questions about schemas, and checks, that the ways of defining operators share."""
 
 from __future__ import annotations
 
@@ -53,6 +53,15 @@ def is_functional_schema(schema: Any) -> bool:
     if schema.is_mutable or any(each.alias_info is not None for each in schema.returns):
         return False
     return bool(schema.returns)
+
+
+def check_functional(op: Any, schema: FunctionSchema) -> None:
+    """Raises: RuntimeError if the operator writes to an argument or returns a view, for which it can have no derivative."""
+    if not is_functional_schema(schema):
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {op} with schema {schema}. Please create a "
+            "functional operator and register an autograd formula for that."
+        )
 
 
 def is_tensorlist_like_type(kind: Any) -> bool:

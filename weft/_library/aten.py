@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,33 +116,17 @@ def _adapted(own: Callable, schema: FunctionSchema) -> Callable:
         parameters = inspect.signature(own).parameters
     except (TypeError, ValueError):
         return own
-    variadic = any(each.kind is each.VAR_POSITIONAL for each in parameters.values())
-    declared = [each for each in schema.arguments if not each.kwarg_only]
-    known = {"self": "input", **aten_functions.RENAMED}
-    renamed: list[str | None] = []
-    for place, each in enumerate(declared):
-        own_name = next((n for n in (each.name, known.get(each.name)) if n in parameters and place), None)
-        renamed.append(None if variadic else own_name)
-    codes_reduction = (
-        "reduction" in parameters and parameters["reduction"].default in aten_functions.REDUCTIONS.values()
-    )
-    # Where the function's default is another number than the schema's, the schema's is passed on.
-    other_defaults = {
-        each.name: each.default_value
-        for each in schema.arguments
-        if each.name in parameters
-        and isinstance(each.default_value, (int, float))
-        and isinstance(parameters[each.name].default, (int, float))
-        and parameters[each.name].default != each.default_value
-    }
-    places = {name: place for place, name in enumerate(parameters)}
+    order = list(parameters)
+    names = _names_of(parameters, schema)
     takes_any = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+    defaults = _other_defaults(parameters, schema)
+    reduction = _place_of_reduction(parameters)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         positional: list[Any] = []
         named: dict[str, Any] = {}
-        for value, name in zip(args, renamed, strict=False):
-            if name is not None and (named or name != _parameter_at(parameters, len(positional))):
+        for value, name in zip(args, names, strict=False):
+            if name is not None and (named or order[len(positional) : len(positional) + 1] != [name]):
                 named[name] = value
             else:
                 positional.append(value)
@@ -150,20 +134,56 @@ def _adapted(own: Callable, schema: FunctionSchema) -> Callable:
             if name in parameters or takes_any:
                 named[name] = value
             elif value is not None and name not in ("pin_memory", "layout", "non_blocking"):
-                named[known.get(name, name)] = value
-        for name, value in other_defaults.items():
-            if name not in named and places[name] >= len(positional):
+                named[_OWN_NAMES.get(name, name)] = value
+        for name, value in defaults.items():
+            if name not in named and order.index(name) >= len(positional):
                 named[name] = value
-        if codes_reduction and isinstance(named.get("reduction"), int):
-            named["reduction"] = aten_functions.REDUCTIONS[named["reduction"]]
-        elif codes_reduction:
-            place = list(parameters).index("reduction")
-            if place < len(positional):
-                positional[place] = aten_functions.REDUCTIONS[positional[place]]
+        if reduction is not None:
+            _name_reduction(positional, named, reduction)
         return own(*positional, **named)
 
     return call
 
 
-def _parameter_at(parameters: Any, place: int) -> str | None:
-    return next((name for index, name in enumerate(parameters) if index == place), None)
+# Names of arguments in schemas -> weft's functions.
+_OWN_NAMES = {"self": "input", **aten_functions.RENAMED}
+
+
+def _names_of(parameters: Mapping[str, inspect.Parameter], schema: FunctionSchema) -> list[str | None]:
+    """For each positional argument of the schema its name in weft's function; None if it is passed by place."""
+    declared = [each.name for each in schema.arguments if not each.kwarg_only]
+    if any(each.kind is each.VAR_POSITIONAL for each in parameters.values()):
+        return [None] * len(declared)
+    later = [
+        next((own for own in (name, _OWN_NAMES.get(name)) if own in parameters), None)
+        for name in declared[1:]
+    ]
+    return [None, *later]
+
+
+def _other_defaults(parameters: Mapping[str, inspect.Parameter], schema: FunctionSchema) -> dict[str, Any]:
+    """The schema's defaults that are other numbers than those of weft's function, which calls therefore pass on."""
+    return {
+        each.name: each.default_value
+        for each in schema.arguments
+        if each.name in parameters
+        and isinstance(each.default_value, (int, float))
+        and isinstance(parameters[each.name].default, (int, float))
+        and parameters[each.name].default != each.default_value
+    }
+
+
+def _place_of_reduction(parameters: Mapping[str, inspect.Parameter]) -> int | None:
+    """The place of the parameter `reduction`, which takes a name where schemas have a number; None without one."""
+    found = parameters.get("reduction")
+    if found is None or found.default not in aten_functions.REDUCTIONS.values():
+        return None
+    return list(parameters).index("reduction")
+
+
+def _name_reduction(positional: list[Any], named: dict[str, Any], place: int) -> None:
+    """Replace the number of a reduction by its name."""
+    if isinstance(named.get("reduction"), int):
+        named["reduction"] = aten_functions.REDUCTIONS[named["reduction"]]
+    elif place < len(positional):
+        positional[place] = aten_functions.REDUCTIONS[positional[place]]

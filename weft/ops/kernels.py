@@ -256,8 +256,7 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
         step = -(-each.size(dim) // num_chunks)
         missing = step * num_chunks - each.size(dim)
         padded = _functional("pad")(each, (0, 0) * (each.dim() - 1 - dim) + (0, missing)) if missing else each
-        sizes = (*padded.shape[:dim], num_chunks, *padded.shape[dim:])
-        rows.append(padded.reshape((*sizes[: dim + 1], -1)))
+        rows.append(padded.reshape((*padded.shape[:dim], num_chunks, -1)))
     return _F["cat"](rows, dim + 1)
 
 

@@ -34,7 +34,7 @@ def dl_open_guard() -> Any:
 
 
 class OperatorBase:
-    """What can be called as an operator."""
+    """The base of overloads and of operators that take functions."""
 
     def __init__(self) -> None:
         self.py_kernels: dict[Any, Callable] = {}
@@ -116,7 +116,7 @@ class HigherOrderOperator(OperatorBase):
         return self._cacheable
 
     def fallthrough(self, dispatch_key: Any) -> None:
-        """Nothing: a key without a function is passed over anyway."""
+        """Do nothing, because dispatch skips keys without a function anyway."""
 
     def dispatch(self, /, dispatch_key: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the function that is registered for a dispatch key.
@@ -241,7 +241,7 @@ class OpOverload(OperatorBase):
         return self.has_kernel_for_dispatch_key("CompositeImplicitAutograd")
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
-        """What the operator's kernel made of other operators gives; NotImplemented if it has none."""
+        """Call the kernel that is composed of other operators; NotImplemented if there is no such kernel."""
         operator = self._operator
         registered = None if operator is None else operator._registered("CompositeImplicitAutograd")
         return NotImplemented if registered is None else registered.function(*args, **kwargs)
@@ -262,12 +262,12 @@ class OpOverload(OperatorBase):
 
     @property
     def op(self) -> Callable:
-        """What a call of the overload calls."""
+        """The function that a call of the overload runs."""
         return self._op
 
     @property
     def tags(self) -> list:
-        """What is known of the operator, as `torch.Tag`s."""
+        """The properties of the operator, as `torch.Tag`s."""
         return self._tags
 
     def __repr__(self) -> str:
@@ -306,7 +306,7 @@ class OpOverloadPacket:
 
     @property
     def op(self) -> Callable:
-        """What a call calls."""
+        """The function that a call runs."""
         return self._op or self.__call__
 
     @property
@@ -493,7 +493,7 @@ ops: Any = _Ops()
 
 
 def forget(operator: Operator) -> None:
-    """Take an operator that is no more out of `torch.ops`."""
+    """Remove an operator that is no longer defined from `torch.ops`."""
     namespace, name = operator.schema.name.split("::")
     module = vars(ops).get(namespace)
     packet = None if module is None else vars(module).get(name)

@@ -13,7 +13,7 @@ __all__ = ["Tensor"]
 
 
 def _rebuild_from_type_v2(func: Callable, new_type: type, args: tuple, state: Any) -> Any:
-    """What `func(*args)` gives, as an object of `new_type` with the attributes of `state`."""
+    """The result of `func(*args)`, as an object of `new_type` with the attributes of `state`."""
     result = func(*args)
     if type(result) is not new_type:
         result = result.as_subclass(new_type)

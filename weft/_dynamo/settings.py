@@ -11,7 +11,7 @@ from typing import Any
 
 
 class ConfigModule(ModuleType):
-    """A module whose public names are settings. Only those that exist can be set."""
+    """A module whose public names are settings. Setting a name that does not exist raises an error."""
 
     _config: dict[str, Any]
 
@@ -83,7 +83,7 @@ class _Patch:
 
 
 def install_config_module(module: ModuleType, settings: dict[str, Any]) -> None:
-    """Make a module one of settings."""
+    """Turn a module into a `ConfigModule`."""
     module.__dict__["_config"] = settings
     module.__class__ = ConfigModule
 

@@ -47,7 +47,7 @@ class Operator:
     # -- Registering -----------------------------------------------------------------------------------------------
 
     def register(self, key: str, kernel: Kernel) -> None:
-        """Make `kernel` the one for `key`."""
+        """Register `kernel` for `key`; it replaces an earlier kernel until its library is destroyed."""
         self.kernels.setdefault(key, []).append(kernel)
 
     def remove(self, library: Any) -> None:
@@ -83,7 +83,7 @@ class Operator:
         return self._returned(kernel.function(*args, **kwargs))
 
     def arguments(self, values: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
-        """How a kernel gets these values: without those that equal the schema's defaults at the end of the positional ones."""
+        """The (args, kwargs) of a kernel. Trailing positional values and named values that equal the schema's defaults are left out."""
         declared = self.schema.arguments
         positional = [value for value, each in zip(values, declared, strict=True) if not each.kwarg_only]
         while positional and _is_default(positional[-1], declared[len(positional) - 1]):
@@ -161,7 +161,7 @@ class Operator:
         return rule(kind, overload_of(self), kinds, args, kwargs)
 
     def _returned(self, result: Any) -> Any:
-        """The result as callers get it: lists for lists, a tuple for several."""
+        """The result as the schema declares it: a list for a list type, a tuple for several results."""
         returns = self.schema.returns
         if not returns:
             return None

@@ -47,7 +47,7 @@ class Recorder:
         return (time.perf_counter_ns() - self._start) / 1000
 
     def start(self) -> None:
-        """Begin: ranges that open from now on are collected."""
+        """Start to collect the ranges that open from now on."""
         global _is_profiler_enabled
         if _open:
             raise RuntimeError("Profiler is already enabled on this thread.")
@@ -56,7 +56,7 @@ class Recorder:
         _is_profiler_enabled = True
 
     def stop(self) -> EventList:
-        """End; the ranges that were closed, by their beginning."""
+        """Stop, and return the ranges that were closed, in the order in which they began."""
         global _is_profiler_enabled
         if self in _open:
             _open.remove(self)
@@ -373,7 +373,7 @@ class KinetoStepTracker:
 
 
 def kineto_available() -> bool:
-    """Whether PyTorch's tracing library is there. It is not."""
+    """False, because weft does not use Kineto, PyTorch's tracing library."""
     return False
 
 

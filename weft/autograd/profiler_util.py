@@ -215,7 +215,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def key(self) -> str:
-        """What averages are made over: the name, and one key for all steps of a training loop."""
+        """The key by which events are averaged: their name, or one key for all steps of a training loop."""
         return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
 
     @property

@@ -156,7 +156,7 @@ def set_stance(
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """Keep a setting for several processes; gives the one before."""
+    """Set a switch for several processes, which has no effect, and return its former value."""
     global _guard_collectives
     before, _guard_collectives = _guard_collectives, enabled
     return before

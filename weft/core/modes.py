@@ -93,7 +93,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 class _Without(Restoring):
-    """Only the modes of `stack` are on inside; the context gives the one that is off."""
+    """A context in which only the modes of `stack` are on; its value is the mode that is off."""
 
     def __init__(self, stack: tuple[Any, ...]):
         self._stack = stack

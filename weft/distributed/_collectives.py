@@ -96,7 +96,7 @@ def _check_complex(name: str, op: Any, tensors: Sequence[Tensor]) -> None:
 
 
 def _finish(work: Any, async_op: bool) -> Work | None:
-    """The Work for whoever asked for it; else wait for it."""
+    """Return the Work if the caller asked for it, else wait for it and return None."""
     if async_op or work is None:
         return work
     work.wait()

@@ -75,7 +75,7 @@ class BackendType(Enum):
 class ProcessGroup:
     """Processes that take part in collectives: `rank` is the number of this one, `size` how many there are.
 
-    `init_process_group` and `new_group` make groups. A backend of one's own may subclass it.
+    `init_process_group` and `new_group` make groups. Backends that programs register may subclass it.
     """
 
     BackendType = BackendType
@@ -133,7 +133,7 @@ class ProcessGroup:
         self._backends[getattr(device, "type", device)] = backend
 
     def _set_default_backend(self, backend_type: Any) -> None:
-        """There is one backend for all devices."""
+        """Do nothing, because one backend serves all devices."""
 
     def _get_backend(self, device: Any) -> Any:
         name = getattr(device, "type", device)
@@ -151,7 +151,7 @@ class ProcessGroup:
         return 0
 
     def _set_sequence_number_for_group(self) -> None:
-        """Sequence numbers are equal on all ranks of one rank."""
+        """Do nothing: with one rank there are no other sequence numbers to agree with."""
 
     def _has_hooks(self) -> bool:
         return False
@@ -160,7 +160,7 @@ class ProcessGroup:
         """Every Work is complete when it is returned."""
 
     def _start_coalescing(self, device: Any) -> None:
-        """Collectives are not gathered: one rank sends nothing."""
+        """Do nothing: one rank sends nothing, so there are no messages to coalesce."""
 
     def _end_coalescing(self, device: Any) -> Work:
         return Work()

@@ -1,4 +1,4 @@
-"""Messages from one rank to another. With one rank there is nobody to write to: all of it is an error, as in PyTorch."""
+"""Messages from one rank to another. With one rank there is no receiver, so every function raises an error, as in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Non-maximum suppression, as LLVM IR: of boxes that overlap, the first stays."""
+"""Non-maximum suppression, as LLVM IR: of several boxes that overlap, the first is kept."""
 
 from __future__ import annotations
 

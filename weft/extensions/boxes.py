@@ -1,4 +1,4 @@
-"""Boxes: which of those that overlap stay."""
+"""Functions of boxes: non-maximum suppression and intersection over union."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _pixels(image: Any, function: str) -> np.ndarray:
 
 
 def _oriented(picture: Tensor, orientation: int | None) -> Tensor:
-    """A picture [C, H, W] as EXIF's orientation says it shall be shown."""
+    """A picture [C, H, W], turned as the orientation in its EXIF data asks."""
     if orientation in (5, 6, 7, 8):
         picture = picture.transpose(1, 2)
     if orientation in (3, 4, 7, 8):

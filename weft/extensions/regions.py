@@ -215,7 +215,7 @@ def _rounded(values: np.ndarray) -> np.ndarray:
 
 
 def _pool_bounds(rois: Tensor, shape, scale: float, bins: tuple[int, int], sensitive: bool):
-    """Of each region the image, and the pixels of its bins: from [K, bins] to [K, bins] along each of two dims."""
+    """The image of each region, and along each of two dims the first pixel and the end of each bin, both [K, bins]."""
     index, boxes = _boxes(rois, shape[0])
     real = boxes.dtype.type
     corner = _rounded(boxes * real(scale))
@@ -305,7 +305,7 @@ def ps_roi_pool(
     """The mean of each bin, which reads channels of its own. The second result names them."""
     bins, shape = (pooled_height, pooled_width), input.spec.shape
     _check("ps_roi_pool", input, rois, pooled_height * pooled_width)
-    # The last row and column are never read, although their pixels are given a gradient: so it is in torchvision.
+    # As in torchvision, forward never reads the last row and column, although backward gives their pixels a gradient.
     last = (*shape[:2], shape[2] - 1, shape[3] - 1)
     index, bounds = _pool_bounds(rois, last, spatial_scale, bins, True)
     values = array(input).reshape(shape[0], -1, *bins, *shape[2:])

@@ -1,4 +1,4 @@
-"""What a checkpointed call saved: facts at first, and tensors again once backward needs the first of them."""
+"""What a checkpointed call saved: metadata at first, and recomputed tensors once backward needs the first of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CheckpointError(RuntimeError):
 
 
 class _Enough(Exception):
-    """All that is needed has been computed again."""
+    """Raised to stop the second run, because every tensor that backward needs has been computed again."""
 
 
 class _State(threading.local):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Warning:
-    """A switch."""
+    """The switch of a warning, which weft never gives."""
 
     def __init__(self) -> None:
         self._enabled = False

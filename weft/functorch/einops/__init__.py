@@ -1,4 +1,4 @@
-"""Dims by name."""
+"""`functorch.einops`: `rearrange`, which names dims."""
 
 from ...compat.missing import module_getattr
 from ...func import rearrange

@@ -1,4 +1,4 @@
-"""What was experimental in functorch."""
+"""`functorch.experimental`: functions that PyTorch has since moved to `torch.func` and `torch`."""
 
 from ..._functorch.apis import chunk_vmap
 from ...compat.missing import module_getattr

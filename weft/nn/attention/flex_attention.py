@@ -556,7 +556,7 @@ def flex_attention(
 
 
 def _seen_keys(block_mask: BlockMask | None, length: int) -> SeenKeys | None:
-    """What the lists say of which keys are seen, if they were made from the mask_mod; large masks only."""
+    """The keys that the lists of a large mask name, if the lists were made from the mask_mod."""
     if (
         block_mask is None
         or block_mask._lists_of is not block_mask.mask_mod

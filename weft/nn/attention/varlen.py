@@ -126,7 +126,7 @@ def _sequences(
 
 
 def _window(queries: int, keys: int, left: int, right: int, device: Any) -> Tensor | None:
-    """What is seen; the last query stands at the last key."""
+    """The mask [queries, keys] of a window, where the last query stands at the last key; None if all keys are seen."""
     if left < 0 and right < 0:
         return None
     seen = FUNCTIONS["ones"](queries, keys, dtype=bool_, device=device)

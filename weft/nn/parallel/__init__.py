@@ -1,4 +1,4 @@
-"""`torch.nn.parallel`: modules on several devices or in several processes. Here there is one of each."""
+"""`torch.nn.parallel`: modules on several devices or in several processes. So far weft uses one device and one process."""
 
 from typing import Any
 

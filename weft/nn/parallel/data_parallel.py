@@ -14,7 +14,7 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """Runs `module`: with no GPU there is nothing to share a batch among, in PyTorch neither.
+    """Calls `module` with the whole batch, as PyTorch does where there is no GPU.
 
     >>> import weft as torch
     >>> list(torch.nn.DataParallel(torch.nn.Linear(2, 1)).state_dict())

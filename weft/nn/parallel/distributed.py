@@ -239,7 +239,7 @@ class DistributedDataParallel(Module, Joinable):
         ]
 
     def _register_builtin_comm_hook(self, comm_hook_type: Any) -> None:
-        """Hooks that compress what is sent: nothing is."""
+        """Do nothing: the built-in hooks compress messages, and one process sends none."""
 
     def _gradient_is_ready(self, parameter: Tensor) -> None:
         self._waiting.discard(id(parameter))

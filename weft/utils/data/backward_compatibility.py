@@ -1,4 +1,4 @@
-"""An old name."""
+"""`torch.utils.data.backward_compatibility`: a function that older programs give to DataLoaders."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 
 
 def worker_init_fn(worker_id: int) -> None:
-    """Did what a DataLoader does by itself: share the elements of data pipes among workers."""
+    """Do nothing, because a DataLoader itself shares the elements of data pipes among workers."""
     warnings.warn(
         "Usage of backward_compatibility.worker_init_fn is deprecated as DataLoader automatically applies sharding in "
         "every worker",

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Registered:
-    """What both kinds share: the functional forms, and hooks of pickling."""
+    """The base of both kinds of pipes, with the functional forms and the hooks of pickling."""
 
     functions: ClassVar[dict[str, Callable]]
     reduce_ex_hook: ClassVar[Callable | None] = None
@@ -191,7 +191,7 @@ class DataChunk(list[T]):
         self.items = items
 
     def as_str(self, indent: str = "") -> str:
-        """As it prints."""
+        """The elements as text, in brackets and after `indent`."""
         return f"{indent}[{', '.join(map(str, iter(self)))}]"
 
     def raw_iterator(self) -> Iterator[T]:

@@ -1,4 +1,4 @@
-"""The files of folders."""
+"""Pipes that list the files of folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open files."""
+"""Pipes that open files."""
 
 from __future__ import annotations
 

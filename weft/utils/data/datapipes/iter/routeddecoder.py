@@ -1,4 +1,4 @@
-"""What the bytes of files stand for."""
+"""Pipes that decode the contents of files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RoutedDecoderIterDataPipe(IterDataPipe[tuple[str, Any]]):
         self.decoder = Decoder(*chosen, key_fn=key_fn)
 
     def add_handler(self, *handler: Callable) -> None:
-        """More handlers, after those that there are."""
+        """Append handlers."""
         self.decoder.add_handler(*handler)
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:

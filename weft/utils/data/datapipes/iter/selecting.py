@@ -1,4 +1,4 @@
-"""Some of the elements."""
+"""Pipes that select elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of one worker."""
+"""Pipes that share their elements among workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SHARDING_PRIORITIES", "ShardingFilterIterDataPipe"]
 
 
 class SHARDING_PRIORITIES(IntEnum):  # noqa: N801 (PyTorch's name)
-    """Among whom elements are shared: machines first, then the workers of a loader."""
+    """The order in which elements are shared: first among machines, then among the workers of a loader."""
 
     DEFAULT = 1
     DISTRIBUTED = 2
@@ -27,7 +27,7 @@ class _ShardingIterDataPipe(IterDataPipe):
 
 @functional_datapipe("sharding_filter")
 class ShardingFilterIterDataPipe(_ShardingIterDataPipe):
-    """Every n-th element, where n workers share them. A DataLoader says who is who."""
+    """Every n-th element, where n workers share them. A DataLoader gives each worker its number."""
 
     def __init__(self, source_datapipe: Any, sharding_group_filter: Any = None) -> None:
         self.source_datapipe, self.sharding_group_filter = source_datapipe, sharding_group_filter

@@ -170,7 +170,7 @@ class Decoder:
         self.key_fn = key_fn
 
     def add_handler(self, *handler: Callable) -> None:
-        """More handlers, after those that there are."""
+        """Append handlers."""
         self.handlers += handler
 
     @staticmethod

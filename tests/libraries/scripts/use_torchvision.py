@@ -115,13 +115,15 @@ def detected(make, **options):
         for mask, (left, top, right, bottom) in zip(masks, target["boxes"].int().tolist()):
             mask[top:bottom, left:right] = 1
         target["masks"] = masks
-    losses = model.train()(images, targets)
+        target["boxes"] = target["boxes"].double()
+    # In double precision: 50 layers of random weights enlarge the rounding of float32 to one part in a hundred.
+    losses = model.train().double()([image.double() for image in images], targets)
     sum(losses.values()).backward()
-    model.eval()
+    model.eval().float()
     with torch.no_grad():
         predictions = model(images)
     names = [k for k, p in model.named_parameters() if p.grad is not None]
-    totals = gradients(model)
+    totals = gradients(model)  # converted to float32 with the model
     return {
         "losses": losses,
         "gradients": {k: totals[k] for k in names[:2] + names[-2:]},

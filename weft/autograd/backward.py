@@ -11,6 +11,7 @@ from ..core.overrides import overridable, unasked
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from . import engine
+from .carried import carriers
 from .dual import Dual
 from .graph import GradientEdge, Leaf
 
@@ -194,9 +195,10 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any], create_graph: bool)
                 f"element {position} of tensors does not require grad and does not have a grad_fn\n"
                 "Nothing it was computed from requires grad, or it was computed under no_grad, or from detach() or item()"
             )
-        roots.append(
-            (edge, _first_cotangent(tensor) if gradient is None else _checked(gradient, tensor, position))
-        )
+        seed = _first_cotangent(tensor) if gradient is None else _checked(gradient, tensor, position)
+        if type(tensor) in carriers:
+            seed = carriers[type(tensor)].seed(tensor, seed)
+        roots.append((edge, seed))
     return roots
 
 

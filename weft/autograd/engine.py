@@ -20,6 +20,7 @@ from ..core.overrides import switch
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from . import anomaly
+from .carried import carrier_of, carriers
 from .graph import Leaf, Node, Output, endpoint
 from .hooks import running
 
@@ -137,6 +138,8 @@ class _Pass:
             return False
         if type(self.pending[node]) is _Sum:
             return True
+        if type(self.pending[node]) in carriers:
+            return False
         # Whether nobody but `pending` holds the tensor, and nobody but the tensor its memory.
         return (
             sys.getrefcount(self.pending[node]) == 2
@@ -145,6 +148,8 @@ class _Pass:
         )
 
     def _pull(self, node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
+        if carriers and (carrier := carrier_of(ct)) is not None:
+            return carrier.pull(node, ct, edges, self.create_graph)
         if not (anomaly.tracing or anomaly.checking):
             return node.pull(ct, edges, self.create_graph)
         try:
@@ -223,6 +228,10 @@ class _Pass:
             self._finish(leaf, *self.leaves.pop(leaf))
 
     def _sum(self, a: Any, b: Tensor) -> Any:
+        if carriers:
+            before = a.tensor if type(a) is _Sum else a
+            if (carrier := carrier_of(before, b)) is not None:
+                return carrier.add(before, b)
         if self.create_graph:
             return a + b
         if type(a) is _Sum:
@@ -289,6 +298,8 @@ def _leads_to(edge: Any, wanted: set, needed: set[Node]) -> bool:
 
 def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
     """A cotangent as one of its input's shape and dtype: summed over what was broadcast, converted."""
+    if type(ct) in carriers:
+        return carriers[type(ct)].fit(ct, wanted)
     if ct.spec.shape != wanted.shape:
         try:
             ct = ct.sum_to_size(wanted.shape)
@@ -319,7 +330,9 @@ def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> N
     if dtype is not None and dtype is not ct.spec.dtype:
         ct, lone = ct.to(dtype), True
     before = tensor.__dict__.get("_grad")
-    if before is None:
+    if carriers and (carrier := carrier_of(before, ct)) is not None:
+        tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
+    elif before is None:
         tensor._grad = ct if create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]
     elif create_graph:
         tensor._grad = before + ct  # type: ignore[attr-defined]
@@ -387,7 +400,11 @@ def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
         tensor = reference()
         if tensor is not None and cts[index] is not None:
             before = tensor.__dict__.get("_grad")
-            tensor._grad = cts[index].clone() if before is None else before + cts[index]  # type: ignore[attr-defined]
+            if (carrier := carrier_of(before, cts[index])) is not None:
+                kept = carrier.keep(cts[index]) if before is None else carrier.add(before, cts[index])
+            else:
+                kept = cts[index].clone() if before is None else before + cts[index]
+            tensor._grad = kept  # type: ignore[attr-defined]
     return cts[0] if single else tuple(cts)
 
 

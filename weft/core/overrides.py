@@ -440,14 +440,29 @@ def _asking_operator(name: str, method: str) -> Callable:
     return operator
 
 
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%", "pow": "** or pow()",
+    "matmul": "@", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+
+
 def _asking_reflected(name: str, method: str, forward: str) -> Callable:
     """Python prefers the reflected operator of a subclass: `tensor + mine` comes here, and is turned round again."""
     function, func, turned = getattr(Tensor, name, None), getattr(Tensor, method), getattr(Tensor, forward)
+    symbol = _SYMBOLS[name.strip("_")[1:]]
 
     def operator(self: Any, other: Any) -> Any:
         if not switch.on:
             return function(self, other)  # type: ignore[misc]
-        return _operated(turned, other, self) if isinstance(other, Tensor) else _operated(func, self, other)
+        if not isinstance(other, Tensor):
+            return _operated(func, self, other)
+        answer = _operated(turned, other, self)
+        if answer is NotImplemented and not has_say(type(other)):
+            # Python would go on to the operator of the plain tensor, which asks nobody.
+            raise TypeError(
+                f"unsupported operand type(s) for {symbol}: '{type(other).__name__}' and '{type(self).__name__}'"
+            )
+        return answer
 
     operator.__name__ = operator.__qualname__ = name
     return operator

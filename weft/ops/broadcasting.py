@@ -36,7 +36,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     return EXPAND(self, other.spec.shape)
 
 
-@public("function method")
+@public("function")
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """Expanded to `size`.
 
@@ -46,6 +46,12 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
             [1, 2]])
     """
     return EXPAND(input, integers((size,), "broadcast_to", "size"))
+
+
+@public("method", name="broadcast_to")
+def _broadcast_to(self: Tensor, *sizes: Any, size: Any = None) -> Tensor:
+    """Expanded to the sizes, given one by one or as a sequence."""
+    return EXPAND(self, integers(sizes if size is None else (size,), "broadcast_to", "size"))
 
 
 @public("function")

@@ -124,6 +124,12 @@ NAMES: dict[str, dict[str, str]] = {
     "torch.utils.benchmark.utils.sparse_fuzzer": {"FuzzedSparseTensor": SPARSE},
     "torch.multiprocessing.reductions": dict.fromkeys(_SHARED, "weft sends dense tensors of the CPU only"),
 }
+# Packages whose modules also have the names that they only import: libraries import them from there.
+IMPORTING = (
+    "amp autograd distributions func functional hub jit library multiprocessing nn optim overrides random serialization "
+    "storage testing utils _utils _tensor"
+).split()
+IMPORTED = "imported by this module"
 # Private modules that libraries import from.
 PRIVATE = """
     torch.ao.quantization._learnable_fake_quantize torch.ao.quantization.fx._equalize
@@ -176,8 +182,12 @@ def main(areas: list[str]) -> None:
         for reason in dict.fromkeys(names.values()):
             text = section(module, reason, [name for name in names if names[name] == reason])
             sections += [text] if text is not None else []
-    for area, sections in files.items():
+    for area in IMPORTING:
         if not areas or area in areas:
+            found = [imports(module) for module in modules(f"torch.{area}")]
+            files.setdefault(area, []).extend(text for text in found if text)
+    for area, sections in files.items():
+        if sections and (not areas or area in areas):
             text = "\n".join(sections)
             FOLDER.joinpath(f"{area}.pyi").write_text(text, encoding="utf-8")
             print(
@@ -232,6 +242,24 @@ def section(path: str, reason: str, wanted: list[str] | None = None) -> str | No
     if own is not None and not lines:
         return None
     return "\n".join([f"# module {path}: {reason}", *lines, ""])
+
+
+def imports(path: str) -> str:
+    """A section with the functions and classes of other modules that a module of PyTorch imports, and weft's does not."""
+    module, own = quietly(path), own_module(path)
+    if module is None or own is None:
+        return ""
+    found: dict[str, list[str]] = {}
+    for name, value in sorted(vars(module).items()):
+        home = getattr(value, "__module__", None)
+        if name.startswith("__") or not callable(value) or not isinstance(home, str) or home == path:
+            continue
+        real = getattr(value, "__name__", "")
+        holder = own_module(home) if home.startswith("torch") else None
+        if name not in vars(own) and holder is not None and real in vars(holder):
+            found.setdefault(home, []).append(name if name == real else f"{real} as {name}")
+    lines = [import_line(home, names) for home, names in found.items()]
+    return "\n".join([f"# module {path}: {IMPORTED}", *lines, ""]) if lines else ""
 
 
 def import_line(home: str, names: list[str]) -> str:

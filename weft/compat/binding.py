@@ -24,6 +24,10 @@ STARTUP = os.path.join(PACKAGE, "compat", "startup")
 PACKAGES = {"torch": "weft", "functorch": "weft.functorch"}
 
 
+# Folders whose modules PyTorch does not have.
+_INNER = ("core", "engine", "families", "ops", "interop", "devices", "compat", "io", "extensions")
+
+
 class _Alias:
     """A loader that puts the weft module itself under its torch name: there is one module, not a copy."""
 
@@ -127,9 +131,28 @@ def _give_torch_name(module: ModuleType) -> None:
     for value in list(vars(module).values()):
         if isinstance(value, (type, FunctionType)):
             _change(value, "__module__")
+    _answer_for_declared(module)
     _change(module, "__name__")
     if module.__name__ != "torch.ops":  # PyTorch's is the namespace of operators, which `find_spec` gives
         sys.modules[module.__name__] = module
+
+
+def _answer_for_declared(module: ModuleType) -> None:
+    """Let a module without `__getattr__` look for missing names among those that are declared for it.
+
+    PyTorch's modules have many names only because they import them, and libraries import them from there.
+    """
+    full_name = module.__name__
+    if "__getattr__" in vars(module) or full_name.split(".")[1:2] in [[name] for name in _INNER]:
+        return
+
+    def __getattr__(name: str) -> Any:
+        from weft.compat.missing import module_getattr
+
+        module.__getattr__ = module_getattr(full_name)  # type: ignore[method-assign]
+        return module.__getattr__(name)
+
+    module.__getattr__ = __getattr__  # type: ignore[method-assign]
 
 
 def _change(value: Any, attribute: str) -> None:

@@ -244,3 +244,13 @@ def quantize_rnn_modules(module, dtype=...): ...
 
 # module torch.jit.unsupported_tensor_ops: weft has no TorchScript: programs run as they are
 def execWrapper(code, glob, loc): ...
+
+# module torch.jit.annotations: imported by this module
+from torch.jit import Future, _Await
+from torch._ops import OpOverloadPacket
+from torch._C import _GeneratorType
+from torch.jit._state import _get_script_class
+from torch._jit_internal import _qualified_name, is_ignored_fn, is_union
+
+# module torch.jit.frontend: imported by this module
+from torch._jit_internal import FunctionModifiers, is_static_fn, should_drop

@@ -208,3 +208,94 @@ from torch.ao.nn.quantized.modules.normalization import (
 # module torch.nn.quantized.modules.utils: quantized tensors are not there yet
 
 # module torch.nn.modules.linear_cross_entropy: weft has one implementation of linear_cross_entropy, which is not in parts
+
+# module torch.nn.attention: imported by this module
+from torch.backends.cuda import SDPAParams, can_use_efficient_attention, can_use_flash_attention
+
+# module torch.nn.attention.bias: imported by this module
+from torch.backends.cuda import (
+    SDPAParams, can_use_efficient_attention, can_use_flash_attention, is_flash_attention_available
+)
+
+# module torch.nn.attention.flex_attention: imported by this module
+from torch.utils._pytree import GetAttrKey, TreeSpec, tree_flatten, tree_map_only, tree_unflatten
+
+# module torch.nn.functional: imported by this module
+from torch import Tensor, sym_int as _sym_int
+from torch._jit_internal import unused as _jit_unused, _overload, boolean_dispatch
+from torch.nn.modules.utils import _pair, _single, _triple
+from torch.overrides import handle_torch_function
+
+# module torch.nn.grad: imported by this module
+from torch.nn.modules.utils import _pair, _single, _triple
+
+# module torch.nn.modules.activation: imported by this module
+from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
+from torch.nn.init import constant_, xavier_normal_, xavier_uniform_
+
+# module torch.nn.modules.batchnorm: imported by this module
+from torch.nn.parameter import Parameter
+
+# module torch.nn.modules.container: imported by this module
+from torch.nn.modules.module import Module
+from torch.nn.parameter import Parameter
+from torch._jit_internal import _copy_to_script_wrapper
+
+# module torch.nn.modules.conv: imported by this module
+from torch.nn.modules.utils import _pair, _single, _triple
+
+# module torch.nn.modules.module: imported by this module
+from torch.utils.hooks import BackwardHook, RemovableHandle
+from torch.nn.parameter import Buffer, Parameter
+from torch import Tensor, device, dtype
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+# module torch.nn.modules.normalization: imported by this module
+from torch import Size
+
+# module torch.nn.modules.padding: imported by this module
+from torch.nn.modules.utils import _pair, _quadruple
+
+# module torch.nn.modules.pooling: imported by this module
+from torch.nn.modules.utils import _pair, _single, _triple
+
+# module torch.nn.modules.transformer: imported by this module
+from torch.nn.init import xavier_uniform_
+
+# module torch.nn.parallel: imported by this module
+from torch.nn.parallel.distributed import DistributedDataParallel
+
+# module torch.nn.parallel.comm: imported by this module
+from torch._utils import _get_device_index
+
+# module torch.nn.parallel.data_parallel: imported by this module
+from torch._utils import _get_all_device_indices, _get_available_device_type, _get_device_index
+
+# module torch.nn.parallel.distributed: imported by this module
+from torch.autograd.function import Function
+from torch.distributed.distributed_c10d import ReduceOp, _rank_not_in_group
+from torch.autograd.variable import Variable
+from torch._utils import _get_device_index
+from torch.nn.parallel.scatter_gather import gather, scatter_kwargs
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+# module torch.nn.parallel.parallel_apply: imported by this module
+from torch._utils import ExceptionWrapper
+
+# module torch.nn.parallel.replicate: imported by this module
+from torch._utils import _get_device_index
+
+# module torch.nn.parameter: imported by this module
+from torch._C import _disabled_torch_function_impl
+
+# module torch.nn.utils.clip_grad: imported by this module
+from torch.utils._foreach_utils import (
+    _device_has_foreach_support, _group_tensors_by_device_and_dtype, _has_foreach_support
+)
+
+# module torch.nn.utils.parametrize: imported by this module
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+# module torch.nn.utils.weight_norm: imported by this module
+from torch.nn.parameter import UninitializedParameter
+from torch import _weight_norm, norm_except_dim

@@ -428,3 +428,77 @@ class FuzzedSparseTensor(torch.utils.benchmark.utils.fuzzer.FuzzedTensor):
     def __init__(self, name, size, min_elements=None, max_elements=None, dim_parameter=None, sparse_dim=None, nnz=None, density=None, coalesced=None, dtype=..., cuda=False): ...
     @staticmethod
     def sparse_tensor_constructor(size, dtype, sparse_dim, nnz, is_coalesced): ...
+
+# module torch.utils: imported by this module
+from torch.utils.throughput_benchmark import ThroughputBenchmark
+from torch.utils.backend_registration import (
+    generate_methods_for_privateuse1_backend, rename_privateuse1_backend
+)
+from torch.utils.cpp_backtrace import get_cpp_backtrace
+
+# module torch.utils.backend_registration: imported by this module
+from torch._C import _get_privateuse1_backend_name
+from torch.overrides import handle_torch_function
+
+# module torch.utils.benchmark.op_fuzzers.binary: imported by this module
+from torch.utils.benchmark.utils.fuzzer import FuzzedTensor
+
+# module torch.utils.benchmark.utils.compare: imported by this module
+from torch import tensor as _tensor
+
+# module torch.utils.checkpoint: imported by this module
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+# module torch.utils.data: imported by this module
+from torch.utils.data.datapipes.datapipe import DFIterDataPipe, DataChunk, IterDataPipe, MapDataPipe
+from torch.utils.data.datapipes._decorator import (
+    argument_validation, functional_datapipe, guaranteed_datapipes_determinism, non_deterministic,
+    runtime_validation, runtime_validation_disabled
+)
+
+# module torch.utils.data.dataloader: imported by this module
+from torch.utils.data.dataset import Dataset
+from torch._utils import ExceptionWrapper
+from torch.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
+
+# module torch.utils.data.datapipes.iter.callable: imported by this module
+from torch.utils.data.datapipes.utils.common import _check_unpickable_fn
+
+# module torch.utils.data.datapipes.iter.combining: imported by this module
+from torch.utils.data.datapipes.utils.common import StreamWrapper, _check_unpickable_fn
+
+# module torch.utils.data.datapipes.iter.grouping: imported by this module
+from torch.utils.data.datapipes.utils.common import _check_unpickable_fn
+
+# module torch.utils.data.datapipes.iter.routeddecoder: imported by this module
+from torch.utils.data.datapipes.utils.decoder import (
+    basichandlers as decoder_basichandlers, imagehandler as decoder_imagehandler
+)
+
+# module torch.utils.data.datapipes.iter.selecting: imported by this module
+from torch.utils.data.datapipes.utils.common import _check_unpickable_fn
+
+# module torch.utils.data.datapipes.map.callable: imported by this module
+from torch.utils.data.datapipes.utils.common import _check_unpickable_fn
+
+# module torch.utils.data.datapipes.map.combinatorics: imported by this module
+from torch.utils.data.datapipes.datapipe import IterDataPipe
+
+# module torch.utils.data.datapipes.utils.decoder: imported by this module
+from torch.utils.data.datapipes.utils.common import StreamWrapper
+
+# module torch.utils.data.datapipes.utils.snapshot: imported by this module
+from torch.utils.data.graph_settings import apply_random_seed
+
+# module torch.utils.data.distributed: imported by this module
+from torch.utils.data.dataset import Dataset
+
+# module torch.utils.flop_counter: imported by this module
+from torch.utils.module_tracker import ModuleTracker
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+
+# module torch.utils.module_tracker: imported by this module
+from torch.autograd.graph import register_multi_grad_hook
+from torch.utils._pytree import tree_flatten

@@ -1,0 +1,2 @@
+# module torch.amp.autocast_mode: imported by this module
+from torch import dtype as _dtype

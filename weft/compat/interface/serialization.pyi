@@ -1,0 +1,2 @@
+# module torch.serialization: imported by this module
+from torch.types import Storage

@@ -1,0 +1,2 @@
+# module torch.storage: imported by this module
+from torch.types import Storage

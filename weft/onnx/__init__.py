@@ -1,6 +1,6 @@
 """Programs as ONNX models: `torch.onnx.export`. It needs the package onnx (`pip install 'weft[onnx]'`).
 
-What `torch.export` can trace is written with ONNX's operators, one translation for each function (`_operators.py`).
+What `torch.export` can trace is written with ONNX's operators, one translation for each function (`_translations`).
 """
 
 from __future__ import annotations

@@ -64,6 +64,9 @@ class Builder:
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
         self.values: dict[Node, Any] = {}  # what stands for a node: a name, or a container of names
+        self.stale: dict[
+            Node, Node
+        ] = {}  # views of memory that an in-place operation has written to, and the operation
         self.current: Node
         self.taken: set[str] = set()
         self.constants: dict[tuple, str] = {}
@@ -115,9 +118,15 @@ class Builder:
         if value is None:
             return ""
         if isinstance(value, Node):
+            if value in self.stale:
+                raise NotImplementedError(
+                    f"{value.name} shares memory with a tensor that {self.stale[value].name} has written to in place"
+                )
             name = self.values[value]
             known = self.meta(value)
-            held = known.dtype if isinstance(known, Tensor) else int64
+            held = (
+                known.dtype if isinstance(known, Tensor) else float32 if isinstance(known, float) else int64
+            )
             return name if dtype is None or held == dtype else self.cast(name, dtype)
         if isinstance(value, str):
             return value

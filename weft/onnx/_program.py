@@ -16,7 +16,7 @@ from ..fx.node import Node
 from ..overrides import resolve_name
 from ..utils._pytree import tree_leaves
 from ._builder import Builder, element_type, onnx_package
-from ._operators import TRANSLATIONS
+from ._translations import TRANSLATIONS
 from .errors import OnnxExporterError, UnsupportedOperatorError
 
 DEFAULT_OPSET = 20
@@ -152,6 +152,7 @@ def translated(
         if node.op in ("call_function", "call_method"):
             b.current = node
             b.values[node] = _call(b, node, custom or {})
+            _note_writes(b, node)
     outputs = _outputs(program, b, output_names)
     graph = onnx.helper.make_graph(b.nodes, "main_graph", inputs, outputs, list(b.initializers.values()))
     model = onnx.helper.make_model(
@@ -190,7 +191,10 @@ def _inputs(program: ExportedProgram, b: Builder, names: Sequence[str] | None) -
 
 def _call(b: Builder, node: Node, custom: Mapping[Any, Callable]) -> Any:
     """The ONNX value of a call."""
-    translation = custom.get(node.target) or TRANSLATIONS.get(_short_name(node))
+    name = _short_name(node)
+    translation = custom.get(node.target) or TRANSLATIONS.get(name)
+    if translation is None and name.endswith("_") and not name.endswith("__"):
+        translation = TRANSLATIONS.get(name[:-1])
     if translation is None:
         raise UnsupportedOperatorError(
             f"torch.onnx: {_long_name(node)} has no translation to ONNX (node {node.name}{_origin(node)}). "
@@ -203,6 +207,27 @@ def _call(b: Builder, node: Node, custom: Mapping[Any, Callable]) -> Any:
             f"torch.onnx: {_long_name(node)} cannot be translated to ONNX as it is called here "
             f"(node {node.name}{_origin(node)}): {error}"
         ) from error
+
+
+def _note_writes(b: Builder, node: Node) -> None:
+    """ONNX has no in-place operations: after one, its result stands for the tensor that was written to."""
+    if "writes" not in node.meta:
+        return
+    name = _short_name(node)
+    is_write = (
+        (name.endswith("_") and not name.startswith("__"))
+        or name in ("setitem", "__setitem__")
+        or node.kwargs.get("inplace")
+    )
+    same, others = node.meta["writes"]
+    if not is_write and not any(True in (each,) for each in node.args if isinstance(each, bool)):
+        raise OnnxExporterError(
+            f"torch.onnx: {_long_name(node)} writes to its arguments (node {node.name}{_origin(node)}), which ONNX cannot"
+        )
+    for each in same:
+        b.values[each] = b.values[node]
+    # Other views of the same memory have changed as well, in ways that are not followed.
+    b.stale.update({each: node for each in others})
 
 
 def _short_name(node: Node) -> str:
@@ -234,7 +259,7 @@ def _outputs(program: ExportedProgram, b: Builder, names: Sequence[str] | None) 
         known = value.meta["val"]
         name = wanted.pop(0) if wanted else f"output_{place}" if value.op == "placeholder" else value.name
         name = b.fresh(name)
-        b.nodes.append(onnx.helper.make_node("Identity", [b.values[value]], [name]))
+        b.nodes.append(onnx.helper.make_node("Identity", [b.tensor(value)], [name]))
         if isinstance(known, Tensor):
             dynamic = value.meta.get("dynamic") or ()
             sizes = [f"{name}_dim_{dim}" if dim in dynamic else size for dim, size in enumerate(known.shape)]

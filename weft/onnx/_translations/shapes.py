@@ -1,0 +1,109 @@
+"""Other shapes of the same elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.dtype import int64
+from .._builder import Builder
+from .base import dims_of, given_sizes, positive, translates
+
+
+@translates("view", "reshape", "view_copy", "_unsafe_view")
+def reshape(b: Builder, input: Any, *shape: Any) -> str:
+    return b.reshape(b.tensor(input), given_sizes(shape))
+
+
+@translates("flatten")
+def flatten(b: Builder, input: Any, start_dim: int = 0, end_dim: int = -1) -> str:
+    rank = b.meta(input).dim()
+    if rank == 0:
+        return b.reshape(b.tensor(input), [1])
+    start, end = positive(start_dim, rank), positive(end_dim, rank)
+    sizes = b.sizes_of(input)
+    return b.reshape(b.tensor(input), [*sizes[:start], -1, *sizes[end + 1 :]])
+
+
+@translates("unflatten")
+def unflatten(b: Builder, input: Any, dim: int, sizes: Any) -> str:
+    dim = positive(dim, b.meta(input).dim())
+    own = b.sizes_of(input)
+    return b.reshape(b.tensor(input), [*own[:dim], *sizes, *own[dim + 1 :]])
+
+
+@translates("transpose", "swapaxes", "swapdims")
+def transpose(b: Builder, input: Any, dim0: int, dim1: int) -> str:
+    order = list(range(b.meta(input).dim()))
+    order[dim0], order[dim1] = order[dim1], order[dim0]
+    return b.op("Transpose", b.tensor(input), perm=order)
+
+
+@translates("t")
+def t(b: Builder, input: Any) -> str:
+    return (
+        b.op("Transpose", b.tensor(input)) if b.meta(input).dim() == 2 else b.op("Identity", b.tensor(input))
+    )
+
+
+@translates("permute")
+def permute(b: Builder, input: Any, *dims: Any) -> str:
+    rank = b.meta(input).dim()
+    return b.op("Transpose", b.tensor(input), perm=[positive(each, rank) for each in given_sizes(dims)])
+
+
+@translates("movedim", "moveaxis")
+def movedim(b: Builder, input: Any, source: Any, destination: Any) -> str:
+    rank = b.meta(input).dim()
+    moved = dict(
+        zip([positive(d, rank) for d in dims_of(destination)], [positive(d, rank) for d in dims_of(source)])
+    )
+    rest = iter([dim for dim in range(rank) if dim not in moved.values()])
+    return b.op(
+        "Transpose", b.tensor(input), perm=[moved[d] if d in moved else next(rest) for d in range(rank)]
+    )
+
+
+@translates("squeeze")
+def squeeze(b: Builder, input: Any, dim: Any = None) -> str:
+    shape = b.meta(input).shape
+    dims = range(len(shape)) if dim is None else [positive(each, len(shape)) for each in dims_of(dim)]
+    ones = [each for each in dims if shape[each] == 1]
+    return b.op("Squeeze", b.tensor(input), b.axes(*ones)) if ones else b.op("Identity", b.tensor(input))
+
+
+@translates("unsqueeze", "unsqueeze_")
+def unsqueeze(b: Builder, input: Any, dim: int) -> str:
+    return b.op("Unsqueeze", b.tensor(input), b.axes(dim))
+
+
+@translates("expand", "broadcast_to", "expand_as", "view_as", "reshape_as")
+def expand(b: Builder, input: Any, *sizes: Any) -> str:
+    name = b.called()
+    if name.endswith("_as"):
+        wanted = b.sizes_of(sizes[0])
+        return (
+            b.reshape(b.tensor(input), wanted)
+            if name != "expand_as"
+            else b.op("Expand", b.tensor(input), b.ints(wanted))
+        )
+    wanted = [1 if isinstance(each, int) and each == -1 else each for each in given_sizes(sizes)]
+    return b.op("Expand", b.tensor(input), b.ints(wanted))
+
+
+@translates("repeat", "tile")
+def repeat(b: Builder, input: Any, *counts: Any) -> str:
+    wanted = given_sizes(counts)
+    value, rank = b.tensor(input), b.meta(input).dim()
+    if len(wanted) > rank:
+        value = b.reshape(value, [1] * (len(wanted) - rank) + b.sizes_of(input))
+    return b.op("Tile", value, b.ints([1] * (rank - len(wanted)) + wanted))
+
+
+@translates("size")
+def size(b: Builder, input: Any, dim: int) -> Any:
+    return b.tensor(b.size_of(input, dim), int64)
+
+
+@translates("numel", "nelement")
+def numel(b: Builder, input: Any) -> str:
+    return b.op("Size", b.tensor(input))

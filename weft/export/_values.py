@@ -206,13 +206,13 @@ class ValueTracer(Tracer):
         arguments = args[1:] if kind == "call_method" else args
         if run == 0:
             return function(*arguments, **kwargs)
+        called = target if isinstance(target, str) else getattr(target, "__name__", "")
         try:
-            found = function(*arguments, **kwargs)
+            found = function(*without_another_size(called, arguments), **kwargs)
         except (RuntimeError, IndexError, ValueError, AssertionError) as error:
             raise SizesDiffer(
                 f"with other sizes of the dynamic dimensions the program fails: {error}"
             ) from error
-        called = target if isinstance(target, str) else getattr(target, "__name__", "")
         return with_another_size(called, args, found)
 
     def _versions(self, args: Any, kwargs: Any) -> dict[Node, int]:
@@ -479,6 +479,17 @@ def with_another_size(called: str, args: tuple, found: Any) -> Any:
         if isinstance(index[0], Tensor) and index[0].dtype in (weft.bool, weft.uint8):
             return _longer(found)
     return found
+
+
+def without_another_size(called: str, arguments: tuple) -> tuple:
+    """In the second run: `x[mask] = values` gets as many values as the mask has places."""
+    if called not in ("setitem", "__setitem__"):
+        return arguments
+    *before, index, values = arguments
+    is_mask = isinstance(index, Tensor) and index.dtype in (weft.bool, weft.uint8)
+    if is_mask and isinstance(values, Tensor) and values.dim() and values.shape[0] == int(index.sum()) + 1:
+        values = values[:-1]
+    return (*before, index, values)
 
 
 def _longer(rows: Tensor) -> Tensor:

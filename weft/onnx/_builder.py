@@ -10,6 +10,7 @@ import numpy as np
 from ..core.dtype import DType, bool_, float32, int64
 from ..core.tensor import Tensor
 from ..fx.node import Node
+from .errors import OnnxExporterError
 
 
 def onnx_package() -> Any:
@@ -119,8 +120,9 @@ class Builder:
             return ""
         if isinstance(value, Node):
             if value in self.stale:
-                raise NotImplementedError(
-                    f"{value.name} shares memory with a tensor that {self.stale[value].name} has written to in place"
+                raise OnnxExporterError(
+                    f"torch.onnx: {value.name} shares memory with a tensor that {self.stale[value].name} has written to in "
+                    "place, and ONNX has no views: write to the tensor itself, or compute a new one"
                 )
             name = self.values[value]
             known = self.meta(value)

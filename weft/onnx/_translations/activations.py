@@ -122,3 +122,35 @@ def softmax(b: Builder, input: Any, dim: int = -1, *_: Any, **__: Any) -> str:
 @translates("log_softmax")
 def log_softmax(b: Builder, input: Any, dim: int = -1, *_: Any, **__: Any) -> str:
     return b.op("LogSoftmax", b.tensor(input, b.result().dtype), axis=-1 if dim is None else dim)
+
+
+@translates("softmin")
+def softmin(b: Builder, input: Any, dim: Any = None, *_: Any, **__: Any) -> str:
+    return b.op("Softmax", b.op("Neg", b.tensor(input, b.result().dtype)), axis=-1 if dim is None else dim)
+
+
+@translates("softshrink")
+def softshrink(b: Builder, input: Any, lambd: float = 0.5) -> str:
+    return b.op("Shrink", b.tensor(input), bias=float(lambd), lambd=float(lambd))
+
+
+@translates("hardshrink")
+def hardshrink(b: Builder, input: Any, lambd: float = 0.5) -> str:
+    return b.op("Shrink", b.tensor(input), bias=0.0, lambd=float(lambd))
+
+
+@translates("rrelu")
+def rrelu(
+    b: Builder,
+    input: Any,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    *_: Any,
+    **__: Any,
+) -> str:
+    if training:
+        raise NotImplementedError(
+            "rrelu in training mode, which draws random slopes: call model.eval() before exporting"
+        )
+    return b.op("LeakyRelu", b.tensor(input), alpha=(lower + upper) / 2)

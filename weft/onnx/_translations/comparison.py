@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.dtype import bool_
+from ...core.dtype import bool_, int32
 from .._builder import Builder
 from .base import translates
 
@@ -93,3 +93,28 @@ def where(b: Builder, condition: Any, input: Any, other: Any) -> str:
 def masked_fill(b: Builder, input: Any, mask: Any, value: Any) -> str:
     dtype = b.result().dtype
     return b.op("Where", b.tensor(mask, bool_), b.tensor(value, dtype), b.tensor(input, dtype))
+
+
+@translates("isfinite")
+def isfinite(b: Builder, input: Any) -> str:
+    value = b.tensor(input)
+    if not b.meta(input).dtype.is_floating_point:
+        return b.op("Equal", value, value)
+    return b.op("Not", b.op("Or", b.op("IsNaN", value), b.op("IsInf", value)))
+
+
+@translates("isin")
+def isin(b: Builder, elements: Any, test_elements: Any, *, invert: bool = False, **_: Any) -> str:
+    dtype = _common_dtype(elements, test_elements, b)
+    each = b.op("Unsqueeze", b.tensor(elements, dtype), b.axes(-1))
+    equal = b.op("Equal", each, b.reshape(b.tensor(test_elements, dtype), [-1]))
+    found = b.cast(b.op("ReduceMax", b.cast(equal, int32), b.axes(-1), keepdims=0), bool_)
+    return b.op("Not", found) if invert else found
+
+
+@translates("heaviside")
+def heaviside(b: Builder, input: Any, values: Any) -> str:
+    dtype = b.result().dtype
+    value = b.tensor(input, dtype)
+    positive = b.cast(b.op("Greater", value, b.constant(0, dtype)), dtype)
+    return b.op("Where", b.op("Equal", value, b.constant(0, dtype)), b.tensor(values, dtype), positive)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ...core.dtype import int64
 from .._builder import Builder, element_type
 from .base import given_sizes, translates
@@ -63,3 +65,35 @@ def arange(b: Builder, *bounds: Any, **_: Any) -> str:
     dtype = b.result().dtype
     start, end, step = {1: (0, *bounds, 1), 2: (*bounds, 1), 3: bounds}[len(bounds)]
     return b.op("Range", b.tensor(start, dtype), b.tensor(end, dtype), b.tensor(step, dtype))
+
+
+def _random(kind: str, **options: Any) -> Callable[..., Any]:
+    def translation(b: Builder, *given: Any, **__: Any) -> str:
+        dtype = element_type(b.result().dtype)
+        sizes = b.sizes_of(given[0]) if given and b.is_tensor(given[0]) else given_sizes(given)
+        shape = b.op("Expand", b.tensor(0, b.result().dtype), b.ints(sizes))
+        return b.op(kind, shape, dtype=dtype, **options)
+
+    return translation
+
+
+translates("rand", "rand_like")(_random("RandomUniformLike", low=0.0, high=1.0))
+translates("randn", "randn_like")(_random("RandomNormalLike", mean=0.0, scale=1.0))
+
+
+@translates("linspace")
+def linspace(b: Builder, start: Any, end: Any, steps: int, **_: Any) -> str:
+    dtype = b.result().dtype
+    places = b.op("Range", b.tensor(0, dtype), b.tensor(steps, dtype), b.tensor(1, dtype))
+    step = b.op(
+        "Div",
+        b.op("Sub", b.tensor(end, dtype), b.tensor(start, dtype)),
+        b.tensor(max(int(steps) - 1, 1), dtype),
+    )
+    return b.op("Add", b.op("Mul", places, step), b.tensor(start, dtype))
+
+
+@translates("eye")
+def eye(b: Builder, n: Any, m: Any = None, **_: Any) -> str:
+    shape = b.op("Expand", b.constant(0, np.int64), b.ints([n, n if m is None else m]))
+    return b.op("EyeLike", shape, dtype=element_type(b.result().dtype))

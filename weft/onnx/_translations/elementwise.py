@@ -95,7 +95,7 @@ _after("trunc", lambda b, x, t: b.op("Mul", b.op("Sign", x), b.op("Floor", b.op(
 _after("frac", lambda b, x, t: b.op("Sub", x, b.op("Mul", b.op("Sign", x), b.op("Floor", b.op("Abs", x)))))
 
 
-_after("logsigmoid", lambda b, x, t: b.op("Neg", b.op("Softplus", b.op("Neg", x))))
+_after("log_sigmoid", lambda b, x, t: b.op("Neg", b.op("Softplus", b.op("Neg", x))))
 
 
 _after("tanhshrink", lambda b, x, t: b.op("Sub", x, b.op("Tanh", x)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dtype import float32
 from .._builder import Builder
 from .base import per_dim, translates
 
@@ -48,3 +49,17 @@ def grid_sample(
     names = kinds if b.opset >= 20 else {each: each for each in kinds}
     return b.op("GridSample", b.tensor(input), b.tensor(grid), mode=names[mode], padding_mode=padding_mode,
                 align_corners=int(bool(align_corners)))  # fmt: skip
+
+
+@translates("affine_grid", "affine_grid_generator")
+def affine_grid(b: Builder, theta: Any, size: Any, align_corners: Any = None) -> str:
+    sizes = [int(each) for each in size[2:]]
+    axes = [np.linspace(-1, 1, each) if each > 1 else np.zeros(1) for each in sizes]
+    if not align_corners:
+        axes = [axis * (each - 1) / each for axis, each in zip(axes, sizes)]
+    grids = np.meshgrid(*axes, indexing="ij")[::-1]  # x, y, z: the last dimension first
+    places = np.stack([each.reshape(-1) for each in (*grids, np.ones(sizes))], 0)
+    base = b.constant(places.astype(np.float32), np.float32)
+    found = b.op("MatMul", b.tensor(theta, float32), base)  # [N, dims, dims + 1] @ [dims + 1, points]
+    found = b.op("Transpose", found, perm=[0, 2, 1])
+    return b.cast(b.reshape(found, [b.size_of(theta, 0), *sizes, len(sizes)]), b.result().dtype)

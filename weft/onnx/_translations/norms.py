@@ -83,3 +83,10 @@ def instance_norm(
     scale = b.tensor(weight) or b.constant([1.0] * channels, dtype)
     shift = b.tensor(bias) or b.constant([0.0] * channels, dtype)
     return b.op("InstanceNormalization", b.tensor(input), scale, shift, epsilon=eps)
+
+
+@translates("local_response_norm")
+def local_response_norm(
+    b: Builder, input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> str:
+    return b.op("LRN", b.tensor(input), size=size, alpha=float(alpha), beta=float(beta), bias=float(k))

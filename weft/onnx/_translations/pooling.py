@@ -45,14 +45,27 @@ def _adaptive(kind: str, whole: str) -> Callable[..., Any]:
         sizes, wanted = known.shape[-count:], result.shape[-count:]
         if all(each == 1 for each in wanted):
             return b.op(whole, b.tensor(input), b.axes(*range(-count, 0)), keepdims=1)
-        if any(size % want for size, want in zip(sizes, wanted)):
-            raise NotImplementedError(
-                f"adaptive pooling from {list(sizes)} to {list(wanted)}: the windows differ in size"
-            )
-        kernel = [size // want for size, want in zip(sizes, wanted)]
-        return b.op(kind, b.tensor(input), kernel_shape=kernel, strides=kernel)
+        if any(known.dim() - count + dim in (input.meta.get("dynamic") or ()) for dim in range(count)):
+            raise NotImplementedError("adaptive pooling of a dynamic dimension")
+        if not any(size % want for size, want in zip(sizes, wanted)) and known.dim() == count + 2:
+            kernel = [size // want for size, want in zip(sizes, wanted)]
+            return b.op(kind, b.tensor(input), kernel_shape=kernel, strides=kernel)
+        value = b.tensor(input)
+        for dim, (size, want) in enumerate(zip(sizes, wanted), known.dim() - count):
+            value = _windows(b, value, whole, dim, size, want)
+        return value
 
     return translation
+
+
+def _windows(b: Builder, value: str, whole: str, dim: int, size: int, want: int) -> str:
+    """One dimension, reduced to `want` windows whose sizes differ."""
+    parts = []
+    for place in range(want):
+        start, end = place * size // want, -((-(place + 1) * size) // want)
+        part = b.op("Slice", value, b.axes(start), b.axes(end), b.axes(dim))
+        parts.append(b.op(whole, part, b.axes(dim), keepdims=1))
+    return parts[0] if want == 1 else b.op("Concat", *parts, axis=dim)
 
 
 translates("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")(
@@ -63,3 +76,15 @@ translates("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")(
 translates("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")(
     _adaptive("MaxPool", "ReduceMax")
 )
+
+
+@translates("lp_pool1d", "lp_pool2d", "lp_pool3d")
+def lp_pool(
+    b: Builder, input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> str:
+    if norm_type != int(norm_type):
+        raise NotImplementedError(f"lp_pool with norm_type={norm_type}")
+    count = b.result().dim() - 2
+    kernel = per_dim(kernel_size, count)
+    return b.op("LpPool", b.tensor(input), p=int(norm_type), kernel_shape=kernel, ceil_mode=int(ceil_mode),
+                strides=per_dim(stride, count) if stride else kernel)  # fmt: skip

@@ -78,3 +78,54 @@ translates("rnn_tanh")(_recurrent("RNN", activations=["Tanh"]))
 
 
 translates("rnn_relu")(_recurrent("RNN", activations=["Relu"]))
+
+
+# ---- Cells ------------------------------------------------------------------------------------------------------------------
+
+
+def _gates(
+    b: Builder, input: Any, hidden: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
+) -> tuple[str, str]:
+    """What the input and the state add to the gates."""
+    found = []
+    for value, weight, bias in ((input, w_ih, b_ih), (hidden, w_hh, b_hh)):
+        product = b.op("MatMul", b.tensor(value), b.op("Transpose", b.tensor(weight), perm=[1, 0]))
+        found.append(product if bias is None else b.op("Add", product, b.tensor(bias)))
+    return found[0], found[1]
+
+
+@translates("lstm_cell")
+def lstm_cell(
+    b: Builder, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> tuple:
+    hidden, cell = hx
+    total = b.op("Add", *_gates(b, input, hidden, w_ih, w_hh, b_ih, b_hh))
+    kept, forget, new, out = b.op("Split", total, axis=-1, num_outputs=4, outputs=4)
+    remembered = b.op("Mul", b.op("Sigmoid", forget), b.tensor(cell))
+    state = b.op("Add", remembered, b.op("Mul", b.op("Sigmoid", kept), b.op("Tanh", new)))
+    return b.op("Mul", b.op("Sigmoid", out), b.op("Tanh", state)), state
+
+
+@translates("gru_cell")
+def gru_cell(
+    b: Builder, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> str:
+    inner, outer = (b.op("Split", each, axis=-1, num_outputs=3, outputs=3)
+                    for each in _gates(b, input, hx, w_ih, w_hh, b_ih, b_hh))  # fmt: skip
+    reset = b.op("Sigmoid", b.op("Add", inner[0], outer[0]))
+    update = b.op("Sigmoid", b.op("Add", inner[1], outer[1]))
+    new = b.op("Tanh", b.op("Add", inner[2], b.op("Mul", reset, outer[2])))
+    return b.op("Add", new, b.op("Mul", update, b.op("Sub", b.tensor(hx), new)))
+
+
+def _rnn_cell(activation: str) -> Callable[..., str]:
+    def translation(
+        b: Builder, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+    ) -> str:
+        return b.op(activation, b.op("Add", *_gates(b, input, hx, w_ih, w_hh, b_ih, b_hh)))
+
+    return translation
+
+
+translates("rnn_tanh_cell")(_rnn_cell("Tanh"))
+translates("rnn_relu_cell")(_rnn_cell("Relu"))

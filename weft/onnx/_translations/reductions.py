@@ -76,9 +76,15 @@ def var(
 ) -> str:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
+    return _spread(b, input, dim, unbiased, keepdim, correction, b.result().dtype, b.called() == "std")
+
+
+def _spread(
+    b: Builder, input: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any, dtype: Any, rooted: bool
+) -> str:
+    """The variance, or its root."""
     less = (1 if unbiased else 0) if correction is None else correction
-    value, dtype = b.tensor(input), b.result().dtype
-    known = b.meta(input)
+    value, known = b.tensor(input), b.meta(input)
     dims = list(range(known.dim())) if dim is None else [positive(each, known.dim()) for each in dims_of(dim)]
     axes = b.axes(*dims)
     away = b.op("Sub", value, b.op("ReduceMean", value, axes, keepdims=1))
@@ -87,8 +93,7 @@ def var(
     for each in dims:
         count = b.op("Mul", count, b.cast(b.tensor(b.size_of(input, each), int64), dtype))
     found = b.op("Div", total, b.op("Sub", count, b.constant(less, dtype)))
-    name = b.called()
-    return b.op("Sqrt", found) if name == "std" else found
+    return b.op("Sqrt", found) if rooted else found
 
 
 @translates("norm", "vector_norm")
@@ -116,3 +121,34 @@ def any_all(b: Builder, input: Any, dim: Any = None, keepdim: bool = False) -> s
     kind = "ReduceMax" if name == "any" else "ReduceMin"
     found = b.op(kind, counted, "" if dim is None else b.axes(*dims_of(dim)), keepdims=int(keepdim))
     return b.cast(found, bool_)
+
+
+@translates("count_nonzero")
+def count_nonzero(b: Builder, input: Any, dim: Any = None) -> str:
+    axes = "" if dim is None else b.axes(*dims_of(dim))
+    return b.op("ReduceSum", b.cast(b.tensor(input, bool_), int64), axes, keepdims=0)
+
+
+@translates("var_mean", "std_mean")
+def var_mean(
+    b: Builder,
+    input: Any,
+    dim: Any = None,
+    unbiased: Any = True,
+    keepdim: bool = False,
+    *,
+    correction: Any = None,
+) -> tuple:
+    spread = _spread(
+        b, input, dim, unbiased, keepdim, correction, b.result()[0].dtype, b.called() == "std_mean"
+    )
+    axes = "" if dim is None else b.axes(*dims_of(dim))
+    return spread, b.op("ReduceMean", b.tensor(input), axes, keepdims=int(keepdim))
+
+
+@translates("aminmax")
+def aminmax(b: Builder, input: Any, *, dim: Any = None, keepdim: bool = False) -> tuple:
+    axes = "" if dim is None else b.axes(dim)
+    return tuple(
+        b.op(kind, b.tensor(input), axes, keepdims=int(keepdim)) for kind in ("ReduceMin", "ReduceMax")
+    )

@@ -107,3 +107,55 @@ def size(b: Builder, input: Any, dim: int) -> Any:
 @translates("numel", "nelement")
 def numel(b: Builder, input: Any) -> str:
     return b.op("Size", b.tensor(input))
+
+
+@translates("meshgrid")
+def meshgrid(b: Builder, *tensors: Any, indexing: str = "ij") -> tuple:
+    given = given_sizes(tensors)
+    count = len(given)
+    order = list(range(count))
+    if indexing == "xy" and count > 1:
+        order[:2] = [1, 0]
+    sizes = [b.size_of(each, 0) if b.meta(each).dim() else 1 for each in given]
+    shape = b.ints([sizes[order.index(place)] for place in range(count)])
+    found = []
+    for each, place in zip(given, order):
+        column = b.reshape(b.tensor(each), [-1 if dim == place else 1 for dim in range(count)])
+        found.append(b.op("Expand", column, shape))
+    return tuple(found)
+
+
+@translates("broadcast_tensors")
+def broadcast_tensors(b: Builder, *tensors: Any) -> tuple:
+    given = given_sizes(tensors)
+    shape = b.op("Shape", b.op("Max", *(b.tensor(each, b.meta(given[0]).dtype) for each in given)))
+    return tuple(b.op("Expand", b.tensor(each), shape) for each in given)
+
+
+@translates("pixel_unshuffle")
+def pixel_unshuffle(b: Builder, input: Any, downscale_factor: int) -> str:
+    batch, channels, height, width = b.sizes_of(input)
+    factor, known = downscale_factor, b.meta(input).shape
+    parts = b.reshape(
+        b.tensor(input), [batch, known[1], known[2] // factor, factor, known[3] // factor, factor]
+    )
+    moved = b.op("Transpose", parts, perm=[0, 1, 3, 5, 2, 4])
+    return b.reshape(moved, [batch, known[1] * factor**2, known[2] // factor, known[3] // factor])
+
+
+@translates("channel_shuffle", "native_channel_shuffle")
+def channel_shuffle(b: Builder, input: Any, groups: int) -> str:
+    sizes = b.sizes_of(input)
+    parts = b.reshape(b.tensor(input), [sizes[0], groups, b.meta(input).shape[1] // groups, *sizes[2:]])
+    moved = b.op("Transpose", parts, perm=[0, 2, 1, *range(3, len(sizes) + 1)])
+    return b.reshape(moved, sizes)
+
+
+@translates("atleast_1d", "atleast_2d")
+def atleast(b: Builder, input: Any) -> str:
+    missing = b.result().dim() - b.meta(input).dim()
+    return (
+        b.op("Unsqueeze", b.tensor(input), b.axes(*range(missing)))
+        if missing
+        else b.op("Identity", b.tensor(input))
+    )

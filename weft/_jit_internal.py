@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 import typing
 import warnings
@@ -174,49 +173,9 @@ def should_drop(fn: Any) -> bool:
     return get_torchscript_modifier(fn) in (FunctionModifiers.UNUSED, FunctionModifiers._DROP)
 
 
-def module_has_exports(mod: Any) -> bool:
-    """Whether a method of the module was marked by `export`."""
-    return any(
-        get_torchscript_modifier(getattr(mod, name)) is FunctionModifiers.EXPORT
-        for name in dir(mod)
-        if callable(getattr(mod, name, None))
-    )
-
-
-def copy_torchscript_modifier(orig: Any, new: Any) -> None:
-    """Mark the function `new` as `orig` is marked."""
-    modifier = getattr(orig, "_torchscript_modifier", None)
-    if modifier is not None:
-        new._torchscript_modifier = modifier
-
-
 def is_static_fn(cls: type, fn: str) -> bool:
     """Whether the member `fn` of a class is a static method."""
     return isinstance(inspect.getattr_static(cls, fn, default=None), staticmethod)
-
-
-def get_static_fn(cls: type, fn: str) -> Callable:
-    """The function of the static method `fn` of a class."""
-    return inspect.getattr_static(cls, fn).__func__
-
-
-def can_compile_class(cls: type) -> bool:
-    """Whether TorchScript could compile a class: all of its functions are Python functions that are not ignored."""
-    if is_ignored_fn(cls) or issubclass(cls, (tuple, list, dict, int, float, str, Exception)):
-        return False
-    functions = [getattr(cls, name) for name in cls.__dict__ if inspect.isroutine(cls.__dict__[name])]
-    return all(hasattr(getattr(each, "__func__", each), "__code__") for each in functions)
-
-
-def get_callable_argument_names(fn: Callable) -> list[str]:
-    """The names of the arguments that can be given by place or by name, without `self` of bound methods."""
-    try:
-        parameters = inspect.signature(fn).parameters
-    except (TypeError, ValueError):
-        return []
-    if any(each.kind is not each.POSITIONAL_OR_KEYWORD for each in parameters.values()):
-        return []
-    return list(parameters)
 
 
 def _qualified_name(obj: Any, mangle_name: bool = True) -> str:

@@ -11,7 +11,6 @@ from .._C._keys import DispatchKeySet, Tag, _ExcludeDispatchKeyGuard, device_key
 from ..compat.missing import module_getattr
 from ..core import autocast
 from ..core.dtype import DType
-from ..core.tensor import Tensor
 from . import autograd, utils
 from .fake_impl import FakeImplCtx, set_ctx_getter
 from .infer_schema import infer_schema
@@ -300,11 +299,6 @@ def _maybe_get_opdef(op: Any) -> CustomOpDef | None:
         return op
     name = op if isinstance(op, str) else op._schema.name
     return OPDEFS.get(name)
-
-
-def iter_tensors(args: Sequence[Any], kwargs: dict[str, Any], allowed_nesting: int = 1) -> Iterator[Tensor]:
-    """The tensors among the arguments of a call and in lists among them."""
-    yield from tensors_in((*args, *kwargs.values()))
 
 
 __getattr__ = module_getattr(__name__)

@@ -208,9 +208,4 @@ def _return_type(kind: Any, error: Callable[[str], ValueError]) -> str:
     raise error(f"Return has unsupported type {kind}. The valid types are: {SUPPORTED_RETURN_TYPES}.")
 
 
-def supported_param(param: inspect.Parameter) -> bool:
-    """Whether schemas have this kind of parameter."""
-    return param.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-
-
 __getattr__ = module_getattr(__name__)

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._C._schema import FunctionSchema, parse_schema
 from ..compat.missing import module_getattr
 from ..core.tensor import Tensor
 from .operators import tensors_in
-
-
-class ParsedQualname(NamedTuple):
-    """The parts of a name such as `aten::sin`."""
-
-    namespace: str
-    name: str
 
 
 def parse_namespace(qualname: str) -> tuple[str, str]:
@@ -41,11 +34,6 @@ def lookup_op(qualname: str) -> Any:
     return getattr(getattr(getattr(ops, namespace), name), overload or "default")
 
 
-def is_builtin(op: Any) -> bool:
-    """Whether an overload is one of PyTorch's own."""
-    return op.namespace in ("aten", "prim", "prims")
-
-
 def is_functional_schema(schema: Any) -> bool:
     """Whether an operator of this schema writes to no argument and returns no view of one."""
     if isinstance(schema, str):
@@ -62,17 +50,6 @@ def check_functional(op: Any, schema: FunctionSchema) -> None:
             f"Cannot register autograd formula for non-functional operator {op} with schema {schema}. Please create a "
             "functional operator and register an autograd formula for that."
         )
-
-
-def is_tensorlist_like_type(kind: Any) -> bool:
-    """Whether a type of a schema is a list of tensors, or one with None among them."""
-    text = str(kind)
-    return text in ("List[Tensor]", "List[Optional[Tensor]]", "Optional[List[Tensor]]")
-
-
-def has_kwarg_only_args(schema: FunctionSchema) -> bool:
-    """Whether arguments can be given by name only."""
-    return any(each.kwarg_only for each in schema.arguments)
 
 
 def has_kwarg_only_tensors(schema: FunctionSchema) -> bool:
@@ -95,12 +72,6 @@ def get_device_arg_index(schema: FunctionSchema) -> int | None:
         ),
         None,
     )
-
-
-def mutated_args_kwargs(schema: FunctionSchema) -> tuple[list[int], list[str]]:
-    """The places and names of the arguments that an operator writes to."""
-    places = [place for place, each in enumerate(schema.arguments) if each.is_write and not each.kwarg_only]
-    return places, [each.name for each in schema.arguments if each.is_write and each.kwarg_only]
 
 
 def check_aliasing_constraint(name: str, before: Sequence[Any], result: Any, module: str = "???") -> None:

@@ -114,13 +114,6 @@ def _format_time_share(time_us: float, total_time_us: float) -> str:
     return f"{time_us * 100.0 / total_time_us:.2f}%" if total_time_us else "NaN"
 
 
-def _format_memory(nbytes: float) -> str:
-    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
-        if abs(nbytes) >= unit:
-            return f"{nbytes / unit:.2f} {name}"
-    return f"{nbytes} B"
-
-
 def _text_of(name: str) -> Any:
     return property(lambda self: _format_time(getattr(self, name)))
 

@@ -100,7 +100,7 @@ def get_model_state_dict(
     if submodules:
         state = _of_submodules(model, state, submodules, options.keep_submodule_prefixes)
     if options.cpu_offload:
-        state = {name: value.cpu() if isinstance(value, Tensor) else value for name, value in state.items()}
+        state = _on_cpu(state)
     return state
 
 

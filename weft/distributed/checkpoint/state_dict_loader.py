@@ -11,6 +11,7 @@ from .api import on_this_rank
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from .filesystem import FileSystemReader
 from .planner import LoadPlanner
+from .state_dict_saver import _stateful_to_state_dict
 from .stateful import Stateful
 from .storage import StorageReader
 
@@ -31,9 +32,7 @@ def load(
     Raises: CheckpointException, also for names that the checkpoint lacks.
     """
     reader = _reader(storage_reader, checkpoint_id)
-    states = {
-        key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()
-    }
+    states = _stateful_to_state_dict(state_dict)
     _load_state_dict(states, reader, planner=planner)
     for key, value in state_dict.items():
         if isinstance(value, Stateful):

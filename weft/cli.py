@@ -12,6 +12,7 @@ weft: PyTorch's tensor library in pure Python
   weft run -c code [arguments]     for a piece of code,
   weft run - [arguments]           and for a script on standard input
   weft doctor                      say what weft found on this machine
+  weft names library               say which names of torch a library mentions that weft does not have
   weft placeholder add             make pip take torch for installed, so that it does not download PyTorch
   weft placeholder remove          undo that; without a word, weft placeholder says whether there is one
 
@@ -24,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         arguments = sys.argv[1:]
     match arguments:
-        case ["-h" | "--help"] | ["run" | "doctor" | "placeholder", "-h" | "--help"]:
+        case ["-h" | "--help"] | ["run" | "doctor" | "names" | "placeholder", "-h" | "--help"]:
             print(USAGE)
             return 0
         case ["--version"]:
@@ -39,6 +40,12 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         case ["doctor", extra, *_]:
             return _refuse(f"doctor takes no arguments, but was given {extra!r}")
+        case ["names"]:
+            return _refuse("names of what? Give packages, folders or files")
+        case ["names", *libraries]:
+            from weft.compat import mentions
+
+            return mentions.main(libraries)
         case ["placeholder"] | ["placeholder", "add" | "remove"]:
             from weft.compat import placeholder
 

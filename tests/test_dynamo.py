@@ -10,11 +10,13 @@ import weft
 import weft._dynamo
 
 
-@pytest.mark.parametrize("name", ["_dynamo.config", "compiler.config"])
+@pytest.mark.parametrize("name", ["_dynamo.config", "_inductor.config", "compiler.config"])
 def test_settings_have_the_defaults_of_pytorch(name):
     import torch._dynamo.config
+    import torch._inductor.config
 
     import weft._dynamo.config
+    import weft._inductor.config
     import weft.compiler.config
 
     theirs, ours = torch, weft
@@ -24,7 +26,7 @@ def test_settings_have_the_defaults_of_pytorch(name):
         warnings.simplefilter("ignore")
         different = {}
         for setting, value in ours.get_config_copy().items():
-            wanted = getattr(theirs, setting)
+            wanted = theirs.get_config_copy()[setting]
             if value != (list(wanted) if isinstance(wanted, set) else wanted):
                 different[setting] = (value, wanted)
     assert different == {}
@@ -140,3 +142,14 @@ def test_libraries_ask_whether_a_device_is_compiled_for():
 
     assert is_compile_supported("cpu") == expected("cpu") is True
     assert not is_compile_supported("mps")
+
+
+def test_settings_in_groups():
+    config = weft._inductor.config
+    with config.patch({"triton.cudagraphs": True}):
+        assert config.triton.cudagraphs is True
+    config.triton.unique_kernel_names = False
+    assert config.get_config_copy()["triton.unique_kernel_names"] is False
+    config.triton.unique_kernel_names = True
+    with pytest.raises(AttributeError):
+        config.triton.no_such_setting = 1

@@ -233,6 +233,7 @@ _LAZY = (
     "_VF",
     "__config__",
     "_dynamo",
+    "_inductor",
     "_functorch",
     "_higher_order_ops",
     "_jit_internal",

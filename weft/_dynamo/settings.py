@@ -16,10 +16,11 @@ class ConfigModule(ModuleType):
     _config: dict[str, Any]
 
     def __getattr__(self, name: str) -> Any:
-        try:
+        if name in self._config:
             return self._config[name]
-        except KeyError:
-            raise AttributeError(f"{self.__name__}.{name} does not exist") from None
+        if any(each.startswith(f"{name}.") for each in self._config):
+            return Group(self, name)
+        raise AttributeError(f"{self.__name__}.{name} does not exist")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__"):
@@ -57,6 +58,19 @@ class ConfigModule(ModuleType):
         """Set what `save_config` or `get_config_copy` gave."""
         given = maybe_pickled_config
         self._config.update(pickle.loads(given) if isinstance(given, bytes) else given)
+
+
+class Group:
+    """The settings of a module that begin with the same word: `config.triton.cudagraphs`."""
+
+    def __init__(self, config: ConfigModule, name: str):
+        self.__dict__.update(_module=config, _prefix=name)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, f"{self._prefix}.{name}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._module, f"{self._prefix}.{name}", value)
 
 
 class _Patch:

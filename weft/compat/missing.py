@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
-from ..core.names import ROOT, set_name
+from ..core.names import INNER, ROOT, set_name
 from . import declared
 
 
@@ -55,7 +55,8 @@ def missing_module(torch_name: str) -> ModuleNotFoundError:
     """The error for `import torch.x`, where weft has no module `weft.x`."""
     parent_name, _, name = torch_name.rpartition(".")
     parent = sys.modules[parent_name]
-    submodules = (info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", ())))
+    found = (info.name for info in pkgutil.iter_modules(getattr(parent, "__path__", ())))
+    submodules = [name for name in found if parent_name != "torch" or name not in INNER]
     message = f"No module named {torch_name!r}: weft does not have it{_nearest(name, submodules)}"
     return ModuleNotFoundError(message, name=torch_name)
 

@@ -54,30 +54,11 @@ def associative_scan(
     >>> associative_scan(torch.mul, torch.arange(1., 5.), 0, combine_mode="generic")
     tensor([ 1.,  2.,  6., 24.])
     """
-    if not callable(combine_fn):
-        raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
-    if not isinstance(dim, int):
-        raise TypeError(f"Dim must be an int, but got {type(dim)}")
-    if not isinstance(reverse, bool):
-        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
-    if combine_mode not in ("pointwise", "generic"):
-        raise ValueError(f"Combine_mode must be either 'pointwise' or 'generic', but got {combine_mode}")
+    _check_options(combine_fn, dim, reverse, combine_mode)
     leaves, structure = tree_flatten(xs)
-    if not leaves:
-        raise IndexError("associative_scan: there must be a tensor in xs")
-    if not all(isinstance(each, Tensor) for each in leaves):
-        raise AttributeError(f"associative_scan: xs must consist of tensors, but got {xs}")
-    if combine_mode == "pointwise" and any(each.device.type not in ("cuda", "xpu") for each in leaves):
-        raise ValueError(
-            "For combine_mode='pointwise', all input tensors need to be on CUDA or XPU; use combine_mode='generic'"
-        )
-    if any(each.ndim == 0 for each in leaves):
-        raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
+    _check_leaves(leaves, xs, combine_mode)
     moved = [each.movedim(dim, 0) for each in leaves]
-    if any(each.shape[0] == 0 for each in moved):
-        raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
-    if len({each.shape[0] for each in moved}) > 1:
-        raise AssertionError("All xs leaves must have the same size along the scanned dimension")
+    _check_lengths(moved)
     if reverse:
         moved = [each.flip(0) for each in moved]
 
@@ -97,6 +78,37 @@ def associative_scan(
     if reverse:
         results = [each.flip(0) for each in results]
     return tree_unflatten([each.movedim(0, dim) for each in results], structure)
+
+
+def _check_options(combine_fn: Any, dim: Any, reverse: Any, combine_mode: Any) -> None:
+    if not callable(combine_fn):
+        raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
+    if not isinstance(dim, int):
+        raise TypeError(f"Dim must be an int, but got {type(dim)}")
+    if not isinstance(reverse, bool):
+        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
+    if combine_mode not in ("pointwise", "generic"):
+        raise ValueError(f"Combine_mode must be either 'pointwise' or 'generic', but got {combine_mode}")
+
+
+def _check_leaves(leaves: list[Any], xs: Any, combine_mode: str) -> None:
+    if not leaves:
+        raise IndexError("associative_scan: there must be a tensor in xs")
+    if not all(isinstance(each, Tensor) for each in leaves):
+        raise AttributeError(f"associative_scan: xs must consist of tensors, but got {xs}")
+    if combine_mode == "pointwise" and any(each.device.type not in ("cuda", "xpu") for each in leaves):
+        raise ValueError(
+            "For combine_mode='pointwise', all input tensors need to be on CUDA or XPU; use combine_mode='generic'"
+        )
+    if any(each.ndim == 0 for each in leaves):
+        raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
+
+
+def _check_lengths(moved: list[Tensor]) -> None:
+    if any(each.shape[0] == 0 for each in moved):
+        raise ValueError("All xs leaves must at least have 'dim' number of dimensions and scan dimension > 0")
+    if len({each.shape[0] for each in moved}) > 1:
+        raise AssertionError("All xs leaves must have the same size along the scanned dimension")
 
 
 __getattr__ = module_getattr(__name__)

@@ -57,23 +57,12 @@ def scan(
     >>> scan(lambda c, x: (c + x, c * x), torch.zeros(()), torch.arange(4.))
     (tensor(6.), tensor([0., 0., 2., 9.]))
     """
-    if not callable(combine_fn):
-        raise RuntimeError("Combine_fn must be a callable, but got " + repr(combine_fn))
-    if not isinstance(dim, int):
-        raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
-    if not isinstance(reverse, bool):
-        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
+    _check_options(combine_fn, dim, reverse)
     first, carried = tree_flatten(init)
     leaves, structure = tree_flatten(xs)
-    if not first or not all(isinstance(each, Tensor) for each in first):
-        raise RuntimeError(f"All init leaves must be a Tensor and there must be one, but got {init}")
-    if not leaves or not all(isinstance(each, Tensor) for each in leaves):
-        raise RuntimeError(f"All xs leaves must be a Tensor and there must be one, but got {xs}")
+    _check_leaves(first, leaves, init, xs)
     moved = [each.movedim(dim, 0) for each in leaves]
-    if len({each.shape[0] for each in moved}) > 1:
-        raise RuntimeError("All xs leaves must have the same size along the scanned dimension")
-    if moved[0].shape[0] == 0:
-        raise RuntimeError("All xs leaves must have a scan dimension > 0")
+    _check_lengths(moved)
     if reverse:
         moved = [each.flip(0) for each in moved]
     results: Any = None
@@ -97,6 +86,29 @@ def scan(
         ys = [each.flip(0) for each in ys]
     ys = [each.movedim(0, dim) for each in ys]
     return tree_unflatten(found[: len(first)], carried), tree_unflatten(ys, results)
+
+
+def _check_options(combine_fn: Any, dim: Any, reverse: Any) -> None:
+    if not callable(combine_fn):
+        raise RuntimeError("Combine_fn must be a callable, but got " + repr(combine_fn))
+    if not isinstance(dim, int):
+        raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
+    if not isinstance(reverse, bool):
+        raise RuntimeError(f"Reverse must be a bool, but got {type(reverse)}")
+
+
+def _check_leaves(first: list[Any], leaves: list[Any], init: Any, xs: Any) -> None:
+    if not first or not all(isinstance(each, Tensor) for each in first):
+        raise RuntimeError(f"All init leaves must be a Tensor and there must be one, but got {init}")
+    if not leaves or not all(isinstance(each, Tensor) for each in leaves):
+        raise RuntimeError(f"All xs leaves must be a Tensor and there must be one, but got {xs}")
+
+
+def _check_lengths(moved: list[Tensor]) -> None:
+    if len({each.shape[0] for each in moved}) > 1:
+        raise RuntimeError("All xs leaves must have the same size along the scanned dimension")
+    if moved[0].shape[0] == 0:
+        raise RuntimeError("All xs leaves must have a scan dimension > 0")
 
 
 __getattr__ = module_getattr(__name__)

@@ -92,25 +92,20 @@ def infer_schema(
         if parameter.annotation is parameter.empty:
             raise error(f"Parameter {name} must have a type annotation.")
         text = _parameter_type(hints(parameter.annotation), name, error)
-        if (
-            mutates_args == "unknown"
-            and text.startswith("Tensor")
-            or mutates_args != "unknown"
-            and name in mutates_args
-        ):
-            if not text.startswith("Tensor"):
+        is_tensor = text.startswith("Tensor")
+        if is_tensor if mutates_args == "unknown" else name in mutates_args:
+            if not is_tensor:
                 raise error(
                     f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated"
                 )
             text = f"Tensor(a{place}!){text.removeprefix('Tensor')}"
         parts.append(_declared(text, name, parameter, error))
-    if mutates_args != "unknown":
-        unknown = [each for each in mutates_args if each not in signature.parameters]
-        if unknown:
-            raise error(
-                f"{set(unknown)} in mutates_args were not found in the custom op's signature. mutates_args should contain "
-                "the names of all args that the custom op mutates, or just the string 'unknown' if you don't know."
-            )
+    unknown = {each for each in mutates_args if each not in signature.parameters}
+    if unknown and mutates_args != "unknown":
+        raise error(
+            f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args should contain "
+            "the names of all args that the custom op mutates, or just the string 'unknown' if you don't know."
+        )
     if signature.return_annotation is signature.empty:
         raise error("No return type annotation was provided. Please add one.")
     result = _return_type(hints(signature.return_annotation), error)

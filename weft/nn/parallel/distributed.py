@@ -75,7 +75,9 @@ class DistributedDataParallel(Module, Joinable):
         if process_group is not None and device_mesh is not None:
             raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
         if mixed_precision is not None:
-            raise NotImplementedError("DistributedDataParallel: mixed_precision: use torch.autocast instead")
+            raise NotImplementedError(
+                "DistributedDataParallel(mixed_precision=...) is not implemented: use torch.autocast instead"
+            )
         self.process_group = (
             device_mesh.get_group(0) if device_mesh is not None else process_group or _get_default_group()
         )

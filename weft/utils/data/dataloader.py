@@ -128,18 +128,9 @@ class DataLoader(Generic[_T_co]):
         )
         if self._dataset_kind == _DatasetKind.Iterable:
             _check_no_samplers(shuffle, sampler, batch_sampler)
-        if sampler is not None and shuffle:
-            raise ValueError("sampler option is mutually exclusive with shuffle")
+        _check_batching(batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise ValueError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
-                )
             batch_size = None
-        elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
         if sampler is None:
             sampler = self._default_sampler(shuffle, generator)
         if batch_size is not None:
@@ -254,6 +245,22 @@ def _check_no_samplers(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
             raise ValueError(
                 f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
             )
+
+
+def _check_batching(
+    batch_size: int | None, shuffle: bool | None, sampler: Any, batch_sampler: Any, drop_last: bool
+) -> None:
+    if sampler is not None and shuffle:
+        raise ValueError("sampler option is mutually exclusive with shuffle")
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
+    elif batch_size is None and drop_last:
+        raise ValueError(
+            "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+        )
 
 
 def _context(context: Any, num_workers: int) -> Any:

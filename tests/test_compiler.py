@@ -24,6 +24,7 @@ def test_modules_are_wrapped():
     assert repr(compiled) == repr(theirs)
     assert list(compiled.state_dict()) == list(theirs.state_dict())
     assert isinstance(compiled, nn.Module) and compiled._orig_mod is model
+    assert weft.compile(model, disable=True) is model
     compiled.eval()
     assert not model.training and not compiled.training
     assert compiled(weft.ones(1, 2)).tolist() == model(weft.ones(1, 2)).tolist()

@@ -121,6 +121,8 @@ def test_functions_of_arrays():
     x = torch.arange(4.0).reshape(2, 2)
     ours = weft.compiler.wrap_numpy(sums)(weft.tensor(x.tolist()), 1)
     assert ours.tolist() == torch.compiler.wrap_numpy(sums)(x, 1).tolist()
+    named = weft.compiler.wrap_numpy(lambda x: type(x).__name__)
+    assert named(x=weft.ones(1)) == "ndarray"
 
 
 def test_errors_are_related_as_in_pytorch():

@@ -44,6 +44,18 @@ def test_modules_as_functions():
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_names_of_shared_parameters():
+    def program(lib, functorch):
+        model = lib.nn.Sequential(lib.nn.Linear(2, 2), lib.nn.BatchNorm1d(2), lib.nn.Linear(2, 2))
+        model[2].weight = model[0].weight
+        function, params, _ = functorch.make_functional_with_buffers(model)
+        return function.all_names_map, function.param_names, len(params)
+
+    found, expected = both(program)
+    assert found == expected
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_ensembles():
     def program(lib, functorch):
         models = [lib.nn.Linear(2, 1) for _ in range(3)]

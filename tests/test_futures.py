@@ -47,6 +47,29 @@ def test_as_in_pytorch():
         same(program)
 
 
+def test_forked_calls_give_the_class_that_futures_derive_from():
+    def program(library):
+        forked = library.jit.fork(lambda x: x + 1, 2)
+        future = library._C.Future([])
+        following = future.then(lambda done: done.value() + 1)
+        seen = []
+        future.add_done_callback(lambda done: seen.append(done.value()))
+        future.set_result(3)
+        future.add_done_callback(lambda done: seen.append(done.value() + 10))
+        failed = future.then(lambda done: 1 / 0)
+        with pytest.raises(RuntimeError, match="error when running the callback: ZeroDivisionError"):
+            failed.value()
+        return (
+            forked.value(),
+            following.value(),
+            seen,
+            [type(each) is library._C.Future for each in (forked, following)],
+            issubclass(library.futures.Future, library._C.Future),
+        )
+
+    same(program)
+
+
 def test_waiting_and_collecting():
     future = weft.futures.Future()
     collected = weft.futures.collect_all([future])
@@ -72,6 +95,18 @@ def test_errors_of_callbacks_and_of_parts(lib):
     done.add_done_callback(lambda future: 1 / 0)  # only logged
     assert [each.value() for each in lib.futures.collect_all([done, done]).wait()] == [3, 3]
     assert lib.futures.collect_all([]).wait() == []
+    for order in (1, -1):  # the error is that of the first in the list, not of the first in time
+        parts = [lib.futures.Future() for _ in range(3)]
+        together = lib.futures.collect_all(parts)
+        for number in (0, 1, 2)[::order]:
+            assert not together.done()
+            if number < 2:
+                parts[number].set_exception(ValueError(f"part {number}"))
+            else:
+                parts[number].set_result(1)
+        assert together.done()
+        with pytest.raises(ValueError, match="part 0"):
+            together.value()
     with pytest.raises(RuntimeError, match="complete again"):
         done.set_result(4)
     with pytest.raises(AssertionError):

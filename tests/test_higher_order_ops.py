@@ -98,6 +98,7 @@ def test_loops():
     "call",
     [
         lambda x: weft.cond(weft.tensor(True), lambda x: x.add_(1), lambda x: x, (x,)),
+        lambda x: weft.cond(weft.tensor(True), lambda x: x.add_(1) * 2, lambda x: x, (x,)),
         lambda x: weft.cond(weft.tensor(True), lambda x: x, lambda x: x, (x,)),
         lambda x: map(lambda x: x, x),
         lambda x: map(lambda x: 3, x),
@@ -106,6 +107,7 @@ def test_loops():
         lambda x: associative_scan(lambda a, b: (a + b).sum(), x, 0, combine_mode="generic"),
         lambda x: weft.while_loop(lambda x: 3, lambda x: (x + 1,), (x,)),
         lambda x: weft.while_loop(lambda x: x.sum() < 3, lambda x: (x.double(),), (x,)),
+        lambda x: weft.while_loop(lambda x: x.sum() < 3, lambda x: (weft.cat([x, x]),), (x,)),
     ],
 )
 def test_functions_that_break_the_rules(call):
@@ -118,4 +120,6 @@ def test_wrappers():
     ops = weft.ops.higher_order
     assert not ops.wrap_with_set_grad_enabled(False, lambda x: x * 2, x).requires_grad
     assert ops.wrap_with_autocast("cpu", weft.bfloat16, True, None, lambda x: x @ x, x).dtype is weft.bfloat16
-    assert ops.out_dtype(weft.mm, weft.int32, *[weft.ones(2, 2, dtype=weft.int8)] * 2).dtype is weft.int32
+    large = weft.full((2, 2), 100, dtype=weft.int8)  # products are beyond int8
+    found = ops.out_dtype(weft.mm, weft.int32, large, large)
+    assert found.dtype is weft.int32 and found.tolist() == [[20000, 20000]] * 2

@@ -43,7 +43,7 @@ class Future(_AnyFuture, Generic[T]):
 
 
 def collect_all(futures: Sequence[Future]) -> Future[list[Future]]:
-    """A future of the list, which is done when all of them are; it has the first error that one of them has."""
+    """A future of the list, which is done when all of them are; it has the error of the first of them that has one."""
     for each in futures:
         if not isinstance(each, _AnyFuture):
             raise TypeError(f"collect_all: expected a list of Futures, got {type(each).__name__}")
@@ -54,9 +54,9 @@ def collect_all(futures: Sequence[Future]) -> Future[list[Future]]:
         with lock:
             left[0] -= 1
             last = left[0] == 0
-            failed = done._error is not None and not together.done()
-            if failed or (last and not together.done()):
-                together._complete(list(futures), done._error)
+        if last:
+            errors = (each._error for each in futures if each._error is not None)
+            together._complete(list(futures), next(errors, None))
 
     if not futures:
         together.set_result([])

@@ -94,6 +94,13 @@ class Argument:
         """Whether it is an argument such as `out`, which receives the result."""
         return self.kwarg_only and self.is_write
 
+    def _takes_calls_of(self, old: Argument) -> bool:
+        """Whether each value for `old` is one for this argument, and calls without one mean the same."""
+        keeps_default = not old.has_default_value() or (
+            self.has_default_value() and self.default_value == old.default_value
+        )
+        return keeps_default and old.real_type.isSubtypeOf(self.real_type)
+
     def __str__(self) -> str:
         name = f" {self.name}" if self.name else ""
         return f"{self._text}{name}" + ("" if self._default is MISSING else f"={self._default_text}")
@@ -149,7 +156,7 @@ class FunctionSchema:
         for position, each in enumerate(old._positional):
             if position >= len(self._positional) or self._positional[position].name != each.name:
                 return False
-        if any(each.name not in own or own[each.name].real_type != each.real_type for each in old.arguments):
+        if not all(each.name in own and own[each.name]._takes_calls_of(each) for each in old.arguments):
             return False
         known = {each.name for each in old.arguments}
         return all(each.has_default_value() for each in self.arguments if each.name not in known)

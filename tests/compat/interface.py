@@ -76,7 +76,7 @@ PACKAGES = {
     "torch.nn.quantizable": QUANTIZED,
     "torch.nn.quantized": QUANTIZED,
     "torch.numa": "weft binds no processes to the memory of one socket",
-    "torch.onnx": "exporting to ONNX is not there yet",
+    "torch.onnx": "it belongs to the exporter of TorchScript, which weft has not; torch.onnx.export exports what torch.export traces",
     "torch.package": "weft writes and reads no archives of torch.package",
     "torch.nn.modules.linear_cross_entropy": "weft has one implementation of linear_cross_entropy, which is not in parts",
     "torch.profiler.python_tracer": "profiles of weft hold the ranges of record_function only",

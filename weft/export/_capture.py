@@ -263,6 +263,7 @@ def _copied(
         else:
             nodes[node] = graph.node_copy(node, lambda each: nodes[each])
         meta = nodes[node].meta
+        meta.pop("is_wrapped", None)  # else the code of the program would register the function again
         if node in tracer.values:
             meta["val"] = tree_map(_described, tracer.values[node][0])
             meta["dynamic"] = _dynamic(tracer.values[node])

@@ -601,7 +601,8 @@ def _create_wrapped_func(orig_fn: Callable[..., Any]) -> Callable[..., Any]:
         if proxy is None:
             return orig_fn(*args, **kwargs)
         result = proxy.tracer.create_proxy("call_function", orig_fn, args, kwargs)
-        result.node.meta["is_wrapped"] = True
+        if isinstance(result, Proxy):  # tracers that know values give containers of proxies
+            result.node.meta["is_wrapped"] = True
         return result
 
     return wrapped

@@ -14,13 +14,24 @@ from ..compat.missing import module_getattr
 from ..export import Dim, ExportedProgram
 from ..export import export as _capture
 from ..nn import Module
-from . import errors
+from . import errors, ops
+from ._exportable_module import ExportableModule
+from ._observer import InputObserver
 from ._program import DEFAULT_OPSET, ONNXProgram, translated
 from ._registry import TensorProtoDataType, register_custom_op_symbolic, unregister_custom_op_symbolic
 from .errors import OnnxExporterError
 
 __all__ = [
-    *("ONNXProgram", "OnnxExporterError", "TensorProtoDataType", "errors", "export", "is_in_onnx_export"),
+    *(
+        "ExportableModule",
+        "InputObserver",
+        "ONNXProgram",
+        "OnnxExporterError",
+        "TensorProtoDataType",
+        "errors",
+        "export",
+    ),
+    *("is_in_onnx_export", "ops"),
     *("register_custom_op_symbolic", "unregister_custom_op_symbolic"),
 ]
 
@@ -91,6 +102,8 @@ def export(
         custom=custom_translation_table,
     )
     made = ONNXProgram(proto, program)
+    if optimize:
+        made.optimize()
     if verify:
         _verify(made, program)
     if f is not None:
@@ -98,7 +111,7 @@ def export(
             f,
             include_initializers=export_params,
             keep_initializers_as_inputs=keep_initializers_as_inputs,
-            external_data=None if not external_data or not dynamo else None,
+            external_data=external_data and dynamo,
         )
     return made
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.dtype import DType, bool_, float32, int64
 from ..core.tensor import Tensor
 from ..fx.node import Node
+from ._registry import TensorProtoDataType
 from .errors import OnnxExporterError
 
 
@@ -25,32 +26,28 @@ def onnx_package() -> Any:
     return onnx
 
 
+# The names that ONNX has for dtypes.
+_ELEMENT_TYPES = {
+    "float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "int8": "INT8", "int16": "INT16",
+    "int32": "INT32", "int64": "INT64", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "bool": "BOOL",
+    "complex64": "COMPLEX64", "complex128": "COMPLEX128", "float8_e4m3fn": "FLOAT8E4M3FN", "float8_e5m2": "FLOAT8E5M2",
+}  # fmt: skip
+
+
 def element_type(dtype: DType) -> int:
     """The number that ONNX has for a dtype."""
-    types = onnx_package().TensorProto
     name = str(dtype).removeprefix("torch.")
-    known = {
-        "float32": types.FLOAT,
-        "float64": types.DOUBLE,
-        "float16": types.FLOAT16,
-        "bfloat16": types.BFLOAT16,
-        "int8": types.INT8,
-        "int16": types.INT16,
-        "int32": types.INT32,
-        "int64": types.INT64,
-        "uint8": types.UINT8,
-        "uint16": types.UINT16,
-        "uint32": types.UINT32,
-        "uint64": types.UINT64,
-        "bool": types.BOOL,
-        "complex64": types.COMPLEX64,
-        "complex128": types.COMPLEX128,
-        "float8_e4m3fn": types.FLOAT8E4M3FN,
-        "float8_e5m2": types.FLOAT8E5M2,
-    }
-    if name not in known:
+    if name not in _ELEMENT_TYPES:
         raise NotImplementedError(f"torch.onnx: ONNX has no element type for {dtype}")
-    return known[name]
+    return TensorProtoDataType[_ELEMENT_TYPES[name]].value
+
+
+def dtype_of(number: int) -> DType:
+    """The dtype of a number of ONNX's."""
+    import weft
+
+    name = TensorProtoDataType(number).name
+    return next(getattr(weft, own) for own, each in _ELEMENT_TYPES.items() if each == name)
 
 
 class Builder:
@@ -65,6 +62,7 @@ class Builder:
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
         self.values: dict[Node, Any] = {}  # what stands for a node: a name, or a container of names
+        self.domains: dict[str, int] = {}  # the operator sets besides ONNX's own, and their versions
         self.stale: dict[
             Node, Node
         ] = {}  # views of memory that an in-place operation has written to, and the operation

@@ -22,6 +22,8 @@ from .errors import OnnxExporterError, UnsupportedOperatorError
 DEFAULT_OPSET = 20
 # bytes; a protobuf message holds at most 2 GiB, so larger models keep their tensors in a file beside them.
 LIMIT = 2**31 - 2**20
+# bytes; smaller tensors stay in the model when tensors go into a file beside it. It is the default of the package onnx.
+THRESHOLD = 1024
 
 
 class ONNXProgram:
@@ -64,14 +66,20 @@ class ONNXProgram:
         if not include_initializers:
             del model.graph.initializer[:]
         path = Path(destination)
-        outside = external_data if external_data is not None else model.ByteSize() > LIMIT
+        is_large = model.ByteSize() > LIMIT
+        has_large = any(len(each.raw_data) >= THRESHOLD for each in model.graph.initializer)
+        outside = is_large or (bool(external_data) and has_large)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             if outside:
                 data = path.with_name(path.name + ".data")
                 data.unlink(missing_ok=True)
                 onnx.save_model(
-                    model, str(temporary), save_as_external_data=True, location=data.name, size_threshold=1024
+                    model,
+                    str(temporary),
+                    save_as_external_data=True,
+                    location=data.name,
+                    size_threshold=THRESHOLD,
                 )
             else:
                 onnx.save_model(model, str(temporary))
@@ -84,13 +92,7 @@ class ONNXProgram:
 
         Raises: ImportError if onnxruntime is not installed.
         """
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise ImportError(
-                "running an ONNXProgram needs the package onnxruntime: pip install onnxruntime"
-            ) from error
-        make = initializer or onnxruntime.InferenceSession
+        make = initializer or _session
         self._session = make(self._model.SerializeToString())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Sequence[Tensor]:
@@ -115,6 +117,24 @@ class ONNXProgram:
         feed = {name: each.detach().cpu().numpy() for name, each in zip(names, tensors, strict=True)}
         return tuple(from_numpy(np.asarray(each)) for each in ReferenceEvaluator(self._model).run(None, feed))
 
+    def compute_values(
+        self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Sequence[Tensor]:
+        """The values of these names inside of the graph, computed by the reference implementation of the package onnx."""
+        onnx = onnx_package()
+        model = onnx.ModelProto()
+        model.CopyFrom(self._model)
+        del model.graph.output[:]
+        model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in value_names)
+        return ONNXProgram(model, self.exported_program).call_reference(*args, **(kwargs or {}))
+
+    def optimize(self) -> None:
+        """Leave out operators that do nothing, and those whose results nobody uses."""
+        from ._optimize import optimized
+
+        optimized(self._model.graph)
+        self._session = None
+
     def release(self) -> None:
         """Let go of the session of onnxruntime."""
         self._session = None
@@ -136,6 +156,17 @@ class ONNXProgram:
                     dim.dim_param = rename_mapping[dim.dim_param]
 
 
+def _session(model: Any) -> Any:
+    """A session of onnxruntime on the CPU."""
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ImportError(
+            "running an ONNXProgram needs the package onnxruntime: pip install onnxruntime"
+        ) from error
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+
+
 def translated(
     program: ExportedProgram,
     *,
@@ -155,9 +186,8 @@ def translated(
             _note_writes(b, node)
     outputs = _outputs(program, b, output_names)
     graph = onnx.helper.make_graph(b.nodes, "main_graph", inputs, outputs, list(b.initializers.values()))
-    model = onnx.helper.make_model(
-        graph, opset_imports=[onnx.helper.make_opsetid("", opset)], producer_name="weft", ir_version=10
-    )
+    imports = [onnx.helper.make_opsetid(name, version) for name, version in {"": opset, **b.domains}.items()]
+    model = onnx.helper.make_model(graph, opset_imports=imports, producer_name="weft", ir_version=10)
     if model.ByteSize() < LIMIT:
         onnx.checker.check_model(model)
     return model

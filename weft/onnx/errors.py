@@ -2,7 +2,7 @@
 
 from ..compat.missing import module_getattr
 
-__all__ = ["OnnxExporterError", "OnnxExporterWarning", "UnsupportedOperatorError"]
+__all__ = ["OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
 
 
 class OnnxExporterWarning(UserWarning):
@@ -18,3 +18,10 @@ class UnsupportedOperatorError(OnnxExporterError):
 
 
 __getattr__ = module_getattr(__name__)
+
+
+class SymbolicValueError(OnnxExporterError):
+    """A value of a graph of TorchScript that cannot be exported. weft has no TorchScript, so that nothing raises it."""
+
+    def __init__(self, msg: str, value: object):
+        super().__init__(f"{msg} [Caused by the value {value!r}]")

@@ -18,10 +18,11 @@ from . import (
     recurrent,
     reductions,
     shapes,
+    symbolic,
 )
 from .base import TRANSLATIONS
 
 __all__ = [
     "TRANSLATIONS", "activations", "arithmetic", "attention", "comparison", "convolution", "creation", "elementwise", "images",
-    "indexing", "joining", "norms", "ordering", "pooling", "products", "recurrent", "reductions", "shapes",
+    "indexing", "joining", "norms", "ordering", "pooling", "products", "recurrent", "reductions", "shapes", "symbolic",
 ]  # fmt: skip

@@ -195,9 +195,12 @@ class profile:  # noqa: N801
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Any) -> None:
         """Stop noting ranges, or go on."""
-        if self._recorder is not None:
-            listed = _open + [self._recorder] * enabled if self._recorder not in _open else _open
-            _open[:] = [each for each in listed if enabled or each is not self._recorder]
+        if self._recorder is None:
+            return
+        if enabled and self._recorder not in _open:
+            _open.append(self._recorder)
+        elif not enabled and self._recorder in _open:
+            _open.remove(self._recorder)
 
     @property
     def function_events(self) -> EventList:

@@ -214,9 +214,8 @@ class _Handler(socketserver.StreamRequestHandler):
             return [type(error).__name__, str(error)]
 
 
-_servers: dict[
-    tuple[str, int], _Server
-] = {}  # for multi_tenant: stores of one process at one port share a server
+# For multi_tenant: the stores of one process at one (host, port) share a server.
+_servers: dict[tuple[str, int], _Server] = {}
 
 
 def _listen(host: str, port: int, multi_tenant: bool, listening: int | None) -> _Server:

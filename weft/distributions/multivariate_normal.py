@@ -11,9 +11,7 @@ from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Shape
 from .of_covariance import OfCovariance, factorize, given_matrix, half_log_det
-from .of_covariance import (
-    _precision_to_scale_tril as _precision_to_scale_tril,
-)  # libraries import it from here
+from .of_covariance import _precision_to_scale_tril as _precision_to_scale_tril  # for libraries
 from .utils import _standard_normal
 
 

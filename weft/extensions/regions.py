@@ -64,7 +64,7 @@ def _align_points(
     rois, shape, scale: float, bins: tuple[int, int], ratio: int, aligned: bool, sensitive: bool
 ):
     """The points at which `roi_align` reads, a grid in each bin."""
-    images, channels, height, width = shape
+    images, _, height, width = shape
     index, boxes = _boxes(rois, images)
     real = boxes.dtype.type
     # The position-sensitive operator always shifts by half a pixel.
@@ -312,9 +312,8 @@ def ps_roi_pool(
     found = np.zeros((len(index), values.shape[1], *bins), values.dtype)
     for k, image, i, j, rows, columns in _bins(index, bounds):
         pixels = values[image, :, i, j, rows, columns].reshape(values.shape[1], -1)
-        found[k, :, i, j] = (
-            pixels.cumsum(1)[:, -1] / pixels.shape[1]
-        )  # one after the other, as C++ adds them up
+        # cumsum adds one pixel after the other, as torchvision's loop in C++ does.
+        found[k, :, i, j] = pixels.cumsum(1)[:, -1] / pixels.shape[1]
     return tensor_of(found, input.spec.dtype), _channel_mapping(len(index), shape[1], bins)
 
 

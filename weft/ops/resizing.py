@@ -132,9 +132,8 @@ def _check_sizes(input: Tensor, sizes: Sequence[int]) -> None:
         )
     if input.spec.dtype.is_complex or input.spec.dtype.kind in "biu" and input.spec.dtype is not uint8:
         raise NotImplementedError(f"\"upsample\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
-    check_storage_size(
-        contiguous_spec((*own[:2], *sizes), input.spec.dtype)
-    )  # before tables of such sizes are made
+    # This check comes first, because the tables of positions have such sizes, too.
+    check_storage_size(contiguous_spec((*own[:2], *sizes), input.spec.dtype))
 
 
 def _resized(input: Tensor, sizes, scales, mode: str, align_corners: bool, antialias: bool) -> Tensor:
@@ -159,7 +158,8 @@ def _as_floats(image: Tensor, first: int, sizes, scales, mode: str, align_corner
     # PyTorch computes positions in the precision of the elements.
     real = np.float64 if dtype is float64 and not nearest else np.float32
     dims = list(enumerate(zip(sizes, scales, strict=True), first))
-    if nearest:  # Whole rows are cheaper to choose than elements, so rows that go are left out before, rows that come are added after.
+    if nearest:
+        # Choosing whole rows is cheaper than choosing elements. So dims that shrink come first and dims that grow last.
         grown = [entry for entry in dims if entry[1][0] > image.spec.shape[entry[0]]]
         dims = [entry for entry in dims if entry not in grown] + grown[::-1]
     else:

@@ -55,6 +55,13 @@ torch._logcumsumexp(T, 0)
 torch._stack([T, T], 1)
 torch._chunk_cat([T, T], 0, 1)
 torch._chunk_cat([torch.ones(3, 2), T], 0, 2)
+torch._chunk_cat([torch.ones(1, 2, 3), torch.ones(1, 2, 5)], -1, 4)
+torch._chunk_cat([torch.ones(1, 2), T], 1, 2)  # raises
+torch._chunk_cat([T, T], 2, 2)  # raises
+torch.ones(1).addbmm_(torch.ones(2, 3, 2), torch.ones(2, 2, 4), beta=2)
+torch.ones(3, 4).addbmm_(torch.ones(2, 3, 2), torch.ones(2, 2, 4))
+torch.ones(3, 1).mul(1).addbmm_(T.expand(2, 2, 2), T.expand(2, 2, 2))  # raises
+torch.ones(1, requires_grad=True).addbmm_(T.expand(2, 2, 2), T.expand(2, 2, 2))  # raises
 torch._compute_linear_combination(T, torch.tensor([[1., 2.]]))
 torch._unique(I, True, True)
 torch._unique(I)
@@ -166,6 +173,11 @@ torch.hash_tensor(torch.tensor([1.5, 2], dtype=torch.bfloat16))
 torch.hash_tensor(torch.tensor([1.5 + 1j, 2]))  # raises
 torch.hash_tensor(torch.tensor([]))  # raises
 torch.hash_tensor(T, mode=1)  # raises
+torch.hash_tensor(torch.tensor(2.), 0, keepdim=True), torch.hash_tensor(torch.tensor(2.), -1)
+torch.hash_tensor(torch.tensor(2.), 1)  # raises
+torch.hash_tensor(T, (0, 0))  # raises
+torch.hash_tensor(torch.ones(0, 2), 1)
+torch.hash_tensor(torch.ones(0, 2), 0)  # raises
 T.clone().__delitem__(0)  # raises
 T.__cuda_array_interface__  # raises
 T.module_load(T + 1)
@@ -204,6 +216,11 @@ torch.embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1]), False, 1)[
 torch.embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1]))[0]
 torch.embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1]), False, 2)[0]
 torch.embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1, 3]), False, 1, False, None, True)[1:3]
+torch._embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1]))[1:]
+torch._embedding_bag(T.t(), torch.tensor([0, 1, 1]), torch.tensor([0, 1]))[1:]
+torch._embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1]), padding_idx=1)[1:]
+torch._embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1]), False, 1, padding_idx=1)[1:]
+torch._embedding_bag(T, torch.tensor([0, 1, 1]), torch.tensor([0, 1, 1]), False, 2)[1:]
 torch.native_channel_shuffle(torch.arange(8.).view(1, 4, 2), 2)
 torch.Stream().query(), torch.Event().query(), torch.Stream().device
 torch.Event().record()  # raises

@@ -132,24 +132,42 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """`nn.functional.embedding_bag` of modes 0 (sum), 1 (mean) and 2 (max), and three tensors for its derivative.
+    """`nn.functional.embedding_bag` of modes 0 (sum), 1 (mean) and 2 (max), and three tensors that PyTorch's derivative uses.
 
-    Those are here the bag of each index, the size of each bag, and an empty tensor.
+    Those are the bag of each index, the size of each bag, and where the maxima come from. As in PyTorch the first is
+    empty for sums of contiguous rows, the second is zeros for all sums, and the third equals the second except for mode 2.
     """
     padding = padding_idx if padding_idx is not None and padding_idx != -1 else None
     result = _loss("embedding_bag")(
         indices, weight, offsets, None, 2.0, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights,
         include_last_offset, padding,
     )  # fmt: skip
-    ends = (
-        offsets[1:]
-        if include_last_offset
-        else FUNCTIONS["cat"]((offsets[1:], offsets.new_tensor([len(indices)])))
-    )
+    end = offsets.new_tensor([len(indices)])
+    ends = offsets[1:] if include_last_offset else FUNCTIONS["cat"]((offsets[1:], end))
     starts = offsets[:-1] if include_last_offset else offsets
-    sizes = ends - starts
+    sizes = (ends - starts).to(indices.dtype)
     bags = FUNCTIONS["repeat_interleave"](sizes)
-    return result, bags, sizes, empty(0, dtype=indices.dtype)
+    if _MODES[mode] == "sum":
+        is_fast = padding is None and weight.stride(1) == 1 and weight.dtype.itemsize <= 4
+        none = sizes.new_zeros(sizes.shape)
+        return result, empty(0, dtype=indices.dtype) if is_fast else bags, none, none.clone()
+    counted = indices == indices if padding is None else indices != padding
+    counts = sizes.new_zeros(sizes.shape).index_add(0, bags, counted[: len(bags)].to(sizes.dtype))
+    if _MODES[mode] == "mean":
+        return result, bags, counts, counts.clone()
+    return result, bags, counts, _maxima(weight, indices, counted, bags, sizes)
+
+
+def _maxima(weight: Tensor, indices: Tensor, counted: Tensor, bags: Tensor, sizes: Tensor) -> Tensor:
+    """The index of the largest row of each bag, for each column; 0 for an empty bag."""
+    found = indices.new_zeros((len(sizes), weight.size(1)))
+    start = 0
+    for bag, size in enumerate(sizes.tolist()):
+        own = indices[start : start + size][counted[start : start + size]]
+        if len(own):
+            found[bag] = own[weight.detach()[own].argmax(0)]
+        start += size
+    return found
 
 
 FUNCTIONS["native_channel_shuffle"] = FUNCTIONS["channel_shuffle"]

@@ -11,10 +11,11 @@ from ..core.dtype import LEGACY_NAMES, uint64
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..families.library import differentiable, tensor_of, wide_array
+from ..families.reduce import dims_of
 
 
 @differentiable(nondifferentiable)
-def _hashed(input: Tensor, dims: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+def _hashed(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     values = wide_array(input)
     words = values.astype(
         np.float64 if values.dtype.kind == "f" else np.int64 if values.dtype.kind != "u" else np.uint64
@@ -37,10 +38,14 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if input.is_complex():
         raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
-    dims = (dim,) if isinstance(dim, int) else tuple(dim)
-    if not dims and not input.numel():
-        raise RuntimeError(
-            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
-            "the 'dim' argument."
-        )
-    return _hashed(input, dims or None, keepdim)
+    dims = dims_of(dim, input.dim(), "hash_tensor")
+    if not input.numel():
+        if not isinstance(dim, int) and not dim:
+            raise RuntimeError(
+                "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+                "the 'dim' argument."
+            )
+        lacking = next((each for each in dims if not input.size(each)), None)
+        if lacking is not None:
+            raise IndexError(f"hash_tensor: Expected reduction dim {lacking} to have non-zero size.")
+    return _hashed(input, dims, keepdim)

@@ -17,7 +17,7 @@ from ..core import dtype as dt
 from ..core.dtype import DType, float16, float32, int32, int64
 from ..core.limits import finfo
 from ..core.op import FUNCTIONS, add_function, public
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, wrap_dim
 from .creation import empty
 
 _F = FUNCTIONS  # looked up when called: some functions are defined after this file
@@ -251,6 +251,9 @@ def _stack(tensors: Any, dim: int = 0) -> Tensor:
 @public("function", out=True)
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
     """Split each tensor into chunks along `dim`, padded with zeros to one size; flatten and join those of one number."""
+    dim = wrap_dim(dim, tensors[0].dim())
+    if any(each.shape[:dim] != tensors[0].shape[:dim] for each in tensors):
+        raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
     rows = []
     for each in tensors:
         step = -(-each.size(dim) // num_chunks)

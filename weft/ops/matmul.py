@@ -17,7 +17,18 @@ from ..core.dtype import (
     cpp_name,
 )
 from ..core.limits import check_number
-from ..core.op import public, show_out, write_out
+from ..core.op import (
+    check_recorded_write,
+    copy_values,
+    inplace,
+    needs_recording,
+    public,
+    resize,
+    show_out,
+    tape,
+    unrecorded,
+    write_out,
+)
 from ..core.overrides import declined
 from ..core.promotion import common_dtype
 from ..core.spec import Spec
@@ -594,7 +605,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     return _BADDBMM(input, beta, alpha, batch1, batch2)
 
 
-@public("function method inplace", out=True)
+@public("function method", out=True)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
@@ -603,6 +614,26 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     _check_bmm(batch1.spec, batch2.spec)
     check_same(input, "self and mat2 must have the same dtype, but got {0} and {2}", batch1, batch2)
     return _ADDBMM(input, beta, alpha, batch1, batch2)
+
+
+_addbmm_in_shape = inplace(addbmm, "addbmm")
+
+
+@public("method", name="addbmm_")
+def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`addbmm` in place. As in PyTorch, and unlike in `addmm_`, a tensor that is broadcast grows to the result."""
+    if not (isinstance(batch1, Tensor) and isinstance(batch2, Tensor) and batch1.dim() == batch2.dim() == 3):
+        return _addbmm_in_shape(self, batch1, batch2, beta=beta, alpha=alpha)
+    if self.shape == (batch1.size(1), batch2.size(2)):
+        return _addbmm_in_shape(self, batch1, batch2, beta=beta, alpha=alpha)
+    check_recorded_write(self)
+    result = addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+    with unrecorded():
+        resize(self, result.spec)
+        copy_values(self, result)
+    if needs_recording((result,)):
+        tape.become(self, result)
+    return self
 
 
 def _summed_bmm(batch1: Tensor, batch2: Tensor) -> Tensor:

@@ -37,6 +37,7 @@ def test_places_are_in_all_folders():
         "cuda",
         "accelerator",
         "functorch",
+        "_inductor",
         "_subclasses",
     }  # no more than names that PyTorch has
     assert folders - bare <= {mutant.folder for mutant in MUTANTS}

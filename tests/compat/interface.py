@@ -39,7 +39,7 @@ UNSPLIT = "splitting graphs between devices is not there yet; use torch.fx.passe
 # Packages that are declared with all of their modules, and why they are not there, in the words of the error.
 PACKAGES = {
     "torch.ao": QUANTIZED,
-    "torch.contrib": "weft writes no graphs for TensorBoard",
+    "torch.contrib": "it shows the graphs of TorchScript, which weft does not have",
     "torch.backends.cudnn.rnn": CPU_ONLY.format("cuda"),
     "torch.cuda": CPU_ONLY.format("cuda"),
     "torch.distributed": ONE_PROCESS,

@@ -26,6 +26,7 @@ __getattr__ = _module_getattr(
         "module_tracker",
         "serialization",
         "show_pickle",
+        "tensorboard",
         "throughput_benchmark",
         "viz",
         "weak",

@@ -1,1 +1,1 @@
-# module torch.contrib: weft writes no graphs for TensorBoard
+# module torch.contrib: it shows the graphs of TorchScript, which weft does not have

@@ -70,9 +70,8 @@ from .switches import (
 from .torch_version import TorchVersion as _TorchVersion
 
 newaxis = None
-__version__ = _TorchVersion(
-    "2.13.0+weft"
-)  # what scripts compare with; the distribution's own version is in its metadata
+# Scripts compare with PyTorch's version. The version of weft is in the metadata of its distribution.
+__version__ = _TorchVersion("2.13.0+weft")
 
 # Every module that defines operations. Importing one is what makes its names public.
 for _module in (
@@ -233,9 +232,9 @@ _LAZY = (
     "_VF",
     "__config__",
     "_dynamo",
-    "_inductor",
     "_functorch",
     "_higher_order_ops",
+    "_inductor",
     "_jit_internal",
     "_library",
     "_linalg_utils",

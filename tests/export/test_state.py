@@ -1,5 +1,6 @@
 """What programs change: buffers, inputs, attributes; and what inputs and outputs may be."""
 
+import collections
 import dataclasses
 
 import pytest
@@ -124,3 +125,31 @@ def test_unknown_results_are_refused():
 
     with pytest.raises(weft._dynamo.exc.UserError, match="pytree-flattenable"):
         export(Odd(), (weft.ones(1),))
+
+
+class ModelOutput(collections.OrderedDict):
+    """A result as transformers has them: a dict whose values are attributes, too."""
+
+    def __getattr__(self, name):
+        return self[name]
+
+
+def test_results_of_registered_classes_and_more_keywords(tmp_path):
+    weft.utils._pytree.register_pytree_node(
+        ModelOutput,
+        lambda output: (list(output.values()), list(output.keys())),
+        lambda values, names: ModelOutput(zip(names, values)),
+        serialized_type_name="tests.ModelOutput",
+    )
+
+    class Model(nn.Module):
+        def forward(self, ids=None, mask=None, **kwargs):
+            return ModelOutput(logits=ids + kwargs["extra"], mask=mask, hidden=(ids,))
+
+    arguments = {"ids": weft.ones(2, 3), "mask": None, "extra": weft.ones(1)}
+    shapes = {"ids": {0: weft.export.Dim.DYNAMIC}, "mask": None, "extra": None}
+    program = export(Model(), (), arguments, dynamic_shapes=shapes)
+    weft.export.save(program, tmp_path / "model.pt2")
+    for module in (program.module(), weft.export.load(tmp_path / "model.pt2").module()):
+        got = module(**{**arguments, "ids": weft.ones(4, 3)})
+        assert isinstance(got, ModelOutput) and got.logits.shape == (4, 3) and got.mask is None

@@ -68,7 +68,7 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("opset", [18, 21])
+@pytest.mark.parametrize("opset", [18, 23])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(name, opset):
     function, x = FUNCTIONS[name]

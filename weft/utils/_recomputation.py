@@ -24,9 +24,8 @@ class _Enough(Exception):
 
 
 class _State(threading.local):
-    run: Recomputation | None = (
-        None  # the checkpointed call that runs in this thread, the first time or again
-    )
+    # The checkpointed call that runs in this thread, the first time or again.
+    run: Recomputation | None = None
 
 
 state = _State()

@@ -599,3 +599,12 @@ def test_functions_of_users(lib):
     declining = declining_class(lib.Tensor, "Declining")([1.0])
     with pytest.raises(TypeError, match="no implementation found for '.*double' on types that implement"):
         double(declining)
+
+
+@LIBRARIES
+def test_handlers_of_einsum_get_the_operands_one_by_one(lib):
+    duck = duck_class(lib)()
+    for operands in ((duck, duck), ([duck, duck],), ((duck, lib.ones(1)),)):
+        function, _, args, _ = lib.einsum("i,i", *operands)
+        assert function is lib.einsum
+        assert len(args) == 3 and args[0] == "i,i" and args[1] is duck

@@ -28,6 +28,8 @@ EXPRESSIONS = [
     "torch._tensor_str._str(torch.ones(2)), torch._tensor_str._str(torch.ones(2), tensor_contents='...')",
     "torch._tensor_str._add_suffixes('tensor([1, 2]', ['dtype=x', 'a=b'], 7, False)",
     "torch._tensor_str._add_suffixes('tensor([1, 2]', ['dtype=x', 'a=b'], 7, True)",
+    "torch.utils.data._utils.worker._generate_state(123, 4), torch.utils.data._utils.worker._generate_state(2**40, 0)",
+    "torch.TensorType.__name__, torch.DeviceObjType.__name__, torch.Graph.__name__, torch.ScriptModule.__name__",
     "torch.utils.data.dataloader._MultiProcessingDataLoaderIter.__name__",
     "torch._tensor._rebuild_from_type_v2(torch.ones, torch.Tensor, (2,), {'mark': 3}).mark",
     "optimizer._default_to_fused_or_foreach([torch.ones(1)], False, False)",

@@ -169,11 +169,18 @@ def full_name(function: Callable) -> str | None:
     return next((f"torch.{name}" for name, each in FUNCTIONS.items() if each is function), None)
 
 
-def overridable(function: Callable, name: str = "") -> Callable:
-    """`function`, public as `name` or under its own, which asks the classes of its arguments first."""
+def overridable(
+    function: Callable, name: str = "", flatten: Callable[[tuple], tuple] | None = None
+) -> Callable:
+    """`function`, public as `name` or under its own, which asks the classes of its arguments first.
+
+    `flatten` makes the arguments that handlers get of those that were given.
+    """
 
     @functools.wraps(function)
     def complete(*args: Any, **kwargs: Any) -> Any:
+        if flatten is not None:
+            args = flatten(args)
         if known and (answer := overridden(complete, args, kwargs)) is not PLAIN:
             return answer
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import string
 from collections.abc import Sequence
@@ -17,8 +18,15 @@ _LETTERS = string.ascii_uppercase + string.ascii_lowercase
 _ELLIPSIS = ".."  # stands for the label of the first dim of an ellipsis; its dims are (_ELLIPSIS, 0), (_ELLIPSIS, 1), ...
 
 
+def _operands_one_by_one(args: tuple) -> tuple:
+    """The older form `einsum(equation, [a, b])` as `einsum(equation, a, b)`, which is what handlers get."""
+    if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (tuple, list)):
+        return (args[0], *args[1])
+    return args
+
+
 @public("function")
-@overridable
+@functools.partial(overridable, flatten=_operands_one_by_one)
 def einsum(*args: Any) -> Tensor:
     """Sums of products of tensors: `einsum("ij,jk->ik", a, b)` is the product of two matrices.
 
@@ -57,8 +65,6 @@ Labels = tuple[Any, ...]
 
 def _from_equation(args: tuple) -> tuple[list[Labels], Labels | None, tuple]:
     equation, operands = args[0], args[1:]
-    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
-        operands = tuple(operands[0])
     if not isinstance(equation, str):
         raise TypeError(
             f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}"

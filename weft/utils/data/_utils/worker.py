@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .seeds import numpy_seed
+
 
 @dataclass
 class WorkerInfo:
@@ -29,3 +31,8 @@ def get_worker_info() -> WorkerInfo | None:
     True
     """
     return _worker_info
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """The words that NumPy's generator is seeded with in a worker."""
+    return numpy_seed(base_seed, worker_id)

@@ -9,6 +9,15 @@ from ..core.names import name_public
 from ..core.op import namespace
 from ..ops.scaled_matmul import ScalingType as ScalingType
 from ..ops.scaled_matmul import SwizzleType as SwizzleType
+from ._projection import (  # noqa: F401 (other libraries import these from here)
+    _canonical_mask,
+    _get_softmax_dim,
+    _in_projection,
+    _in_projection_packed,
+    _mha_shape_check,
+    _none_or_dtype,
+    _verify_batch_size,
+)
 
 globals().update(namespace("nn.functional"))
 name_public(__name__)

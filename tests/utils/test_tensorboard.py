@@ -330,6 +330,22 @@ def test_graph_of_a_module(tmp_path):
         writer.add_graph(model)
 
 
+def test_graph_of_repeated_modules_and_several_results(tmp_path):
+    class Twice(weft.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = weft.nn.Linear(2, 2)
+
+        def forward(self, x, y):
+            return {"sum": self.layer(self.layer(x)) + weft.ones(2), "given": [y]}
+
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_graph(Twice(), [weft.ones(3, 2), weft.ones(1)], use_strict_trace=False)
+    nodes = {node.name: node for node in graph_of(tmp_path).node}
+    assert list(nodes["Twice/Linear[layer]/linear_1"].input)[0] == "Twice/Linear[layer]/linear"
+    assert nodes["output/output.2"].input == ["input/y"]
+
+
 def test_graph_of_an_onnx_file(tmp_path):
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -99,7 +100,9 @@ class _Scopes:
 
 
 def _prefixes(path: str) -> Iterable[tuple[str, str]]:
-    attributes = path.split(".") if path else []
+    attributes = (
+        re.sub(r"@\d+", "", path).split(".") if path else []
+    )  # `layer@1` is the second call of `layer`
     return [(".".join(attributes[: i + 1]), attribute) for i, attribute in enumerate(attributes)]
 
 

@@ -104,7 +104,7 @@ def public_paths(package):
     """The public modules of a package of PyTorch at any depth, which PyTorch itself can import here."""
     for info in pkgutil.iter_modules(package.__path__):
         name = f"{package.__name__}.{info.name}"
-        if info.name.startswith("_") or info.name in ("testing", "test", "tests", "run_cpu"):
+        if info.name.startswith("_") or info.name in ("testing", "test", "tests", "examples"):
             continue
         try:
             module = importlib.import_module(name)

@@ -83,6 +83,7 @@ PACKAGES = {
     "torch.quantization": QUANTIZED,
     "torch.sparse": SPARSE,
     "torch.utils.benchmark.utils.cpp_jit": "weft times Python statements only",
+    "torch.utils.benchmark.utils.compile": "weft has no compilers to compare",
     "torch.utils.benchmark.utils.valgrind_wrapper": "weft times statements and does not count their instructions",
     "torch.utils.bundled_inputs": TORCHSCRIPT,
     "torch.utils.cpp_extension": "weft has no C++ headers and libraries to build an extension with",

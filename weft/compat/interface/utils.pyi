@@ -10,6 +10,10 @@ def compile_callgrind_template(*, stmt, setup, global_setup): ...
 def compile_timeit_template(*, stmt, setup, global_setup): ...
 def get_compat_bindings(): ...
 
+# module torch.utils.benchmark.utils.compile: weft has no compilers to compare
+from torch.utils.benchmark.utils.timer import Timer
+HAS_TABULATE = False
+
 # module torch.utils.benchmark.utils.valgrind_wrapper: weft times statements and does not count their instructions
 
 # module torch.utils.benchmark.utils.valgrind_wrapper.timer_interface: weft times statements and does not count their instructions
@@ -502,3 +506,7 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 # module torch.utils.module_tracker: imported by this module
 from torch.autograd.graph import register_multi_grad_hook
 from torch.utils._pytree import tree_flatten
+
+# module torch.utils.tensorboard.writer: imported by this module
+from torch.utils.tensorboard._pytorch_graph import graph
+from torch.utils.tensorboard._onnx_graph import load_onnx_graph

@@ -75,6 +75,19 @@ def _get_all_device_indices() -> list[int] | None:
     return None
 
 
+def _get_device_module(device_type: str) -> Any:
+    """The module of a kind of device: `torch.cuda`, `torch.cpu`.
+
+    Raises: RuntimeError if there is none.
+    """
+    module = getattr(sys.modules[__name__.rpartition(".")[0]], device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'."
+        )
+    return module
+
+
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:
     """The number of a device; -1 for the CPU if that is allowed, None for None if it is `optional`.
 

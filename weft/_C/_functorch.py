@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import Any, NoReturn
 
 from ..compat.missing import module_getattr
 
@@ -56,6 +56,20 @@ def maybe_get_bdim(tensor: Any) -> int:
 def get_unwrapped(tensor: Any) -> Any:
     """Raises: RuntimeError, because a tensor is in no wrapper."""
     raise RuntimeError("No wrappers present!")
+
+
+def _add_batch_dim(tensor: Any, bdim: int, level: int) -> NoReturn:
+    """Raises: NotImplementedError, because there are no wrappers."""
+    raise NotImplementedError(
+        "torch._C._functorch._add_batch_dim: weft's vmap has no tensors with hidden dimensions"
+    )
+
+
+def _remove_batch_dim(tensor: Any, level: int, batch_size: int, out_dim: int) -> NoReturn:
+    """Raises: NotImplementedError, because there are no wrappers."""
+    raise NotImplementedError(
+        "torch._C._functorch._remove_batch_dim: weft's vmap has no tensors with hidden dimensions"
+    )
 
 
 def maybe_current_level() -> None:

@@ -6,6 +6,7 @@ from ..compat.missing import module_getattr as _module_getattr
 __getattr__ = _module_getattr(
     __name__,
     (
+        "_contextlib",
         "_foreach_utils",
         "_pytree",
         "_python_dispatch",

@@ -1,0 +1,170 @@
+"""`torch.nn.utils._named_member_accessor`: exchange the parameters and buffers of modules by name, unchecked and fast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...compat.missing import module_getattr
+from ...core.tensor import Tensor
+from ..module import Module
+
+_MISSING: Any = object()
+
+
+def _check_name(module: Any, name: str) -> None:
+    if not isinstance(module, Module):
+        raise TypeError(f"{module} is not an instance of torch.nn.Module")
+    if "." in name:
+        raise KeyError('tensor name can\'t contain "."')
+    if name == "":
+        raise KeyError('tensor name can\'t be empty string ""')
+
+
+def set_tensor(module: Module, name: str, tensor: Tensor) -> None:
+    """Put a tensor into a module under a name of its own, as a parameter or a buffer if it is one."""
+    _check_name(module, name)
+    if name in module._parameters:
+        module._parameters[name] = tensor  # type: ignore[assignment]
+    elif name in module._buffers:
+        module._buffers[name] = tensor
+    else:
+        setattr(module, name, tensor)
+
+
+def swap_tensor(module: Module, name: str, tensor: Tensor, allow_missing: bool = False) -> Tensor:
+    """Put a tensor into a module, and return the one that was there; with `allow_missing`, a mark if there was none.
+
+    The mark given as `tensor` takes the name away again.
+    Raises: AttributeError if the module has no such name, TypeError if it is no tensor.
+    """
+    _check_name(module, name)
+    for members in (module._parameters, module._buffers):
+        if name in members:
+            before = members[name]
+            if tensor is _MISSING:
+                del members[name]
+            else:
+                members[name] = tensor  # type: ignore[assignment]
+            return before  # type: ignore[return-value]
+    before = getattr(module, name, _MISSING)
+    if before is _MISSING and not allow_missing:
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    if before is not _MISSING and not isinstance(before, Tensor):
+        raise TypeError(f"attribute `{name}`: {before} is not an instance of torch.Tensor")
+    if tensor is not _MISSING:
+        setattr(module, name, tensor)
+    elif before is not _MISSING:
+        delattr(module, name)
+    return before
+
+
+class NamedMemberAccessor:
+    """The tensors of a module and of those within, by dotted names.
+
+    >>> import weft as torch
+    >>> accessor = NamedMemberAccessor(torch.nn.Sequential(torch.nn.Linear(2, 1)))
+    >>> accessor.swap_tensor("0.bias", torch.ones(1)).shape, accessor.get_tensor("0.bias")
+    (torch.Size([1]), tensor([1.]))
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+
+    def _place(self, name: str) -> tuple[Module, str]:
+        prefix, _, own = name.rpartition(".")
+        return self.get_submodule(prefix), own
+
+    def get_submodule(self, name: str) -> Module:
+        """The module under a name; the empty one is this module."""
+        return self.module.get_submodule(name)
+
+    def get_tensor(self, name: str) -> Tensor:
+        """The tensor of a name."""
+        module, own = self._place(name)
+        value = getattr(module, own)
+        if not isinstance(value, Tensor):
+            raise TypeError(f"{value} is not an instance of torch.Tensor")
+        return value
+
+    def set_tensor(self, name: str, value: Tensor) -> None:
+        """Put a tensor there."""
+        set_tensor(*self._place(name), value)
+
+    def del_tensor(self, name: str) -> None:
+        """Take the tensor away."""
+        delattr(*self._place(name))
+
+    def swap_tensor(self, name: str, value: Tensor, allow_missing: bool = False) -> Tensor:
+        """Put a tensor there and return the one before."""
+        return swap_tensor(*self._place(name), value, allow_missing)
+
+    def get_tensors(self, names: Iterable[str]) -> list[Tensor]:
+        """`get_tensor` of each name."""
+        return [self.get_tensor(name) for name in names]
+
+    def set_tensors(self, names: Iterable[str], values: Iterable[Tensor]) -> None:
+        """`set_tensor` of each name."""
+        for name, value in zip(names, values, strict=True):
+            self.set_tensor(name, value)
+
+    def set_tensors_dict(self, named_tensors: dict[str, Tensor]) -> None:
+        """`set_tensor` of each name."""
+        self.set_tensors(named_tensors, named_tensors.values())
+
+    def del_tensors(self, names: Iterable[str]) -> None:
+        """`del_tensor` of each name."""
+        for name in names:
+            self.del_tensor(name)
+
+    def swap_tensors(
+        self, names: Iterable[str], values: Iterable[Tensor], allow_missing: bool = False
+    ) -> list[Tensor]:
+        """`swap_tensor` of each name."""
+        return [
+            self.swap_tensor(name, value, allow_missing) for name, value in zip(names, values, strict=True)
+        ]
+
+    def swap_tensors_dict(
+        self, named_tensors: dict[str, Tensor], allow_missing: bool = False
+    ) -> tuple[dict[str, Tensor], list[str]]:
+        """The tensors before, and the names that there were none of. If a name fails, all are put back."""
+        before: dict[str, Tensor] = {}
+        missing: list[str] = []
+        try:
+            for name, tensor in named_tensors.items():
+                before[name] = self.swap_tensor(name, tensor, allow_missing=True)
+                if before[name] is _MISSING:
+                    missing.append(name)
+            if missing and not allow_missing:
+                raise RuntimeError(f"Missing key(s): {', '.join(map(repr, missing))}.")
+        except Exception:
+            for name, tensor in before.items():
+                self.swap_tensor(name, tensor, allow_missing=True)
+            raise
+        return before, missing
+
+    def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
+        """The names of the module that are not among `keys`, and the other way round."""
+        given, own = set(keys), {name for name, _ in self.named_tensors(remove_duplicate=False)}
+        return sorted(own - given), sorted(given - own)
+
+    def named_parameters(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Tensor]]:
+        """The parameters of all modules."""
+        yield from self.module.named_parameters(remove_duplicate=remove_duplicate)
+
+    def named_buffers(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Tensor]]:
+        """The buffers of all modules."""
+        yield from self.module.named_buffers(remove_duplicate=remove_duplicate)
+
+    def named_tensors(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Tensor]]:
+        """The parameters and the buffers."""
+        yield from self.named_parameters(remove_duplicate)
+        yield from self.named_buffers(remove_duplicate)
+
+    def named_modules(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Module]]:
+        """This module and those within."""
+        yield from self.module.named_modules(remove_duplicate=remove_duplicate)
+
+
+__getattr__ = module_getattr(__name__)

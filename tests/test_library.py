@@ -339,6 +339,20 @@ def test_kernels_of_other_libraries_stay_when_one_is_destroyed():
     same(scenario)
 
 
+def test_kernels_may_come_before_their_operator_and_only_once():
+    def scenario(lib, namespace):
+        early = lib.library.Library(namespace, "IMPL")
+        early.impl("later", lambda x: x + 5, "CPU")
+        library = lib.library.Library(namespace, "DEF")
+        library.define("later(Tensor x) -> Tensor")
+        found = [repr(getattr(lib.ops, namespace).later(lib.zeros(1)))]
+        library.impl("later", lambda x: x + 6, "CPU")
+        found.append(outcome(lambda: library.impl("later", print, "CPU", allow_override=False))[:60])
+        return [*found, outcome(lambda: library.define("other::op(Tensor x) -> Tensor"))[:60]]
+
+    same(scenario)
+
+
 def test_kernels_get_what_differs_from_the_defaults():
     def scenario(lib, namespace):
         library = lib.library.Library(namespace, "DEF")
@@ -533,7 +547,7 @@ def test_loading_libraries():
     def scenario(lib, namespace):
         return [
             outcome(lambda: lib.ops.load_library("/nowhere/lib.so")).partition(":")[0],
-            lib.ops.loaded_libraries,
+            "/nowhere/lib.so" in lib.ops.loaded_libraries,
         ]
 
     same(scenario)

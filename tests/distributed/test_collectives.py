@@ -67,6 +67,8 @@ CALLS = [
     call("all_gather", listed(empty(3), empty(3)), numbers(3)),
     call("all_gather", listed(empty(4)), numbers(3)),
     call("all_gather", [], numbers(3)),
+    call("all_gather", listed(empty(2, 3)), numbers(3)),
+    call("scatter", empty(2, 3), listed(numbers(3))),
     call("all_gather", empty(3), numbers(3)),
     call("all_gather", listed(lambda library: library.zeros(3, dtype=library.int32)), numbers(3)),
     call("all_gather_into_tensor", empty(2, 3), numbers(2, 3)),
@@ -119,6 +121,12 @@ CALLS = [
 @pytest.mark.parametrize("program", CALLS, ids=lambda program: program.__name__)
 def test_collective_of_one_rank(program):
     same(program)
+
+
+def test_objects_are_copied():
+    mine, gathered = {"a": [1]}, [None]
+    weft.distributed.all_gather_object(gathered, mine)
+    assert gathered == [mine] and gathered[0] is not mine
 
 
 def test_all_gather_copies():

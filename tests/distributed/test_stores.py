@@ -57,9 +57,11 @@ def test_queues_and_lists(name, tmp_path):
         store.multi_set(["k", "l"], ["1", "2"])
         store.append("k", "x")
         store.queue_push("q", "1")
+        store.queue_push("q", "2")
         return (
             store.multi_get(["k", "l"]),
             store.queue_len("q"),
+            store.queue_pop("q"),
             store.queue_pop("q"),
             sorted(store.list_keys()),
             store.has_extended_api(),
@@ -107,8 +109,20 @@ def test_last_file_store_removes_the_file(tmp_path):
     path = f"{tmp_path}/store"
     store = weft.distributed.FileStore(path, 1)
     assert os.path.exists(path)
+    other = weft.distributed.FileStore(path, 1)
     del store
+    assert os.path.exists(path)
+    del other
     assert not os.path.exists(path)
+
+
+def test_prefixes_end_with_a_slash():
+    def program(library):
+        store = library.distributed.HashStore()
+        library.distributed.PrefixStore("model", store).set("epoch", "3")
+        return store.get("model/epoch"), store.check(["modelepoch"])
+
+    same(program)
 
 
 def test_tcp_store_of_several_clients():

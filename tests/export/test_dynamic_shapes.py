@@ -89,6 +89,55 @@ def test_derived_dimensions():
         module(weft.ones(6, 3), weft.ones(4, 3))
 
 
+def test_sizes_that_are_accepted_as_by_pytorch():
+    def answers(lib):
+        class Reversed(lib.nn.Module):
+            def forward(self, x, y):
+                return 1 - x + y + lib.ones(10 - x.shape[0] + y.shape[0] - 10 + x.shape[0])
+
+        batch = lib.export.Dim("n", max=8)
+        shapes = {"x": {0: batch}, "y": {0: batch}}
+        module = lib.export.export(Reversed(), (lib.ones(3),) * 2, dynamic_shapes=shapes).module()
+        found = []
+        for sizes in ((4, 4), (8, 8), (9, 9), (4, 5)):
+            try:
+                found.append(tuple(module(*map(lib.ones, sizes)).shape))
+            except AssertionError as error:
+                found.append(str(error)[:12])
+        auto = lib.export.Dim.AUTO
+        plain = lib.export.export(lib.nn.ReLU(), (lib.ones(1, 3),), dynamic_shapes=({0: auto, 1: auto},))
+        with pytest.raises(AssertionError, match=r"size\(\)\[0\] == 1"):
+            plain.module()(lib.ones(2, 3))
+        found.append(tuple(plain.module()(lib.ones(1, 5)).shape))
+        for high in (2, 3):
+            with pytest.raises(AssertionError, match="inconsistent"):
+                lib.export.Dim("a", min=3, max=high)
+        return found
+
+    assert answers(weft) == answers(torch)
+
+
+def test_inputs_of_other_dims_and_elements_that_decide_are_refused():
+    module = export(Function(lambda x: x + 1), (weft.ones(3, 1),)).module()
+    with pytest.raises(AssertionError, match=r"dim\(\) == 2"):
+        module(weft.ones(3))
+    for function in (
+        lambda x: x + 1 if weft.equal(x, x * 1) else x,
+        lambda x: x + 1 if weft.allclose(x, x * 1) else x,
+    ):
+        with pytest.raises(RuntimeError, match="elements of a tensor"):
+            export(Function(function), (weft.ones(3),))
+
+
+def test_dimensions_in_which_one_of_the_inputs_differs_are_dynamic():
+    more = AdditionalInputs()
+    for size in (4, 3):
+        more.add((weft.ones(size, 2),))
+    (found,) = more.dynamic_shapes(Function(lambda x: x), (weft.ones(3, 2),)).values()
+    found = list(found.values()) if isinstance(found, dict) else list(found)
+    assert found == [Dim.DYNAMIC, None] or found == [[Dim.DYNAMIC, None]]
+
+
 def test_numbers_of_sizes_and_elements():
     def function(x):
         chosen = x[x > 4]

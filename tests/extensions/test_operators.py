@@ -115,6 +115,13 @@ def test_no_regions_and_boxes_that_are_not_numbers():
     assert regions.roi_align(image, odd, 1.0, 2, 2, 2, False).shape == (1, 2, 2, 2)
 
 
+def test_a_threshold_is_not_rounded():
+    """In float32 the overlap of these boxes is the number next to 0.1, which lies above it."""
+    rows = weft.tensor([[0.0, 0.0, 1.0, 10.0], [0.0, 0.0, 1.0, 1.0]])
+    for threshold, kept in ((0.1, [0]), (0.1000001, [0, 1])):
+        assert boxes.nms(rows, weft.tensor([2.0, 1.0]), threshold).tolist() == kept
+
+
 def test_rotated_boxes():
     square = weft.tensor([[5.0, 5, 4, 4, 0]])
     others = weft.tensor(

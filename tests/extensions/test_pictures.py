@@ -64,6 +64,19 @@ def test_png_modes():
     assert (opaque[..., 3] == 255).all()
 
 
+def test_png_of_one_bit_is_black_and_white():
+    pixels = np.array([[0, 255, 0], [255, 255, 0]], np.uint8)
+    data = encoded(Image.fromarray(pixels).convert("1"), "PNG")
+    np.testing.assert_array_equal(shown(pictures.decode_png(data, UNCHANGED))[..., 0], pixels)
+
+
+def test_gray_of_16_bits_is_rounded():
+    pixels = np.arange(300, dtype=np.uint16).reshape(10, 10, 3) * 217
+    found = shown(pictures.decode_png(png_of_16_bits(pixels), GRAY))[..., 0].astype(np.int64)
+    shares = pixels.astype(np.int64) @ [9794, 19234, 3740]
+    np.testing.assert_array_equal(found, (shares + (1 << 14)) >> 15)
+
+
 def test_png_palettes():
     image = Image.fromarray(colors()).quantize(4)
     data = encoded(image, "PNG", transparency=2)

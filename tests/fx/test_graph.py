@@ -1,5 +1,6 @@
 """Graphs by hand: names, order, editing, code and errors are PyTorch's."""
 
+import importlib
 import operator
 import typing
 
@@ -98,6 +99,44 @@ def edited(library):
 
 def test_editing():
     mine, theirs = both(edited)
+    assert mine == theirs
+
+
+def test_places_of_new_nodes_and_chains_without_use():
+    def names(library):
+        graph = library.fx.Graph()
+        x = graph.placeholder("x")
+        y = graph.call_function(library.neg, (x,))
+        with graph.inserting_before(y):
+            graph.call_function(library.abs, (x,))
+        z = graph.call_function(library.sin, (y,))
+        graph.call_function(library.exp, (graph.call_function(library.cos, (z,)),))
+        graph.output(y)
+        before = [node.name for node in graph.nodes]
+        return before, graph.eliminate_dead_code(), [node.name for node in graph.nodes]
+
+    mine, theirs = both(names)
+    assert mine == theirs
+
+
+def test_equal_arguments_have_equal_hashes():
+    def hashes(library):
+        immutable = library.fx.immutable_collections
+        first, second, other = ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 3, "b": 2})
+        of = [hash(immutable.immutable_dict(each)) for each in (first, second, other)]
+        return of[0] == of[1], of[0] == of[2]
+
+    mine, theirs = both(hashes)
+    assert mine == theirs == (True, False)
+
+
+def test_arguments_that_are_left_out_have_their_defaults():
+    def normalized(library):
+        normalize = importlib.import_module(f"{library.__name__}.fx.operator_schemas").normalize_function
+        found = normalize(library.nn.functional.leaky_relu, (1,), {}, normalize_to_only_use_kwargs=True)
+        return found.args, dict(found.kwargs)
+
+    mine, theirs = both(normalized)
     assert mine == theirs
 
 

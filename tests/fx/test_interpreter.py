@@ -27,6 +27,25 @@ def test_subclasses_see_each_node():
     assert values == []
 
 
+def test_values_are_let_go_and_defaults_are_taken():
+    def values(library):
+        class Twice(library.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = library.nn.Linear(2, 2)
+
+            def forward(self, x, y=3):
+                return self.layer(self.layer(x)) * y
+
+        traced = library.fx.symbolic_trace(Twice())
+        stacks = [list(node.meta.get("nn_module_stack") or {}) for node in traced.graph.nodes]
+        interpreter = library.fx.Interpreter(traced)
+        result = interpreter.run(library.zeros(1, 2))
+        return stacks, [node.name for node in interpreter.env], tuple(result.shape)
+
+    assert values(weft) == values(torch)
+
+
 def test_errors_name_the_node():
     def message(library, *args):
         traced = library.fx.symbolic_trace(library.nn.Sequential(library.nn.Linear(2, 2)))

@@ -96,7 +96,7 @@ def test_a_module_brings_its_attributes():
         library.fx.replace_pattern(
             traced, library.fx.symbolic_trace(Pattern()), library.fx.symbolic_trace(Replacement())
         )
-        return traced.code, sorted(traced.state_dict())
+        return traced.code, sorted(traced.state_dict()), [name for name, _ in traced.named_modules()]
 
     assert changed(weft) == changed(torch)
 

@@ -97,6 +97,14 @@ def test_reductions(name):
     check(lambda lib, x: getattr(lib.masked.masked_tensor(x.get_data(), x.get_mask() & False), name)(1))
 
 
+def test_hidden_elements_do_not_decide_all():
+    check(
+        lambda lib, x: lib.masked.masked_tensor(lib.tensor([[True, False]]), lib.tensor([[True, False]])).all(
+            1
+        )
+    )
+
+
 MOVES = {
     "row": lambda x: x[0],
     "element": lambda x: x[0, 1],

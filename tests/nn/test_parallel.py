@@ -139,6 +139,8 @@ def test_communication_hook():
         with model.no_sync():
             model(weft.ones(1, 2)).sum().backward()
         assert len(seen) == 1 and model.module[1].bias.grad.tolist() == [4]
+        model(weft.ones(1, 2)).sum().backward()
+        assert len(seen) == 2 and model.module[1].bias.grad.tolist() == [15]
         with pytest.raises(RuntimeError, match="only be called once"):
             model.register_comm_hook("state", triple)
         with pytest.raises(TypeError):
@@ -151,7 +153,26 @@ def test_buckets_have_limits():
             nn.Sequential(*(nn.Linear(512, 512) for _ in range(3))), bucket_cap_mb=2
         )
         sizes = [sum(each.numel() * 4 for each in bucket) for bucket in model._buckets()]
+        first, last = model.module[0].weight, model.module[2].bias
+        assert any(each is last for each in model._buckets()[0])
+        assert any(each is first for each in model._buckets()[-1])
     assert len(sizes) > 1 and sum(sizes) == 3 * 4 * (512 * 512 + 512)
+
+
+def test_parameters_can_be_left_to_each_process():
+    seen = []
+
+    def note(state, bucket):
+        seen.extend(tuple(each.shape) for each in bucket.parameters())
+        return Answer(bucket.buffer())
+
+    with groups():
+        layers = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+        DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(layers, ["0.weight"])
+        model = DistributedDataParallel(layers)
+        model.register_comm_hook(None, note)
+        model(weft.ones(1, 2)).sum().backward()
+    assert sorted(seen) == [(1,), (1, 3), (3,)]
 
 
 def test_sync_batchnorm_takes_a_group():

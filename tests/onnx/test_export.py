@@ -13,6 +13,13 @@ I = weft.tensor([[1, 0, 2], [2, 2, 1]])  # noqa: E741
 
 FUNCTIONS = {
     "arithmetic": lambda x: (x + 1) * 2 - x / 3 + x**2 - (3 - x) % 2,
+    "reversed": lambda x: weft.rsub(x, 3, alpha=2) + 3 - x,
+    "rounded quotients": lambda x: (
+        weft.div(x, 0.7, rounding_mode="trunc"),
+        weft.div(x, 0.7, rounding_mode="floor"),
+        weft.div((x * 9).long(), 4, rounding_mode="trunc"),
+    ),
+    "zeros of two dtypes": lambda x: (x.long() + 0, x.double() * 0.0 + x),
     "sizes": lambda x: x.view(x.shape[0], -1) * x.size(1),
     "unary": lambda x: (
         x.exp() + x.abs().sqrt() + x.sigmoid() + x.tanh() + x.erf() + x.sin().cos() + x.floor() + x.sign()
@@ -108,6 +115,8 @@ def test_a_convolutional_net_with_a_dynamic_batch():
     program = check(model, weft.randn(2, 3, 16, 16), shapes=batch, more=[(weft.randn(5, 3, 16, 16),)])
     graph = program.model_proto.graph
     assert graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
+    first, second = graph.output[0].type.tensor_type.shape.dim
+    assert first.dim_param and second.dim_value == 5
     assert {"0.weight", "11.bias"} <= {each.name for each in graph.initializer}
 
 
@@ -174,3 +183,9 @@ def test_what_has_no_translation_is_named():
     with pytest.raises(weft.onnx.OnnxExporterError, match="adaptive"):
         shapes = ({2: Dim("height")},)
         weft.onnx.export(nn.AdaptiveAvgPool2d(3), (weft.ones(1, 1, 7, 7),), dynamic_shapes=shapes)
+
+
+def test_a_model_that_trains_goes_on_training():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.BatchNorm1d(3).eval())
+    weft.onnx.export(model, (weft.ones(2, 3),))
+    assert [module.training for module in model.modules()] == [True, True, True, False]

@@ -68,3 +68,12 @@ def test_errors(name):
             lib.nn.functional.grouped_mm(a, b, **options)
         messages.append(str(raised.value))
     assert messages[0].startswith(messages[1])
+
+
+def test_rows_beyond_the_last_group_are_zeros():
+    """PyTorch leaves them as they come, and reads beyond the rows if an offset does."""
+    a, b = weft.rand(8, 16), weft.rand(2, 16, 8)
+    for last, full in ((5, 5), (12, 8)):
+        found = weft.nn.functional.grouped_mm(a, b, offs=weft.tensor([3, last], dtype=weft.int32))
+        expected = weft.cat([a[:3] @ b[0], a[3:full] @ b[1], weft.zeros(8 - full, 8)])
+        weft.testing.assert_close(found, expected)

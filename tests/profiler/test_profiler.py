@@ -83,6 +83,7 @@ def observed(lib, **options):
     [
         {"wait": 1, "warmup": 1, "active": 2, "repeat": 1},
         {"wait": 0, "warmup": 1, "active": 2},
+        {"wait": 0, "warmup": 0, "active": 2},
         {"wait": 4, "warmup": 0, "active": 9},
     ],
 )
@@ -96,10 +97,12 @@ def test_traces_are_written(tmp_path):
         with record_function("a"):
             pass
         prof.add_metadata("key", "value")
+        prof.add_metadata_json("numbers", "[1, 2]")
     (written,) = (tmp_path / "logs").iterdir()
     assert written.name.startswith("me.") and written.name.endswith(".pt.trace.json.gz")
     with gzip.open(written) as file:
         trace = json.load(file)
+    assert trace["numbers"] == [1, 2]
     assert trace["key"] == "value" and [each["name"] for each in trace["traceEvents"]] == ["a"]
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
     assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"][0]["ph"] == "X"

@@ -104,6 +104,33 @@ def test_normalized_graphs():
     assert normalized(weft) == normalized(torch)
 
 
+def test_what_depends_on_another_product_is_not_merged():
+    class Chain(weft.nn.Module):
+        def forward(self, x, w):
+            return weft.matmul(weft.matmul(x, w), w)
+
+    from weft.fx.experimental.merge_matmul import merge_matmul
+
+    called = [node.target for node in merge_matmul(Chain()).graph.nodes if node.op == "call_function"]
+    assert called == [weft.matmul, weft.matmul]
+
+
+def test_nodes_can_be_left_out_of_folding():
+    class Scaled(weft.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = weft.nn.Parameter(weft.ones(2))
+
+        def forward(self, x):
+            return x * (self.weight + 1)
+
+    from weft.fx.experimental.const_fold import split_const_subgraphs
+
+    assert split_const_subgraphs(Scaled()).const_subgraph_module is not None
+    kept = split_const_subgraphs(Scaled(), skip_folding_node_fn=lambda node: node.op == "call_function")
+    assert kept.const_subgraph_module is None
+
+
 def test_products_with_one_factor_are_merged():
     weight = weft.randn(2, 2)
 

@@ -44,6 +44,14 @@ def test_windows_logarithms_and_out():
     weft.testing.assert_close(out, found)
 
 
+def test_the_last_query_stands_at_the_last_key():
+    q, k = weft.randn(2, 1, 4), weft.randn(5, 1, 4)
+    found = varlen_attn(q, k, k, weft.tensor([0, 2]), weft.tensor([0, 5]), 2, 5, window_size=(-1, 0))
+    mask = weft.tensor([[True, True, True, True, False], [True] * 5])
+    expected = scaled_dot_product_attention(*[x.transpose(0, 1) for x in (q, k, k)], attn_mask=mask)
+    weft.testing.assert_close(found.transpose(0, 1), expected)
+
+
 def test_part_of_the_keys():
     q, k = weft.randn(2, 1, 4), weft.randn(6, 1, 4)
     ends, key_ends = weft.tensor([0, 1, 2]), weft.tensor([0, 3, 6])

@@ -64,7 +64,11 @@ list(I(1, 2, 3).mux(I(4, 5), I(6, 7, 8))), len(I(1, 2, 3).mux(I(4, 5)))
 [list(each) for each in I(1, 2, 3, 4).demux(2, lambda x: x % 2)]
 [list(each) for each in I(1, 2, 3).fork(2)]
 [list(each) for each in I(1, 2, 3).fork(2, buffer_size=1)]
+[next(each) for each in [I(1, 2, 3).fork(2, buffer_size=1)[0].__iter__()] * 2]
+[next(each) for each in [I(1, 2, 3).fork(2, buffer_size=2)[0].__iter__()] * 2]
 I(1, 2).fork(0)
+list(I(0, 1, 1, 2, 1, 0).groupby(lambda x: x, buffer_size=4))
+list(I((1, 2, 3, 4)).map(lambda a, b, c: a + b + c, input_col=[0, 1, 3]))
 list(I(*range(20)).shuffle())
 list(I(*range(20)).shuffle(buffer_size=4))
 list(I(*range(20)).shuffle().set_seed(5))

@@ -115,3 +115,14 @@ FUNCTIONS = [
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_pass_their_arguments_on_as_in_pytorch(name):
     assert called_with_proxies(weft, name) == called_with_proxies(torch, name)
+
+
+@pytest.mark.parametrize("package", [None, "", "somewhere", "weft_models"])
+def test_annotations_that_are_text_in_a_script_stay_text(package):
+    scope = {
+        "__name__": "__main__",
+        "__package__": package,
+    }  # a script that runs as the program has no package
+    exec("from __future__ import annotations\ndef double(x: Number, y: int = 2): return x * y\n", scope)
+    graph = weft.fx.symbolic_trace(scope["double"]).graph
+    assert [node.type for node in graph.nodes if node.op == "placeholder"] == ["Number", "int"]

@@ -567,9 +567,8 @@ def _parameter_proxy(tracer: TracerBase, name: str, parameter: Any, node: Node) 
 def _annotation(function: Callable[..., Any], name: str) -> Any:
     """The annotation of a parameter. weft writes its own as text, where PyTorch's layers have classes, or none for Any."""
     annotation = getattr(function, "__annotations__", {}).get(name)
-    if isinstance(annotation, str) and getattr(function, "__globals__", {}).get("__package__", "").startswith(
-        "weft"
-    ):
+    package = getattr(function, "__globals__", {}).get("__package__") or ""  # a script has None
+    if isinstance(annotation, str) and package.partition(".")[0] == "weft":
         try:
             annotation = eval(annotation, function.__globals__)
         except Exception:

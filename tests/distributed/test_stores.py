@@ -120,7 +120,7 @@ def test_prefixes_end_with_a_slash():
     def program(library):
         store = library.distributed.HashStore()
         library.distributed.PrefixStore("model", store).set("epoch", "3")
-        return store.get("model/epoch"), store.check(["modelepoch"])
+        return store.check(["model/epoch"]), store.check(["modelepoch"])
 
     same(program)
 

@@ -92,10 +92,15 @@ def test_a_module_brings_its_attributes():
             def forward(self, x):
                 return self.other(x) + self.weight
 
-        traced = library.fx.symbolic_trace(nn.Sequential(Pattern(), nn.ReLU()))
-        library.fx.replace_pattern(
+        class Model(Pattern):
+            def forward(self, x):
+                return library.relu(self.linear(x))
+
+        traced = library.fx.symbolic_trace(Model())
+        matches = library.fx.replace_pattern(
             traced, library.fx.symbolic_trace(Pattern()), library.fx.symbolic_trace(Replacement())
         )
+        assert len(matches) == 1
         return traced.code, sorted(traced.state_dict()), [name for name, _ in traced.named_modules()]
 
     assert changed(weft) == changed(torch)

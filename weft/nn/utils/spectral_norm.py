@@ -162,7 +162,7 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
     else:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
     for id, hook in module._state_dict_hooks.items():
-        if getattr(hook, "__self__", None).__class__ is SpectralNorm and hook.__self__.name == name:
+        if isinstance(hook, SpectralNormStateDictHook) and hook.fn.name == name:
             del module._state_dict_hooks[id]
             break
     return module

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorboard.compat import tf
 from tensorboard.compat.proto import event_pb2
@@ -33,9 +33,6 @@ from .summary import (
     text,
     video,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -287,7 +284,7 @@ class SummaryWriter:
     def add_figure(
         self,
         tag: str,
-        figure: Figure | list[Figure],
+        figure: Any,  # a Figure of matplotlib, or a list of them
         global_step: int | None = None,
         close: bool = True,
         walltime: float | None = None,

@@ -101,7 +101,8 @@ def test_switches(lib):
         with copy:
             assert (lib.is_grad_enabled(), lib.is_inference_mode_enabled()) == expected
     for kind in (lib.autograd.set_multithreading_enabled, lib.autograd.enforce_grad_layout_policy):
-        with kind(False).clone():
+        switch = kind(False)  # switches off at once; the end of the outer block puts back what was there
+        with switch, switch.clone():
             pass
     with pytest.raises(ValueError, match="must be in"):
         lib.autograd.graph.region_activation_memory_budget(2.0)

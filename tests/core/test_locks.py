@@ -123,9 +123,16 @@ def test_locks_that_threads_take_in_another_order_do_not_hang_a_fork():
             each.join()
 
 
-# Python 3.12 and later warn of forks with threads, and ignore what is raised while Python code shows the warning.
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_an_interrupt_while_a_fork_waits_is_raised_after_it():
+def test_an_interrupt_while_a_fork_waits_is_raised_after_it(run):
+    """In a process of its own: a hook of another library that runs after forks would get the interrupt, and lose it."""
+    folder = os.path.dirname(__file__)
+    code = f"import sys; sys.path.insert(0, {folder!r}); import test_locks; test_locks.interrupt_a_waiting_fork()"
+    # Python 3.12 and later warn of forks with threads, and ignore what is raised while Python code shows the warning.
+    done = run("-W", "ignore::DeprecationWarning", "-c", code)
+    assert done.returncode == 0, done.stderr
+
+
+def interrupt_a_waiting_fork():
     holder = held_elsewhere(memory._lock, seconds=0.3)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, 0.1)

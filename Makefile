@@ -7,7 +7,7 @@ TEST := .venv-test/bin
 LIBRARIES := .venv-libraries/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 # What `make test` runs once more on each side of the fence (docs/reliability.md): 2 minutes of processor time a side.
-FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py tests/nn/test_functional.py \
+FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py \
 	$(patsubst %,tests/ops/test_%.py,gather put scatter view_scatter)
 
 .DELETE_ON_ERROR:

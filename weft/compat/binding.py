@@ -22,9 +22,8 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 STARTUP = os.path.join(PACKAGE, "compat", "startup")
 # The top-level packages that PyTorch's distribution installs, and what stands for them.
 PACKAGES = {"torch": "weft", "functorch": "weft.functorch"}
-
-
-# Folders whose modules PyTorch does not have.
+# Folders whose modules PyTorch does not have, so that nothing is declared for them. Looking for a declaration in the modules
+# of `compat` that do the looking would never end.
 _INNER = ("core", "engine", "families", "ops", "interop", "devices", "compat", "io", "extensions")
 
 
@@ -74,9 +73,8 @@ class _Binding:
 
     def __init__(self) -> None:
         self.displaced: dict[str, ModuleType] = {}  # the torch modules there were before install()
-        self.renamed: list[
-            tuple[Any, str, str]
-        ] = []  # an object, its attribute, the name it had before install()
+        # An object, its attribute, and the name that the attribute held before install().
+        self.renamed: list[tuple[Any, str, str]] = []
 
     def find_spec(self, fullname, path=None, target=None) -> ModuleSpec | None:
         if fullname == "weft" or fullname.startswith("weft."):
@@ -143,7 +141,8 @@ def _answer_for_declared(module: ModuleType) -> None:
     PyTorch's modules have many names only because they import them, and libraries import them from there.
     """
     full_name = module.__name__
-    if "__getattr__" in vars(module) or full_name.split(".")[1:2] in [[name] for name in _INNER]:
+    _, _, path = full_name.partition(".")
+    if "__getattr__" in vars(module) or path.partition(".")[0] in _INNER:
         return
 
     def __getattr__(name: str) -> Any:

@@ -57,6 +57,16 @@ class _SubmoduleBase(Module):
         """The class that the module had in the model, as text."""
         return self._ty
 
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+    ) -> str:
+        """The code of the graph."""
+        return _readable(self, self.graph, print_output, include_stride, include_device, colored)
+
 
 class InterpreterModule(_SubmoduleBase):
     """A module that runs a graph. Its submodules and parameters are the attributes that the graph names."""
@@ -76,16 +86,6 @@ class InterpreterModule(_SubmoduleBase):
     def finalize(self) -> None:
         """Look for the arguments of the graph, after it was changed."""
         self.arg_names = [str(node.target) for node in self.graph.nodes if node.op == "placeholder"]
-
-    def print_readable(
-        self,
-        print_output: bool = True,
-        include_stride: bool = False,
-        include_device: bool = False,
-        colored: bool = False,
-    ) -> str:
-        """The code of the graph."""
-        return _readable(self, self.graph, print_output, include_stride, include_device, colored)
 
 
 class InterpreterModuleDispatcher(_SubmoduleBase):
@@ -194,16 +194,6 @@ class UnflattenedModule(_SubmoduleBase):
     def finalize(self) -> None:
         """Check the graph, after it was changed."""
         self.graph.lint()
-
-    def print_readable(
-        self,
-        print_output: bool = True,
-        include_stride: bool = False,
-        include_device: bool = False,
-        colored: bool = False,
-    ) -> str:
-        """The code of the graph."""
-        return _readable(self, self.graph, print_output, include_stride, include_device, colored)
 
 
 def unflatten(module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> UnflattenedModule:

@@ -1,0 +1,151 @@
+"""How many bytecodes calls cost: time without noise.
+
+On small tensors nearly all of the time of a call is Python's, and bytecodes are a measure of it that depends neither on the
+machine nor on its load. LIMITS holds the number of each call, in CPython 3.11, with every plan found in its cache. A change
+that makes a call cheaper lowers its number there. No change raises one.
+
+`python tests/test_bytecodes.py` prints the numbers as they are, `python tests/test_bytecodes.py "x + b"` those of each
+function that takes part in a call.
+"""
+
+import collections
+import gc
+import sys
+
+import pytest
+
+import weft as torch
+from weft.engine.memory import FENCE
+
+# Names of the calls: a, b, m, i take no part in autograd, x and w are leaves that require grad, y and n are results.
+LIMITS = {
+    # -- not recorded
+    "a + b": 87,
+    "a * 2.0": 102,
+    "a.exp()": 70,
+    "a.add_(b)": 97,
+    "torch.add(a, b, out=o)": 1136,
+    "torch.exp(a, out=o)": 806,
+    "a.sum(0)": 149,
+    "F.softmax(m, -1)": 249,
+    "m[0]": 74,
+    "m[1:3]": 125,
+    "m.t()": 76,
+    "m.view(16)": 126,
+    "m[i]": 184,
+    "m @ m": 110,
+    "F.linear(m, m, c)": 249,
+    # -- recorded
+    "x + b": 542,
+    "x * b": 595,
+    "x * x": 668,
+    "x * 2.0": 563,
+    "2.0 * x": 549,
+    "x ** 2": 564,
+    "x.exp()": 487,
+    "F.relu(x)": 490,
+    "x.clone()": 361,
+    "x.sum(0)": 556,
+    "x.sum()": 559,
+    "x.mean()": 657,
+    "F.softmax(w, -1)": 551,
+    "w[0]": 493,
+    "n[0]": 482,
+    "w[1:3]": 725,
+    "w.t()": 393,
+    "n.t()": 393,
+    "w.view(16)": 443,
+    "w.transpose(0, 1)": 426,
+    "w[i]": 543,
+    "w @ m": 464,
+    "layer(m)": 759,
+    "torch.cat([x, y])": 502,
+    "F.mse_loss(x, b)": 732,
+    "F.cross_entropy(w, k)": 1207,
+    "(x * 1.0).add_(b)": 1494,
+    "(x * 1.0).mul_(b)": 1547,
+    # -- recorded, and backward
+    "(x * b).sum().backward()": 3284,
+    "x.exp().sum().backward()": 3137,
+    "F.mse_loss(layer(m), m).backward()": 5270,
+    # -- not recorded, although an operand requires grad
+    "no_grad(lambda: x + b)": 366,
+}
+
+
+def names() -> dict:
+    """What the calls are about."""
+    x, w = torch.ones(16, requires_grad=True), torch.ones(4, 4, requires_grad=True)
+
+    def no_grad(function):
+        with torch.no_grad():
+            function()
+
+    return {
+        "torch": torch,
+        "F": torch.nn.functional,
+        "a": torch.ones(16),
+        "b": torch.ones(16),
+        "c": torch.ones(4),
+        "m": torch.ones(4, 4),
+        "o": torch.empty(16),
+        "i": torch.tensor([1, 2]),
+        "k": torch.tensor([0, 1, 2, 3]),
+        "x": x,
+        "w": w,
+        "y": x * 1.0,
+        "n": w * 1.0,
+        "layer": torch.nn.Linear(4, 4),
+        "no_grad": no_grad,
+    }
+
+
+def bytecodes(call: str) -> collections.Counter:
+    """How many bytecodes each function runs in a call, by the name of the function."""
+    function = eval(f"lambda: {call}", names())
+    for _ in range(3):  # gradients are there from the second time on: then they are added to
+        function()
+    counts: collections.Counter = collections.Counter()
+
+    def trace(frame, event, arg):
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            code = frame.f_code
+            counts[f"{code.co_filename.rpartition('/')[2]} {code.co_name}"] += 1
+        return trace
+
+    outer, collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(outer)
+        if collecting:
+            gc.enable()
+    return counts
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the numbers are those of CPython 3.11")
+@pytest.mark.skipif(bool(FENCE), reason="plans make a block for each value under the fence")
+@pytest.mark.parametrize("call", LIMITS)
+def test_bytecodes(call):
+    counts = bytecodes(call)
+    assert sum(counts.values()) <= LIMITS[call], counts.most_common(8)
+
+
+def main() -> None:
+    if sys.argv[1:]:
+        for call in sys.argv[1:]:
+            counts = bytecodes(call)
+            print(f"{sum(counts.values()):6} {call}")
+            for name, count in counts.most_common():
+                print(f"{count:12} {name}")
+        return
+    for call, limit in LIMITS.items():
+        count = sum(bytecodes(call).values())
+        print(f"{count:6} {count - limit or '':6} {call}")
+
+
+if __name__ == "__main__":
+    main()

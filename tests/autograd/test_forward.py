@@ -292,6 +292,15 @@ def a_tangent_that_requires_grad(lib):
 
 
 @program
+def tangents_of_constants_require_no_grad(lib):
+    fA = lib.autograd.forward_ad
+    functions = (lambda d: d.logcumsumexp(0), lambda d: d.cumsum(0), lambda d: d.softmax(0), lambda d: d * 2)
+    with fA.dual_level():
+        d = fA.make_dual(v(lib), lib.ones(3))
+        return [fA.unpack_dual(f(d)).tangent.requires_grad for f in functions]
+
+
+@program
 def what_a_dual_says_of_itself(lib):
     fA = lib.autograd.forward_ad
     with fA.dual_level():

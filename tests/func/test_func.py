@@ -300,6 +300,15 @@ def jacfwd_of_dictionaries(lib):
 
 
 @program
+def jacobians_of_results_that_are_not_contiguous(lib):
+    x = lib.arange(6.0).reshape(2, 3)
+    functions = (lambda x: (x * x).t(), lambda x: x.sin().as_strided((2, 2), (1, 2)), lambda x: x.t() ** 3)
+    return [
+        make(f)(each) for make in (lib.func.jacrev, lib.func.jacfwd) for f in functions for each in (x, x.t())
+    ]
+
+
+@program
 def all_ways_to_a_hessian(lib):
     def f(x):
         return (x**3).sum()

@@ -28,7 +28,7 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     found = [tangents(x) for x in inputs]
     levels = sorted(set().union(*found))
     bare = [_without_mark(x) if isinstance(x, Tensor) and x._autograd is DUAL else x for x in inputs]
-    if mode.reverse and any(isinstance(x, Tensor) and x._autograd is not None for x in bare):
+    if mode.reverse and any(map(_requires_grad, bare)):
         result = graph.record(op, result, bare, static)
     if not levels or op.derivative is nondifferentiable:
         return result
@@ -49,12 +49,20 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
 def push(
     op: Any, outs: list, single: bool, inputs: Sequence[Any], static: tuple, given: Sequence[Any], level: int
 ) -> list:
-    """The tangents of the results, given those of the inputs (None for zero)."""
-    if mode.reverse:
+    """The tangents of the results, given those of the inputs (None for zero).
+
+    The tangents require grad only if an input or a tangent of an input does. Without this check the rule of
+    `logcumsumexp`, which takes the logarithm of the cotangent, would record tangents as functions of the dummy cotangent.
+    """
+    if mode.reverse and any(map(_requires_grad, (*inputs, *given))):
         return _push(op, outs, single, inputs, static, given, level)
     with enable_grad():
         found = _push(op, outs, single, inputs, static, given, level)
     return [t if t is None else _unrecorded(t) for t in found]
+
+
+def _requires_grad(value: Any) -> bool:
+    return isinstance(value, Tensor) and value._autograd is not None and value._autograd is not DUAL
 
 
 def _unrecorded(tensor: Tensor) -> Tensor:

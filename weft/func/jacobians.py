@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..core.layout import contiguous_format
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
@@ -13,9 +14,9 @@ from .transforms import chosen, jvp, vjp, with_arguments
 
 
 def _basis(tensor: Tensor) -> Any:
-    """Tensors of its shape with a single 1, one for each element."""
+    """Contiguous tensors of its shape with a single 1, one for each element."""
     for position in range(tensor.numel()):
-        one = FUNCTIONS["zeros_like"](tensor.detach())
+        one = FUNCTIONS["zeros_like"](tensor.detach(), memory_format=contiguous_format)
         one.view(-1)[position] = 1
         yield one
 

@@ -226,6 +226,8 @@ MultiMarginLoss(1, weight=torch.ones(2, 2)) | RNN(0, 3) | RNN(2, 0) | RNN(2, 3.0
 RNN(2, 3, proj_size=2) | GRU(2, 3, proj_size=2) | LSTM(2, 3, proj_size=3) | LSTM(2, 3, proj_size=-1)
 LSTM(2, 3, dropout=2) | LSTM(2, 3, dropout=True) | MultiheadAttention(4, 3) | MultiheadAttention(0, 3)
 TransformerEncoderLayer(4, 2, activation='x') | LinearCrossEntropyOptions(batch_chunk_size=0)
+HuberLoss(delta=1j) | HuberLoss(delta='x') | HuberLoss(delta=torch.tensor(1.0)) | LinearCrossEntropyLoss(3, 2, label_smoothing=2.0)
+LinearCrossEntropyLoss(3, 2, weight=torch.ones(3)) | LinearCrossEntropyLoss(3, 2, weight=torch.ones(1, 2))
 LinearCrossEntropyOptions(chunking_method='x') | LinearCrossEntropyOptions(acc_policy='x')
 """
 
@@ -250,6 +252,11 @@ BAD_INPUTS = [
     ("InstanceNorm2d(3, affine=True)", ["2,5,3,3"]),
     ("CrossMapLRN2d(2)", ["2,3"]),
     ("Softmax2d()", ["2"]),
+    *(
+        (f"CircularPad{n}d({padding})", [shape])
+        for n, padding in ((1, 1), (1, (1, 1, 1, 1)), (2, 1), (2, (1, 2)), (3, 1))
+        for shape in ("3", "2,3,4,3,3,2", *(["2,3"] if n > 1 else ["2,3,4,5"]))
+    ),
     ("LazyConv2d(3, 2)", ["2,2"]),
     ("Linear(3, 4)", ["2,5"]),
     ("Conv2d(3, 4, 2)", ["2,5,4,4"]),
@@ -272,6 +279,7 @@ BAD_INPUTS = [
         for kind in ("RNN", "GRU")
         for shape in ("1,3", "1,2,3", "2,1,3", "1,1,4")
     ),
+    *((f"{kind}Cell(2, 3)", ["2", shape]) for kind in ("RNN", "GRU") for shape in ("1,3", "2,3")),
     *((f"{kind}(2, 3)", ["4,2", shape]) for kind in ("RNN", "GRU") for shape in ("1,2,3", "2,1,3")),
     *((f"{kind}Cell(2, 3)", ["2,2", shape]) for kind in ("RNN", "GRU") for shape in ("2,4", "3,3", "1,2,3")),
 ]

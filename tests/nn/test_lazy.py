@@ -45,6 +45,8 @@ PROGRAMS = {
     "first call": first_call,
     "forgotten": lambda lib: classes(lib)[1](forget=True)(lib.ones(3)),
     "converted before": lambda lib: classes(lib)[1]().double()(lib.ones(3)).dtype,
+    "to a dtype before": lambda lib: lib.nn.LazyLinear(2).to(lib.float64)(lib.ones(1, 3, dtype=lib.float64)).dtype,
+    "to a device before": lambda lib: lib.nn.LazyBatchNorm1d().to("cpu", lib.float64).running_mean.dtype,
     "sharing memory": lambda lib: classes(lib)[1]().share_memory(),
     "loaded before": lambda lib: (lambda lazy: (lazy.load_state_dict(classes(lib)[0](4).state_dict()), lazy.weight))(
         classes(lib)[1]()
@@ -55,7 +57,15 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@pytest.mark.refuses(["forgotten", "sharing memory", "loaded from one without shape", "not defined"])
+@pytest.mark.refuses(
+    [
+        "forgotten",
+        "to a memory format before",
+        "sharing memory",
+        "loaded from one without shape",
+        "not defined",
+    ]
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_lazy_modules_as_in_torch(name):
     same(PROGRAMS[name])

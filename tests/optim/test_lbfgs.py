@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from alike import same
 
 import weft
 
@@ -63,6 +64,22 @@ def test_same_way_as_the_oracle(function, options):
     assert state[0]["func_evals"] == expected[0]["func_evals"] and state[0]["n_iter"] == expected[0]["n_iter"]
     assert set(state[0]) == set(expected[0])
     assert len(state[0]["old_dirs"]) == len(expected[0]["old_dirs"])
+
+
+@pytest.mark.parametrize("lr", [1, 0.5, "tensor"])
+def test_step_size_in_the_state_has_the_type_of_the_rate(lr):
+    def program(lib):
+        weight = lib.tensor([1.0, 2.0])
+        optimizer = lib.optim.LBFGS([weight], lr=lib.tensor([0.5]) if lr == "tensor" else lr, max_iter=3)
+
+        def closure():
+            weight.grad = weight * 2
+            return (weight * weight).sum()
+
+        optimizer.step(closure)
+        return optimizer.state_dict()["state"][0]["t"]
+
+    same(program)
 
 
 def test_finds_the_minimum():

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from alike import same
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import assert_same, to_torch, to_weft
@@ -248,10 +249,11 @@ def test_copies_go_on_alike(name, options, duplicate):
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam", "RMSprop", "ASGD", "Adamax"])
-def test_differentiable_gives_the_same_values(name):
+def test_ops_give_the_same_values_as_the_kernel(name):
     optimizer, _, backward = pair(name, {"weight_decay": 0.1}, torch.float32)
     params = [param.detach().clone() for param in optimizer.param_groups[0]["params"]]
-    composed = getattr(weft.optim, name)(params, weight_decay=0.1, differentiable=True)
+    composed = getattr(weft.optim, name)(params, weight_decay=0.1)
+    composed.update = composed.update.compose
     for _ in range(3):
         backward()
         for param, other in zip(params, optimizer.param_groups[0]["params"], strict=True):
@@ -260,6 +262,39 @@ def test_differentiable_gives_the_same_values(name):
         composed.step()
     for param, other in zip(params, optimizer.param_groups[0]["params"], strict=True):
         assert np.array_equal(param.numpy(), other.detach().numpy())
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "NAdam", "RMSprop", "ASGD", "Adamax"])
+def test_differentiable_steps_round_as_the_oracle(name):
+    """The scales of a differentiable step of Adam are float32 tensors, even if the parameters are float64."""
+
+    def program(lib, betas):
+        weight = lib.tensor([1.0, -2.0], dtype=lib.float64)
+        weight.grad = lib.tensor([0.3, 0.7], dtype=lib.float64)
+        # sqrt(1 - 0.75) is exact, so this does not depend on how a library rounds square roots.
+        options = {"betas": (0.5, 0.75)} if betas else {}
+        optimizer = getattr(lib.optim, name)([weight], lr=0.1, differentiable=True, **options)
+        optimizer.step()
+        return weight.tolist()
+
+    betas = name.startswith(("Ada", "NAd"))
+    np.testing.assert_allclose(program(weft, betas), program(torch, betas), rtol=1e-13)
+
+
+def test_loaded_asgd_rounds_its_step_size_to_float32():
+    """Loading converts "eta" to the dtype of the parameter; a new "eta" is still a float32 number, as in PyTorch."""
+
+    def program(lib):
+        weight = lib.ones(2, dtype=lib.float64)
+        optimizer = lib.optim.ASGD([weight], lr=0.1, lambd=0.3)
+        for _ in range(3):
+            weight.grad = lib.ones(2, dtype=lib.float64)
+            optimizer.step()
+            optimizer.load_state_dict(optimizer.state_dict())
+        state = optimizer.state[weight]
+        return state["eta"].dtype, state["eta"].item(), state["mu"].item(), weight.tolist()
+
+    same(program)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..core import dtype as dt
 from ..core.grad_mode import no_grad
+from ..core.layout import preserve_format
 from ..core.tensor import Tensor
 from ..ops.copying import parse_to
 from ..ops.creation import empty_like
@@ -47,8 +48,9 @@ class Conversion:
 
         def convert(tensor: Tensor) -> Tensor:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-            # A memory format is meant for images and volumes: 4 and 5 dimensions.
-            if tensor.dim() in (4, 5):
+            # A memory format applies to images and volumes, which have 4 and 5 dimensions. Ask for the dimensions
+            # only if there is a format, because an uninitialized parameter has none yet.
+            if memory_format is not preserve_format and tensor.dim() in (4, 5):
                 return tensor.to(device, wanted, memory_format=memory_format)
             return tensor.to(device, wanted)
 

@@ -91,17 +91,21 @@ class Adam(Elementwise):
 
     def _next(self, group, state, param):
         step, (beta1, beta2), lr, decay = count(state), group["betas"], group["lr"], group["weight_decay"]
-        numbers = (
-            decay,
-            1 - lr * decay,
-            1 - beta1,
-            beta2,
-            1 - beta2,
-            -(lr / (1 - beta1**step)),
-            (1 - beta2**step) ** 0.5,
-            group["eps"],
-        )
+        if group["differentiable"]:
+            scales = _recorded_scales(state["step"].clone(), lr, beta1, beta2, group["eps"])
+        else:
+            scales = -(lr / (1 - beta1**step)), (1 - beta2**step) ** 0.5, group["eps"]
+        numbers = (decay, 1 - lr * decay, 1 - beta1, beta2, 1 - beta2, *scales)
         return (group["maximize"], decay_kind(group), group["amsgrad"]), numbers
+
+
+def _recorded_scales(step: Tensor, lr: Any, beta1: Any, beta2: Any, eps: float) -> tuple[Any, Any, Any]:
+    """The step size, the bias correction and eps of a differentiable step, as 0-dim tensors in the dtype of `step`.
+
+    The step size is a part of the divisor here, because PyTorch rounds their product to float32.
+    """
+    negative = -(lr / (1 - beta1**step))
+    return 1, (1 - beta2**step).sqrt() * negative, eps / negative
 
 
 def _check_tensor_betas(betas: Any, foreach: Any) -> None:

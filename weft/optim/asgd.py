@@ -76,6 +76,11 @@ class ASGD(Elementwise):
         lr, lambd, decay = group["lr"], group["lambd"], group["weight_decay"]
         options = group["maximize"], decay != 0, share != 1
         numbers = decay, 1 - lambd * eta, -eta, share
-        state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, step - group["t0"]))
+        _store(state["eta"], lr / (1 + lambd * lr * step) ** group["alpha"])
+        _store(state["mu"], 1 / max(1, step - group["t0"]))
         return options, numbers
+
+
+def _store(target: Tensor, value: float | Tensor) -> None:
+    """Write a number into the state, rounded to the default dtype even if loading has widened the state to float64."""
+    target.copy_(value if isinstance(value, Tensor) else scalar_tensor(value))

@@ -71,7 +71,8 @@ class LBFGS(Optimizer):
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Minimise; `closure` computes the loss and its gradients anew. Returns the loss at the beginning."""
         group = self.param_groups[0]
-        lr, tolerance = float(group["lr"]), group["tolerance_change"]
+        lr, tolerance = group["lr"], group["tolerance_change"]
+        lr = lr.squeeze() if isinstance(lr, Tensor) else lr
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)

@@ -89,7 +89,8 @@ class NAdam(Elementwise):
         later = beta1 * (1.0 - 0.5 * (0.96 ** ((step + 1) * momentum_decay)))
         product = state["mu_product"]
         product *= momentum
-        product = product.item()
+        # A differentiable step computes with `product` as a tensor, because PyTorch rounds its factors to float32.
+        product = product.clone() if group["differentiable"] else product.item()
         numbers = (
             decay,
             1 - lr * decay,

@@ -119,6 +119,8 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -215,6 +217,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
     Shapes: input [N, in_features] or [in_features], target [N, *out_features] of classes, or
     [N, num_classes, *out_features] of probabilities.
+    Raises: RuntimeError if `weight` has another shape than [num_classes], or `label_smoothing` is outside [0, 1].
 
     >>> import weft as torch
     >>> torch.nn.LinearCrossEntropyLoss(in_features=8, num_classes=5)(torch.rand(3, 8), torch.tensor([0, 4, 2])).shape
@@ -236,6 +239,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         label_smoothing: float = 0.0,
         options: LinearCrossEntropyOptions | None = None,
     ) -> None:
+        if weight is not None and weight.shape != (num_classes,):
+            raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
+        if label_smoothing < 0 or label_smoothing > 1:
+            raise RuntimeError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__(weight, reduction=reduction)
         self.num_classes = num_classes
         self.out_features = out_features

@@ -136,7 +136,14 @@ class ZeroPad3d(ConstantPad3d):
 
 
 class _CircularPadNd(_PadNd):
+    """Pads with the values of the opposite end. It checks the number of dims, which `F.pad` cannot know."""
+
     _mode = "circular"
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (self._n + 1, self._n + 2):
+            raise ValueError(f"expected {self._n + 1}D or {self._n + 2}D input (got {input.dim()}D input)")
+        return super().forward(input)
 
 
 class CircularPad1d(_CircularPadNd):

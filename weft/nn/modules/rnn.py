@@ -459,7 +459,8 @@ class RNNCellBase(Module):
         name = self._get_name()
         if input.dim() not in (1, 2):
             raise ValueError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
-        input = input if input.dim() == 2 else input.unsqueeze(0)
+        batched = input.dim() == 2
+        input = input if batched else input.unsqueeze(0)
         if input.size(1) != self.input_size:
             raise RuntimeError(
                 f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}\n{self}"
@@ -471,13 +472,14 @@ class RNNCellBase(Module):
             if state.dim() not in (1, 2):
                 which = f"hx[{i}]" if count > 1 else "hidden"
                 raise ValueError(f"{name}: Expected {which} to be 1D or 2D, got {state.dim()}D instead")
-        states = tuple(state if state.dim() == 2 else state.unsqueeze(0) for state in states)
+        if not batched:
+            states = tuple(state.unsqueeze(0) for state in states)
         for i, state in enumerate(states):
             if input.size(0) != state.size(0):
                 raise RuntimeError(
                     f"Input batch size {input.size(0)} doesn't match hidden{i} batch size {state.size(0)}"
                 )
-            if state.size(1) != self.hidden_size:
+            if state.dim() != 2 or state.size(1) != self.hidden_size:
                 raise RuntimeError(
                     f"hidden{i} has inconsistent hidden_size: got {state.size(1)}, expected {self.hidden_size}"
                 )

@@ -1,5 +1,5 @@
 """`torch._lobpcg`: where `torch.lobpcg` is defined."""
 
-from .ops.lowrank import lobpcg
+from .ops.linalg.lowrank import lobpcg
 
 __all__ = ["lobpcg"]

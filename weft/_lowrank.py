@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .core.tensor import Tensor
-from .ops.lowrank import _range_basis, pca_lowrank, svd_lowrank
+from .ops.linalg.lowrank import _range_basis, pca_lowrank, svd_lowrank
 
 __all__ = ["get_approximate_basis", "pca_lowrank", "svd_lowrank"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from .compat.missing import module_getattr
 from .core.generator import Generator, default_generator
 from .core.restoring import contextmanager
-from .ops.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from .ops.creation.random import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from .switches import thread_safe_generator
 
 __all__ = [

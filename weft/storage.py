@@ -5,7 +5,7 @@ from typing import Any
 
 from .compat.missing import module_getattr
 from .core.storage import Storage as UntypedStorage
-from .ops.storage import TypedStorage
+from .ops.tensor.storage import TypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 

@@ -13,7 +13,7 @@ from weft.core.iteration import (
     result_spec,
 )
 from weft.core.size import Size
-from weft.core.spec import spec
+from weft.core.spec import make_spec
 
 
 def test_broadcasting_fails_with_all_shapes_aligned():
@@ -58,7 +58,7 @@ def test_results_get_torchs_strides(data):
     want = theirs[0].neg() if len(theirs) == 1 else theirs[0] + theirs[1]
     if len(theirs) == 3:
         want = torch.addcmul(*theirs)
-    ours = [spec(Size(own), stride, float32) for own, stride in operands]
+    ours = [make_spec(Size(own), stride, float32) for own, stride in operands]
     got = result_spec(ours, broadcast_shapes("op", *(o.shape for o in ours)), float32, ours[0].device)
     assert got.shape == tuple(want.shape)
     assert [a for a, size in zip(got.stride, got.shape) if size > 1] == [
@@ -83,7 +83,7 @@ def test_merged_loops_visit_the_same_elements(data):
 
 
 def test_operands_that_do_not_broadcast_have_no_strides():
-    own = spec(Size((2, 1)), (1, 1), float32)
+    own = make_spec(Size((2, 1)), (1, 1), float32)
     assert broadcast_stride(own, (3, 2, 4)) == (0, 1, 0)
     for sizes in ((2,), (4, 4), (1, 4), (0, 1)):
         with pytest.raises(RuntimeError, match="does not broadcast"):
@@ -97,7 +97,7 @@ def test_operands_that_do_not_broadcast_have_no_strides():
 )
 def test_a_loop_is_refused_exactly_if_it_leaves_its_operand(dims, start, length):
     sizes, strides = [size for size, _ in dims], [step for _, step in dims]
-    operand = spec(Size((length,)), (1,), float32)
+    operand = make_spec(Size((length,)), (1,), float32)
     places = [start]
     for size, step in dims:
         places = [place + k * step for place in places for k in range(size)]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.core.dtype import DTYPES, bool_, float32, float64
-from weft.core.spec import spec
+from weft.core.spec import make_spec
 from weft.engine import expr as ex
 from weft.engine.convert import convert
 from weft.engine.expr import load
@@ -123,7 +123,7 @@ def test_any_strides(data):
     root = convert(convert(load(0, float32), float64) + load(1, float64) * load(2, float64), float32)
     arrays = [target, a, b, c]
     launch = prepare_map(
-        [store_as(root, spec((), (), float32))],
+        [store_as(root, make_spec((), (), float32))],
         [float32, float64, float64],
         (),
         a.shape,

@@ -5,7 +5,7 @@ import pytest
 import weft
 from weft.core.tensor import address
 from weft.families import indexed
-from weft.ops import masking
+from weft.ops.indexing import masking
 
 LARGE = (300, 400)  # more than a small block: its true elements are counted first
 

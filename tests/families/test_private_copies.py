@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.ops import sorting
-from weft.ops.sorting import order_key
+from weft.ops.order import sorting
+from weft.ops.order.sorting import order_key
 
 CALLS = {
     "bincount": lambda t: t.bincount(),

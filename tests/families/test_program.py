@@ -6,11 +6,11 @@ from weft.core import view_rules
 from weft.engine.scalar import exp
 from weft.families.map import Map, keep
 from weft.families.program import Program
-from weft.ops.advanced_indexing import PUT
-from weft.ops.arithmetic import ADD, MUL, SUB
-from weft.ops.gather import GATHER
-from weft.ops.matmul import MATMUL
-from weft.ops.reduction import SUM, SUM_PRODUCTS
+from weft.ops.elementwise.arithmetic import ADD, MUL, SUB
+from weft.ops.indexing.advanced_indexing import PUT
+from weft.ops.indexing.gather import GATHER
+from weft.ops.linalg.matmul import MATMUL
+from weft.ops.reductions.reduction import SUM, SUM_PRODUCTS
 
 SCALED = Map("scaled", keep, lambda a, total, factor, shift: a / total * factor + shift)
 EXP = Map("exp", keep, exp)

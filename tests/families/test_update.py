@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import weft
 from weft.families.update import Traced, Update, fusible
-from weft.ops.arithmetic import ADDCMUL, LERP, MUL
-from weft.ops.pointwise import OPS
+from weft.ops.elementwise.arithmetic import ADDCMUL, LERP, MUL
+from weft.ops.elementwise.pointwise import OPS
 
 lerp, addcmul, mul, sqrt, sign = map(fusible, (LERP, ADDCMUL, MUL, OPS["sqrt"], OPS["sign"]))
 
@@ -108,7 +108,7 @@ def test_traced_values_compare_and_choose():
         large = source > 1.0
         return (fusible(OPS["maximum"])(where(large, limit, source), target),)
 
-    from weft.ops.masking import WHERE
+    from weft.ops.indexing.masking import WHERE
 
     where = fusible(WHERE)
     import weft.optim  # noqa: F401 (gives Traced its operators)

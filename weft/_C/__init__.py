@@ -8,7 +8,7 @@ from ..core.names import name_public
 from ..core.overrides import DisableTorchFunctionSubclass
 from ..core.overrides import disabled as _disabled_torch_function_impl
 from ..core.tensor import Tensor as _Tensor
-from ..families.lapack import LinAlgError as _LinAlgError
+from ..ops.linalg.lapack import LinAlgError as _LinAlgError
 from . import _keys, _schema, _types
 from ._archives import PyTorchFileReader, PyTorchFileWriter
 from ._future import Future

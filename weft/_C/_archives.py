@@ -9,8 +9,8 @@ from typing import Any
 from ..core.dtype import uint8
 from ..core.storage import Storage
 from ..core.tensor import Tensor
-from ..ops.creation import empty
-from ..ops.storage import TypedStorage
+from ..ops.creation.creation import empty
+from ..ops.tensor.storage import TypedStorage
 from ..serialization.archive import Reader, Writer
 from ..serialization.saving import bytes_of
 from ..serialization.source import source_of

@@ -9,7 +9,7 @@ from ..core.device import device
 from ..core.dtype import DType
 from ..core.layout import preserve_format
 from ..core.op import namespace
-from ..ops.copying import parse_to
+from ..ops.assembly.copying import parse_to
 
 _FUNCTIONS = namespace("nn.functional")
 globals().update(

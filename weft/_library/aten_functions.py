@@ -408,7 +408,7 @@ def _linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple:
 @own("_linalg_check_errors")
 def _linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
     if info.any():
-        from ..families.lapack import LinAlgError
+        from ..ops.linalg.lapack import LinAlgError
 
         raise LinAlgError(f"{api_name}: the decomposition failed: the matrix is singular or did not converge")
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.dtype import float16, float32, int32
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops.creation import full
+from ..ops.creation.creation import full
 
 
 class OptState(Enum):

@@ -76,9 +76,9 @@ def _saved(node: Node, name: str) -> Any:
     if name in DEFAULTS and name in INPUTS.get(node.op.name, ()):
         return DEFAULTS[name]
     if name.endswith(SIZES) and name.removesuffix(SIZES) in inputs:
-        own = node.specs[inputs.index(name.removesuffix(SIZES))]
-        if own is not None:
-            return tuple(own.shape)
+        spec = node.specs[inputs.index(name.removesuffix(SIZES))]
+        if spec is not None:
+            return tuple(spec.shape)
     return _MISSING
 
 

@@ -214,15 +214,15 @@ def _stand_in(edge: GradientEdge) -> Tensor:
 
 
 def _first_cotangent(tensor: Tensor) -> Tensor:
-    own = tensor.spec
-    if own.numel != 1:
+    spec = tensor.spec
+    if spec.numel != 1:
         raise RuntimeError(
-            f"grad can be implicitly created only for scalar outputs\nthis one has shape {list(own.shape)}: pass its "
+            f"grad can be implicitly created only for scalar outputs\nthis one has shape {list(spec.shape)}: pass its "
             "gradient, or reduce it first, with .sum() say"
         )
-    if own.dtype.is_complex:
+    if spec.dtype.is_complex:
         raise RuntimeError(
-            f"grad can be implicitly created only for real scalar outputs but got {own.dtype!r}"
+            f"grad can be implicitly created only for real scalar outputs but got {spec.dtype!r}"
         )
     return FUNCTIONS["ones_like"](tensor.detach())
 

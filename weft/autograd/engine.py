@@ -172,8 +172,8 @@ class _Pass:
                 if type(edge) is Leaf:
                     self._give_leaf_nothing(edge)
                 continue
-            own = ct.spec
-            if own is not wanted and (own.shape != wanted.shape or own.dtype is not wanted.dtype):
+            spec = ct.spec
+            if spec is not wanted and (spec.shape != wanted.shape or spec.dtype is not wanted.dtype):
                 ct = fitted(ct, wanted, node, position)
                 if ct._base is not None and not self.create_graph:
                     ct = make(ct._storage, ct._start, ct.spec)  # the sum before it lost its dims is of no use
@@ -348,12 +348,12 @@ def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> N
 
 def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
     """The gradient with memory of its own, in the strides of a dense tensor."""
-    own = ct.spec
-    if lone and (own.stride == wanted.stride if wanted.is_dense else own.is_contiguous):
+    spec = ct.spec
+    if lone and (spec.stride == wanted.stride if wanted.is_dense else spec.is_contiguous):
         return ct
     if wanted.is_dense and not wanted.conj and not wanted.neg:
         return FUNCTIONS["empty_strided"](
-            wanted.shape, wanted.stride, dtype=own.dtype, device=own.device
+            wanted.shape, wanted.stride, dtype=spec.dtype, device=spec.device
         ).copy_(ct)
     return ct.clone(memory_format=contiguous_format)
 

@@ -77,8 +77,8 @@ def _push(
     dummies: list = [None] * len(outs)
     # Rules are linear, so any number would do; but some take the logarithm of the cotangent.
     for k in differentiable:
-        own = outs[k].spec
-        dummies[k] = FUNCTIONS["ones"](own.shape, dtype=own.dtype, device=own.device)
+        spec = outs[k].spec
+        dummies[k] = FUNCTIONS["ones"](spec.shape, dtype=spec.dtype, device=spec.device)
         dummies[k]._autograd = Leaf(dummies[k], lasting=False)
     if not differentiable:
         return [None] * len(outs)

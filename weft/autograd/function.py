@@ -111,9 +111,9 @@ class FunctionCtx(Node):
         cts = list(ct) if type(self.result) is tuple else [ct]
         specs = self.result if type(self.result) is tuple else (self.result,)
         if self.materialize_grads:
-            for index, own in enumerate(specs):
-                if cts[index] is None and own is not None:
-                    cts[index] = FUNCTIONS["zeros"](own.shape, dtype=own.dtype, device=own.device)
+            for index, spec in enumerate(specs):
+                if cts[index] is None and spec is not None:
+                    cts[index] = FUNCTIONS["zeros"](spec.shape, dtype=spec.dtype, device=spec.device)
         found = self.function._backward(self, *cts)
         if not isinstance(found, tuple):
             found = (found,)

@@ -147,9 +147,9 @@ def _outputs(func: Callable, inputs: Sequence[Any]) -> list[Tensor]:
 
 
 def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:
-    own = y.spec
-    found = FUNCTIONS["randn"](own.shape, dtype=own.dtype, device=own.device) * 0.5 + 0.75
-    if non_contiguous and own.shape:
+    spec = y.spec
+    found = FUNCTIONS["randn"](spec.shape, dtype=spec.dtype, device=spec.device) * 0.5 + 0.75
+    if non_contiguous and spec.shape:
         found = FUNCTIONS["stack"]((found, found), -1).select(-1, 0)
     return found.detach().requires_grad_()
 

@@ -373,11 +373,11 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     if op.derivative is nondifferentiable:
         return result
     if isinstance(result, Tensor):
-        own = result.spec
-        if own.dtype.category < FLOAT:
+        spec = result.spec
+        if spec.dtype.category < FLOAT:
             return result
         node = new_node(op, inputs, static, result)
-        node.result = own
+        node.result = spec
         result._autograd = node
         return result
     if not any(each.spec.dtype.category >= FLOAT for each in result):

@@ -16,10 +16,10 @@ from ..core import op
 from ..core.derivative import nondifferentiable
 from ..core.grad_mode import mode
 from ..core.op import FUNCTIONS
-from ..core.spec import Spec, spec
+from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty, make
 from ..families.view import View
-from ..ops.views import AS_STRIDED
+from ..ops.views.views import AS_STRIDED
 from .dual import Dual
 from .graph import (
     SECOND_TIME,
@@ -80,8 +80,8 @@ class ConstantWrite(Node):
     def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
         zeros = FUNCTIONS["zeros"]
         return [
-            None if edge is None else zeros(own.shape, dtype=own.dtype, device=own.device)
-            for edge, own in zip(edges, self.specs, strict=True)
+            None if edge is None else zeros(spec.shape, dtype=spec.dtype, device=spec.device)
+            for edge, spec in zip(edges, self.specs, strict=True)
         ]
 
 
@@ -251,14 +251,14 @@ def like(base: Spec, ct: Tensor | None = None) -> Tensor:
 
 @op.PlanCache
 def _memory(base: Spec) -> tuple[Spec, bool]:
-    return spec(base.shape, base.stride, base.dtype, base.device), base.is_dense
+    return make_spec(base.shape, base.stride, base.dtype, base.device), base.is_dense
 
 
-def _bytes(own: Spec) -> int:
-    return own.span * own.dtype.itemsize
+def _bytes(spec: Spec) -> int:
+    return spec.span * spec.dtype.itemsize
 
 
-def _region(own: Spec, view: Spec, start: int) -> tuple[Spec, int]:
+def _region(spec: Spec, view: Spec, start: int) -> tuple[Spec, int]:
     return view, start // view.dtype.itemsize
 
 
@@ -267,7 +267,7 @@ def _region_back(ct, out, a, view, start, *, specs):
     repeated = [dim for dim, step in enumerate(view.stride) if step == 0]
     if repeated:
         ct = ct.sum(repeated, keepdim=True)
-        view = spec(ct.shape, view.stride, view.dtype, view.device, view.conj, view.neg)
+        view = make_spec(ct.shape, view.stride, view.dtype, view.device, view.conj, view.neg)
     REGION(whole, view, start).copy_(ct)
     return whole
 
@@ -360,10 +360,10 @@ def views_of(base: Tensor, search: bool) -> list[Tensor]:
 
 
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:
-    own, whole, start = view.spec, base.spec, view._start - base._start
-    if own.dtype is whole.dtype and own.conj is whole.conj and own.neg is whole.neg:
-        node = new_node(AS_STRIDED, (base,), (own.shape, own.stride, start // own.dtype.itemsize), None)
+    spec, whole, start = view.spec, base.spec, view._start - base._start
+    if spec.dtype is whole.dtype and spec.conj is whole.conj and spec.neg is whole.neg:
+        node = new_node(AS_STRIDED, (base,), (spec.shape, spec.stride, start // spec.dtype.itemsize), None)
     else:
-        node = new_node(REGION, (base,), (own, start), None)
-    node.result = own
+        node = new_node(REGION, (base,), (spec, start), None)
+    node.result = spec
     return node

@@ -13,7 +13,7 @@ from ..core.grad_mode import is_grad_enabled, mode
 from ..core.op import public
 from ..core.tensor import Tensor
 from ..core.warn import user_level
-from ..ops.questions import is_inference
+from ..ops.tensor.predicates import is_inference
 from ..utils.hooks import RemovableHandle
 from .backward import backward as _backward
 from .dual import Dual
@@ -92,21 +92,21 @@ def _set_grad(self: Tensor, value: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {kind}")
     if value is self:
         raise RuntimeError("can't assign Variable as its own grad")
-    own = self.spec
-    wanted = self.__dict__.get("_grad_dtype", own.dtype)
+    spec = self.spec
+    wanted = self.__dict__.get("_grad_dtype", spec.dtype)
     if wanted is not None and value.spec.dtype is not wanted:
         raise RuntimeError(
-            f"attempting to assign a gradient of {value.dtype!r} to a tensor of {own.dtype!r} with grad_dtype {wanted!r}: "
+            f"attempting to assign a gradient of {value.dtype!r} to a tensor of {spec.dtype!r} with grad_dtype {wanted!r}: "
             "set its grad_dtype to the dtype of the gradient, or to None for any"
         )
-    if value.spec.device is not own.device:
+    if value.spec.device is not spec.device:
         raise RuntimeError(
             f"attempting to assign a gradient with device type '{value.spec.device.type}' to a tensor with device type "
-            f"'{own.device.type}'. Please ensure that the gradient and the tensor are on the same device"
+            f"'{spec.device.type}'. Please ensure that the gradient and the tensor are on the same device"
         )
-    if value.spec.shape != own.shape:
+    if value.spec.shape != spec.shape:
         raise RuntimeError(
-            f"attempting to assign a gradient of size '{list(value.spec.shape)}' to a tensor of size '{list(own.shape)}'. "
+            f"attempting to assign a gradient of size '{list(value.spec.shape)}' to a tensor of size '{list(spec.shape)}'. "
             "Please ensure that the gradient and the tensor are the same size"
         )
     self._grad = value  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ class Generator:
     7
     """
 
-    get_state: Any  # methods that make tensors: added by `weft/ops/random.py`
+    get_state: Any  # methods that make tensors: added by `weft/ops/creation/random.py`
     set_state: Any
 
     def __init__(self, device: Any = "cpu"):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .device import device
 from .dtype import DType
 from .size import Size, shape
-from .spec import Spec, contiguous_spec, spec, strides_in_order
+from .spec import Spec, contiguous_spec, make_spec, strides_in_order
 
 MAX_DIMS = 64  # of a kernel's loop; PyTorch's own limit
 
@@ -141,9 +141,9 @@ def result_spec(operands: Sequence[Spec], sizes: Size, dtype: DType, where: devi
             return contiguous_spec(sizes, dtype, where)
         first = operands[0]
         if first.is_dense and all(operand.stride == first.stride for operand in operands):
-            return spec(sizes, first.stride, dtype, where)
+            return make_spec(sizes, first.stride, dtype, where)
     order = memory_order(sizes, [broadcast_stride(operand, sizes) for operand in operands])
-    return spec(sizes, strides_in_order(sizes, order), dtype, where)
+    return make_spec(sizes, strides_in_order(sizes, order), dtype, where)
 
 
 @functools.lru_cache(maxsize=8192)

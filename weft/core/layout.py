@@ -67,21 +67,21 @@ def strides_for(sizes, memory_format: MemoryFormat) -> tuple[int, ...]:
     return strides_in_order(sizes, (0, *range(2, wanted), 1))
 
 
-def suggested_format(own: Spec) -> MemoryFormat:
+def suggested_format(spec: Spec) -> MemoryFormat:
     """The memory format that a result should take over: channels_last if the strides are in that order."""
     for wanted, order in ((channels_last, (1, 3, 2, 0)), (channels_last_3d, (1, 4, 3, 2, 0))):
-        if len(own.shape) == len(order) and _in_order(own, order):
+        if len(spec.shape) == len(order) and _in_order(spec, order):
             return wanted
     return contiguous_format
 
 
-def _in_order(own: Spec, order: tuple[int, ...]) -> bool:
+def _in_order(spec: Spec, order: tuple[int, ...]) -> bool:
     """Whether strides grow along `order`. With one channel and one sample they may mean either format: then not."""
     least = 0
-    if own.stride[1] == 0:
+    if spec.stride[1] == 0:
         return False
     for dim in order:
-        if own.shape[dim] == 0 or own.stride[dim] < least or (dim == 0 and least == own.stride[1]):
+        if spec.shape[dim] == 0 or spec.stride[dim] < least or (dim == 0 and least == spec.stride[1]):
             return False
-        least = own.stride[dim] * max(own.shape[dim], 1)
+        least = spec.stride[dim] * max(spec.shape[dim], 1)
     return True

@@ -17,8 +17,7 @@ from .names import FUNCTIONS
 from .out_of_memory import from_memory_error
 from .overrides import PLAIN, insides, known, meets, overridable, overridden, twin
 from .restoring import Restoring
-from .spec import Spec, contiguous_spec
-from .spec import spec as make_spec
+from .spec import Spec, contiguous_spec, make_spec
 from .storage import Storage
 from .tensor import Tensor
 
@@ -260,7 +259,7 @@ def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
 
 # ---- Writing results into given tensors --------------------------------------------------------------------------
 
-# Set by `ops/copying.py`: copy_values(target, source) with conversion and broadcasting.
+# Set by `ops/assembly/copying.py`: copy_values(target, source) with conversion and broadcasting.
 copy_values: Callable[[Tensor, Tensor], None]
 
 
@@ -409,9 +408,9 @@ def resize_out(out: Tensor, sizes, name: str, stride: tuple[int, ...] | None = N
             UserWarning,
             stacklevel=4,
         )
-    own = out.spec
-    wanted = contiguous_spec(sizes, own.dtype, own.device)
-    resize(out, wanted if stride is None else make_spec(wanted.shape, stride, own.dtype, own.device))
+    spec = out.spec
+    wanted = contiguous_spec(sizes, spec.dtype, spec.device)
+    resize(out, wanted if stride is None else make_spec(wanted.shape, stride, spec.dtype, spec.device))
 
 
 def resize(tensor: Tensor, spec: Spec) -> None:

@@ -49,7 +49,7 @@ class Spec:
             raise RuntimeError(f"Storage size calculation overflowed with sizes={list(self.shape)}")
 
     def __reduce__(self):  # unpickling in another process must give back that process's own object
-        return spec, (self.shape, self.stride, self.dtype, self.device, self.conj, self.neg)
+        return make_spec, (self.shape, self.stride, self.dtype, self.device, self.conj, self.neg)
 
     @property
     def ndim(self) -> int:
@@ -107,10 +107,12 @@ class Spec:
         return False
 
     def like(self, *, dtype: DType | None = None, device: Device | None = None) -> Spec:
-        return spec(self.shape, self.stride, dtype or self.dtype, device or self.device)
+        return make_spec(self.shape, self.stride, dtype or self.dtype, device or self.device)
 
 
-def spec(shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, neg: bool = False) -> Spec:
+def make_spec(
+    shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, neg: bool = False
+) -> Spec:
     """The one Spec with these parts; `shape` and `stride` hold plain ints."""
     key = (shape, stride, dtype, device, conj, neg)
     found = _interned.get(key)
@@ -126,7 +128,7 @@ def spec(shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, 
 
 def contiguous_spec(sizes, dtype: DType, device: Device = CPU) -> Spec:
     """Row-major: the last dimension runs fastest."""
-    return spec(sizes if type(sizes) is Size else shape(sizes), contiguous_stride(sizes), dtype, device)
+    return make_spec(sizes if type(sizes) is Size else shape(sizes), contiguous_stride(sizes), dtype, device)
 
 
 def contiguous_stride(sizes) -> tuple[int, ...]:

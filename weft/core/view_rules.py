@@ -9,13 +9,13 @@ import math
 
 from .dtype import LEGACY_NAMES, DType, float16, float32, float64
 from .size import shape as as_size
-from .spec import Spec, contiguous_stride, spec
+from .spec import Spec, contiguous_stride, make_spec
 from .tensor import wrap_dim
 
 
-def moved(own: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
+def moved(spec: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
     """The spec of a view with these sizes and strides, everything else kept."""
-    return spec(as_size(sizes), strides, own.dtype, own.device, own.conj, own.neg)
+    return make_spec(as_size(sizes), strides, spec.dtype, spec.device, spec.conj, spec.neg)
 
 
 # ---- Other sizes, same elements in the same order ------------------------------------------------------------------
@@ -61,21 +61,21 @@ def _wrong_numel(sizes: tuple[int, ...], own: tuple[int, ...]) -> RuntimeError:
     )
 
 
-def view_stride(own: Spec, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
+def view_stride(spec: Spec, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     """The strides with which the same memory reads as `sizes` (as many elements), None if there are none.
 
     Works on runs of dimensions that lie in memory without gaps: each must be covered by whole new dimensions.
     """
-    if own.numel == 0:
-        return own.stride if own.shape == sizes else contiguous_stride(sizes)
-    if not own.shape:
+    if spec.numel == 0:
+        return spec.stride if spec.shape == sizes else contiguous_stride(sizes)
+    if not spec.shape:
         return (1,) * len(sizes)
     strides = [0] * len(sizes)
     new = len(sizes) - 1
-    base, run, covered = own.stride[-1], 1, 1
-    for dim in range(len(own.shape) - 1, -1, -1):
-        run *= own.shape[dim]
-        if dim and (own.shape[dim - 1] == 1 or own.stride[dim - 1] == run * base):
+    base, run, covered = spec.stride[-1], 1, 1
+    for dim in range(len(spec.shape) - 1, -1, -1):
+        run *= spec.shape[dim]
+        if dim and (spec.shape[dim - 1] == 1 or spec.stride[dim - 1] == run * base):
             continue  # the next dimension outwards goes on where this one ends
         while new >= 0 and (covered < run or sizes[new] == 1):
             strides[new] = covered * base
@@ -84,36 +84,36 @@ def view_stride(own: Spec, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
         if covered != run:
             return None
         if dim:
-            base, run, covered = own.stride[dim - 1], 1, 1
+            base, run, covered = spec.stride[dim - 1], 1, 1
     return tuple(strides) if new == -1 else None
 
 
-def view(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
-    sizes = inferred_shape(sizes, own.shape)
-    strides = view_stride(own, sizes)
+def view(spec: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
+    sizes = inferred_shape(sizes, spec.shape)
+    strides = view_stride(spec, sizes)
     if strides is None:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            f"contiguous subspaces). Use .reshape(...) instead.\nview: shape {list(own.shape)}, strides "
-            f"{own.stride} as {list(sizes)}"
+            f"contiguous subspaces). Use .reshape(...) instead.\nview: shape {list(spec.shape)}, strides "
+            f"{spec.stride} as {list(sizes)}"
         )
-    return moved(own, sizes, strides), 0
+    return moved(spec, sizes, strides), 0
 
 
-def unsqueeze(own: Spec, dim: int) -> tuple[Spec, int]:
-    ndim = len(own.shape)
+def unsqueeze(spec: Spec, dim: int) -> tuple[Spec, int]:
+    ndim = len(spec.shape)
     dim = wrap_dim(dim, ndim + 1)
-    stride = own.shape[dim] * own.stride[dim] if dim < ndim else 1
-    sizes = (*own.shape[:dim], 1, *own.shape[dim:])
-    return moved(own, sizes, (*own.stride[:dim], stride, *own.stride[dim:])), 0
+    stride = spec.shape[dim] * spec.stride[dim] if dim < ndim else 1
+    sizes = (*spec.shape[:dim], 1, *spec.shape[dim:])
+    return moved(spec, sizes, (*spec.stride[:dim], stride, *spec.stride[dim:])), 0
 
 
-def squeeze(own: Spec, dims: tuple[int, ...] | None = None) -> tuple[Spec, int]:
+def squeeze(spec: Spec, dims: tuple[int, ...] | None = None) -> tuple[Spec, int]:
     """Drop those of `dims` (None: all) that have size 1."""
-    ndim = len(own.shape)
+    ndim = len(spec.shape)
     chosen = range(ndim) if dims is None else distinct_dims(dims, ndim)
-    kept = [dim for dim in range(ndim) if own.shape[dim] != 1 or dim not in chosen]
-    return moved(own, tuple(own.shape[d] for d in kept), tuple(own.stride[d] for d in kept)), 0
+    kept = [dim for dim in range(ndim) if spec.shape[dim] != 1 or dim not in chosen]
+    return moved(spec, tuple(spec.shape[d] for d in kept), tuple(spec.stride[d] for d in kept)), 0
 
 
 def distinct_dims(dims: tuple[int, ...], ndim: int) -> list[int]:
@@ -133,8 +133,8 @@ def distinct_dims(dims: tuple[int, ...], ndim: int) -> list[int]:
 # ---- Another order of dimensions -----------------------------------------------------------------------------------
 
 
-def permute(own: Spec, dims: tuple[int, ...]) -> tuple[Spec, int]:
-    ndim = len(own.shape)
+def permute(spec: Spec, dims: tuple[int, ...]) -> tuple[Spec, int]:
+    ndim = len(spec.shape)
     if len(dims) != ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -146,46 +146,46 @@ def permute(own: Spec, dims: tuple[int, ...]) -> tuple[Spec, int]:
         if dim in order:
             raise RuntimeError("permute(): duplicate dims are not allowed.")
         order.append(dim)
-    return moved(own, tuple(own.shape[d] for d in order), tuple(own.stride[d] for d in order)), 0
+    return moved(spec, tuple(spec.shape[d] for d in order), tuple(spec.stride[d] for d in order)), 0
 
 
-def transpose(own: Spec, dim0: int, dim1: int) -> tuple[Spec, int]:
-    ndim = len(own.shape)
+def transpose(spec: Spec, dim0: int, dim1: int) -> tuple[Spec, int]:
+    ndim = len(spec.shape)
     dim0, dim1 = wrap_dim(dim0, ndim), wrap_dim(dim1, ndim)
     if dim0 == dim1:
-        return own, 0
+        return spec, 0
     order = list(range(ndim))
     order[dim0], order[dim1] = dim1, dim0
-    return permute(own, tuple(order))
+    return permute(spec, tuple(order))
 
 
-def t(own: Spec) -> tuple[Spec, int]:
-    ndim = len(own.shape)
+def t(spec: Spec) -> tuple[Spec, int]:
+    ndim = len(spec.shape)
     if ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {ndim}D")
-    return permute(own, tuple(reversed(range(ndim))))
+    return permute(spec, tuple(reversed(range(ndim))))
 
 
 # ---- Fewer or repeated elements ------------------------------------------------------------------------------------
 
 
-def expand(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
+def expand(spec: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
     """Repeat dimensions of size 1, with stride 0, and add dimensions in front; -1 keeps a size."""
-    leading = len(sizes) - len(own.shape)
+    leading = len(sizes) - len(spec.shape)
     if leading < 0:
         raise RuntimeError(
-            f"expand(torch.{LEGACY_NAMES[own.dtype]}Tensor{{{list(own.shape)}}}, size={list(sizes)}): the number of "
+            f"expand(torch.{LEGACY_NAMES[spec.dtype]}Tensor{{{list(spec.shape)}}}, size={list(sizes)}): the number of "
             f"sizes provided ({len(sizes)}) must be greater or equal to the number of dimensions in the tensor "
-            f"({len(own.shape)})"
+            f"({len(spec.shape)})"
         )
     result_sizes, strides = list(sizes), [0] * len(sizes)
     for dim in range(len(sizes) - 1, -1, -1):
         wanted = sizes[dim]
         if dim >= leading:
-            size, stride = own.shape[dim - leading], own.stride[dim - leading]
+            size, stride = spec.shape[dim - leading], spec.stride[dim - leading]
         else:
             size = 1
-            stride = result_sizes[dim + 1] * strides[dim + 1] if own.shape else 0
+            stride = result_sizes[dim + 1] * strides[dim + 1] if spec.shape else 0
             if wanted < 0:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({wanted}) isn't allowed in a leading, non-existing "
@@ -197,82 +197,82 @@ def expand(own: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
             if size != 1 or wanted < 0:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({wanted}) must match the existing size ({size}) at "
-                    f"non-singleton dimension {dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(own.shape)}"
+                    f"non-singleton dimension {dim}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(spec.shape)}"
                 )
             stride = 0
         result_sizes[dim], strides[dim] = wanted, stride
-    return moved(own, tuple(result_sizes), tuple(strides)), 0
+    return moved(spec, tuple(result_sizes), tuple(strides)), 0
 
 
-def select(own: Spec, dim: int, index: int) -> tuple[Spec, int]:
+def select(spec: Spec, dim: int, index: int) -> tuple[Spec, int]:
     """Drop `dim`, keeping its element `index`."""
-    if not own.shape:
+    if not spec.shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, len(own.shape))
-    size = own.shape[dim]
+    dim = wrap_dim(dim, len(spec.shape))
+    size = spec.shape[dim]
     if not -size <= index < size:
         raise IndexError(
-            f"select(): index {index} out of range for tensor of size {list(own.shape)} at dimension {dim}"
+            f"select(): index {index} out of range for tensor of size {list(spec.shape)} at dimension {dim}"
         )
     index = index + size if index < 0 else index
-    sizes = own.shape[:dim] + own.shape[dim + 1 :]
-    return moved(own, sizes, own.stride[:dim] + own.stride[dim + 1 :]), index * own.stride[dim]
+    sizes = spec.shape[:dim] + spec.shape[dim + 1 :]
+    return moved(spec, sizes, spec.stride[:dim] + spec.stride[dim + 1 :]), index * spec.stride[dim]
 
 
-def slice(own: Spec, dim: int, start: int | None, end: int | None, step: int) -> tuple[Spec, int]:
+def slice(spec: Spec, dim: int, start: int | None, end: int | None, step: int) -> tuple[Spec, int]:
     """Every `step`-th element of `dim` from `start` to before `end`, cut to the size as in Python's slices."""
-    if not own.shape:
+    if not spec.shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-    dim = wrap_dim(dim, len(own.shape))
+    dim = wrap_dim(dim, len(spec.shape))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    size = own.shape[dim]
+    size = spec.shape[dim]
     start = _cut(0 if start is None else start, size)
     length = max(_cut(size if end is None else end, size) - start, 0)
-    sizes = (*own.shape[:dim], -(-length // step), *own.shape[dim + 1 :])
-    strides = (*own.stride[:dim], own.stride[dim] * step, *own.stride[dim + 1 :])
-    return moved(own, sizes, strides), start * own.stride[dim]
+    sizes = (*spec.shape[:dim], -(-length // step), *spec.shape[dim + 1 :])
+    strides = (*spec.stride[:dim], spec.stride[dim] * step, *spec.stride[dim + 1 :])
+    return moved(spec, sizes, strides), start * spec.stride[dim]
 
 
 def _cut(position: int, size: int) -> int:
     return min(max(position + size if position < 0 else position, 0), size)
 
 
-def diagonal(own: Spec, offset: int, dim1: int, dim2: int) -> tuple[Spec, int]:
-    ndim = len(own.shape)
+def diagonal(spec: Spec, offset: int, dim1: int, dim2: int) -> tuple[Spec, int]:
+    ndim = len(spec.shape)
     wrapped1, wrapped2 = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
     if wrapped1 == wrapped2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    rows, columns = own.shape[wrapped1], own.shape[wrapped2]
+    rows, columns = spec.shape[wrapped1], spec.shape[wrapped2]
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
     start = 0
     if length:
-        start = offset * own.stride[wrapped2] if offset >= 0 else -offset * own.stride[wrapped1]
+        start = offset * spec.stride[wrapped2] if offset >= 0 else -offset * spec.stride[wrapped1]
     kept = [dim for dim in range(ndim) if dim not in (wrapped1, wrapped2)]
-    sizes = (*(own.shape[d] for d in kept), length)
-    strides = (*(own.stride[d] for d in kept), own.stride[wrapped1] + own.stride[wrapped2])
-    return moved(own, sizes, strides), start
+    sizes = (*(spec.shape[d] for d in kept), length)
+    strides = (*(spec.stride[d] for d in kept), spec.stride[wrapped1] + spec.stride[wrapped2])
+    return moved(spec, sizes, strides), start
 
 
-def unfold(own: Spec, dimension: int, size: int, step: int) -> tuple[Spec, int]:
+def unfold(spec: Spec, dimension: int, size: int, step: int) -> tuple[Spec, int]:
     """Windows of `size` elements every `step` elements of a dimension, along a new last dimension."""
-    dim = wrap_dim(dimension, len(own.shape))
-    length = own.shape[dim] if own.shape else 1
-    stride = own.stride[dim] if own.shape else 1
+    dim = wrap_dim(dimension, len(spec.shape))
+    length = spec.shape[dim] if spec.shape else 1
+    stride = spec.stride[dim] if spec.shape else 1
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")
     if size > length:
         raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    if not own.shape:
-        return moved(own, (size,), (1,)), 0
-    sizes = (*own.shape[:dim], (length - size) // step + 1, *own.shape[dim + 1 :], size)
-    strides = (*own.stride[:dim], stride * step, *own.stride[dim + 1 :], stride)
-    return moved(own, sizes, strides), 0
+    if not spec.shape:
+        return moved(spec, (size,), (1,)), 0
+    sizes = (*spec.shape[:dim], (length - size) // step + 1, *spec.shape[dim + 1 :], size)
+    strides = (*spec.stride[:dim], stride * step, *spec.stride[dim + 1 :], stride)
+    return moved(spec, sizes, strides), 0
 
 
-def as_strided(own: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> tuple[Spec, int]:
+def as_strided(spec: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> tuple[Spec, int]:
     """Any sizes and strides, `offset` elements further on. Whoever calls checks the bounds of the storage."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
@@ -284,96 +284,96 @@ def as_strided(own: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
         )
-    return moved(own, size, stride), offset
+    return moved(spec, size, stride), offset
 
 
 # ---- The same bytes as something else ------------------------------------------------------------------------------
 
 
-def view_dtype(own: Spec, dtype: DType) -> tuple[Spec, int]:
+def view_dtype(spec: Spec, dtype: DType) -> tuple[Spec, int]:
     """The bytes as another dtype; the last dimension grows or shrinks if the sizes of the elements differ."""
-    for pending, kind in ((own.conj, "conjugate view tensors"), (own.neg, "tensors with negative bit set")):
+    for pending, kind in ((spec.conj, "conjugate view tensors"), (spec.neg, "tensors with negative bit set")):
         if pending:
             raise RuntimeError(
                 f"torch.Tensor.view is not supported for {kind} when converting to a different dtype."
             )
-    old, new = own.dtype.itemsize, dtype.itemsize
+    old, new = spec.dtype.itemsize, dtype.itemsize
     if old == new:
-        return own.like(dtype=dtype), 0
-    what = f"to view {LEGACY_NAMES[own.dtype]} as {LEGACY_NAMES[dtype]} (different element sizes)"
-    if not own.shape:
+        return spec.like(dtype=dtype), 0
+    what = f"to view {LEGACY_NAMES[spec.dtype]} as {LEGACY_NAMES[dtype]} (different element sizes)"
+    if not spec.shape:
         raise RuntimeError(f"self.dim() cannot be 0 {what}")
-    if own.stride[-1] != 1:
-        raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {own.stride[-1]}")
+    if spec.stride[-1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {spec.stride[-1]}")
     if old > new:
         ratio = old // new
-        sizes = (*own.shape[:-1], own.shape[-1] * ratio)
-        return spec(sizes, (*(step * ratio for step in own.stride[:-1]), 1), dtype, own.device), 0
+        sizes = (*spec.shape[:-1], spec.shape[-1] * ratio)
+        return make_spec(sizes, (*(step * ratio for step in spec.stride[:-1]), 1), dtype, spec.device), 0
     ratio = new // old
-    if own.shape[-1] % ratio:
-        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {what}, but got {own.shape[-1]}")
-    for dim, step in enumerate(own.stride[:-1]):
+    if spec.shape[-1] % ratio:
+        raise RuntimeError(f"self.size(-1) must be divisible by {ratio} {what}, but got {spec.shape[-1]}")
+    for dim, step in enumerate(spec.stride[:-1]):
         if step % ratio:
             raise RuntimeError(f"self.stride({dim}) must be divisible by {ratio} {what}, but got {step}")
-    sizes = (*own.shape[:-1], own.shape[-1] // ratio)
-    return spec(sizes, (*(step // ratio for step in own.stride[:-1]), 1), dtype, own.device), 0
+    sizes = (*spec.shape[:-1], spec.shape[-1] // ratio)
+    return make_spec(sizes, (*(step // ratio for step in spec.stride[:-1]), 1), dtype, spec.device), 0
 
 
-def view_as_real(own: Spec) -> tuple[Spec, int]:
-    if not own.dtype.is_complex:
+def view_as_real(spec: Spec) -> tuple[Spec, int]:
+    if not spec.dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
-    if own.conj:
+    if spec.conj:
         raise RuntimeError(
             "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
             "view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the "
             "original."
         )
-    return _parts(own), 0
+    return _parts(spec), 0
 
 
-def _parts(own: Spec) -> Spec:
-    strides = (*(step * 2 for step in own.stride), 1)
-    return spec((*own.shape, 2), strides, own.dtype.to_real(), own.device, False, own.neg)
+def _parts(spec: Spec) -> Spec:
+    strides = (*(step * 2 for step in spec.stride), 1)
+    return make_spec((*spec.shape, 2), strides, spec.dtype.to_real(), spec.device, False, spec.neg)
 
 
-def view_as_complex(own: Spec) -> tuple[Spec, int]:
-    if own.dtype not in (float16, float32, float64):
+def view_as_complex(spec: Spec) -> tuple[Spec, int]:
+    if spec.dtype not in (float16, float32, float64):
         raise RuntimeError(
             f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-            f"{LEGACY_NAMES[own.dtype]}"
+            f"{LEGACY_NAMES[spec.dtype]}"
         )
-    if not own.shape:
+    if not spec.shape:
         raise RuntimeError("Input tensor must have one or more dimensions")
-    if own.shape[-1] != 2:
+    if spec.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
-    if own.stride[-1] != 1:
+    if spec.stride[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
-    if any(step % 2 for step in own.stride[:-1]):
+    if any(step % 2 for step in spec.stride[:-1]):
         raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
-    strides = tuple(step // 2 for step in own.stride[:-1])
-    return spec(own.shape[:-1], strides, own.dtype.to_complex(), own.device, False, own.neg), 0
+    strides = tuple(step // 2 for step in spec.stride[:-1])
+    return make_spec(spec.shape[:-1], strides, spec.dtype.to_complex(), spec.device, False, spec.neg), 0
 
 
-def real(own: Spec) -> tuple[Spec, int]:
+def real(spec: Spec) -> tuple[Spec, int]:
     """The real parts of a complex tensor; conjugation does not change them."""
-    return select(_parts(own), -1, 0)
+    return select(_parts(spec), -1, 0)
 
 
-def imag(own: Spec) -> tuple[Spec, int]:
+def imag(spec: Spec) -> tuple[Spec, int]:
     """The imaginary parts of a complex tensor, negated if it is conjugated."""
-    if not own.dtype.is_complex:
+    if not spec.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    part, start = select(_parts(own), -1, 1)
-    return spec(part.shape, part.stride, part.dtype, part.device, False, own.neg != own.conj), start
+    part, start = select(_parts(spec), -1, 1)
+    return make_spec(part.shape, part.stride, part.dtype, part.device, False, spec.neg != spec.conj), start
 
 
-def conj(own: Spec) -> tuple[Spec, int]:
-    return spec(own.shape, own.stride, own.dtype, own.device, not own.conj, own.neg), 0
+def conj(spec: Spec) -> tuple[Spec, int]:
+    return make_spec(spec.shape, spec.stride, spec.dtype, spec.device, not spec.conj, spec.neg), 0
 
 
-def neg_view(own: Spec) -> tuple[Spec, int]:
-    return spec(own.shape, own.stride, own.dtype, own.device, own.conj, not own.neg), 0
+def neg_view(spec: Spec) -> tuple[Spec, int]:
+    return make_spec(spec.shape, spec.stride, spec.dtype, spec.device, spec.conj, not spec.neg), 0
 
 
-def alias(own: Spec) -> tuple[Spec, int]:
-    return own, 0
+def alias(spec: Spec) -> tuple[Spec, int]:
+    return spec, 0

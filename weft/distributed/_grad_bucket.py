@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..ops.joining import cat
+from ..ops.assembly.joining import cat
 
 FIRST_BUCKET = 1 << 20  # bytes; PyTorch's limit of the first bucket, so that the first message leaves early
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..compat.missing import module_getattr
 from ..core.dtype import int32
 from ..core.tensor import Tensor
-from ..ops.values import as_tensor
+from ..ops.creation.from_data import as_tensor
 from ._group import ProcessGroup
 from ._groups import init_process_group
 from ._world import _get_default_group, get_rank, get_world_size, is_initialized

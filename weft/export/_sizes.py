@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.size import Size
 from ..fx.node import Node
-from ..ops.symbolic import SymFloat, SymInt
+from ..ops.tensor.symbolic import SymFloat, SymInt
 
 if TYPE_CHECKING:
     from ._values import ValueTracer

@@ -14,7 +14,7 @@ from ..core.dtype import float16, float32, float64
 from ..core.tensor import Tensor
 from ..families.library import wide_array
 from ..families.step import step
-from ..ops.creation import zeros_like
+from ..ops.creation.creation import zeros_like
 from .sampling import Points, check_cpu, gather, no_second_derivative, scatter
 
 

@@ -19,7 +19,7 @@ from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uin
 from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order
 from ..core.op import NO_RULE, PlanCache, check_no_repeats, needs_recording, record, recorded_write
 from ..core.size import Size
-from ..core.spec import Spec, contiguous_spec, spec, strides_in_order
+from ..core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ..core.storage import Storage
 from ..core.tensor import Tensor, empty, make
 from ..engine.expr import load
@@ -238,16 +238,16 @@ class Take(_Indexed):
     def _back(self) -> Callable:
         return lambda ct, out, input, *indices, static, specs: self.adjoint(ct, indices, static[0], specs[0])
 
-    def _plan(self, own: Spec, static: Any, *indices: Spec) -> _TakePlan:
-        access = self.rule(own, static, *indices)
-        stride = contiguous_spec(access.shape, own.dtype).stride
+    def _plan(self, spec: Spec, static: Any, *indices: Spec) -> _TakePlan:
+        access = self.rule(spec, static, *indices)
+        stride = contiguous_spec(access.shape, spec.dtype).stride
         if self.in_memory_order:
             order = memory_order(access.shape, [access.stride, *access.index_strides])
             stride = strides_in_order(access.shape, order)
-        result = spec(access.shape, stride, own.dtype, own.device)
-        if not _runs(self.name, (own, *indices)) or not result.numel or 0 in access.sizes:
+        result = make_spec(access.shape, stride, spec.dtype, spec.device)
+        if not _runs(self.name, (spec, *indices)) or not result.numel or 0 in access.sizes:
             return _TakePlan(access, result, None)
-        element, bits = _bits(0, own.dtype)
+        element, bits = _bits(0, spec.dtype)
         rows = [stride, access.stride, *access.index_strides]
         dtypes = [bits, *(index.dtype for index in indices)]
         return _TakePlan(
@@ -255,7 +255,7 @@ class Take(_Indexed):
             result,
             _Launch(
                 self.name,
-                (result, own, *indices),
+                (result, spec, *indices),
                 [element],
                 dtypes,
                 rows,
@@ -298,7 +298,7 @@ class _PutPlan(NamedTuple):
     launch: _Launch | None
 
 
-def broadcast_row(value: Spec, own: Spec, static: Any, access: Access) -> tuple[int, ...]:
+def broadcast_row(value: Spec, spec: Spec, static: Any, access: Access) -> tuple[int, ...]:
     """The strides with which a value is read that is broadcast to the positions."""
     if not broadcasts(value.shape, access.shape):
         raise RuntimeError(
@@ -355,13 +355,13 @@ class Put(_Indexed):
             raise NotImplementedError(NO_RULE.format(f"{self.name} with {combine.__name__.strip('_')}"))
 
     def _plan(
-        self, own: Spec, value: Spec, combine: Callable | None, static: Any, *indices: Spec
+        self, spec: Spec, value: Spec, combine: Callable | None, static: Any, *indices: Spec
     ) -> _PutPlan:
-        access = self.rule(own, static, *indices)
-        value_row = self.fit(value, own, static, access)
+        access = self.rule(spec, static, *indices)
+        value_row = self.fit(value, spec, static, access)
         if self.once:
-            check_no_repeats(own, self.name.removesuffix("_"))
-        if not _runs(self.name, (own, *indices)) or not access.shape.numel() or 0 in access.sizes:
+            check_no_repeats(spec, self.name.removesuffix("_"))
+        if not _runs(self.name, (spec, *indices)) or not access.shape.numel() or 0 in access.sizes:
             return _PutPlan(access, [], None)
         checks = [
             _Launch(
@@ -378,20 +378,20 @@ class Put(_Indexed):
             for j, index in enumerate(indices)
         ]
         displaced: tuple[int, ...] = (0,)
-        rows, inputs, operands = [access.stride], [value.dtype], [own]
-        same = value.dtype is own.dtype and not (own.conj or own.neg or value.conj or value.neg)
+        rows, inputs, operands = [access.stride], [value.dtype], [spec]
+        same = value.dtype is spec.dtype and not (spec.conj or spec.neg or value.conj or value.neg)
         if combine is None and same:
-            element, bits = _bits(0, own.dtype)
+            element, bits = _bits(0, spec.dtype)
             inputs = [bits]
         elif combine is None:
-            element = store_as(load_as(0, value, compute_type(value.dtype)), own)
+            element = store_as(load_as(0, value, compute_type(value.dtype)), spec)
         else:
-            compute = compute_type(own.dtype)
+            compute = compute_type(spec.dtype)
             element = store_as(
-                as_type(combine(load_as(0, own, compute), load_as(1, value, compute)), compute), own
+                as_type(combine(load_as(0, spec, compute), load_as(1, value, compute)), compute), spec
             )
-            rows, inputs, displaced = [access.stride, access.stride], [own.dtype, value.dtype], (0, 1)
-            operands = [own, own]
+            rows, inputs, displaced = [access.stride, access.stride], [spec.dtype, value.dtype], (0, 1)
+            operands = [spec, spec]
         rows += [value_row, *access.index_strides]
         dtypes = [*inputs, *(index.dtype for index in indices)]
         return _PutPlan(
@@ -492,10 +492,10 @@ class _PackPlan(NamedTuple):
     keep: Any
 
 
-def _pack_plan(own: Spec, mask: Spec, spread: bool) -> _PackPlan:
+def _pack_plan(spec: Spec, mask: Spec, spread: bool) -> _PackPlan:
     """The loop over a mask and what it selects from, in logical order; the packed operand does not advance."""
-    itemsize = own.dtype.itemsize
-    wide = tuple(stride * itemsize for stride in broadcast_stride(own, mask.shape))
+    itemsize = spec.dtype.itemsize
+    wide = tuple(stride * itemsize for stride in broadcast_stride(spec, mask.shape))
     sizes, (elements, chosen) = ordered_dims(mask.shape, (wide, mask.stride))
     packed = (0,) * (len(sizes) - 1) + (itemsize,)
     rows = (elements, packed, chosen) if spread else (packed, elements, chosen)
@@ -512,14 +512,14 @@ def count_true(mask: Tensor) -> int:
 
 def pack(input: Tensor, mask: Tensor) -> Tensor:
     """The elements of `input` (broadcast to the shape of `mask`) where the bool mask is true, in one dimension."""
-    own = input.spec
+    spec = input.spec
     room = mask.spec.numel
-    if room * own.dtype.itemsize > SMALL:
+    if room * spec.dtype.itemsize > SMALL:
         room = count_true(mask)
-    storage = packed_storage(own, room)
+    storage = packed_storage(spec, room)
     count = pack_into(storage.ptr, room, input, mask)
-    storage.nbytes_ = count * own.dtype.itemsize
-    return make(storage, 0, vector_spec(count, own.dtype, own.device))
+    storage.nbytes_ = count * spec.dtype.itemsize
+    return make(storage, 0, vector_spec(count, spec.dtype, spec.device))
 
 
 # Specs of vectors die with their tensors; new ones cost more than packing a few elements.
@@ -528,10 +528,10 @@ vector_spec = functools.lru_cache(maxsize=1024)(
 )
 
 
-def packed_storage(own: Spec, count: int) -> Storage:
+def packed_storage(spec: Spec, count: int) -> Storage:
     """Memory for `count` packed elements, and for one more, which the kernel writes and nobody keeps."""
-    itemsize = own.dtype.itemsize
-    storage = own.device.backend.allocate((count + 1) * itemsize)
+    itemsize = spec.dtype.itemsize
+    storage = spec.device.backend.allocate((count + 1) * itemsize)
     storage.nbytes_ = count * itemsize
     return storage
 

@@ -24,7 +24,7 @@ from ..core.dtype import (
 )
 from ..core.op import PlanCache, needs_recording, record, recorded_write
 from ..core.out_of_memory import from_memory_error
-from ..core.spec import Spec, contiguous_spec, spec
+from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, as_new, empty, make
 from ..engine.kernel import Launch
@@ -80,32 +80,32 @@ def array(tensor: Tensor) -> np.ndarray:
 
     bfloat16 and float8 come as ml_dtypes arrays; a pending conjugation and complex32 are carried out, on a copy.
     """
-    own = tensor.spec
-    if own.dtype is complex32 or own.conj or own.neg:
+    spec = tensor.spec
+    if spec.dtype is complex32 or spec.conj or spec.neg:
         return array(resolved(tensor))
     return memory_array(tensor)
 
 
 def memory_array(tensor: Tensor) -> np.ndarray:
     """Like `array`, but with what memory holds: nothing pending is carried out, complex32 is pairs."""
-    own = tensor.spec
-    if own.numel == 0:
-        return np.empty(own.shape, numpy_dtype(own.dtype))
-    shape, dtype, strides = _layouts[(own,)]
+    spec = tensor.spec
+    if spec.numel == 0:
+        return np.empty(spec.shape, numpy_dtype(spec.dtype))
+    shape, dtype, strides = _layouts[(spec,)]
     return tensor._storage.array(shape, dtype, tensor._start, strides)
 
 
 # NumPy reads a plain tuple 0.35 us faster than a subclass of it.
-_layouts = PlanCache(lambda own: (tuple(own.shape), numpy_dtype(own.dtype), own.byte_stride))
+_layouts = PlanCache(lambda spec: (tuple(spec.shape), numpy_dtype(spec.dtype), spec.byte_stride))
 
 
 def resolved(tensor: Tensor) -> Tensor:
     """A plain copy: no pending conjugation or negation; complex32 as complex64."""
-    own = tensor.spec
-    dtype = complex64 if own.dtype is complex32 else own.dtype
-    bare = make(tensor._storage, tensor._start, own)  # the copy is no step of its own for autograd
+    spec = tensor.spec
+    dtype = complex64 if spec.dtype is complex32 else spec.dtype
+    bare = make(tensor._storage, tensor._start, spec)  # the copy is no step of its own for autograd
     return COPY.write(
-        empty(spec(own.shape, contiguous_spec(own.shape, dtype).stride, dtype, own.device)), bare
+        empty(make_spec(spec.shape, contiguous_spec(spec.shape, dtype).stride, dtype, spec.device)), bare
     )
 
 
@@ -144,8 +144,8 @@ def adopt(values: np.ndarray) -> Tensor:
 def _adopted_spec(sizes: tuple[int, ...], steps: tuple[int, ...], numpy: np.dtype) -> tuple[Spec, int]:
     """The spec of an array's tensor, and how many bytes it reaches over."""
     dtype = from_numpy_dtype(numpy)
-    own = spec(sizes, tuple(step // dtype.itemsize for step in steps), dtype)
-    return own, own.span * dtype.itemsize
+    spec = make_spec(sizes, tuple(step // dtype.itemsize for step in steps), dtype)
+    return spec, spec.span * dtype.itemsize
 
 
 _adopted = PlanCache(_adopted_spec)

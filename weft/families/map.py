@@ -433,9 +433,9 @@ def _apart(operand: Any, target: Tensor) -> bool:
     return operand._start == target._start and _steps(mine) == _steps(theirs)
 
 
-def _steps(own: Spec) -> tuple:
+def _steps(spec: Spec) -> tuple:
     """How the elements of a tensor follow each other in memory: dims of size 1 are no matter."""
-    return own.dtype.itemsize, [(size, step) for size, step in zip(own.shape, own.stride) if size != 1]
+    return spec.dtype.itemsize, [(size, step) for size, step in zip(spec.shape, spec.stride) if size != 1]
 
 
 def normalise(name: str, operands: Sequence[Any]) -> list:

@@ -21,7 +21,7 @@ from ..core.dtype import (
 )
 from ..core.iteration import broadcast_shapes
 from ..core.op import PlanCache, needs_recording, record, unrecorded
-from ..core.spec import Spec, contiguous_spec, spec
+from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import blas
 from ..engine.gemm import products
@@ -176,32 +176,32 @@ def _readable(a: Spec, b: Spec) -> tuple[Spec, Spec]:
     return a, b
 
 
-def _readable_one(own: Spec) -> Spec:
+def _readable_one(spec: Spec) -> Spec:
     """The compute type, in a memory order that BLAS takes: a transposed matrix stays transposed."""
-    if blas_strides(own) is not None:
-        return own
-    dtype = compute_type(own.dtype)
-    wanted = spec(own.shape, own.stride, dtype, own.device)
-    if own.is_dense and blas_strides(wanted) is not None:
+    if blas_strides(spec) is not None:
+        return spec
+    dtype = compute_type(spec.dtype)
+    wanted = make_spec(spec.shape, spec.stride, dtype, spec.device)
+    if spec.is_dense and blas_strides(wanted) is not None:
         return wanted
-    return contiguous_spec(own.shape, dtype, own.device)
+    return contiguous_spec(spec.shape, dtype, spec.device)
 
 
-def blas_strides(own: Spec) -> tuple[int, ...] | None:
+def blas_strides(spec: Spec) -> tuple[int, ...] | None:
     """Strides (elements) by which BLAS can read the matrices where they are, or None.
 
     A matrix must have unit stride one way and must not overlap the other way; a vector must be contiguous.
     """
-    if own.dtype not in BLAS_DTYPES or own.conj or own.neg:
+    if spec.dtype not in BLAS_DTYPES or spec.conj or spec.neg:
         return None
-    if len(own.shape) == 1:
-        return (1,) if own.stride[0] == 1 or own.numel <= 1 else None
-    (rows, columns), (down, across) = own.shape[-2:], own.stride[-2:]
+    if len(spec.shape) == 1:
+        return (1,) if spec.stride[0] == 1 or spec.numel <= 1 else None
+    (rows, columns), (down, across) = spec.shape[-2:], spec.stride[-2:]
     # The stride of a dim of size 1 is never used, but BLAS checks it.
     if (across == 1 or columns <= 1) and (down >= columns or rows <= 1):
-        return (*own.stride[:-2], down if rows > 1 else max(columns, 1), 1)
+        return (*spec.stride[:-2], down if rows > 1 else max(columns, 1), 1)
     if (down == 1 or rows <= 1) and (across >= rows or columns <= 1):
-        return (*own.stride[:-2], 1, across if columns > 1 else max(rows, 1))
+        return (*spec.stride[:-2], 1, across if columns > 1 else max(rows, 1))
     return None
 
 

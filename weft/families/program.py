@@ -132,17 +132,17 @@ class Planner:
         """An operand converted, if need be; None stays None."""
         if operand is None or operand.spec.dtype is dtype:
             return operand
-        own = operand.spec
-        dense = own.like(dtype=dtype) if own.is_dense else contiguous_spec(own.shape, dtype, own.device)
+        spec = operand.spec
+        dense = spec.like(dtype=dtype) if spec.is_dense else contiguous_spec(spec.shape, dtype, spec.device)
         return self._copy(operand, dense)
 
     def reshape(self, operand: Operand, sizes: tuple[int, ...]) -> Operand:
         """An operand with other sizes: the same memory if it can be, else a copy."""
-        own = operand.spec
-        if own.shape == sizes:
+        spec = operand.spec
+        if spec.shape == sizes:
             return operand
-        if view_rules.view_stride(own, sizes) is None:
-            operand = self._copy(operand, contiguous_spec(own.shape, own.dtype, own.device))
+        if view_rules.view_stride(spec, sizes) is None:
+            operand = self._copy(operand, contiguous_spec(spec.shape, spec.dtype, spec.device))
         return self.view(view_rules.view, operand, sizes)
 
     def view(self, rule: Callable[..., tuple[Spec, int]], operand: Operand, *static: Any) -> Operand:

@@ -37,27 +37,27 @@ class Scan(Reduce):
     States are combined strictly in order, so that `types(...).operands` decides how the results are rounded.
     """
 
-    def _plan(self, own: Spec, dim: int) -> _Plan:  # type: ignore[override]
-        types = self.types(own.dtype, None)
-        results = tuple(contiguous_spec(own.shape, dtype, own.device) for dtype in types.results)
+    def _plan(self, spec: Spec, dim: int) -> _Plan:  # type: ignore[override]
+        types = self.types(spec.dtype, None)
+        results = tuple(contiguous_spec(spec.shape, dtype, spec.device) for dtype in types.results)
         allocators = [each.device.backend.allocator(each.nbytes) for each in results]
-        if not own.numel or not own.device.backend.has_memory:
+        if not spec.numel or not spec.device.backend.has_memory:
             return _Plan(results, allocators, None)
-        if own.device is not CPU:
-            raise NotImplementedError(f"{self.name} on device {own.device}: weft has no kernel for it")
-        operands = (*results, own)
-        rest = [k for k in range(len(own.shape)) if k != dim]
+        if spec.device is not CPU:
+            raise NotImplementedError(f"{self.name} on device {spec.device}: weft has no kernel for it")
+        operands = (*results, spec)
+        rest = [k for k in range(len(spec.shape)) if k != dim]
         sizes, strides = loop_dims(
-            shape(own.shape[k] for k in rest),
+            shape(spec.shape[k] for k in rest),
             tuple(tuple(each.byte_stride[k] for k in rest) for each in operands),
         )
-        scanned = [each.byte_stride[dim] if own.shape else 0 for each in operands]
+        scanned = [each.byte_stride[dim] if spec.shape else 0 for each in operands]
         classes = "".join(
             stride_class(step, each.dtype.itemsize) for step, each in zip(scanned, operands, strict=True)
         )
-        code = _compiled(ScanKernel(self._monoid((own,), types, 0), (own.dtype,), classes))
+        code = _compiled(ScanKernel(self._monoid((spec,), types, 0), (spec.dtype,), classes))
         rows = [(*row, step) for row, step in zip(strides, scanned, strict=True)]
-        meta = np.array(meta_words((*sizes, own.shape[dim] if own.shape else 1), rows), np.int64)
+        meta = np.array(meta_words((*sizes, spec.shape[dim] if spec.shape else 1), rows), np.int64)
         entry = sharing(code, sum(each.nbytes for each in operands) if sizes[0] > 1 else 0)
         return _Plan(results, allocators, Launch(entry, meta.ctypes.data, sizes[0], meta))
 

@@ -22,7 +22,7 @@ from .map import Map, apart, common_device
 
 
 class Traced:
-    """An element of a tensor inside a rule; `ops/operators.py` has the like for tensors."""
+    """An element of a tensor inside a rule; `ops/elementwise/operators.py` has the like for tensors."""
 
     __slots__ = ("value", "spec")
 

@@ -521,7 +521,7 @@ class Node:
 
 
 def _torch_typename(obj: object) -> str:
-    from ..ops.questions import typename
+    from ..ops.tensor.predicates import typename
 
     return typename(obj)
 

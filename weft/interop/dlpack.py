@@ -14,7 +14,7 @@ from ..core import dtype as dt
 from ..core.device import CPU, as_device
 from ..core.dtype import DType
 from ..core.op import public
-from ..core.spec import contiguous_stride, spec
+from ..core.spec import contiguous_stride, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
 from .numpy import shared_array
@@ -148,19 +148,19 @@ def __dlpack__(
 
     Raises: BufferError if the memory cannot be shared as it is.
     """
-    own = self.spec
+    spec = self.spec
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-    if own.conj:
+    if spec.conj:
         raise BufferError("Can't export tensors with the conjugate bit set")
-    if own.neg:
+    if spec.neg:
         raise BufferError("Can't export tensors with the negative bit set")
-    if own.device is not CPU:
-        raise BufferError(f"Can't export tensors on device {own.device}")
+    if spec.device is not CPU:
+        raise BufferError(f"Can't export tensors on device {spec.device}")
     if stream is not None:
         raise AssertionError("stream should be None on cpu.")
     if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
-        raise BufferError(f"Can't export a tensor on {own.device} to DLPack device {dl_device}")
+        raise BufferError(f"Can't export a tensor on {spec.device} to DLPack device {dl_device}")
     return _export(self, max_version is not None and max_version[0] >= 1, copy)
 
 
@@ -248,10 +248,10 @@ def _import(capsule: Any) -> Tensor:
         stride = contiguous_stride(shape)
     if any(step < 0 for step in stride):
         raise ValueError(f"from_dlpack: negative strides {stride} are not supported: copy the array first")
-    own = spec(shape, stride, dtype)
+    spec = make_spec(shape, stride, dtype)
     _set_name(capsule, _USED[versioned])
     address = (described.data or 0) + described.byte_offset
-    return make(foreign(address, own.span * dtype.itemsize, _Borrowed(managed)), 0, own)
+    return make(foreign(address, spec.span * dtype.itemsize, _Borrowed(managed)), 0, spec)
 
 
 def _imported_dtype(given: _DataType) -> DType:

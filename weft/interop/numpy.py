@@ -10,7 +10,7 @@ import numpy as np
 from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype
 from ..core.grad_mode import is_grad_enabled
 from ..core.op import PlanCache, public
-from ..core.spec import Spec, contiguous_spec, spec
+from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
 from ..core.warn import user_level
@@ -34,23 +34,23 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """
     if force:
         self = self.detach().cpu().resolve_conj().resolve_neg()
-    own = self.spec
+    spec = self.spec
     if self.requires_grad and is_grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
-    if own.device.type != "cpu":
+    if spec.device.type != "cpu":
         raise TypeError(
-            f"can't convert {own.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+            f"can't convert {spec.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
             "memory first."
         )
-    for pending, name in ((own.conj, "conj"), (own.neg, "neg")):
+    for pending, name in ((spec.conj, "conj"), (spec.neg, "neg")):
         if pending:
             kind = {"conj": "conjugate", "neg": "negative"}[name]
             raise RuntimeError(
                 f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.resolve_{name}().numpy() instead."
             )
-    return shared_array(resolved(self) if own.dtype is complex32 else self)
+    return shared_array(resolved(self) if spec.dtype is complex32 else self)
 
 
 def shared_array(tensor: Tensor) -> np.ndarray:
@@ -120,9 +120,9 @@ def tensor_on(values: np.ndarray) -> Tensor:
 
     Raises: TypeError for dtypes that tensors do not have, ValueError for strides and byte orders.
     """
-    own = _shared_specs[values.dtype, values.shape, values.strides]
+    spec = _shared_specs[values.dtype, values.shape, values.strides]
     address = values.__array_interface__["data"][0]
-    return make(foreign(address, own.span * own.dtype.itemsize, values), 0, own)
+    return make(foreign(address, spec.span * spec.dtype.itemsize, values), 0, spec)
 
 
 def _shared_spec(dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
@@ -143,7 +143,7 @@ def _shared_spec(dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ..
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the "
             f"memory. Strides: {strides}, element size: {dtype.itemsize}"
         )
-    return spec(shape, tuple(step // dtype.itemsize for step in strides), ours)
+    return make_spec(shape, tuple(step // dtype.itemsize for step in strides), ours)
 
 
 _shared_specs = PlanCache(_shared_spec)

@@ -9,7 +9,7 @@ from ..core.op import public
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import VIEW_NOTES, Tensor, empty, make
-from ..ops.slicing import check_bounds
+from ..ops.views.slicing import check_bounds
 
 
 @public("method")
@@ -61,16 +61,16 @@ def attributes(tensor: Tensor) -> dict[str, Any]:
 OF_AUTOGRAD = frozenset(("_grad", "_views", *VIEW_NOTES))
 
 
-def _rebuilt(storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:
-    return rebuilt(Tensor, storage, start, own, requires_grad)
+def _rebuilt(storage: Storage | None, start: int, spec: Spec, requires_grad: bool) -> Tensor:
+    return rebuilt(Tensor, storage, start, spec, requires_grad)
 
 
-def rebuilt(cls: type, storage: Storage | None, start: int, own: Spec, requires_grad: bool) -> Tensor:
-    result = _as(cls, empty(own)._storage if storage is None else storage, start, own)
+def rebuilt(cls: type, storage: Storage | None, start: int, spec: Spec, requires_grad: bool) -> Tensor:
+    result = _as(cls, empty(spec)._storage if storage is None else storage, start, spec)
     return result.requires_grad_() if requires_grad else result
 
 
-def _as(cls: type, storage: Storage, start: int, own: Spec) -> Tensor:
-    result = make(storage, start, own)
+def _as(cls: type, storage: Storage, start: int, spec: Spec) -> Tensor:
+    result = make(storage, start, spec)
     check_bounds(result)  # of a storage that was made smaller, or a pickle that was tampered with
     return result if cls is Tensor else result.as_subclass(cls)

@@ -31,7 +31,7 @@ from ..core.dtype import (
 from ..core.size import Size
 from ..core.tensor import Tensor
 from ..interop.numpy import shared_array, tensor_on
-from ..ops.complex_views import view_as_complex
+from ..ops.views.complex_views import view_as_complex
 from ..serialization.atomic import replacing
 from .damage import damaged, reading
 from .extras import library

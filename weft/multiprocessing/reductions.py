@@ -16,7 +16,7 @@ from ..core.op import FUNCTIONS
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..interop.sharing import reduce_storage, reduce_tensor
-from ..ops.storage import TypedStorage
+from ..ops.tensor.storage import TypedStorage
 
 __all__ = ["StorageWeakRef", "SharedCache", "reduce_storage", "reduce_tensor"]
 

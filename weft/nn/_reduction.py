@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from ..ops.losses.arguments import reduction_of
+from ..ops.nn.losses.arguments import reduction_of
 
 _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 

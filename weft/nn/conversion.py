@@ -10,8 +10,8 @@ from ..core import dtype as dt
 from ..core.grad_mode import no_grad
 from ..core.layout import preserve_format
 from ..core.tensor import Tensor
-from ..ops.copying import parse_to
-from ..ops.creation import empty_like
+from ..ops.assembly.copying import parse_to
+from ..ops.creation.creation import empty_like
 from .parameter import Parameter
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from ..compat.missing import module_getattr
 from ..core.names import name_public
 from ..core.op import namespace
-from ..ops.scaled_matmul import ScalingType as ScalingType
-from ..ops.scaled_matmul import SwizzleType as SwizzleType
+from ..ops.linalg.scaled_matmul import ScalingType as ScalingType
+from ..ops.linalg.scaled_matmul import SwizzleType as SwizzleType
 from ._projection import (  # noqa: F401 (other libraries import these from here)
     _canonical_mask,
     _get_softmax_dim,

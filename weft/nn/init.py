@@ -15,13 +15,13 @@ from typing import Any
 from ..core.generator import Generator
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
-from ..ops.arithmetic import mul
-from ..ops.creation import empty_like
-from ..ops.creation import eye as identity
-from ..ops.diagonal import diag
-from ..ops.factorizations import qr
-from ..ops.masking import where
-from ..ops.random import randperm
+from ..ops.creation.creation import empty_like
+from ..ops.creation.creation import eye as identity
+from ..ops.creation.random import randperm
+from ..ops.elementwise.arithmetic import mul
+from ..ops.indexing.masking import where
+from ..ops.linalg.factorizations import qr
+from ..ops.views.diagonal import diag
 
 # ---- Scales --------------------------------------------------------------------------------------------------------
 

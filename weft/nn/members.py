@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..core.tensor import Tensor
-from ..ops.questions import typename
+from ..ops.tensor.predicates import typename
 from . import hooks
 from .parameter import Parameter
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..core.tensor import Tensor
-from ..ops.questions import typename
+from ..ops.tensor.predicates import typename
 from . import hooks, members, state
 from .conversion import Conversion
 from .hooks import Hooks

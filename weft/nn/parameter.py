@@ -9,7 +9,7 @@ from ..core.overrides import disabled, make_subclass
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
 from ..interop.pickling import attributes
-from ..ops.creation import empty
+from ..ops.creation.creation import empty
 
 
 class _ParameterType(type):

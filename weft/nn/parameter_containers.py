@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.questions import typename
+from ..ops.tensor.predicates import typename
 from .containers import pairs
 from .module import Module, indented
 from .parameter import Parameter

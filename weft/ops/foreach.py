@@ -9,7 +9,7 @@ from ..core.dtype import DType
 from ..core.op import FUNCTIONS, add_function
 from ..core.tensor import Tensor
 from ..families.map import NUMBERS
-from .norms import vector_norm
+from .reductions.norms import vector_norm
 
 # fmt: off
 _UNARY = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.limits import finfo
 from ..core.tensor import Tensor
-from ..ops.creation import zeros_like
+from ..ops.creation.creation import zeros_like
 from .optimizer import ParamsT, check, check_lr, scalar_tensor
 from .per_parameter import PerParameter
 

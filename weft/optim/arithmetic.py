@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..families.update import Traced, fusible
-from ..ops.arithmetic import ADD, ADD_SCALED, ADDCDIV, ADDCMUL, DIV, LERP, MUL, SUB
-from ..ops.comparison import CLAMP
-from ..ops.masking import WHERE
-from ..ops.pointwise import OPS
+from ..ops.elementwise.arithmetic import ADD, ADD_SCALED, ADDCDIV, ADDCMUL, DIV, LERP, MUL, SUB
+from ..ops.elementwise.comparison import CLAMP
+from ..ops.elementwise.pointwise import OPS
+from ..ops.indexing.masking import WHERE
 
 add_scaled = fusible(ADD_SCALED)  # (a, b, alpha): a + alpha * b
 addcmul = fusible(ADDCMUL)  # (a, b, c, value): a + value * b * c

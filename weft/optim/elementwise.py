@@ -9,8 +9,8 @@ from ..core.grad_mode import enable_grad
 from ..core.op import unrecorded
 from ..core.tensor import Tensor
 from ..families.update import Update
-from ..ops.complex_views import view_as_real
-from ..ops.creation import zeros_like
+from ..ops.creation.creation import zeros_like
+from ..ops.views.complex_views import view_as_real
 from .optimizer import Optimizer, evaluate, scalar_tensor
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.grad_mode import no_grad
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
-from ..ops.complex_views import view_as_real
+from ..ops.views.complex_views import view_as_real
 from .line_search import Point, strong_wolfe
 from .optimizer import Optimizer, ParamsT, check_lr, evaluate
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.op import FUNCTIONS
 from ..core.tensor import Tensor
-from ..ops.creation import zeros_like
+from ..ops.creation.creation import zeros_like
 from .optimizer import ParamsT, check, check_lr
 from .per_parameter import PerParameter
 

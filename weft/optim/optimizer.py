@@ -14,7 +14,7 @@ from ..core.dtype import float32, float64, get_default_dtype
 from ..core.grad_mode import enable_grad, no_grad
 from ..core.names import FUNCTIONS
 from ..core.tensor import Tensor
-from ..ops.values import tensor as new_tensor
+from ..ops.creation.from_data import tensor as new_tensor
 from ..utils.hooks import RemovableHandle
 
 ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]

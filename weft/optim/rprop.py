@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from ..families.update import Update
-from ..ops.creation import full_like
+from ..ops.creation.creation import full_like
 from .arithmetic import absolute, addcmul, clamp, sign, where
 from .elementwise import Elementwise, count
 from .optimizer import ParamsT, check_lr

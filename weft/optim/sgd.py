@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.tensor import Tensor
 from ..families.update import Update
-from ..ops.creation import empty_like
+from ..ops.creation.creation import empty_like
 from .arithmetic import add_scaled, detached, directed
 from .elementwise import Elementwise
 from .optimizer import ParamsT, check, check_fused, check_lr

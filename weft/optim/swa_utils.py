@@ -13,7 +13,7 @@ from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
 from ..nn.module import Module
 from ..nn.modules.batchnorm import _BatchNorm
-from ..ops.values import tensor
+from ..ops.creation.from_data import tensor
 from .lr_scheduler.base import LRScheduler, per_group, warn_unless_within_step
 from .lr_scheduler.cycles import check_strategy
 from .optimizer import Optimizer

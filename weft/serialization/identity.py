@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..core.dtype import DType
 from ..core.storage import Storage
-from ..ops.storage import TypedStorage
+from ..ops.tensor.storage import TypedStorage
 from .unpickler import as_text
 
 

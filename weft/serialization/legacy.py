@@ -12,11 +12,11 @@ from typing import Any
 
 from ..core.device import CPU
 from ..core.dtype import DType, uint8
-from ..core.spec import spec
+from ..core.spec import make_spec
 from ..core.storage import Storage, foreign
 from ..core.tensor import Tensor
 from ..interop.pickling import rebuilt
-from ..ops.storage import TypedStorage
+from ..ops.tensor.storage import TypedStorage
 from .identity import parsed, storage_dtype
 from .pickler import Storages, dumps
 from .rebuild import MOST_DIMS
@@ -261,8 +261,8 @@ def _read_tensors(file: Any, objects: dict[int, Any], unpickle: Callable) -> Non
         if min(*numbers, offset, 0) < 0:
             raise RuntimeError("a tensor is said to have a negative size, stride or offset")
         untyped = storage.untyped()
-        own = spec(tuple(numbers[:ndim]), tuple(numbers[ndim:]), storage.dtype, untyped.device)
-        objects[_key(key)] = rebuilt(Tensor, untyped, offset * storage.dtype.itemsize, own, False)
+        spec = make_spec(tuple(numbers[:ndim]), tuple(numbers[ndim:]), storage.dtype, untyped.device)
+        objects[_key(key)] = rebuilt(Tensor, untyped, offset * storage.dtype.itemsize, spec, False)
 
 
 def _take(file: Any, size: int) -> bytes:

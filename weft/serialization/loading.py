@@ -15,7 +15,7 @@ import numpy as np
 from ..core.device import CPU, device
 from ..core.dtype import DType, uint8
 from ..core.storage import Storage, foreign
-from ..ops.storage import TypedStorage
+from ..ops.tensor.storage import TypedStorage
 from . import names
 from .archive import CRC_IN_ENTRY, Reader
 from .identity import parsed

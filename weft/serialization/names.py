@@ -15,7 +15,7 @@ from ..core.op import FUNCTIONS
 from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor
-from ..ops.storage import TypedStorage
+from ..ops.tensor.storage import TypedStorage
 from . import rebuild
 
 # ---- The table -------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..interop.pickling import attributes
-from ..ops.storage import TypedStorage
+from ..ops.tensor.storage import TypedStorage
 from . import rebuild
 from .locations import location_tag
 from .names import torch_name
@@ -74,19 +74,19 @@ def reduce_tensor(tensor: Tensor) -> tuple:
 
 
 def _reduce_plain(tensor: Tensor) -> tuple:
-    own = tensor.spec
+    spec = tensor.spec
     # New tuples, because equal ones may be one object in weft: the pickle shall have the bytes of PyTorch's.
-    size, stride = tuple([*own.shape]), tuple([*own.stride])
-    if not own.device.backend.has_memory:
-        return rebuild.rebuild_meta_tensor, (own.dtype, size, stride, tensor.requires_grad)
+    size, stride = tuple([*spec.shape]), tuple([*spec.stride])
+    if not spec.device.backend.has_memory:
+        return rebuild.rebuild_meta_tensor, (spec.dtype, size, stride, tensor.requires_grad)
     _warn_of_hooks(tensor)
     common: tuple = (tensor.storage_offset(), size, stride, tensor.requires_grad, OrderedDict())
-    pending = {name: True for name in ("conj", "neg") if getattr(own, name)}
+    pending = {name: True for name in ("conj", "neg") if getattr(spec, name)}
     metadata = (pending,) if pending else ()
-    if f"{LEGACY_NAMES[own.dtype]}Storage" in FUNCTIONS:
-        typed = TypedStorage(wrap_storage=tensor._storage, dtype=own.dtype, _internal=True)
+    if f"{LEGACY_NAMES[spec.dtype]}Storage" in FUNCTIONS:
+        typed = TypedStorage(wrap_storage=tensor._storage, dtype=spec.dtype, _internal=True)
         return rebuild.rebuild_tensor_v2, (typed, *common, *metadata)
-    return rebuild.rebuild_tensor_v3, (tensor._storage, *common, own.dtype, *metadata)
+    return rebuild.rebuild_tensor_v3, (tensor._storage, *common, spec.dtype, *metadata)
 
 
 def _warn_of_hooks(tensor: Tensor) -> None:

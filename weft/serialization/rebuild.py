@@ -15,10 +15,10 @@ from ..core.device import device
 from ..core.dtype import DType
 from ..core.layout import Layout
 from ..core.size import Size, shape
-from ..core.spec import Spec, spec
+from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty
 from ..interop.pickling import OF_AUTOGRAD, rebuilt
-from ..ops.storage import TypedStorage
+from ..ops.tensor.storage import TypedStorage
 
 MOST_DIMS = 1000  # of a tensor: the product of a million sizes takes minutes
 COLLISIONS = 100  # keys of one dict or set with the same hash: each is compared with all before it
@@ -135,7 +135,7 @@ def _spec(size: Any, stride: Any, dtype: Any, where: device, metadata: Any) -> S
         raise ValueError("unknown metadata of a tensor, besides conj and neg")
     if pending.get("conj") and not _check(dtype, DType, "dtype").is_complex:
         raise ValueError(f"a tensor of {dtype} has no conjugate")
-    return spec(shape(sizes), strides, _check(dtype, DType, "dtype"), where, **pending)
+    return make_spec(shape(sizes), strides, _check(dtype, DType, "dtype"), where, **pending)
 
 
 def with_state(result: Any, state: Any) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 from ..core.dtype import DType, bool_
 from ..core.limits import finfo, iinfo
 from ..core.tensor import Tensor
-from ..ops.complex_views import view_as_real
-from ..ops.creation import empty
-from ..ops.random import randint
+from ..ops.creation.creation import empty
+from ..ops.creation.random import randint
+from ..ops.views.complex_views import view_as_real
 
 
 def make_tensor(

@@ -182,7 +182,7 @@ class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
     def set_up_planner(
         self, state_dict: dict[str, Any], metadata: Metadata | None = None, is_coordinator: bool = False
     ) -> None:
-        from ...ops.creation import empty
+        from ...ops.creation.creation import empty
 
         assert not state_dict, "the state dict must be empty"
         assert metadata is not None, "the metadata of the checkpoint must be given"

@@ -14,7 +14,7 @@ from ...autograd import no_grad
 from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...nn.module import Module
-from ...ops.creation import zeros_like
+from ...ops.creation.creation import zeros_like
 from ...optim import Optimizer
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Any
 from ...compat.missing import module_getattr
 from ...core.tensor import Tensor
 from ...nn import Module, Parameter, ParameterList
-from ...ops.creation import zeros
+from ...ops.creation.creation import zeros
 from .._symbolic_trace import symbolic_trace
 from ..graph import Graph
 from ..graph_module import GraphModule, _copy_attr

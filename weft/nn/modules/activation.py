@@ -8,7 +8,7 @@ from typing import Any
 from ...core.dtype import DType
 from ...core.names import FUNCTIONS, name_public
 from ...core.tensor import Tensor
-from ...ops.creation import empty
+from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
 from ..module import Module

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ...core.dtype import DType
 from ...core.tensor import Tensor
-from ...ops.creation import empty
+from ...ops.creation.creation import empty
 from .. import functional as F
 from ..containers import ModuleList, Sequential
 from ..module import Module

@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core.dtype import DType, int64
 from ...core.tensor import Tensor
-from ...ops.creation import ones, zeros
-from ...ops.values import tensor
+from ...ops.creation.creation import ones, zeros
+from ...ops.creation.from_data import tensor
 from .. import functional as F
 from ..module import Module
 from ..parameter import UninitializedBuffer, UninitializedParameter

@@ -9,7 +9,7 @@ from ...core.arguments import integer
 from ...core.dtype import DType
 from ...core.grad_mode import no_grad
 from ...core.tensor import Tensor
-from ...ops.creation import empty
+from ...ops.creation.creation import empty
 from .. import functional as F
 from .. import init
 from ..module import Module

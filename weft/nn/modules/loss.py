@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.dtype import DType
 from ...core.tensor import Tensor
-from ...ops.losses.arguments import reduction_of
+from ...ops.nn.losses.arguments import reduction_of
 from .. import functional as F
 from ..module import Module
 from .distance import PairwiseDistance

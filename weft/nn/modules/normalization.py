@@ -7,8 +7,8 @@ from typing import Any
 
 from ...core.dtype import DType
 from ...core.tensor import Tensor
-from ...ops.creation import empty
-from ...ops.ranges import arange
+from ...ops.creation.creation import empty
+from ...ops.creation.ranges import arange
 from .. import functional as F
 from .. import init
 from ..module import Module

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...core.dtype import DType
 from ...core.tensor import Tensor
-from ...ops import recurrent
-from ...ops.creation import empty, zeros
+from ...ops.creation.creation import empty, zeros
+from ...ops.nn import recurrent
 from .. import init
 from ..module import Module
 from ..parameter import Parameter

@@ -14,7 +14,7 @@ from typing import Any
 from ...core.dtype import DType, bool_
 from ...core.grad_mode import is_grad_enabled
 from ...core.tensor import Tensor
-from ...ops.creation import full
+from ...ops.creation.creation import full
 from .. import functional as F
 from .. import init
 from ..containers import ModuleList

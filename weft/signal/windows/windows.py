@@ -15,8 +15,8 @@ from ...core.checking import checked
 from ...core.dtype import DType, float32, float64, get_default_dtype
 from ...core.layout import strided
 from ...core.tensor import Tensor
-from ...ops.creation import empty, full
-from ...ops.ranges import linspace
+from ...ops.creation.creation import empty, full
+from ...ops.creation.ranges import linspace
 
 __all__ = [
     "bartlett",

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ...core.generator import Generator, default_generator
 from ...core.tensor import Tensor
-from ...ops.random import randperm
+from ...ops.creation.random import randperm
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)

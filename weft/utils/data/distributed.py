@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...core.generator import Generator
-from ...ops.random import randperm
+from ...ops.creation.random import randperm
 from .sampler import Sampler
 
 

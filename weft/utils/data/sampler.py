@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from ...core.dtype import float64, int64
 from ...core.generator import Generator
-from ...ops.random import multinomial, randint, randperm
-from ...ops.values import as_tensor
+from ...ops.creation.from_data import as_tensor
+from ...ops.creation.random import multinomial, randint, randperm
 from ._utils.seeds import draw_seed
 
 _T_co = TypeVar("_T_co", covariant=True)

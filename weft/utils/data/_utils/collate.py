@@ -11,8 +11,8 @@ import numpy as np
 
 from ....core.dtype import float64
 from ....core.tensor import Tensor
-from ....ops.joining import stack
-from ....ops.values import as_tensor, tensor
+from ....ops.assembly.joining import stack
+from ....ops.creation.from_data import as_tensor, tensor
 
 _Rules = dict[type | tuple[type, ...], Callable]
 

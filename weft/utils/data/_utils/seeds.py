@@ -7,8 +7,8 @@ import random
 import numpy as np
 
 from ....core.generator import Generator
-from ....ops.random import manual_seed
-from ....ops.values import tensor
+from ....ops.creation.from_data import tensor
+from ....ops.creation.random import manual_seed
 
 
 def draw_seed(generator: Generator | None) -> int:

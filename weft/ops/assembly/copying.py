@@ -1,0 +1,325 @@
+"""Copies and conversions: clone, contiguous, copy_, to and its short forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import dtype as dt
+from ...core.derivative import Recorded
+from ...core.device import as_device, device
+from ...core.dtype import PYTHON_DTYPES, DType
+from ...core.grad_mode import mode
+from ...core.iteration import broadcast_shapes, memory_order
+from ...core.layout import (
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    preserve_format,
+    strides_for,
+    suggested_format,
+)
+from ...core.op import PlanCache, check_inplace, needs_recording, public, record, set_copy, tape
+from ...core.overrides import PLAIN, known, meets, overridden
+from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
+from ...core.tensor import Tensor, empty, make
+from ...core.warn import warn_once
+from ...families.map import COPY, NUMBERS, Plan
+
+
+def copy_values(target: Tensor, source: Tensor) -> None:
+    """Write `source`, broadcast and converted, into `target`; across devices too."""
+    if target.spec.numel == 0 and not needs_recording((target, source)):
+        return
+    if source.spec.dtype.is_complex and target.spec.dtype.kind in "uif":
+        warn_once("Casting complex values to real discards the imaginary part")
+    if source.spec.device is target.spec.device:
+        COPY.write(target, source)
+        return
+    COPY.write(target, _transfer(source, target.spec.device))
+
+
+set_copy(copy_values)
+
+
+def _transfer(source: Tensor, where: device) -> Tensor:
+    """A dense copy on another device."""
+    if where.type == "meta":
+        return empty(_dense(source.spec).like(device=where))
+    if source.spec.device.type == "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    raise NotImplementedError(f"copy from {source.spec.device} to {where}")
+
+
+def _dense(spec: Spec) -> Spec:
+    """The spec itself if it is dense and plain, else a contiguous one of its shape."""
+    if spec.is_dense and not spec.conj and not spec.neg:
+        return spec
+    return contiguous_spec(spec.shape, spec.dtype, spec.device)
+
+
+def formatted_spec(spec: Spec, memory_format: MemoryFormat, dtype: DType, where: device) -> Spec:
+    """The spec of a copy of a tensor in a memory format; `preserve_format` keeps dense strides."""
+    return _formats[spec, memory_format, dtype, where]
+
+
+def _format(spec: Spec, memory_format: MemoryFormat, dtype: DType, where: device) -> Spec:
+    if memory_format is preserve_format:
+        if spec.is_dense:
+            return make_spec(spec.shape, spec.stride, dtype, where)
+        order = memory_order(spec.shape, [spec.stride])
+        return make_spec(spec.shape, strides_in_order(spec.shape, order), dtype, where)
+    return make_spec(spec.shape, strides_for(spec.shape, memory_format), dtype, where)
+
+
+_formats = PlanCache(_format)
+
+
+@public("function method")
+def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Tensor:
+    """A copy with memory of its own.
+
+    >>> import weft as torch
+    >>> a = torch.zeros(2); b = a.clone(); b[0] = 1.0; a
+    tensor([0., 0.])
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"clone(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    spec = input.spec
+    return copy_to(input, formatted_spec(spec, memory_format, spec.dtype, spec.device), COPY)
+
+
+TO_COPY = Recorded("to_copy", COPY.derivative)
+
+
+def copy_to(input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
+    plan = _copy_plans[input.spec, wanted]
+    if plan is not None:
+        storage = plan.allocate()
+        plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
+        result = make(storage, 0, wanted)
+    else:
+        result = empty(wanted)
+        copy_values(result, detach(input))
+    return result if input._autograd is None or not mode.enabled else record(op, result, (input,))
+
+
+def _copy_plan(spec: Spec, wanted: Spec) -> Plan | None:
+    """The plan of a copy within one device; None sends it the long way."""
+    if spec.device is not wanted.device or spec.dtype.is_complex and not wanted.dtype.is_complex:
+        return None
+    return COPY.write_plans[wanted, spec]
+
+
+def is_same_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are the same elements at the same places, so that a copy of one into the other changes nothing."""
+    return a._storage is b._storage and a._start == b._start and a.spec is b.spec
+
+
+def _overwrite_plan(target: Spec, source: Spec) -> Plan | None:
+    """The plan of a copy into an existing tensor of the same shape; None sends it the long way."""
+    return None if target.repeats or target.shape != source.shape else _copy_plan(source, target)
+
+
+_copy_plans = PlanCache(_copy_plan)
+_overwrite_plans = PlanCache(_overwrite_plan)
+
+
+@public("method")
+def contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """The tensor itself if its memory already has this format, else a copy that has."""
+    if memory_format is preserve_format:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    if is_contiguous(input, memory_format):
+        return input
+    return clone(input, memory_format=memory_format)
+
+
+@public("method")
+def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -> bool:
+    """Whether the elements lie in memory in the order of `memory_format`, without holes."""
+    spec = input.spec
+    if memory_format is contiguous_format:
+        return spec.is_contiguous
+    if memory_format is preserve_format:
+        return True
+    if not isinstance(memory_format, MemoryFormat):
+        raise TypeError(
+            f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}"
+        )
+    wanted = {channels_last: 4, channels_last_3d: 5}[memory_format]
+    if len(spec.shape) != wanted:
+        return False
+    expected = strides_for(spec.shape, memory_format)
+    return all(size == 1 or a == b for size, a, b in zip(spec.shape, spec.stride, expected, strict=True))
+
+
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor."""
+    if type(src) is Tensor and self._autograd is src._autograd is None and self._storage is not src._storage:
+        plan = _overwrite_plans[self.spec, src.spec]
+        if plan is not None:
+            storage = self._storage
+            storage.version += 1  # first, because it may raise
+            plan.entry(storage.ptr + self._start, src._storage.ptr + src._start, plan.meta, plan.count)
+            return self
+    if (known or meets((src,))) and (answer := overridden(copy_, (self, src), {})) is not PLAIN:
+        return answer
+    if isinstance(src, NUMBERS):
+        return self.fill_(src)
+    if not isinstance(src, Tensor):
+        kind = type(src)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {name}")
+    if needs_recording((self, src)):  # what must not be written to is said before what does not fit
+        tape.check_write(self)
+    elif is_same_memory(self, src):
+        self._storage.version += 1
+        return self
+    check_inplace(self, "copy")
+    if broadcast_shapes("copy_", self.spec.shape, src.spec.shape) != self.spec.shape:
+        raise RuntimeError(
+            f"output with shape {list(self.spec.shape)} doesn't match the broadcast shape {list(src.spec.shape)}"
+        )
+    copy_values(self, src)
+    return self
+
+
+setattr(Tensor, "copy_", copy_)  # noqa: B010 (not `public`, because it asks on its long way only)
+
+
+@public("method")
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor with another dtype or device: itself if nothing changes and `copy` is not asked for.
+
+    Forms: to(dtype), to(device), to(device, dtype), to(other); then non_blocking, copy, memory_format.
+
+    >>> import weft as torch
+    >>> torch.tensor([1.9, -1.9]).to(torch.int32)
+    tensor([ 1, -1], dtype=torch.int32)
+    """
+    if known and (answer := overridden(vars(Tensor)["to"], (self, *args), kwargs)) is not PLAIN:
+        return answer
+    spec = self.spec
+    if not kwargs and len(args) == 1 and args[0] is spec.device:
+        return self
+    if not kwargs and len(args) == 1 and type(args[0]) is DType:  # the commonest form
+        if args[0] is spec.dtype:
+            return self
+        return copy_to(self, formatted_spec(spec, preserve_format, args[0], spec.device))
+    wanted_device, wanted_dtype, copy, memory_format = parse_to(args, kwargs)
+    where = wanted_device or spec.device
+    dtype = wanted_dtype or spec.dtype
+    same_format = memory_format is preserve_format or memory_format is suggested_format(spec)
+    if not copy and dtype is spec.dtype and where is spec.device and same_format:
+        return self
+    return copy_to(self, formatted_spec(spec, memory_format, dtype, where))
+
+
+def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bool, MemoryFormat]:
+    """(device, dtype, copy, memory_format) of any form of `to`; None where nothing is said."""
+    positional = list(args)
+    options = dict(kwargs)
+    if positional and isinstance(positional[0], Tensor):
+        names = ["other"]
+    elif positional and _is_dtype(positional[0]):
+        names = ["dtype"]
+    elif positional and (positional[0] is None or isinstance(positional[0], (str, int, device))):
+        names = ["device"]
+        if len(positional) > 1 and (positional[1] is None or _is_dtype(positional[1])):
+            names.append("dtype")
+    else:
+        names = []
+    for name in (*names, "non_blocking", "copy"):
+        if positional and name not in options:
+            options[name] = positional.pop(0)
+    known = {"device", "dtype", "non_blocking", "copy", "memory_format", "other"}
+    given = [options.get("non_blocking", False), options.get("copy", False)]
+    dtype = options.get("dtype")
+    if positional or options.keys() - known or any(type(value) is not bool for value in given):
+        raise _invalid_to(args, kwargs)
+    if (
+        dtype is not None
+        and not _is_dtype(dtype)
+        or options.get("memory_format", None)
+        and not _is_format(options)
+    ):
+        raise _invalid_to(args, kwargs)
+    other = options.get("other")
+    if isinstance(other, Tensor):
+        options = {"device": other.spec.device, "dtype": other.spec.dtype, **options}
+        dtype = options["dtype"]
+    where = options.get("device")
+    return (
+        None if where is None else as_device(where),
+        PYTHON_DTYPES.get(dtype, dtype),
+        given[1],
+        options.get("memory_format") or preserve_format,
+    )
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, DType) or isinstance(value, type) and value in PYTHON_DTYPES
+
+
+def _is_format(options: dict) -> bool:
+    return isinstance(options["memory_format"], MemoryFormat)
+
+
+def _invalid_to(args: tuple, kwargs: dict) -> TypeError:
+    got = [type(value).__name__ for value in args] + [
+        f"{name}={type(value).__name__}" for name, value in kwargs.items()
+    ]
+    return TypeError(
+        f"to() received an invalid combination of arguments - got ({', '.join(got)}), but expected one of:\n"
+        " * (device, dtype, non_blocking, copy, *, memory_format)\n"
+        " * (dtype, non_blocking, copy, *, memory_format)\n"
+        " * (other tensor, non_blocking, copy, *, memory_format)"
+    )
+
+
+def _short_form(name: str, dtype: DType) -> None:
+    def method(self: Tensor, memory_format: MemoryFormat = preserve_format) -> Tensor:
+        if memory_format is preserve_format:
+            return to(self, dtype)
+        return to(self, dtype, memory_format=memory_format)
+
+    method.__doc__ = f"The tensor as {dtype!r}: itself if it is that already."
+    method.__name__ = name
+    setattr(Tensor, name, method)
+
+
+# fmt: off
+for _name, _dtype in {
+    "float": dt.float32, "double": dt.float64, "half": dt.float16, "bfloat16": dt.bfloat16,
+    "int": dt.int32, "long": dt.int64, "short": dt.int16, "char": dt.int8, "byte": dt.uint8, "bool": dt.bool_,
+    "cfloat": dt.complex64, "cdouble": dt.complex128, "chalf": dt.complex32,
+}.items():
+    _short_form(_name, _dtype)
+# fmt: on
+
+
+@public("method")
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor with the dtype and device of `other`."""
+    return to(self, other)
+
+
+@public("method")
+def cpu(self: Tensor, memory_format: MemoryFormat = preserve_format) -> Tensor:
+    """The tensor on the CPU: itself if it is there."""
+    return to(self, as_device("cpu"), memory_format=memory_format)
+
+
+@public("method")
+def cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format=preserve_format
+) -> Tensor:
+    """The tensor on a CUDA device: itself if it is there."""
+    return to(self, as_device("cuda" if device is None else device), memory_format=memory_format)
+
+
+@public("method")
+def detach(self: Tensor) -> Tensor:
+    """The same memory, outside of autograd."""
+    return make(self._storage, self._start, self.spec)

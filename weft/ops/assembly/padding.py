@@ -1,0 +1,275 @@
+"""More elements at the borders: `pad` in its four modes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core import view_rules
+from ...core.arguments import integers, number, text
+from ...core.dtype import FLOAT, bool_
+from ...core.layout import contiguous_format, strides_for, suggested_format
+from ...core.limits import check_number
+from ...core.op import public
+from ...core.spec import Spec, make_spec
+from ...core.tensor import Tensor
+from ...families.library import tensor_of
+from ...families.map import COPY, FILL
+from ...families.program import Operand, Planner, Program
+from ...families.step import Step
+from ..nn.window_views import like_format
+
+
+def _by_dim(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
+    """(before, after) of each dim; `pad` begins with the last one."""
+    pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
+
+
+def _inside(planner: Planner, operand: Operand, pairs, outside: bool) -> Operand:
+    """The part that input and result share: of the result what is not padding, of the input what is not cut off."""
+    for dim, (before, after) in enumerate(pairs):
+        before, after = (max(before, 0), max(after, 0)) if outside else (max(-before, 0), max(-after, 0))
+        if before or after:
+            end = operand.spec.shape[dim] - after
+            operand = planner.view(view_rules.slice, operand, dim, before, end, 1)
+    return operand
+
+
+def _describe_constant(planner: Planner, pad: tuple[int, ...]) -> list[Operand]:
+    (x,) = planner.inputs
+    spec = x.spec
+    pairs = _by_dim(pad, len(spec.shape))
+    sizes = tuple(size + before + after for size, (before, after) in zip(spec.shape, pairs, strict=True))
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(
+            f"The input size {list(spec.shape)}, plus negative padding {list(pad)}, resulted in a negative output "
+            f"size {list(sizes)}, which is invalid. Check dimension {sizes.index(min(sizes))} of your input."
+        )
+    inner = _inside(planner, x, pairs, outside=False)
+    if all(width <= 0 for width in pad):
+        return [planner.map(COPY, inner)]
+    result = planner.new(
+        make_spec(sizes, strides_for(sizes, suggested_format(spec)), spec.dtype, spec.device)
+    )
+    planner.write(FILL, result, planner.numbers[0])
+    planner.write(COPY, _inside(planner, result, pairs, outside=True), inner)
+    return [result]
+
+
+# By the type of the value. Negative widths cut elements off.
+_CONSTANT = {
+    kind: Program(
+        "constant_pad_nd",
+        1,
+        _describe_constant,
+        numbers=(kind,),
+        derivative=lambda ct, out, a, pad, value: constant_pad(ct, tuple([-n for n in pad])),
+    )
+    for kind in (int, float, complex)
+}
+
+
+def constant_pad(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
+    """A border of `value`, which is converted to the tensor's dtype."""
+    dtype = input.spec.dtype
+    if value:
+        check_number(value, dtype)
+    if dtype is bool_:
+        value = bool(value)  # 0.25 is True
+    kind = int if dtype.category < FLOAT else complex if dtype.is_complex else float
+    return _CONSTANT[kind]((input,), (tuple(pad),), (kind(value),))
+
+
+@public("function")
+def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
+    """A border of one value; see `nn.functional.pad`."""
+    return constant_pad(input, _widths(input, pad), value)
+
+
+def _widths(input: Tensor, pad: Any) -> tuple[int, ...]:
+    widths = integers((pad,), "pad", "pad")
+    ndim = len(input.spec.shape)
+    if len(widths) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(widths) > 2 * ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(widths)} and input of dimension {ndim}"
+        )
+    return widths
+
+
+@public(name="nn.functional.pad")
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = None) -> Tensor:
+    """Add `pad` = (before, after of the last dim, before, after of the one before it, ...) elements; negative cuts off.
+
+    mode: "constant" (`value`, 0 unless given), "reflect" (mirrored at the border element), "replicate" (the border
+    element) or "circular". Raises: RuntimeError or NotImplementedError for paddings that do not fit.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.pad(torch.tensor([1.0, 2.0, 3.0]), (1, 2))
+    tensor([0., 1., 2., 3., 0., 0.])
+    """
+    if value is not None:
+        value = float(number(value, "pad", "value", 4))
+    widths, sizes = _widths(input, pad), input.spec.shape
+    if text(mode, "pad", "mode", 3) == "constant":
+        return constant_pad(input, widths, 0 if value is None else value)
+    if mode not in _INDEX_RULES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    n = len(widths) // 2
+    if not 1 <= n <= 3 or len(sizes) not in (n + 1, n + 2):
+        raise NotImplementedError(
+            f"Padding size {len(widths)} is not supported for {len(sizes)}D input tensor: of a tensor with batch and "
+            "channels the dims behind them can be padded"
+        )
+    if 0 in sizes[len(sizes) - n - 1 :]:
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+            f"for input, but got: {list(sizes)}"
+        )
+    if mode != "circular":
+        _check_something_left(sizes[len(sizes) - n :], widths)
+    if min(widths) < 0:
+        return _CUTTING[mode, n](input, tuple(widths), mode)
+    return _REPEATING[mode, n]((input,), (tuple(widths), mode))
+
+
+def _check_something_left(sizes: Sequence[int], widths: Sequence[int]) -> None:
+    """Raises: RuntimeError if none of the padded dims has an element left; PyTorch asks for no more."""
+    left = [size + before + after for size, (before, after) in zip(sizes, reversed(_pairs(widths)))]
+    if all(size < 1 for size in left):
+        raise RuntimeError(
+            f"input (sizes {list(sizes)}) is too small for the padding {tuple(widths)}. Calculated output sizes: {left}"
+        )
+
+
+def _pairs(widths: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(widths[::2], widths[1::2]))
+
+
+def _describe_repeating(planner: Planner, widths: tuple[int, ...], mode: str) -> list[Operand]:
+    """The inside is copied, then each border, dim by dim, from what lies inside of it."""
+    (x,) = planner.inputs
+    spec, pairs = x.spec, _by_dim(widths, len(x.spec.shape))
+    found = [
+        _INDEX_RULES[mode](size, *pair, dim, spec) if any(pair) else range(size)
+        for dim, (size, pair) in enumerate(zip(spec.shape, pairs, strict=True))
+    ]
+    sizes = tuple([len(each) for each in found])
+    memory_format = contiguous_format if mode == "circular" else suggested_format(spec)
+    result = planner.new(make_spec(sizes, strides_for(sizes, memory_format), spec.dtype, spec.device))
+    if not result.spec.numel:
+        return [result]
+    planner.write(COPY, _inside(planner, result, pairs, outside=True), x)
+    for dim, (before, after) in enumerate(pairs):
+        outer = [(0, 0)] * (dim + 1) + pairs[dim + 1 :]
+        filled = _inside(planner, result, outer, outside=True)
+        for begin, end in ((0, before), (sizes[dim] - after, sizes[dim])):
+            if begin < end:
+                first, last = (int(found[dim][each]) + before for each in (begin, end - 1))
+                step = (last > first) - (last < first)
+                source = planner.view(_run, filled, dim, first, end - begin, step)
+                planner.write(COPY, planner.view(_run, filled, dim, begin, end - begin, 1), source)
+    return [result]
+
+
+def _run(spec: Spec, dim: int, first: int, count: int, step: int) -> tuple[Spec, int]:
+    """`count` positions of a dim from the first one on: forwards, backwards or (step 0) all the same."""
+    sizes, strides = list(spec.shape), list(spec.stride)
+    offset = first * strides[dim]
+    sizes[dim], strides[dim] = count, strides[dim] * step
+    return view_rules.moved(spec, tuple(sizes), tuple(strides)), offset
+
+
+def _by_index(input: Tensor, widths: Sequence[int], mode: str) -> Tensor:
+    """If some elements are cut off: each dim is read at computed positions."""
+    result = input
+    rule = _INDEX_RULES[mode]
+    for dim, (before, after) in enumerate(_by_dim(widths, input.spec.ndim)):
+        if before or after:
+            size = input.spec.shape[dim]
+            rule_positions = rule(size, before, after, dim, input.spec)
+            result = result.index_select(dim, tensor_of(rule_positions).to(input.spec.device))
+    if result is input:
+        return input.clone(memory_format=contiguous_format)
+    return like_format(result, input) if mode != "circular" else result.contiguous()
+
+
+def _positions(size: int, before: int, after: int, input: Spec) -> np.ndarray:
+    if size + before + after < 0:
+        raise RuntimeError(
+            f"input of size {list(input.shape)} with padding ({before}, {after}) is too small: the output would have "
+            f"size {size + before + after}"
+        )
+    return np.arange(-before, size + after)
+
+
+def _reflect(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
+    if before >= size or after >= size:
+        raise RuntimeError(
+            "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+            f"({before}, {after}) at dimension {dim} of input {list(input.shape)}"
+        )
+    found = np.abs(_positions(size, before, after, input))
+    return np.where(found >= size, 2 * (size - 1) - found, found)
+
+
+def _replicate(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
+    return np.clip(_positions(size, before, after, input), 0, size - 1)
+
+
+def _circular(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:
+    if before > size or after > size:
+        raise RuntimeError(
+            f"Padding value causes wrapping around more than once. (padding ({before}, {after}) at dimension {dim} of "
+            f"input {list(input.shape)})"
+        )
+    # What is left after cutting goes around.
+    left = np.arange(max(-before, 0), size - max(-after, 0))
+    if size + before + after < 0 or not len(left) and max(before, after) > 0:
+        raise RuntimeError("Negative padding value is resulting in an empty dimension")
+    return left[np.arange(-max(before, 0), len(left) + max(after, 0)) % max(len(left), 1)]
+
+
+_INDEX_RULES = {"reflect": _reflect, "replicate": _replicate, "circular": _circular}
+
+
+def _folded_back(ct, out, input, widths, mode, *, specs):
+    """Each element collects the cotangents of its copies, dim by dim."""
+    for dim, (before, after) in enumerate(_by_dim(widths, specs[0].ndim)):
+        if before or after:
+            size = specs[0].shape[dim]
+            positions = tensor_of(_INDEX_RULES[mode](size, before, after, dim, specs[0]))
+            whole = (*ct.shape[:dim], size, *ct.shape[dim + 1 :])
+            ct = ct.new_zeros(whole).index_add_(dim, positions, ct)
+    return ct
+
+
+def _repeating(name: str, node_name: str | None) -> Program:
+    return Program(name, 1, _describe_repeating, derivative=_folded_back, node_name=node_name)
+
+
+def _cutting(name: str, node_name: str | None) -> Step:
+    op = Step(_by_index, _folded_back)
+    op.name, op.node_name = name, node_name
+    return op
+
+
+# As in PyTorch, one name for each number of dims.
+_NAMES = {
+    (mode, n): (f"{name}_pad{n}d", node_name)
+    for mode, name, node_name in (
+        ("reflect", "reflection", None),
+        ("replicate", "replication", None),
+        ("circular", "circular", "CopySlices"),
+    )
+    for n in (1, 2, 3)
+}
+_REPEATING = {key: _repeating(*names) for key, names in _NAMES.items()}
+_CUTTING = {key: _cutting(*names) for key, names in _NAMES.items()}

@@ -1,0 +1,119 @@
+"""Gamma and Dirichlet numbers, and how they move with their parameters: what `weft.distributions` samples with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...core.dtype import DType, float32, float64
+from ...core.generator import Generator
+from ...core.limits import finfo
+from ...core.op import public
+from ...core.tensor import Tensor
+from ...engine import gamma
+from ...engine.blas import scipy
+from ...families.library import array, library, tensor_of
+from ...families.step import step
+from .random_filling import FLOATS, check_implemented, generator_or_default
+
+# Relative step of a central difference of quantiles in float64: cancellation and curvature cost about as much.
+_STEP = 1e-5
+
+
+def _samples(shapes: Tensor, generator: Generator, dtype: DType) -> np.ndarray:
+    wanted = array(shapes).astype(np.float64, order="C")
+    values = np.empty_like(wanted)
+    gamma.gamma(generator, values.ctypes.data, wanted.ctypes.data, values.size, dtype)
+    return values
+
+
+@public("function")
+def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
+    """A gamma number of rate 1 for each shape in `self`, differentiable in the shapes."""
+    return _gamma(self, generator_or_default(generator, "_standard_gamma"))
+
+
+@step(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))
+def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
+    check_implemented(shapes, FLOATS, "gamma_cpu")
+    dtype = float64 if shapes.dtype is float64 else float32
+    return tensor_of(np.maximum(_samples(shapes, generator, dtype), finfo(shapes.dtype).tiny), shapes.dtype)
+
+
+@public("function")
+def _sample_dirichlet(self: Tensor, generator: Generator | None = None) -> Tensor:
+    """A point of the simplex for each vector of concentrations; differentiable in them."""
+    return _dirichlet(self, generator_or_default(generator, "_sample_dirichlet"))
+
+
+def _dirichlet_rule(ct, out, concentration, generator):
+    total = concentration.sum(-1, keepdim=True).expand_as(concentration)
+    return _dirichlet_grad(out, concentration, total) * (ct - (out * ct).sum(-1, keepdim=True))
+
+
+@step(_dirichlet_rule)
+def _dirichlet(concentration: Tensor, generator: Generator) -> Tensor:
+    check_implemented(concentration, FLOATS, "dirichlet")
+    values = np.maximum(_samples(concentration, generator, float64), finfo(float64).tiny)
+    limits = finfo(concentration.dtype)
+    points = np.clip(values / values.sum(-1, keepdims=True), limits.tiny, 1 - limits.eps / 2)
+    return tensor_of(points, concentration.dtype)
+
+
+# ---- Implicit reparameterization: a sample moves with a parameter as the quantile of its probability does ---------
+# (Figurnov, Mohamed, Mnih 2018, "Implicit reparameterization gradients")
+
+
+def _slope(
+    quantile: Callable[[np.ndarray, np.ndarray, bool], np.ndarray], parameter: np.ndarray, below, above
+):
+    """d quantile / d parameter at fixed probability, of the tail that is smaller and so the more exact."""
+    h = _STEP * parameter
+    upper = above < below
+    probability = np.where(upper, above, below)
+    return (quantile(parameter + h, probability, upper) - quantile(parameter - h, probability, upper)) / (
+        2 * h
+    )
+
+
+@public("function")
+def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
+    """d output / d self for samples `output` of `_standard_gamma(self)`."""
+    return _gamma_slope(self, output)
+
+
+@library
+def _gamma_slope(shapes: Tensor, samples: Tensor) -> Tensor:
+    special = scipy("special")
+    a, x = (array(each).astype(np.float64) for each in (shapes, samples))
+
+    def quantile(a, p, upper):
+        return np.where(upper, special.gammainccinv(a, p), special.gammaincinv(a, p))
+
+    with np.errstate(all="ignore"):
+        found = _slope(quantile, a, special.gammainc(a, x), special.gammaincc(a, x))
+        # Near 0 the probability is x^a / gamma(a + 1) to first order, and may be too small for a float.
+        near_zero = x * (special.digamma(a + 1) - np.log(x)) / a
+    return tensor_of(np.where(x < 1e-6 * (1 + a), near_zero, found), samples.dtype)
+
+
+@public("function")
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+    """d x / d alpha / (1 - x) for samples x of beta distributions with parameters alpha and total - alpha."""
+    return _beta_slope(x, alpha, total)
+
+
+@library
+def _beta_slope(samples: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+    special = scipy("special")
+    x, a, sum_ = (array(each).astype(np.float64) for each in (samples, alpha, total))
+    b = sum_ - a
+
+    def quantile(a, p, upper):
+        return np.where(upper, 1 - special.betaincinv(b, a, p), special.betaincinv(a, b, p))
+
+    with np.errstate(all="ignore"):
+        found = _slope(quantile, a, special.betainc(a, b, x), special.betainc(b, a, 1 - x))
+        near_zero = x * (special.digamma(a + 1) - special.digamma(sum_ + 0.0) - np.log(x)) / a
+    return tensor_of(np.where(x < 1e-9, near_zero, found) / (1 - x), samples.dtype)

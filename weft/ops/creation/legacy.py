@@ -1,0 +1,160 @@
+"""The constructors of old: `torch.Tensor(2, 3)`, `torch.LongTensor([1, 2])`, and types by name."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ...core import dtype as dt
+from ...core.device import CPU, as_device
+from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
+from ...core.names import ROOT
+from ...core.op import add_function, public
+from ...core.overrides import check_subclass
+from ...core.size import Size
+from ...core.spec import contiguous_spec
+from ...core.storage import Storage
+from ...core.tensor import Tensor, make, of_class
+from ...core.warn import user_level
+from ..indexing.basic_indexing import GETITEM
+from .creation import empty, size_arguments
+from .from_data import from_data, is_sequence
+
+
+def _construct(
+    dtype: DType, positional: tuple, device: Any = None, size: Any = None, exact: bool = True
+) -> Tensor:
+    """A tensor of sizes, of values, or on the memory of a tensor or storage.
+
+    `exact`: a tensor must have this dtype.
+    """
+    where = CPU if device is None else as_device(device)
+    if size is not None:
+        positional = (Size(size),)
+    if len(positional) != 1:
+        return (
+            empty(size_arguments((positional,), "new"), dtype=dtype, device=where)
+            if positional
+            else _none(dtype, where)
+        )
+    (data,) = positional
+    if isinstance(data, Tensor):
+        if exact and data.spec.dtype is not dtype:
+            raise TypeError(
+                f"expected a tensor of {dtype}, got one of {data.spec.dtype}: convert it with .to({dtype})"
+            )
+        return GETITEM["alias"](data)
+    untyped = getattr(data, "_untyped_storage", data)
+    if isinstance(untyped, Storage):
+        return make(untyped, 0, contiguous_spec((untyped.nbytes() // dtype.itemsize,), dtype, untyped.device))
+    if isinstance(data, Size) or not isinstance(data, (bool, np.ndarray)) and hasattr(data, "__index__"):
+        return empty(data, dtype=dtype, device=where)
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    if not is_sequence(data) and not isinstance(data, np.ndarray):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return from_data(data, dtype, where)
+
+
+def _none(dtype: DType, where) -> Tensor:
+    return empty(0, dtype=dtype, device=where)
+
+
+def _new_tensor(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
+    result = _construct(get_default_dtype(), positional, device, size, exact=False)
+    return result if cls is Tensor else of_class(cls, result)
+
+
+Tensor._legacy_new = classmethod(_new_tensor)
+
+
+@public("method")
+def as_subclass(self: Tensor, cls: type) -> Tensor:
+    """A view of the whole tensor as an object of a subclass of Tensor."""
+    check_subclass(cls)
+    return of_class(cls, GETITEM["alias"](self))
+
+
+@public("method")
+def new(self: Tensor, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
+    """A tensor of this dtype and device: of sizes, or with the values of a sequence."""
+    return _construct(self.spec.dtype, positional, self.spec.device if device is None else device, size)
+
+
+# ---- Classes that stand for a dtype ------------------------------------------------------------------------------------
+
+
+class _TypedClass(type):
+    """The type of `torch.FloatTensor` and the like: calling one makes a Tensor, of which it is said to be the class."""
+
+    dtype: DType
+    is_cuda = False
+
+    def __call__(cls, *positional: Any, device: Any = None, size: Any = None) -> Tensor:
+        return _construct(cls.dtype, positional, device, size)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, Tensor) and value.spec.dtype is cls.dtype and value.spec.device is CPU
+
+
+_LEGACY = (
+    dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64, dt.bool_,
+)  # fmt: skip
+for _dtype in _LEGACY:
+    _name = f"{LEGACY_NAMES[_dtype]}Tensor"
+    add_function(_name, _TypedClass(_name, (), {"dtype": _dtype, "__module__": ROOT}))
+
+_DTYPE_OF_NAME = {f"torch.{LEGACY_NAMES[dtype]}Tensor": dtype for dtype in DTYPES.values()}
+_DTYPE_OF_NAME["torch.Tensor"] = dt.float32
+
+
+@public("method", name="type")
+def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the legacy class, such as 'torch.FloatTensor'; with `dtype` (or such a name or class), a conversion.
+
+    >>> import weft as torch
+    >>> torch.ones(1).type(), torch.ones(1).type("torch.LongTensor")
+    ('torch.FloatTensor', tensor([1]))
+    """
+    if dtype is None:
+        place = "" if self.spec.device is CPU else f"{self.spec.device.type}."
+        return f"torch.{place}{LEGACY_NAMES[self.spec.dtype]}Tensor"
+    if isinstance(dtype, DType):
+        return self.to(dtype)
+    return self.to(_legacy_dtype(dtype), device=CPU)
+
+
+def _legacy_dtype(kind: Any) -> DType:
+    """The dtype that a legacy class, or the name of one, stands for."""
+    if isinstance(kind, _TypedClass):
+        return kind.dtype
+    if kind is Tensor:
+        return dt.float32
+    if not isinstance(kind, (str, type)):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    name = kind if isinstance(kind, str) else kind.__name__
+    if name.startswith("torch.cuda."):
+        return empty(0, dtype=_legacy_dtype(name.replace("torch.cuda.", "torch.")), device="cuda").dtype
+    if name not in _DTYPE_OF_NAME:
+        raise ValueError(f"invalid type: '{name}'")
+    return _DTYPE_OF_NAME[name]
+
+
+@public("function")
+def set_default_tensor_type(t: Any, /) -> None:
+    """Make the dtype of a legacy class the default of floating point tensors; deprecated."""
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.",
+        UserWarning,
+        stacklevel=user_level(),
+    )
+    if isinstance(t, str) and t not in _DTYPE_OF_NAME:
+        module, _, name = t.rpartition(".")
+        t = getattr(importlib.import_module(module or t), name)
+    if isinstance(t, DType):
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
+    set_default_dtype(_legacy_dtype(t))

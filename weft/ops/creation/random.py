@@ -1,0 +1,453 @@
+"""The state of random numbers, and random tensors: the same numbers as PyTorch's for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.device import CPU
+from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
+from ...core.generator import Generator, default_generator
+from ...core.iteration import broadcast_shapes
+from ...core.layout import MemoryFormat, contiguous_format, preserve_format
+from ...core.limits import overflow
+from ...core.op import check_inplace, check_unrecorded, public, resize_out
+from ...core.spec import contiguous_spec
+from ...core.tensor import Tensor
+from ...core.tensor import empty as empty_of
+from ...engine import distributions, rejection
+from ...families.library import array, tensor_of
+from ...families.step import step
+from ..assembly.copying import copy_values
+from ..tensor.rules import zero
+from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
+from .random_filling import (
+    FLOATS,
+    INTEGERS,
+    bernoulli_,
+    check_implemented,
+    fill_normal,
+    fill_uniform,
+    generator_or_default,
+    integer_argument,
+    last_integer,
+    normal_,
+    random_,
+)
+
+# ---- The generator -------------------------------------------------------------------------------------------------
+
+
+@public("function")
+def manual_seed(seed: Any) -> Generator:
+    """Restart the default generator at `seed`, in [-2**63, 2**64), and return it.
+
+    >>> import weft as torch
+    >>> _ = torch.manual_seed(0); torch.rand(2)
+    tensor([0.4963, 0.7682])
+    """
+    return default_generator.manual_seed(int(seed))
+
+
+@public("function")
+def seed() -> int:
+    """Restart the default generator at a seed from the operating system, and return it."""
+    return default_generator.seed()
+
+
+@public("function")
+def initial_seed() -> int:
+    """The last seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+@public("function")
+def get_rng_state() -> Tensor:
+    """The state of the default generator: 5056 bytes."""
+    return _get_state(default_generator)
+
+
+@public("function", checks=False)
+def set_rng_state(new_state: Tensor) -> None:
+    """Continue the default generator from what `get_rng_state` returned."""
+    _set_state(default_generator, new_state)
+
+
+def _get_state(self: Generator) -> Tensor:
+    """The state as a tensor of 5056 bytes."""
+    return tensor_of(self.state_bytes())
+
+
+def _set_state(self: Generator, new_state: Tensor) -> Generator:
+    """Continue from what `get_state` returned."""
+    if not isinstance(new_state, Tensor):
+        raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+    if new_state.dtype is not uint8 or new_state.device is not CPU:
+        raise TypeError("RNG state must be a torch.ByteTensor")
+    self.load_state_bytes(np.ascontiguousarray(array(new_state)))
+    return self
+
+
+Generator.get_state, Generator.set_state = _get_state, _set_state
+
+
+# ---- New tensors -----------------------------------------------------------------------------------------------------
+
+
+def _target(sizes, name, out, dtype, layout, where, default: DType | None = None) -> Tensor:
+    """What a constructor fills: `out`, resized to fit, or a new tensor."""
+    if out is None:
+        return new(sizes, default if dtype is None else dtype, where, layout=layout)
+    result = resized_out(out, sizes, name, check_dtype(dtype, name), layout, where)
+    check_inplace(result, name)
+    return result
+
+
+def _sized(name: str, fill: Callable, what: str) -> Callable:
+    def constructor(
+        *size: Any,
+        generator: Generator | None = None,
+        out: Tensor | None = None,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        **size_by_name: Any,
+    ) -> Tensor:
+        if "size" in size_by_name and not size:
+            size = (size_by_name.pop("size"),)
+        if not size or size_by_name:
+            raise TypeError(f"{name}() received an invalid combination of arguments: {size} {size_by_name}")
+        result = _target(size_arguments(size, name), name, out, dtype, layout, device)
+        return with_grad(fill(result, generator_or_default(generator, name)), requires_grad)
+
+    constructor.__name__ = constructor.__qualname__ = name
+    constructor.__doc__ = f"""A tensor of the given size filled with {what}.
+
+    Sizes are ints or one tuple. dtype: the default float unless given. `out` is resized to fit.
+
+    >>> import weft as torch
+    >>> torch.{name}(2, 3).shape
+    torch.Size([2, 3])
+    """
+    return public("function")(constructor)
+
+
+def _like(name: str, fill: Callable, what: str) -> Callable:
+    def constructor(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+        memory_format: MemoryFormat = preserve_format,
+    ) -> Tensor:
+        result = empty_as(input, dtype, layout, device, False, memory_format)
+        return with_grad(fill(result, generator_or_default(generator, name)), requires_grad)
+
+    constructor.__name__ = constructor.__qualname__ = name
+    constructor.__doc__ = (
+        f"A tensor of the size, dtype and device of `input`, filled with {what} in its memory order."
+    )
+    return public("function")(constructor)
+
+
+rand = _sized("rand", fill_uniform, "uniform numbers from [0, 1)")
+randn = _sized("randn", fill_normal, "standard normal numbers")
+rand_like = _like("rand_like", fill_uniform, "uniform numbers from [0, 1)")
+randn_like = _like("randn_like", fill_normal, "standard normal numbers")
+
+
+@public("function")
+def randint(
+    *arguments: Any,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    **named: Any,
+) -> Tensor:
+    """randint(low=0, high, size): integers with low <= value < high. dtype: int64 unless given.
+
+    Raises: RuntimeError if there is no such integer, or the dtype has not all of them.
+
+    >>> import weft as torch
+    >>> torch.randint(5, (2, 3)).shape
+    torch.Size([2, 3])
+    """
+    names = ("low", "high", "size")[3 - len(arguments) - len(named) :]
+    values = dict(zip(names, arguments, strict=False))
+    if len(arguments) + len(named) not in (2, 3) or named.keys() | values.keys() != set(names):
+        raise TypeError(f"randint() received an invalid combination of arguments: {arguments} {named}")
+    values |= named
+    if not isinstance(values["size"], (tuple, list)):
+        raise TypeError(
+            f"randint(): argument 'size' (position {len(names)}) must be tuple of ints, not "
+            f"{type(values['size']).__name__}"
+        )
+    low = integer_argument(values.get("low", 0), "randint", "low", 1)
+    high = integer_argument(values["high"], "randint", "high", len(names) - 1)
+    sizes = size_arguments((values["size"],), "randint")
+    result = _target(sizes, "randint", out, dtype, layout, device, int64)
+    return with_grad(random_(result, low, high, generator=generator), requires_grad)
+
+
+@public("function")
+def randint_like(
+    input: Tensor,
+    *bounds: Any,
+    generator: Generator | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: MemoryFormat = preserve_format,
+    **named: Any,
+) -> Tensor:
+    """randint_like(input, low=0, high): integers with low <= value < high, in the dtype of `input` unless given."""
+    names = ("low", "high")[2 - len(bounds) - len(named) :]
+    values = dict(zip(names, bounds, strict=False)) | named
+    if values.keys() != set(names) or "high" not in values:
+        raise TypeError(f"randint_like() received an invalid combination of arguments: {bounds} {named}")
+    low = integer_argument(values.get("low", 0), "randint_like", "low", 2)
+    high = integer_argument(values["high"], "randint_like", "high", len(names) + 1)
+    result = empty_as(input, dtype, layout, device, False, memory_format)
+    return with_grad(random_(result, low, high, generator=generator), requires_grad)
+
+
+@public("function")
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """The integers from 0 to n - 1 in random order. dtype: int64 unless given.
+
+    >>> import weft as torch
+    >>> sorted(torch.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    n = integer_argument(n, "randperm", "n", 1)
+    generator = generator_or_default(generator, "randperm")
+    result = _target(size_arguments((n,), "randperm"), "randperm", out, dtype, layout, device, int64)
+    if not result.is_meta:
+        _check_permutation(n, result)
+        copy_values(result, tensor_of(distributions.permutation(generator, n)))
+    return with_grad(result, requires_grad)
+
+
+def _check_permutation(n: int, result: Tensor) -> None:
+    check_implemented(result, FLOATS + INTEGERS, "randperm")
+    dtype = result.dtype
+    if dtype.is_floating_point and n > (largest := last_integer(dtype) + 1):
+        raise RuntimeError(f"n cannot be greater than {largest} for {LEGACY_NAMES[dtype]} type.")
+    if not dtype.is_floating_point and n - 1 > last_integer(dtype):
+        raise overflow(dtype)
+
+
+@public("function")
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """Normal numbers: with a mean and a std for each element (either is a tensor), or of a size.
+
+    Shapes: those of mean and std broadcast. dtype: that of mean, or of std if mean is a number.
+
+    Raises: RuntimeError for a negative std.
+
+    >>> import weft as torch
+    >>> torch.normal(torch.zeros(2, 1), torch.ones(3)).shape
+    torch.Size([2, 3])
+    """
+    tensors = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if bool(tensors) == (size is not None):
+        raise TypeError(
+            "normal() received an invalid combination of arguments: it takes (Tensor mean, std=1), (mean, Tensor std) "
+            f"or (mean, std, size), but got ({type(mean).__name__}, {type(std).__name__}, {type(size).__name__})"
+        )
+    if not tensors:
+        result = _target(size_arguments((size,), "normal"), "normal", out, dtype, layout, device)
+        return with_grad(normal_(result, mean, std, generator=generator), requires_grad)
+    if isinstance(std, Tensor):
+        _check_std(std)
+    if out is not None:
+        check_unrecorded("normal", (out, *tensors))
+    sizes = broadcast_shapes("normal", *(x.shape for x in tensors))
+    result = empty_of(contiguous_spec(sizes, tensors[0].dtype, tensors[0].device)) if out is None else out
+    if result.numel() == 0 and result.shape != sizes:
+        resize_out(result, sizes, "normal")
+    return _normal(mean, std, generator, result)
+
+
+@step(zero, zero)
+def _normal(mean: Any, std: Any, generator: Generator | None, result: Tensor) -> Tensor:
+    if not isinstance(std, Tensor):
+        normal_(result, 0.0, std, generator=generator)
+    else:
+        normal_(result, generator=generator).mul_(std)
+    return result.add_(mean)
+
+
+_normal.node_name = lambda inputs, static: (
+    f"NormalBackward{isinstance(inputs[0], Tensor) + 2 * isinstance(inputs[1], Tensor)}"
+)
+
+
+def _check_std(std: Tensor) -> None:
+    if std.is_complex():
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    if not std.is_meta and np.any(array(std) < 0):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+
+
+@public("function method")
+def bernoulli(
+    input: Tensor, p: Any = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
+    """1 with the probability that each element of `input` says, else 0; or with probability `p` for all elements.
+
+    >>> import weft as torch
+    >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    result = _target(input.shape, "bernoulli", out, None, None, input.device, input.dtype)
+    return _bernoulli(input, p, generator, result)
+
+
+@step(zero)
+def _bernoulli(input: Tensor, p: Any, generator: Generator | None, result: Tensor) -> Tensor:
+    return bernoulli_(result, input if p is None else p, generator=generator)
+
+
+@public("function method")
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`num_samples` indices from each row of `input`, weighted by it.
+
+    Shapes: [categories] -> [num_samples], [rows, categories] -> [rows, num_samples]; dtype int64.
+
+    Raises: RuntimeError for weights that are negative, not finite or all zero, and for more samples than categories
+    without replacement.
+
+    >>> import weft as torch
+    >>> torch.multinomial(torch.tensor([0.0, 1.0, 0.0]), 3, replacement=True)
+    tensor([1, 1, 1])
+    """
+    generator = generator_or_default(generator, "multinomial")
+    if out is not None and out.dtype is not int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {LEGACY_NAMES[out.dtype]}")
+    if input.dim() not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if not input.is_floating_point():
+        raise RuntimeError(
+            f"multinomial only supports floating-point dtypes for input, got: {LEGACY_NAMES[input.dtype]}"
+        )
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and num_samples > input.size(-1):
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if input.size(-1) > 2**24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
+    result = _target((*input.shape[:-1], num_samples), "multinomial", out, None, None, input.device, int64)
+    if input.size(-1) == 0:
+        raise RuntimeError("multinomial: there are no categories to sample from")
+    if input.is_meta or input.numel() == 0:
+        return result
+    rows = np.atleast_2d(array(input))
+    _check_weights(rows, replacement and num_samples > 1)
+    indices = distributions.multinomial(generator, rows, num_samples, replacement, input.dtype)
+    copy_values(result, tensor_of(indices.reshape(result.shape)))
+    return result
+
+
+def _check_weights(rows: np.ndarray, replacement: bool) -> None:
+    finite, positive = bool(np.all(np.isfinite(rows))), bool(np.all(rows >= 0))
+    if replacement and np.any(rows < 0):
+        raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
+    if replacement and not finite:
+        raise RuntimeError(
+            "invalid multinomial distribution (encountering probability entry = infinity or NaN)"
+        )
+    if not finite or not positive:
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if not np.all(np.any(rows > 0, axis=1)):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+
+
+@public("function")
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """A Poisson number for each rate in `input`.
+
+    Raises: RuntimeError for a negative rate.
+    """
+    return _poisson(input, generator_or_default(generator, "poisson"))
+
+
+@step(zero)
+def _poisson(input: Tensor, generator: Generator) -> Tensor:
+    check_implemented(input, FLOATS, "poisson_cpu")
+    if input.is_meta:
+        return empty_as(input, memory_format=contiguous_format)
+    rates = array(input).astype(np.float64, order="C")
+    if not np.all(rates >= 0):
+        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
+    values = np.empty_like(rates)
+    rejection.poisson(generator, values.ctypes.data, rates.ctypes.data, rates.size)
+    return tensor_of(values, input.dtype)
+
+
+@public("function")
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """For each count and probability, how many of that many trials succeed. Shapes broadcast.
+
+    Raises: ValueError for counts that are no floats, RuntimeError if the dtypes differ.
+    """
+    generator = generator_or_default(generator, "binomial")
+    if not count.is_floating_point():
+        raise ValueError(
+            f"binomial only supports floating-point dtypes for count, got: {LEGACY_NAMES[count.dtype]}"
+        )
+    if prob.dtype is not count.dtype:
+        raise RuntimeError(f"Found dtype {LEGACY_NAMES[prob.dtype]} but expected {LEGACY_NAMES[count.dtype]}")
+    check_implemented(count, (float32, float64), "binomial_cpu")
+    sizes = broadcast_shapes("binomial", count.shape, prob.shape)
+    if count.is_meta:
+        return empty_of(contiguous_spec(sizes, count.dtype, count.device))
+    counts, p = (np.broadcast_to(array(x), sizes).astype(np.float64, order="C") for x in (count, prob))
+    values = np.empty_like(counts)
+    rejection.binomial(
+        generator, values.ctypes.data, counts.ctypes.data, p.ctypes.data, values.size, count.dtype
+    )
+    return tensor_of(values, count.dtype)

@@ -1,0 +1,416 @@
+"""Filling tensors with random numbers in place: the same numbers as PyTorch's for the same seed."""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import integer
+from ...core.derivative import Derivative, Recorded
+from ...core.device import CPU
+from ...core.dtype import (
+    LEGACY_NAMES,
+    DType,
+    bfloat16,
+    bool_,
+    complex32,
+    complex64,
+    complex128,
+    cpp_name,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ...core.generator import Generator, default_generator
+from ...core.iteration import broadcast_shapes
+from ...core.layout import preserve_format
+from ...core.limits import largest
+from ...core.op import PlanCache, add_inplace, check_inplace, needs_recording, recorded_write
+from ...core.spec import Spec
+from ...core.tensor import Tensor, address
+from ...core.tensor import empty as empty_of
+from ...core.warn import user_level
+from ...engine import distributions
+from ...families.library import array, tensor_of
+from ..assembly.copying import copy_values, formatted_spec
+
+FLOATS = (float16, bfloat16, float32, float64)
+CONTINUOUS = (*FLOATS, complex32, complex64, complex128)
+INTEGERS = (uint8, int8, int16, int32, int64)
+COMMON = (*FLOATS, *INTEGERS, bool_)
+WIDE_UNSIGNED = (uint16, uint32, uint64)
+
+
+def generator_or_default(generator: Any, name: str) -> Generator:
+    if generator is None:
+        return default_generator
+    if not isinstance(generator, Generator):
+        raise TypeError(
+            f"{name}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}"
+        )
+    return generator
+
+
+@PlanCache
+def _order(spec: Spec) -> tuple[bool, int, DType] | None:
+    """Whether elements are filled where they lie, how many numbers of which real dtype that takes; None for nothing."""
+    if spec.device.type == "meta" or spec.numel == 0:
+        return None
+    if spec.device is not CPU:
+        raise NotImplementedError(f"random numbers on device {spec.device}")
+    plain = (spec.is_contiguous or spec.is_dense) and not spec.conj and not spec.neg
+    return plain, spec.numel * (2 if spec.dtype.is_complex else 1), spec.dtype.to_real()
+
+
+def _fill(target: Tensor, write: Callable[[int, int, DType], None]) -> Tensor:
+    """Let `write(address, n, dtype)` fill the elements in the order in which they lie in memory.
+
+    Complex elements are two of the real dtype.
+    """
+    spec = target.spec
+    order = _order[(spec,)]
+    if order is None:
+        return target
+    plain, count, dtype = order
+    into = target if plain else empty_of(formatted_spec(spec, preserve_format, spec.dtype, spec.device))
+    write(address(into), count, dtype)
+    if plain:
+        target._storage.version += 1
+    else:
+        copy_values(target, into)
+    return target
+
+
+def check_implemented(target: Tensor, dtypes: tuple[DType, ...], kernel: str) -> None:
+    if target.dtype not in dtypes and not target.is_meta:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[target.dtype]}'")
+
+
+def _check_continuous(target: Tensor, name: str, kind: str) -> None:
+    if not target.is_floating_point():
+        raise RuntimeError(
+            f"{name} distribution is a continuous probability distribution. dtype must be a floating point but you "
+            f"specified {kind}"
+        )
+
+
+def _number(value: Any, name: str, argument: str, position: int) -> float:
+    """A float from a number or a tensor with one element."""
+    if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be float, not {type(value).__name__}"
+        )
+    return float(value)
+
+
+def _constant(name: str) -> Callable[[Callable], Callable]:
+    """Decorator: for autograd the fill writes constants; what the tensor was before gets a cotangent of zero."""
+    op = Recorded(name, Derivative(), name)
+
+    def decorate(fill: Callable) -> Callable:
+        @functools.wraps(fill)
+        def complete(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            if self._autograd is not None and needs_recording((self,)):
+                return recorded_write(op, self, (), (), functools.partial(fill, **kwargs), self, *args)
+            return fill(self, *args, **kwargs)
+
+        return complete
+
+    return decorate
+
+
+@_constant("UniformBackward0")
+def uniform_(self: Tensor, *bounds: Any, generator: Generator | None = None, **named: Any) -> Tensor:
+    """Fill with uniform numbers from [from, to); (from, to) is (0, 1) unless given.
+
+    >>> import weft as torch
+    >>> (torch.empty(100).uniform_(2, 3).sub(2.5).abs() <= 0.5).all().item()
+    True
+    """
+    low, high = _bounds("uniform_", bounds, named)
+    low, high = _number(low, "uniform_", "from", 1), _number(high, "uniform_", "to", 2)
+    generator = generator_or_default(generator, "uniform_")
+    check_inplace(self, "uniform")
+    return fill_uniform(self, generator, low, high)
+
+
+def fill_uniform(target: Tensor, generator: Generator, low: float = 0.0, high: float = 1.0) -> Tensor:
+    check_implemented(target, CONTINUOUS, "check_uniform_bounds")
+    if (low, high) != (0.0, 1.0) and not target.is_meta:
+        _check_uniform_bounds(low, high, target.dtype.to_real())
+    return _fill(target, lambda out, n, dtype: distributions.uniform(generator, out, n, low, high, dtype))
+
+
+def _bounds(name: str, positional: tuple, named: dict) -> tuple[Any, Any]:
+    """The arguments `from` and `to`, the first of which Python cannot name."""
+    if not named and len(positional) < 3:
+        return (*positional, *(0.0, 1.0)[len(positional) :])
+    values = dict(zip(("from", "to"), positional, strict=False))
+    unknown = named.keys() - {"from", "to"} or named.keys() & values.keys()
+    if len(positional) > 2:
+        raise TypeError(f"{name}() takes from 0 to 2 positional arguments but {len(positional)} were given")
+    if unknown:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{min(unknown)}'")
+    values |= named
+    return values.get("from", 0.0), values.get("to", 1.0)
+
+
+def _check_uniform_bounds(low: float, high: float, dtype: DType) -> None:
+    limit = largest(dtype)
+    for bound, name in ((low, "from"), (high, "to")):
+        if not -limit <= bound <= limit:
+            raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    if high - low > limit:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= std::numeric_limits<{LEGACY_NAMES[dtype]}>::max(), but found to={high:g} "
+            f"and from={low:g} which result in to-from to exceed the limit"
+        )
+
+
+@_constant("NormalBackward0")
+def normal_(
+    self: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with normal numbers. A complex number has variance std**2 in all, half of it in each part.
+
+    Raises: RuntimeError for a negative std.
+    """
+    mean, std = _number(mean, "normal_", "mean", 1), _number(std, "normal_", "std", 2)
+    generator = generator_or_default(generator, "normal_")
+    check_inplace(self, "normal")
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    return fill_normal(self, generator, mean, std)
+
+
+def fill_normal(target: Tensor, generator: Generator, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    check_implemented(target, CONTINUOUS, "normal_kernel_cpu")
+    if target.dtype.is_complex:
+        std /= math.sqrt(2)
+    contiguous = target.spec.is_contiguous
+    return _fill(
+        target, lambda out, n, dtype: distributions.normal(generator, out, n, mean, std, dtype, contiguous)
+    )
+
+
+@_constant("ExponentialBackward0")
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with waiting times of an event that happens `lambd` times per unit of time."""
+    rate = _number(lambd, "exponential_", "lambd", 1)
+    generator = generator_or_default(generator, "exponential_")
+    check_inplace(self, "exponential")
+    _check_continuous(self, "Exponential", LEGACY_NAMES[self.dtype])
+    if not rate > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    check_implemented(self, FLOATS, "exponential_cpu")
+    return _fill(self, lambda out, n, dtype: distributions.exponential(generator, out, n, rate, dtype))
+
+
+@_constant("GeometricBackward0")
+def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of trials until the first success, each of probability `p`."""
+    p = _number(p, "geometric_", "p", 1)
+    generator = generator_or_default(generator, "geometric_")
+    check_inplace(self, "geometric")
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    check_implemented(self, FLOATS + INTEGERS, "geometric_cpu")
+    return _fill(self, lambda out, n, dtype: distributions.geometric(generator, out, n, p, dtype))
+
+
+@_constant("CauchyBackward0")
+def cauchy_(
+    self: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with numbers from the Cauchy distribution."""
+    median, sigma = _number(median, "cauchy_", "median", 1), _number(sigma, "cauchy_", "sigma", 2)
+    generator = generator_or_default(generator, "cauchy_")
+    check_inplace(self, "cauchy")
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    _check_continuous(self, "Cauchy", cpp_name(self.dtype))
+    check_implemented(self, FLOATS, "cauchy_cpu")
+    return _fill(self, lambda out, n, dtype: distributions.cauchy(generator, out, n, median, sigma, dtype))
+
+
+@_constant("LogNormalBackward0")
+def log_normal_(
+    self: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Fill with exp(x), where x is normal with this mean and std."""
+    mean, std = _number(mean, "log_normal_", "mean", 1), _number(std, "log_normal_", "std", 2)
+    generator = generator_or_default(generator, "log_normal_")
+    check_inplace(self, "log_normal")
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    check_implemented(self, FLOATS, "log_normal_cpu")
+    return _fill(self, lambda out, n, dtype: distributions.log_normal(generator, out, n, mean, std, dtype))
+
+
+@_constant("BernoulliBackward2")
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with 1 with probability `p`, else 0; p is a number, or a tensor that broadcasts to this shape."""
+    generator = generator_or_default(generator, "bernoulli_")
+    check_inplace(self, "bernoulli")
+    if isinstance(p, Tensor):
+        check_implemented(self, COMMON, "bernoulli_tensor_cpu_self_")
+        return _fill_bernoulli_each(self, p, generator)
+    p = _number(p, "bernoulli_", "p", 1)
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    check_implemented(self, COMMON, "bernoulli_scalar_cpu_")
+    return _fill(self, lambda out, n, dtype: distributions.bernoulli(generator, out, n, p, dtype))
+
+
+def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tensor:
+    check_implemented(p, FLOATS, "bernoulli_tensor_cpu_p_")
+    if broadcast_shapes("bernoulli_", self.shape, p.shape) != self.shape:
+        raise RuntimeError(
+            f"The expanded size of the tensor {list(self.shape)} must match the existing size {list(p.shape)}: p must "
+            "broadcast to the tensor that is filled"
+        )
+    if self.is_meta or self.numel() == 0:
+        return self
+    dtype = float64 if p.dtype is float64 else float32
+    probabilities = array(p).astype(dtype.numpy, copy=False)
+    if not np.all((probabilities >= 0) & (probabilities <= 1)):
+        raise RuntimeError(
+            "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
+            "If so, please report an enhancement request to PyTorch.)"
+        )
+    # Uniform numbers in the memory order of what is filled.
+    uniform = empty_of(formatted_spec(self.spec, preserve_format, dtype, CPU))
+    uniform_(uniform, generator=generator)
+    copy_values(self, tensor_of(array(uniform) < probabilities))
+    return self
+
+
+@_constant("RandomBackward2")
+def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **named: Any) -> Tensor:
+    """Fill with integers: random_(), random_(to) or random_(from, to) with from <= value < to.
+
+    Without bounds: 0 to the largest of an integer dtype, or to 2**p for floats of p significant bits.
+    """
+    generator = generator_or_default(generator, "random_")
+    check_inplace(self, "random")
+    if not bounds and not named:
+        check_implemented(self, COMMON, "random_kernel_cpu")
+        return _fill(self, lambda out, n, dtype: distributions.any_integers(generator, out, n, dtype))
+    if len(bounds) == 1 and not named:
+        bounds = (0, *bounds)
+    elif named.keys() == {"to"} and not bounds:
+        bounds = (0,)
+    low, high = _bounds("random_", bounds, named)
+    low, high = (
+        integer_argument(low, "random_", "from", 1),
+        None if high is None else integer_argument(high, "random_", "to", 2),
+    )
+    low, span = _integer_range(low, high, self)
+    return _fill(self, lambda out, n, dtype: distributions.integers(generator, out, n, low, span, dtype))
+
+
+def integer_argument(value: Any, name: str, argument: str, position: int) -> int:
+    value = integer(value, name, argument, position)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    return value
+
+
+def _integer_range(low: int, high: int | None, target: Tensor) -> tuple[int, int]:
+    """The first integer and how many there are; `high` is excluded, None means up to the last of the dtype."""
+    dtype = target.dtype
+    if high is not None and low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    if dtype.is_complex:
+        raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+    check_implemented(target, (*FLOATS, *INTEGERS, *WIDE_UNSIGNED, bool_), "random_update_from_to")
+    if high is None:
+        if low == -(2**63):
+            _check_all_64_bits(target)
+            return low, 2**64
+        last = last_integer(dtype)
+        _check_integers(low, last, dtype)
+        return low, last - low + 1
+    if dtype.is_floating_point:
+        low, high = _reachable(low, high, dtype)
+        if low >= high:
+            raise RuntimeError(
+                f"random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from={low} >= "
+                f"to={high}"
+            )
+    _check_integers(low, high - 1, dtype)
+    return low, high - low
+
+
+def _check_all_64_bits(target: Tensor) -> None:
+    kernel = "random_full_64_bits_range_kernel_cpu"
+    if target.dtype in (uint8, int8, int16, int32):
+        raise RuntimeError(f"{kernel} handles only int64, double, float and bfloat16")
+    check_implemented(target, (int64, float64, float32, bfloat16), kernel)
+
+
+def last_integer(dtype: DType) -> int:
+    if dtype.is_floating_point:
+        return 2 ** (dtype.mantissa_bits + 1)
+    if dtype is uint64:
+        return -1  # PyTorch takes the largest number as an int64, and then finds it out of bounds
+    return 1 if dtype is bool_ else 2 ** (8 * dtype.itemsize - dtype.is_signed) - 1
+
+
+def _reachable(low: int, high: int, dtype: DType) -> tuple[int, int]:
+    """Bounds moved inwards where the float dtype would round an integer inside to one outside."""
+
+    def rounded(value: int) -> int:
+        return int(np.float32(value).astype(dtype.numpy) if dtype is not float64 else float(value))
+
+    def gap(value: int) -> int:
+        return 1 << (abs(value).bit_length() - 1 - dtype.mantissa_bits)
+
+    with np.errstate(over="ignore"):
+        if abs(low) > largest(dtype) or high - 1 > largest(dtype):
+            return low, high  # refused by the check of the range
+        if rounded(low + 1) < low:
+            low = rounded(low + 1) + gap(low + 1)
+        if rounded(high - 1) >= high:
+            high = rounded(high - 1) - gap(high - 1)
+    return low, high
+
+
+def _check_integers(low: int, last: int, dtype: DType) -> None:
+    if dtype.is_floating_point:
+        lowest, highest = -largest(dtype), largest(dtype)
+    else:
+        highest = 2**64 - 1 if dtype is uint64 else last_integer(dtype)
+        lowest = -highest - 1 if dtype.is_signed else 0
+    for value, name in ((low, "from"), (last, "to - 1")):
+        if not lowest <= value <= highest:
+            raise RuntimeError(f"{name} is out of bounds for {cpp_name(dtype)}")
+        if dtype.is_floating_point and abs(value) > 2 ** (digits := dtype.mantissa_bits + 1):
+            warnings.warn(
+                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations {cpp_name(dtype)} "
+                "can support discrete uniform distribution only within this range. This warning will become an error "
+                "in version 1.7 release, please fix the code in advance",
+                UserWarning,
+                stacklevel=user_level(),
+            )
+
+
+for _method in (uniform_, normal_, exponential_, geometric_, cauchy_, log_normal_, bernoulli_, random_):
+    add_inplace(_method.__name__.rstrip("_"), _method)

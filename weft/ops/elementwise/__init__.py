@@ -1,0 +1,1 @@
+"""Operations that compute each element of the result from elements of the operands."""

@@ -1,0 +1,357 @@
+"""Sums, products, quotients and remainders."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import text
+from ...core.derivative import nondifferentiable
+from ...core.dtype import bool_
+from ...core.op import PlanCache
+from ...core.overrides import PLAIN, insides, known, meets, overridden, twin
+from ...core.promotion import common_dtype
+from ...core.tensor import Tensor
+from ...engine import scalar as s
+from ...families.calls import add_forms, check_operands, chosen, inplace_of, publish
+from ...families.library import LibraryMap, array
+from ...families.map import NO_BOOL_OR_COMPLEX, Map, keep, keyed, normalise, refuse, spec_or_type, to_float
+from ..tensor.rules import conj, negative, numbered, same, zero
+from .pointwise import is_float
+
+# ---- Sums and products -----------------------------------------------------------------------------------------------
+
+
+def _add(a, b):
+    return a | b if isinstance(a, s.Expr) and a.dtype is bool_ else a + b
+
+
+def _plus_product(a, x, y):
+    """a + x * y; floats are rounded once, as PyTorch's kernels do on machines with fused multiply-add."""
+    return s.fma(x, y, a) if isinstance(a, s.Expr) and a.dtype.kind == "f" else _add(a, x * y)
+
+
+def _minus_product(a, x, y):
+    return s.fma(-x, y, a) if isinstance(a, s.Expr) and a.dtype.kind == "f" else a - x * y
+
+
+class Subtraction(Map):
+    """Refuses bools, whichever operand they are."""
+
+    def _types(self, operands):
+        bools = [operand is bool or getattr(operand, "dtype", None) is bool_ for operand in operands[:2]]
+        if all(bools):
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with two bool tensors is not supported. "
+                "Use the `^` or `logical_xor()` operator instead."
+            )
+        if any(bools):
+            raise RuntimeError(
+                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+                "mask, use the `~` or `logical_not()` operator instead."
+            )
+        return super()._types(operands)
+
+
+# fmt: off
+ADD        = Map("add", keep,         _add,                                            derivative=(same, same))
+SUB        = Subtraction("sub", keep, lambda a, b: a - b,                              derivative=(same, negative))
+ADD_SCALED = Map("add", keep,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2, limited=True,
+                 derivative=(same, lambda ct, out, a, b, alpha: ct * conj(alpha)))
+SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2, limited=True,
+                 derivative=(same, lambda ct, out, a, b, alpha: ct * conj(-alpha)))
+MUL        = Map("mul", keep,         lambda a, b: a * b,                              wide=True,
+                 derivative=(lambda ct, out, a, b: ct * conj(b),
+                             lambda ct, out, a, b: ct * conj(a)))
+DIV        = Map("div", to_float,     lambda a, b: a / b,                              wide=True,
+                 derivative=(lambda ct, out, a, b: ct / conj(b),
+                             lambda ct, out, a, b: -ct * (a / b / b).conj()))
+# fmt: on
+SUB.node_name = lambda inputs, static: "SubBackward0" if isinstance(inputs[0], Tensor) else "RsubBackward1"
+
+plain_add = publish(ADD, 2, "", numbers="all")
+plain_sub = publish(SUB, 2, "", numbers="all")
+plain_div = publish(DIV, 2, "", numbers="all")
+mul = publish(MUL, 2, "function method inplace", "multiply", numbers="all", doc="input * other, elementwise.")
+
+
+def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, what: str) -> Callable:
+    """`function(input, other, *, alpha=1, out=None)` and its in-place form."""
+    plain_inplace = inplace_of(op)
+
+    def of(plain: Callable) -> Callable:
+        def function(input, other, *, alpha=1, out=None):
+            if type(alpha) is int and alpha == 1:
+                return plain(input, other, out=out)
+            keywords = {"alpha": alpha} if out is None else {"alpha": alpha, "out": out}
+            if known and (answer := overridden(plain, (input, other), keywords)) is not PLAIN:
+                return answer
+            if meets((input, other, out)):
+                return function(input, other, **keywords)
+            _check_alpha(alpha, name, input, other)
+            return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
+
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = what
+        return function
+
+    def method(self, other, *, alpha=1):
+        if type(alpha) is int and alpha == 1:
+            return plain_inplace(self, other)
+        if (known or meets((other,))) and (
+            answer := overridden(plain_inplace, (self, other), {"alpha": alpha})
+        ) is not PLAIN:
+            return answer
+        _check_alpha(alpha, name, self, other)
+        return scaled.inplace(self, other, alpha)
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    plain_method = twin(plain, name)  # another one, to tell the method from the function
+    function, as_method = of(plain), of(plain_method)
+    for each in (name, alias):
+        if each:
+            add_forms(each, ("function",), function, method, function_inplace=False)
+            add_forms(each, ("method", "inplace"), as_method, method, function_inplace=False)
+    insides[plain] = function
+    insides[plain_method] = getattr(Tensor, name)
+    insides[plain_inplace] = getattr(Tensor, f"{name}_")
+    return function
+
+
+def _check_alpha(alpha: Any, name: str, *operands: Any) -> None:
+    if type(alpha) is int:  # fits every dtype
+        return
+    dtype = common_dtype(map(spec_or_type, normalise(name, operands)))
+    if isinstance(alpha, bool):
+        if dtype is not bool_:
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    elif isinstance(alpha, float) and dtype.category < 2:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    elif isinstance(alpha, builtins.complex) and not dtype.is_complex:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+
+
+add = _with_alpha("add", plain_add, "", ADD, ADD_SCALED, "input + alpha * other, elementwise.")
+sub = _with_alpha("sub", plain_sub, "subtract", SUB, SUB_SCALED, "input - alpha * other, elementwise.")
+
+
+@chosen("function")
+def rsub(input: Tensor, other, *, alpha=1):
+    """other - alpha * input, elementwise."""
+    check_operands("rsub", "other", input, other)
+    if type(alpha) is int and alpha == 1:
+        return SUB, (other, input)
+    _check_alpha(alpha, "rsub", other, input)
+    return SUB_SCALED, (other, input, alpha)
+
+
+# ---- Division ----------------------------------------------------------------------------------------------------
+
+
+class Division(Map):
+    """Integer division: a zero divisor is an error, so divisors are looked at first."""
+
+    is_kernel = False
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._dtypes = PlanCache(lambda *operands: self._types(operands).operands)
+
+    def __call__(self, *operands):
+        self._refuse_zero(operands)
+        return super().__call__(*operands)
+
+    def write(self, target, *operands):
+        self._refuse_zero(operands)
+        return super().write(target, *operands)
+
+    def _refuse_zero(self, operands) -> None:
+        if type(operands[1]) is int and operands[1] % 256:  # not zero in any integer type
+            return
+        for each in operands:
+            if type(each) is float or isinstance(each, Tensor) and each.spec.dtype.category > 1:
+                return
+        (dividend, divisor), key = keyed(self.name, operands)
+        dtype = self._dtypes[key]
+        if dtype.category > 1 or isinstance(dividend, Tensor) and dividend.spec.numel == 0:
+            return
+        if not isinstance(divisor, Tensor):
+            zero = int(divisor) % 2 ** (8 * dtype.itemsize) == 0
+        elif not divisor.spec.device.backend.has_memory:
+            return
+        else:
+            zero = not array(divisor).astype(dtype.numpy, copy=False).all()
+        if zero:
+            raise RuntimeError("ZeroDivisionError")
+
+
+def _safe_divisor(a, b):
+    """For signed integers: the quotient of the smallest by -1 traps, so divide by 1 and negate."""
+    return s.eq(b, -1), s.where(s.eq(b, -1), s.lift(1, b), b)
+
+
+def _div_trunc(a, b):
+    if is_float(a):
+        return s.trunc(a / b)
+    if a.dtype.kind == "u":
+        return a / b
+    negate, safe = _safe_divisor(a, b)
+    return s.where(negate, -a, a / safe)
+
+
+def _fmod(a, b):
+    if a.dtype.kind != "i":
+        return s.fmod(a, b)
+    negate, safe = _safe_divisor(a, b)
+    return s.where(negate, s.lift(0, a), a % safe)
+
+
+def _remainder(a, b):
+    rest = _fmod(a, b)
+    if a.dtype.kind == "u":
+        return rest
+    return s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), rest + b, rest)
+
+
+def _differ_in_sign(a, b):
+    return (a < 0) ^ (b < 0)
+
+
+def _floor_divide(a, b):
+    if a.dtype.kind == "u":
+        return a / b
+    if is_float(a):
+        return _floor_divide_floats(a, b)
+    quotient, rest = _div_trunc(a, b), _fmod(a, b)
+    return s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), quotient - 1, quotient)
+
+
+def _floor_divide_floats(a, b):
+    """From the exact remainder, as Python does it: floor(a / b) would round up across an integer."""
+    rest = s.fmod(a, b)
+    quotient = (a - rest) / b
+    quotient = s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), quotient - 1, quotient)
+    whole = s.floor(quotient)
+    whole = s.where(s.lift(0.5, a) < quotient - whole, whole + 1, whole)
+    whole = s.where(s.eq(quotient, 0), s.copysign(s.lift(0.0, a), a / b), whole)
+    return s.where(s.eq(b, 0), a / b, whole)
+
+
+# fmt: off
+_FLOOR = refuse("bc", message='"div_floor_cpu" not implemented for \'{dtype}\'')
+_TRUNC = refuse("bc", message='"div_trunc_cpu" not implemented for \'{dtype}\'')
+FLOOR_DIVIDE = Division("floor_divide", keep, _floor_divide, check=_FLOOR)  # PyTorch has a derivative for div only
+DIV_FLOOR    = Division("div",          keep, _floor_divide, check=_FLOOR,             derivative=(zero, zero))
+DIV_TRUNC    = Division("div",          keep, _div_trunc,    check=_TRUNC,             derivative=(zero, zero))
+REMAINDER    = Division("remainder",    keep, _remainder,    check=NO_BOOL_OR_COMPLEX,
+                        derivative=(same, lambda ct, out, a, b: -ct * DIV_FLOOR(a, b)))
+FMOD         = Division("fmod",         keep, _fmod,         check=NO_BOOL_OR_COMPLEX,
+                        derivative=(same, lambda ct, out, a, b: -ct * DIV_TRUNC(a, b)))
+floor_divide = publish(FLOOR_DIVIDE, 2, "function method inplace", numbers="all", doc="The largest integers not above input / other.")
+remainder    = publish(REMAINDER,    2, "function method inplace", numbers="input other", doc="Python's input % other: the sign is that of other.")
+fmod         = publish(FMOD,         2, "function method inplace",                        doc="C's fmod: the sign is that of input.")
+# fmt: on
+DIV_FLOOR.node_name = DIV_TRUNC.node_name = "DivBackward2"
+REMAINDER.node_name, FMOD.node_name = numbered("Remainder"), numbered("Fmod")
+
+
+@chosen("function method inplace", "divide")
+def div(input, other, *, rounding_mode=None):
+    """input / other, elementwise; `rounding_mode` "floor" or "trunc" rounds the quotient to an integer.
+
+    Integers divide to the default float unless rounded. Raises: RuntimeError for an integer divisor of zero if rounded.
+    """
+    if rounding_mode is None:
+        return DIV, (input, other)
+    if rounding_mode == "floor":
+        return DIV_FLOOR, (input, other)
+    if rounding_mode == "trunc":
+        return DIV_TRUNC, (input, other)
+    text(rounding_mode, "div", "rounding_mode")
+    raise RuntimeError(
+        f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+    )
+
+
+@chosen("function method inplace")
+def true_divide(input, other):
+    """input / other, elementwise."""
+    return DIV, (input, other)
+
+
+# ---- Three operands -----------------------------------------------------------------------------------------------
+
+
+def _lerp(a, b, weight):
+    """From the nearer end, so that weights 0 and 1 give the ends exactly."""
+    near = s.absolute(weight) < 0.5
+    return s.where(near, _plus_product(a, weight, b - a), _minus_product(b, b - a, 1.0 - weight))
+
+
+# fmt: off
+_LERP: dict[str, Any] = {"check": refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), "wide": True, "derivative": (
+              lambda ct, out, a, b, weight: ct * (1 - conj(weight)),
+              lambda ct, out, a, b, weight: ct * conj(weight),
+              lambda ct, out, a, b, weight: ct * (b - a).conj())}
+LERP    = Map("lerp", keep, _lerp, deciding=2, limited=True, **_LERP)
+LERP_TENSOR = Map("lerp", keep, _lerp, **_LERP)  # a weight of 0 dims takes part in promotion
+ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True, limited=True,
+              derivative=(same,
+                          lambda ct, out, a, b, c, value: ct * conj(c * value),
+                          lambda ct, out, a, b, c, value: ct * conj(b * value)))
+ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True, limited=True,
+              derivative=(same,
+                          lambda ct, out, a, b, c, value: ct * conj(value / c),
+                          lambda ct, out, a, b, c, value: -ct * (value * b / (c * c)).conj()))
+# fmt: on
+LERP.node_name = LERP_TENSOR.node_name = numbered("Lerp", 2)
+
+
+@chosen("function method inplace")
+def lerp(input: Tensor, end: Tensor, weight):
+    """input + weight * (end - input), elementwise; `weight` is a number or a tensor. All tensors have one dtype."""
+    dtype = input.spec.dtype
+    for name, tensor in (("end", end), ("weight", weight)):
+        if name == "weight" and isinstance(tensor, Tensor) and not tensor.spec.shape:
+            continue  # is promoted, as a number is
+        if isinstance(tensor, Tensor) and tensor.spec.dtype is not dtype:
+            raise RuntimeError(
+                f"expected dtype {dtype.name} for `{name}` but got dtype {tensor.spec.dtype.name}"
+            )
+    return LERP_TENSOR if isinstance(weight, Tensor) else LERP, (input, end, weight)
+
+
+@chosen("function method inplace")
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
+    """input + value * tensor1 * tensor2, elementwise."""
+    return ADDCMUL, (input, tensor1, tensor2, value)
+
+
+@chosen("function method inplace")
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
+    """input + value * tensor1 / tensor2, elementwise. Raises: RuntimeError if both are integers."""
+    if all(isinstance(t, Tensor) and t.spec.dtype.category < 2 for t in (tensor1, tensor2)):
+        raise RuntimeError(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+            "division of tensor1 and tensor2. Convert one of them to a floating point dtype."
+        )
+    return ADDCDIV, (input, tensor1, tensor2, value)
+
+
+# ---- Integers --------------------------------------------------------------------------------------------------------
+
+GCD = LibraryMap("gcd", keep, np.gcd, check=refuse("bfc"), derivative=nondifferentiable)
+
+
+def _lcm(a, b):
+    """As C: narrow types are multiplied as int32, and wrap around only when stored."""
+    wide = a.dtype if a.dtype.itemsize == 8 else np.promote_types(a.dtype, np.int32)
+    return np.abs(np.lcm(a.astype(wide), b.astype(wide))).astype(a.dtype)
+
+
+LCM = LibraryMap("lcm", keep, _lcm, check=refuse("bfc"), derivative=nondifferentiable)
+gcd = publish(GCD, 2, "function method inplace", numbers="", doc="The greatest common divisor, elementwise.")
+lcm = publish(LCM, 2, "function method inplace", numbers="", doc="The least common multiple, elementwise.")

@@ -1,0 +1,375 @@
+"""Special functions: gamma, Bessel and error functions, orthogonal polynomials. Sources: DLMF, SciPy."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ...core.derivative import nondifferentiable
+from ...core.op import add_inplace
+from ...core.tensor import Tensor
+from ...engine import blas
+from ...engine import scalar as s
+from ...engine import special as functions
+from ...families.calls import chosen, publish
+from ...families.library import LibraryMap
+from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, to_float
+from ..tensor.rules import unknown
+from .pointwise import OPS
+
+
+def scipy(name: str) -> Callable:
+    """A function of `scipy.special`, imported at the first call."""
+
+    def function(*arrays):
+        return getattr(blas.scipy("special"), name)(*arrays)
+
+    return function
+
+
+# ---- Functions with a formula of their own ---------------------------------------------------------------------------
+
+SQRT_HALF = math.sqrt(0.5)
+
+
+def _entr(a):
+    positive = s.where(
+        s.lift(0.0, a) < a, -a * s.log(a), s.where(s.eq(a, 0), s.lift(0.0, a), s.lift(-math.inf, a))
+    )
+    return s.where(s.isnan(a), a, positive)
+
+
+def _xlog1py(a, b):
+    return s.where(s.isnan(b), b, s.where(s.eq(a, 0), s.lift(0.0, a), a * s.log1p(b)))
+
+
+def _ndtr(a):
+    return s.erfc(a * -SQRT_HALF) * 0.5
+
+
+# ---- Functions that SciPy computes -------------------------------------------------------------------------------------
+
+
+# Beyond, SciPy's Airy function is NaN.
+_AIRY_FAR = 1e6
+
+
+def _airy(x):
+    """Far right of 0 it is less than any float; far left by the first terms of its asymptotic series (DLMF 9.7.9).
+
+    NaN for infinities, as PyTorch has it.
+    """
+    far = np.abs(x) > _AIRY_FAR
+    if not far.any():
+        return scipy("airy")(x)[0]
+    size = np.where(far & np.isfinite(x), -x, 1).astype(np.float64)
+    phase = size * np.sqrt(size) * (2 / 3)
+    wave = np.sin(phase + math.pi / 4) - 5 / (72 * phase) * np.cos(phase + math.pi / 4)
+    left = wave / (math.sqrt(math.pi) * np.sqrt(np.sqrt(size)))
+    near = scipy("airy")(np.where(far, 0, x))[0]
+    beyond = np.where(np.isinf(x), np.nan, np.where(x > 0, 0, left))
+    return np.where(far, beyond, near).astype(x.dtype)
+
+
+def _spherical_bessel_j0(x):
+    near = np.abs(x) < 0.5
+    z = np.where(near, x, 0) ** 2
+    series = 1 + z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z * (1 / 362880 - z / 39916800))))
+    return np.where(near, series, np.where(np.isinf(x), 0, np.sin(x) / x))
+
+
+def _k(order: int, scaled: bool) -> Callable:
+    """NaN left of 0, as PyTorch has it."""
+    compute = scipy(f"k{order}{'e' if scaled else ''}")
+    return lambda x: np.where(x < 0, np.nan, compute(np.abs(x)))
+
+
+def _gammainc(upper: bool) -> Callable:
+    if upper:
+        return scipy("gammaincc")
+
+    def lower(a, x):
+        """Of a denormal `a` SciPy makes 0; of the least normal number 1, which is right for both."""
+        tiny = np.finfo(np.result_type(a)).tiny
+        return scipy("gammainc")(np.where((0 < a) & (a < tiny), tiny, a), x)
+
+    return lower
+
+
+@functools.lru_cache(maxsize=64)
+def _polygamma(n: int) -> Map:
+    if n == 0:
+        return OPS["digamma"]
+    if n == 1:
+        return TRIGAMMA
+    factor = (1.0 if n % 2 else -1.0) * (math.gamma(n + 1) if n <= 170 else math.inf)
+    return LibraryMap(
+        "polygamma",
+        to_float,
+        lambda x: factor * scipy("zeta")(n + 1, x),
+        check=NO_COMPLEX,
+        derivative=lambda ct, out, a: ct * a.polygamma(n + 1),
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _mvlgamma(p: int) -> Map:
+    constant = p * (p - 1) / 4 * math.log(math.pi)
+    return LibraryMap(
+        "mvlgamma",
+        to_float,
+        lambda x: constant + sum(scipy("gammaln")(x - j / 2) for j in range(p)),
+        check=NO_COMPLEX,
+        derivative=lambda ct, out, a: ct * sum((a - j / 2).digamma() for j in range(p)),
+    )
+
+
+# ---- Derivatives that do not fit a row; PyTorch has none of the other Bessel functions and of the polynomials -------------
+
+ROOT_2_PI, ROOT_2_BY_PI, TWO_BY_ROOT_PI = (
+    math.sqrt(2 * math.pi),
+    math.sqrt(2 / math.pi),
+    2 / math.sqrt(math.pi),
+)
+
+
+def _i1_rule(ct, out, a):
+    apart = a.masked_fill(a == 0, 1)
+    return ct * (apart.i0() - out / apart).masked_fill(a == 0, 0.5)
+
+
+def _i1e_rule(ct, out, a):
+    apart = a.masked_fill(a == 0, 1)
+    return ct * (OPS["special.i0e"](apart) - out * (apart.sgn() + 1 / apart)).masked_fill(a == 0, 0.5)
+
+
+def _gammainc_rule(sign: int) -> Callable:
+    return lambda ct, out, a, b: ct * (sign * ((a - 1) * b.log() - b - a.lgamma()).exp())
+
+
+# fmt: off
+_UNARY = (
+    # names                              element                        forms                       derivative                                                                       what
+    ("special.modified_bessel_k0",       _k(0, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 0"),
+    ("special.modified_bessel_k1",       _k(1, False),                  "function",                     nondifferentiable,                                                               "the modified Bessel function of the second kind, order 1"),
+    ("special.scaled_modified_bessel_k0", _k(0, True),                  "function",                     nondifferentiable,                                                               "exp(input) modified_bessel_k0(input)"),
+    ("special.scaled_modified_bessel_k1", _k(1, True),                  "function",                     nondifferentiable,                                                               "exp(input) modified_bessel_k1(input)"),
+    ("special.bessel_j0",                scipy("j0"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the first kind, order 0"),
+    ("special.bessel_j1",                scipy("j1"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the first kind, order 1"),
+    ("special.bessel_y0",                scipy("y0"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the second kind, order 0"),
+    ("special.bessel_y1",                scipy("y1"),                   "function",                     nondifferentiable,                                                               "the Bessel function of the second kind, order 1"),
+    ("special.spherical_bessel_j0",      _spherical_bessel_j0,          "function",                     nondifferentiable,                                                               "sin(input) / input; 1 at 0"),
+    ("special.airy_ai",                  _airy,                         "function",                     nondifferentiable,                                                               "the Airy function Ai"),
+    ("special.erfcx",                    scipy("erfcx"),                "function",                     lambda ct, out, a: ct * (2 * a * out - TWO_BY_ROOT_PI),                          "exp(input**2) erfc(input)"),
+    ("special.log_ndtr",                 scipy("log_ndtr"),             "function",                     lambda ct, out, a: ct * (ROOT_2_BY_PI / OPS["special.erfcx"](a * -SQRT_HALF)),   "the logarithm of ndtr(input)"),
+    ("special.ndtri",                    scipy("ndtri"),                "function",                     lambda ct, out, a: ct * (ROOT_2_PI * (out * out / 2).exp()),                     "the inverse of ndtr"),
+)
+_UNARY_ROWS = (
+    ("lgamma special.gammaln",           functions.lgamma,     "function method inplace",               lambda ct, out, a: ct * a.digamma(),                                             "the logarithm of |gamma(input)|"),
+    ("digamma special.digamma special.psi", functions.digamma, "function method inplace",               lambda ct, out, a: ct * a.polygamma(1),                                          "the derivative of lgamma"),
+    ("i0 special.i0 special.modified_bessel_i0", functions.i0, "function method inplace",               lambda ct, out, a: ct * OPS["special.i1"](a),                                    "the modified Bessel function of the first kind, order 0"),
+    ("special.i1 special.modified_bessel_i1", functions.i1,    "function",                              _i1_rule,                                                                        "the modified Bessel function of the first kind, order 1"),
+    ("special.i0e",                      functions.i0e,        "function",                              lambda ct, out, a: ct * (OPS["special.i1e"](a) - a.sgn() * out),                 "exp(-|input|) i0(input)"),
+    ("special.i1e",                      functions.i1e,        "function",                              _i1e_rule,                                                                       "exp(-|input|) i1(input)"),
+    ("special.entr",                     _entr,                "function",                              lambda ct, out, a: ct * (-a.log() - 1),                                          "-input * log(input); 0 at 0, -inf left of it"),
+    ("special.ndtr",                     _ndtr,                "function",                              lambda ct, out, a: ct * ((a * a / -2).exp() / ROOT_2_PI),                        "the area under the standard normal density left of input"),
+)
+# fmt: on
+for _names, _element, _forms, _derivative, _what in _UNARY:
+    _name, *_aliases = _names.split()
+    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX, derivative=_derivative)
+    publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
+for _names, _row, _forms, _derivative, _what in _UNARY_ROWS:
+    _name, *_aliases = _names.split()
+    OPS[_name] = Map(_name, to_float, _row, check=NO_COMPLEX, derivative=_derivative)
+    publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
+TRIGAMMA = Map(
+    "polygamma",
+    to_float,
+    functions.trigamma,
+    check=NO_COMPLEX,
+    derivative=lambda ct, out, a: ct * a.polygamma(2),
+)
+
+OPS["special.xlog1py"] = Map(
+    "special.xlog1py",
+    to_float,
+    _xlog1py,
+    check=NO_COMPLEX,
+    derivative=(
+        lambda ct, out, a, b: OPS["special.xlog1py"](ct, b).masked_fill((a == 0) & (b <= -1), 0),
+        lambda ct, out, a, b: ct * a / (b + 1),
+    ),
+)
+publish(
+    OPS["special.xlog1py"],
+    2,
+    "function",
+    numbers="input other",
+    doc="input * log1p(other); 0 where input is 0.",
+)
+OPS["special.zeta"] = LibraryMap(
+    "special.zeta",
+    to_float,
+    scipy("zeta"),
+    check=NO_COMPLEX,
+    derivative=(unknown("zeta"), lambda ct, out, a, b: ct * -a * OPS["special.zeta"](a + 1, b)),
+)
+publish(
+    OPS["special.zeta"],
+    2,
+    "function",
+    numbers="input other",
+    doc="The Hurwitz zeta function of (input, other).",
+)
+for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gammaincc", True)):
+    _own, _alias = _name.split()
+    OPS[_own] = LibraryMap(
+        _own,
+        keep,
+        _gammainc(_upper),
+        check=ONLY_FLOATS,
+        derivative=(unknown(f"{_own}: input"), _gammainc_rule(-1 if _upper else 1)),
+    )
+    _what = f"The regularized {'upper' if _upper else 'lower'} incomplete gamma function of (input, other)."
+    publish(OPS[_own], 2, "function method inplace", _alias, numbers="", doc=_what)
+
+
+@chosen("function", "special.polygamma")
+def polygamma(n: int, input: Tensor):
+    """The n-th derivative of digamma. Raises: RuntimeError for negative n."""
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return _polygamma(n), (input,)
+
+
+# The method has its arguments the other way round.
+setattr(Tensor, "polygamma", lambda self, n: polygamma(n, self))  # noqa: B010 (mypy knows the methods in the class)
+
+
+def _polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place form of `polygamma`."""
+    return _polygamma(n).inplace(self)
+
+
+add_inplace("polygamma", _polygamma_)
+
+
+@chosen("function method inplace", "special.multigammaln")
+def mvlgamma(input: Tensor, p: int):
+    """The logarithm of the multivariate gamma function of dimension `p`. Raises: RuntimeError for p < 1 and bools."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    if input.spec.dtype.kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    if p * max(input.spec.numel, 1) >= 2**31:  # PyTorch makes a tensor of that many elements
+        raise RuntimeError(
+            f"mvlgamma: p is too large: a sum of {p} terms for each of {input.spec.numel} elements"
+        )
+    return _mvlgamma(p), (input,)
+
+
+# ---- Orthogonal polynomials: three-term recurrences ----------------------------------------------------------------
+# The step of a recurrence beyond which Chebyshev polynomials are computed in closed form, and the last step of all.
+_CLOSED_FROM, _LAST_STEP = 64, 1 << 20
+
+
+def _recurrence(first: Callable, step: Callable, known: Callable) -> Callable:
+    """P_n(x) from P_0 = 1, P_1 = first(x), P_(k+1) = step(x, P_k, P_(k-1), k); 0 for negative n.
+
+    The degree differs from element to element: each keeps its value when its own n is reached. `known(x, n)` tells
+    which elements need no steps, and their values.
+    """
+
+    def element(x, n):
+        x, n = np.broadcast_arrays(x, n)
+        n = np.where(
+            np.abs(n) < 2.0**63, np.trunc(n), -1
+        )  # PyTorch makes the least int64 of others, NaN included
+        result = np.where(n < 0, 0, np.ones_like(x))
+        before, current = np.ones_like(x), first(x)
+        result = np.where(np.isnan(x), np.where(n < 0, 0, x), result)
+        direct, values = known(x, n)
+        top = int(np.max(np.where(direct | np.isnan(x), -1, n), initial=-1))
+        if top > _LAST_STEP:
+            raise RuntimeError(
+                f"A polynomial of degree {top} takes as many steps, and weft makes at most {_LAST_STEP}"
+            )
+        for k in range(1, top + 1):
+            result = np.where(n == k, current, result)
+            before, current = current, step(x, current, before, k)
+        return np.where(direct & (n >= 0), values, result).astype(x.dtype)
+
+    return element
+
+
+def _chebyshev_closed(kind: str, x: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """With x = cos(angle), or cosh(angle) and its negative outside of [-1, 1]."""
+    x, n = x.astype(np.float64), n.astype(np.float64)
+    size, sign = np.abs(x), np.where((x < 0) & (n % 2 == 1), -1.0, 1.0)  # of x and of x**n
+    inside = size < 1
+    angle = np.where(inside, np.arccos(np.where(inside, x, 0)), np.arccosh(np.where(inside, 1, size)))
+
+    def cos(t):
+        return np.where(inside, np.cos(t), np.cosh(t))
+
+    def sin(t):
+        return np.where(inside, np.sin(t), np.sinh(t))
+
+    if kind == "t":
+        return np.where(inside, 1, sign) * cos(n * angle)
+    if kind == "u":
+        return np.where(inside, 1, sign) * np.where(size == 1, n + 1, sin((n + 1) * angle) / sin(angle))
+    v = cos((n + 0.5) * angle) / cos(angle / 2)
+    w = np.where(size == 1, 2 * n + 1, sin((n + 0.5) * angle) / sin(angle / 2))
+    own, other = (v, w) if kind == "v" else (w, v)
+    return np.where(x <= -1, sign * other, own)  # each of the two is the other at -x
+
+
+def _chebyshev(kind: str, first: Callable, shifted: bool) -> Callable:
+    def argument(x):
+        return 2 * x - 1 if shifted else x
+
+    def known(x, n):
+        values = _chebyshev_closed(kind, argument(x), n)
+        # Where the result is infinite PyTorch's recurrence ends with the difference of infinities.
+        return n > _CLOSED_FROM, np.where(np.isfinite(values), values, np.nan)
+
+    return _recurrence(
+        lambda x: first(argument(x)), lambda x, p, before, k: 2 * argument(x) * p - before, known
+    )
+
+
+def _hermite_known(x, n):
+    """NaN from the degree on that PyTorch stops at."""
+    return n > (128 if x.dtype == np.float32 else 512), np.nan
+
+
+def _laguerre_known(x, n):
+    return x == 0, 1.0
+
+
+def _legendre_known(x, n):
+    return np.abs(x) == 1, np.where(n % 2 == 0, 1.0, x)
+
+
+# fmt: off
+_CHEBYSHEV = {"t": lambda x: x, "u": lambda x: 2 * x, "v": lambda x: 2 * x - 1, "w": lambda x: 2 * x + 1}
+_POLYNOMIALS = {
+    **{f"chebyshev_polynomial_{kind}": _chebyshev(kind, first, False) for kind, first in _CHEBYSHEV.items()},
+    **{f"shifted_chebyshev_polynomial_{kind}": _chebyshev(kind, first, True) for kind, first in _CHEBYSHEV.items()},
+    "hermite_polynomial_h":  _recurrence(lambda x: 2 * x, lambda x, p, before, k: 2 * x * p - 2 * k * before, _hermite_known),
+    "hermite_polynomial_he": _recurrence(lambda x: x,     lambda x, p, before, k: x * p - k * before, _hermite_known),
+    "laguerre_polynomial_l": _recurrence(lambda x: 1 - x, lambda x, p, before, k: ((2 * k + 1 - x) * p - k * before) / (k + 1), _laguerre_known),
+    "legendre_polynomial_p": _recurrence(lambda x: x,     lambda x, p, before, k: ((2 * k + 1) * x * p - k * before) / (k + 1), _legendre_known),
+}
+# fmt: on
+for _name, _element in _POLYNOMIALS.items():
+    _name = f"special.{_name}"
+    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX, derivative=nondifferentiable)
+    publish(
+        OPS[_name], 2, "function", numbers="input other", doc="The polynomial of degree `other` at `input`."
+    )

@@ -1,0 +1,1 @@
+"""Operations in which data decide which elements are read or written."""

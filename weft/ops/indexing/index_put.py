@@ -1,0 +1,140 @@
+"""Writing to the elements that index tensors choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...core.dtype import LEGACY_NAMES, bool_
+from ...core.op import check_recorded_write, needs_recording, public
+from ...core.spec import Spec
+from ...core.tensor import Tensor
+from ...families.indexed import add_elements, count_true, plain, spread, unshared
+from ...families.map import apart
+from ..views.views import UNSQUEEZE
+from .advanced_indexing import PUT, as_positions, at, check_mask, checked_index, only_mask
+from .basic_indexing import GETITEM
+from .masking import MASKED_PUT, check_read, scalar_view
+
+
+def without_leading_ones(value: Tensor) -> Tensor:
+    """What is assigned may have more dims than its place, if they are of size 1."""
+    spec = value.spec
+    if not spec.shape or spec.shape[0] != 1:
+        return value
+    first = next((dim for dim, size in enumerate(spec.shape) if size != 1), len(spec.shape))
+    return GETITEM["select"](value, *[0] * first)
+
+
+def write_at(view: Tensor, chosen: dict[int, Tensor], value: Tensor, combine: Callable | None) -> None:
+    """Write to what index tensors and masks, each by the dim of `view` where it begins, choose together."""
+    mask = only_mask(chosen) if combine is None else None
+    one = value.spec.numel == 1
+    if (
+        mask is not None
+        and mask.spec.device is view.spec.device
+        and (one or mask.spec.shape == view.spec.shape and not needs_recording((view, value)))
+    ):
+        write_masked(view, next(iter(chosen)), mask, value)
+    else:
+        _write_positions(view, as_positions(view, chosen), value, combine)
+
+
+def _write_positions(
+    view: Tensor, positions: dict[int, Tensor], value: Tensor, combine: Callable | None
+) -> None:
+    dims = tuple(sorted(positions))
+    indices = [positions[dim] for dim in dims]
+    if value.spec.dtype is not view.spec.dtype:
+        at(view.spec, dims, *[index.spec for index in indices])  # raises what is wrong with the indices first
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{LEGACY_NAMES[view.spec.dtype]} for the destination and {LEGACY_NAMES[value.spec.dtype]} for the source."
+        )
+    PUT(view, indices, value, dims, combine)
+
+
+def write_masked(view: Tensor, dim: int, mask: Tensor, value: Tensor) -> None:
+    """Write one element, converted, to all that a mask for the dims from `dim` on chooses.
+
+    If the mask has the shape of `view`, the value may also have an element for each that it chooses.
+    """
+    # Where elements share memory, a kernel over all of them would put back what those outside the mask held.
+    shared = view.spec.overlaps
+    if value.spec.numel == 1:
+        over = _over(view.spec, dim, mask)
+        check_read(value, view.spec.dtype)
+        if not shared:
+            value = apart(value, view)
+            MASKED_PUT.write(view, view, over, value.reshape(()) if value._autograd else scalar_view(value))
+            return
+        value = value.to(view.spec.dtype)
+    if shared or value.spec.dtype is not view.spec.dtype or view.spec.conj or view.spec.neg:
+        _write_positions(view, as_positions(view, {dim: mask}), value, None)
+        return
+    count = count_true(mask)
+    if value.spec.shape != (count,):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(value.spec.shape)} cannot be broadcast to indexing result of "
+            f"shape [{count}]"
+        )
+    spread(view, unshared(mask, view), plain(unshared(value, view)).contiguous(), count)
+
+
+def _over(spec: Spec, dim: int, mask: Tensor) -> Tensor:
+    """A mask for the dims from `dim` on as one that broadcasts to all."""
+    if mask.spec.shape == spec.shape:
+        return mask
+    check_mask(spec, dim, mask.spec)
+    behind = len(spec.shape) - dim - len(mask.spec.shape)
+    return mask.reshape(*mask.spec.shape, *[1] * behind)
+
+
+@public("function method", name="index_put_")
+def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """Write `values`, broadcast, to the elements at `indices` (one tensor for each of the first dims), or add to them.
+
+    With `accumulate` an element that is named twice is added to twice.
+
+    Raises: IndexError for indices out of range; nothing is written then.
+
+    >>> import weft as torch
+    >>> torch.zeros(3).index_put_((torch.tensor([0, 0]),), torch.tensor(1.0), accumulate=True)
+    tensor([2., 0., 0.])
+    """
+    for position, index in enumerate(indices):
+        if not isinstance(index, Tensor):
+            raise TypeError(
+                f"expected Tensor as element {position} in argument 0, but got {type(index).__name__}"
+            )
+    check_recorded_write(input, values)
+    if not indices:
+        raise RuntimeError("index_put_(): expected at least one index tensor, but got none")
+    if len(indices) > len(input.spec.shape):
+        raise IndexError(
+            f"too many indices for tensor of dimension {len(input.spec.shape)} (got {len(indices)})"
+        )
+    view = input
+    chosen: dict[int, Tensor] = {}
+    dim = 0
+    for index in indices:
+        index = checked_index(index)
+        chosen[dim] = index
+        dim += len(index.spec.shape) if index.spec.dtype is bool_ else 1
+    # As in PyTorch, masks without dims count for nothing beside other indices. Alone, where PyTorch fails unless the
+    # value has one element, such a mask chooses all or nothing.
+    last = chosen.pop(dim, None)
+    if not chosen and last is not None:
+        view, chosen = UNSQUEEZE(input, 0), {0: last.reshape(1)}
+    write_at(view, chosen, values, add_elements if accumulate else None)
+    return input
+
+
+@public("function method")
+def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of `input` with `values` written to, or added to, the elements at `indices`. See `index_put_`.
+
+    >>> import weft as torch
+    >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor(1.0))
+    tensor([1., 0., 1.])
+    """
+    return index_put_(input.clone(), indices, values, accumulate)

@@ -1,0 +1,238 @@
+"""`tensor[...]`, reading and writing.
+
+Numbers and slices give views. Tensors, lists and masks give copies. As in PyTorch, a number beside index tensors selects
+first; index tensors that stand apart put their common shape at the front.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.device import CPU
+from ...core.dtype import LEGACY_NAMES, REDUCED_FLOATS, bool_, int64
+from ...core.limits import check_number
+from ...core.op import PlanCache, check_inplace, check_recorded_write, needs_recording
+from ...core.overrides import PLAIN, known, meets, overridden
+from ...core.size import Size
+from ...core.spec import Spec, contiguous_spec
+from ...core.tensor import Tensor, empty
+from ...families.calls import is_operand
+from ...families.indexed import pack
+from ...families.map import COPY, NUMBERS, apart
+from ..assembly.copying import copy_values, is_same_memory
+from ..assembly.filling import fill_, fill_number
+from ..creation.from_data import from_data
+from .advanced_indexing import INDEX, PUT, as_positions, as_tuple, only_mask, parse_index
+from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, position_of, strided
+from .index_put import without_leading_ones, write_at, write_masked
+from .masking import MASKED_FILL, MASKED_INDEX
+
+_new = object.__new__
+
+
+_FIRST = (0,)
+
+
+def __getitem__(self: Tensor, index: Any) -> Tensor:
+    """The elements that `index` names; see the head of this module.
+
+    Raises: IndexError for what is out of range, or no index.
+    """
+    spec = self.spec
+    kind = type(index)
+    # One int or slice is what loops over data ask for: here calls of `position_of`, `span` and `view_of` would show.
+    if kind is int and self._autograd is None:
+        view, size, step = SELECT_PLANS[(spec,)]
+        position = index + size if index < 0 else index
+        if not 0 <= position < size:
+            raise out_of_range(index, 0, size)
+        result = _new(Tensor)
+        result._storage = self._storage
+        result._start = self._start + position * step
+        result.spec = view
+        result._autograd = None
+        result._base = self if self._base is None else self._base
+        return result
+    if kind is int and spec.shape:
+        return GETITEM_AT["select"](self, _FIRST, ((0, position_of(index, 0, spec.shape[0])),))
+    if kind is slice and self._autograd is None:
+        sizes = spec.shape
+        if sizes:
+            start, stop, step = index.indices(sizes[0])
+            if step < 1:
+                raise ValueError("step must be greater than zero")
+            view = VIEW_PLANS[spec, (0, (stop - start + step - 1) // step if stop > start else 0, step)]
+            result = _new(Tensor)
+            result._storage = self._storage
+            result._start = self._start + start * spec.stride[0] * spec.dtype.itemsize
+            result.spec = view
+            result._autograd = None
+            result._base = self if self._base is None else self._base
+            return result
+    if kind is Tensor and spec.shape:
+        found = index.spec
+        if found.dtype is int64 and found.shape:
+            return INDEX(self, (index,), (0,))
+        if found.dtype is bool_ and found.shape == spec.shape:
+            return _take_masked(self, index)
+    if (known or meets((index,))) and (
+        answer := overridden(Tensor.__getitem__, (self, index), {})
+    ) is not PLAIN:
+        return answer
+    return _general(self, as_tuple(index))
+
+
+def _general(self: Tensor, index: tuple) -> Tensor:
+    """A view where all items are numbers, slices, None or ..., else a copy."""
+    found = strided(self, index)
+    if found is not None:
+        return found
+    view, chosen = parse_index(self, index)
+    if not chosen:
+        return view
+    mask = only_mask(chosen)
+    if mask is not None and mask.spec.shape == view.spec.shape:
+        return _take_masked(view, mask)
+    positions = as_positions(view, chosen)
+    dims = tuple(sorted(positions))
+    return INDEX(view, [positions[dim] for dim in dims], dims)
+
+
+def _take_masked(view: Tensor, mask: Tensor) -> Tensor:
+    return MASKED_INDEX(view, mask) if view._autograd is not None else pack(view, mask)
+
+
+def __setitem__(self: Tensor, index: Any, value: Any) -> None:
+    """Write a number, a tensor or an array, broadcast, to the elements that `index` names.
+
+    Raises: as reading; RuntimeError if the value does not fit, TypeError if it is neither. Nothing is written then.
+    """
+    if known and overridden(Tensor.__setitem__, (self, index, value), {}) is not PLAIN:
+        return
+    if type(value) is np.ndarray:
+        value = from_data(value, self.spec.dtype, self.spec.device)
+    try:
+        kind = type(index)
+        if (kind is int or kind is slice) and self._autograd is None:
+            _assign(__getitem__(self, index), value)
+            return
+        if kind is Tensor and self.spec.shape and index.spec.shape and _put_directly(self, index, value):
+            return
+        if index is False:  # nothing is named
+            if not isinstance(value, Tensor):
+                _number(value, self.spec)
+            return
+        items = index if kind is tuple else as_tuple(None if index is True else index)
+        view = strided(self, items)
+        if view is not None:
+            _assign(self if view.spec is self.spec and view._start == self._start else view, value)
+            return
+        view, chosen = parse_index(self, items)
+        if not chosen:
+            _assign(view, value)
+        elif isinstance(value, Tensor):
+            check_recorded_write(view, value)
+            write_at(view, chosen, without_leading_ones(value), None)
+        else:
+            check_recorded_write(view)
+            write_at(view, chosen, _number(value, view.spec), None)
+    except Exception:
+        # PyTorch converts the value, which may raise, before it looks at the index.
+        if not isinstance(value, Tensor):
+            _number(value, self.spec)
+        # It looks at the dtype of an index tensor in the op that writes, which refuses leaves first.
+        if kind is Tensor and index.spec.shape and self.spec.shape:
+            check_recorded_write(self, value)
+        raise
+
+
+def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
+    """The short way for one index tensor; False if it is not for this call."""
+    if type(value) is Tensor:
+        if self._autograd is not None or value._autograd is not None:
+            return False
+    elif type(value) not in NUMBERS or self._autograd is not None:
+        return False
+    spec, found = self.spec, index.spec
+    if found.dtype is bool_:
+        if found.shape != spec.shape or spec.overlaps:
+            return False
+        if type(value) is Tensor:
+            write_masked(self, 0, index, without_leading_ones(value))
+        else:
+            if spec.dtype in REDUCED_FLOATS:
+                value = _number(value, spec)
+            else:
+                check_number(value, spec.dtype)
+            MASKED_FILL.write(self, self, index, value)
+        return True
+    if found.dtype is not int64 or type(value) is Tensor and value.spec.dtype is not spec.dtype:
+        return False
+    PUT(self, (index,), without_leading_ones(value) if type(value) is Tensor else _number(value, spec), (0,))
+    return True
+
+
+def _assign(view: Tensor, value: Any) -> None:
+    if 0 in view.spec.stride:
+        if isinstance(value, Tensor):
+            value = without_leading_ones(value)
+            if is_same_memory(view, value):
+                view.copy_(value)
+                return
+        check_inplace(view, "fill")
+    kind = type(value)
+    if kind is float or kind is int:
+        if view._autograd is None and view.spec.device is CPU and view.spec.dtype not in REDUCED_FLOATS:
+            fill_number(view, value)
+            return
+    if not isinstance(value, Tensor):
+        fill_(view, _number(value, view.spec).item())
+        return
+    if value.spec.shape != view.spec.shape:
+        if not value.spec.shape and needs_recording((view, value)):
+            fill_(view, value)
+            return
+        value = without_leading_ones(value)
+        check_expandable(value.spec, view.spec.shape)
+        if value._storage is view._storage:
+            value = apart(value, view)
+    if value.spec.device is view.spec.device is CPU:
+        COPY.write(view, value)
+    else:
+        copy_values(view, value)
+
+
+def _check_value(value: Any, spec: Spec) -> None:
+    if not is_operand(value):
+        raise TypeError(f"can't assign a {type(value).__name__} to a torch.{LEGACY_NAMES[spec.dtype]}Tensor")
+
+
+def check_expandable(spec: Spec, wanted: Size) -> None:
+    """Raises: RuntimeError unless a tensor of this spec broadcasts to `wanted`."""
+    sizes = spec.shape
+    if len(sizes) > len(wanted):
+        raise RuntimeError(
+            f"expand(torch.{LEGACY_NAMES[spec.dtype]}Tensor{{{list(sizes)}}}, size={list(wanted)}): the number of sizes provided ({len(wanted)}) "
+            f"must be greater or equal to the number of dimensions in the tensor ({len(sizes)})"
+        )
+    for back in range(1, len(sizes) + 1):
+        if sizes[-back] not in (1, wanted[-back]):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({wanted[-back]}) must match the existing size ({sizes[-back]}) at "
+                f"non-singleton dimension {len(wanted) - back}.  Target sizes: {list(wanted)}.  Tensor sizes: {list(sizes)}"
+            )
+
+
+def _number(value: Any, like: Spec) -> Tensor:
+    """A number as a 0-dim tensor that can be put into one like `like`. Beyond the range of narrow floats it is infinite."""
+    _check_value(value, like)
+    return fill_(empty(_scalars[like.dtype, like.device]), value)
+
+
+_scalars = PlanCache(lambda dtype, device: contiguous_spec((), dtype, device))
+
+
+for _function in (__getitem__, __setitem__):
+    setattr(Tensor, _function.__name__, _function)

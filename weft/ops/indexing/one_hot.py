@@ -1,0 +1,39 @@
+"""Class numbers as vectors."""
+
+from __future__ import annotations
+
+from ...core.dtype import int64
+from ...core.op import public
+from ...core.tensor import Tensor
+from ..assembly.filling import fill_
+from ..creation.creation import new
+from .scatter import scatter_
+
+
+@public("function", name="nn.functional.one_hot")
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """Rows of zeros with a one at the position that `input` gives.
+
+    Shapes: [...] -> [..., num_classes]; as many classes as the largest number needs, unless given.
+    Raises: RuntimeError for other dtypes than int64, negative numbers and such that are no class.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    if input.spec.dtype is not int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if not input.spec.numel:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return fill_(new((*input.spec.shape, num_classes), int64, input.spec.device), 0)
+    if int(input.min()) < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    largest = int(input.max())
+    if num_classes == -1:
+        num_classes = largest + 1
+    elif num_classes < 1 or largest >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    result = fill_(new((*input.spec.shape, num_classes), int64, input.spec.device), 0)
+    return scatter_(result, -1, input.unsqueeze(-1), 1)

@@ -1,0 +1,1 @@
+"""Matrix products, factorizations and systems of equations."""

@@ -1,0 +1,269 @@
+"""Distances between many vectors, and their angles."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.derivative import Derivative
+from ...core.dtype import LEGACY_NAMES, compute_type
+from ...core.iteration import broadcast_shapes
+from ...core.op import needs_recording, public, record, unrecorded
+from ...core.promotion import common_dtype
+from ...core.tensor import Tensor
+from ...engine.expr import Expr
+from ...engine.scalar import sgn
+from ...families.library import tensor_of
+from ...families.map import Map, keep
+from ...families.reduce import Reduce, Types
+from ...families.step import step
+from ..assembly.joining import cat
+from ..creation.creation import zeros_like
+from ..reductions.norms import norm_order, vector_norm
+from ..tensor.rules import shown_as
+from .lapack import check_tensor
+from .matmul import matmul
+
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+
+# PyTorch's limit is 25 vectors. The product of matrices loses digits where vectors are close, and is only faster from
+# this many dimensions on (measured).
+_MANY_VECTORS, _MANY_DIMENSIONS = 25, 16
+
+# Dimensions that one kernel reads: 8 loads of each vector fit the registers.
+_DIMENSIONS_AT_ONCE = 8
+
+
+@public("function")
+def cdist(
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor:
+    """The distance (p-norm of the difference) of every vector of `x1` and every vector of `x2`.
+
+    Shapes: [..., n, d], [..., m, d] -> [..., n, m]; the leading dims broadcast. No temporary has n * m * d elements.
+
+    >>> import weft as torch
+    >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    for position, (tensor, name) in enumerate(((x1, "X1"), (x2, "X2")), 1):
+        check_tensor(tensor, "cdist", name.lower(), position)
+        if tensor.dim() < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {tensor.dim()}D")
+        if not tensor.is_floating_point():
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {LEGACY_NAMES[tensor.spec.dtype]}"
+            )
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if compute_mode not in _MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    if not p >= 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    if x1.spec.dtype is not x2.spec.dtype and x1.spec.numel and x2.spec.numel:
+        first, second = LEGACY_NAMES[x1.spec.dtype], LEGACY_NAMES[x2.spec.dtype]
+        raise RuntimeError(f"expected scalar type {first} but found {second}")
+    many = max(x1.shape[-2], x2.shape[-2]) > _MANY_VECTORS and x1.shape[-1] > _MANY_DIMENSIONS
+    if p == 2 and compute_mode != _MODES[2] and (many or compute_mode == _MODES[1]):
+        return _euclidean_by_product(x1, x2)
+    return CDIST(x1, x2, float(p))
+
+
+# How many elements of differences the derivative looks at together.
+_DIFFERENCES_AT_ONCE = 1 << 22
+
+
+def _sum_of(slope: Callable) -> Reduce:
+    """The sum of ratio * slope(a - b); no temporary has the differences."""
+    return Reduce(
+        "cdist_backward",
+        lambda dtype, wanted: Types(dtype, (dtype,)),
+        lambda compute: ((0, compute),),
+        lambda b, a, ratio: (ratio * slope(a - b),),
+        lambda a, b: (a[0] + b[0],),
+        cascade=True,
+    )
+
+
+# For p in use: the sum, and what the cotangents are divided by first.
+_SUMS = {1.0: (_sum_of(sgn), None), 2.0: (_sum_of(lambda difference: difference), "distance")}
+
+
+def _cdist_rule(ct, out, x1, x2, p):
+    if p not in _SUMS or needs_recording((ct, out, x1, x2)):
+        return _recorded_cdist_rule(ct, out, x1, x2, p)
+    total, divisor = _SUMS[p]
+    if divisor:
+        ct = (ct / out).masked_fill_(out == 0, 0)
+    return _pulled(total, ct, x1, x2), _pulled(total, ct.mT, x2, x1)
+
+
+def _pulled(total: Reduce, ct: Tensor, own: Tensor, others: Tensor) -> Tensor:
+    """[..., n, m], [..., n, d], [..., m, d] -> [..., n, d]; the sums run along memory."""
+    sizes = (*ct.shape[:-1], own.shape[-1], ct.shape[-1])
+    parts = (others.mT.contiguous().unsqueeze(-3), own.unsqueeze(-1), ct.contiguous().unsqueeze(-2))
+    return total(*[each.expand(sizes) for each in parts], dims=(len(sizes) - 1,))
+
+
+def _recorded_cdist_rule(ct, out, x1, x2, p):
+    """Made of ops with derivatives; a few dimensions at a time, so that no temporary has all differences."""
+    if p == 0:  # no product with the cotangent, which may be infinite
+        return zeros_like(x1), zeros_like(x2)
+    step = max(1, _DIFFERENCES_AT_ONCE // max(1, out.numel()))
+    left, right = [], []
+    for a, b in zip(x1.split(step, -1), x2.split(step, -1), strict=True):
+        pulled = ct.unsqueeze(-1) * _slope(a.unsqueeze(-2) - b.unsqueeze(-3), out.unsqueeze(-1), p)
+        left.append(pulled.sum(-2))
+        right.append(-pulled.sum(-3))
+    return cat(left, -1), cat(right, -1)
+
+
+def _slope(difference: Tensor, distance: Tensor, p: float) -> Tensor:
+    """The derivative of distances by differences; 0 where vectors are equal."""
+    if p == math.inf:
+        return difference.sgn() * (difference.abs() == distance)
+    # What is divided by, and what has a steep power, is 1 in place of 0: else derivatives of the slope are NaN there.
+    equal = distance == 0
+    distance = distance.masked_fill(equal, 1)
+    if p == 2:
+        return (difference / distance).masked_fill(equal, 0)
+    size = difference.abs()
+    if p < 2:
+        size = size.masked_fill(difference == 0, 1)
+    return (difference.sgn() * size ** (p - 1) / distance ** (p - 1)).masked_fill(equal, 0)
+
+
+class _Distances:
+    """All distances between two sets of vectors, [..., n, d] and [..., m, d]: one step for autograd."""
+
+    name = "cdist"
+    derivative = Derivative(joint=_cdist_rule)
+
+    def __call__(self, x1: Tensor, x2: Tensor, p: float) -> Tensor:
+        dtype = x1.spec.dtype
+        wide = compute_type(dtype)
+        result = _distances(x1.detach().to(wide), x2.detach().to(wide), p).to(dtype)
+        return record(self, result, (x1, x2), (p,)) if needs_recording((x1, x2)) else result
+
+
+CDIST = _Distances()
+
+
+def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    """One pass over the result for every few dimensions; no temporary is larger than the result."""
+    dimensions = x1.shape[-1]
+    if dimensions == 0:
+        batch = broadcast_shapes("cdist", x1.shape[:-2], x2.shape[:-2])
+        return x1.new_zeros((*batch, x1.shape[-2], x2.shape[-2]))
+    # The vectors of x2 side by side, so that one instruction serves several columns of the result.
+    across = [each.unsqueeze(-2) for each in x2.mT.contiguous().unbind(-2)]
+    down = [each.unsqueeze(-1) for each in x1.unbind(-1)]
+    result: Any = None
+    for start in range(0, dimensions, _DIMENSIONS_AT_ONCE):
+        chosen = slice(start, start + _DIMENSIONS_AT_ONCE)
+        operands = [*down[chosen], *across[chosen]]
+        is_last = start + _DIMENSIONS_AT_ONCE >= dimensions
+        part = _part(p, len(operands) // 2, result is None, is_last)
+        result = part(*operands) if result is None else part.write(result, result, *operands)
+    return result
+
+
+@functools.lru_cache(maxsize=64)
+def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
+    """The contribution of some dimensions to the distances, added to that of those before."""
+    order = norm_order(p)
+
+    def element(*values: Expr) -> Expr:
+        total: Any = None if is_first else values[0]
+        rest = values if is_first else values[1:]
+        for a, b in zip(rest[:dimensions], rest[dimensions:], strict=True):
+            part = order.lift(a - b)
+            total = part if total is None else order.combine((total,), (part,))[0]
+        return order.finish(total) if is_last else total
+
+    return Map("cdist", keep, element)
+
+
+def _euclidean_rule(ct, out, x1, x2):
+    ratio = ct / out.masked_fill(out == 0, math.inf)
+    return (
+        x1 * ratio.sum(-1, keepdim=True) - matmul(ratio, x2),
+        x2 * ratio.sum(-2).unsqueeze(-1) - matmul(ratio.mT, x1),
+    )
+
+
+@step(joint=_euclidean_rule)
+def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
+    """|a - b|^2 = |a|^2 - 2 a.b + |b|^2, all in one product."""
+    squares = [(x * x).sum(-1, keepdim=True) for x in (x1, x2)]
+    ones = [square.new_ones(square.shape) for square in squares]
+    left = cat((x1 * -2, squares[0], ones[0]), -1)
+    right = cat((x2, ones[1], squares[1]), -1)
+    return matmul(left, right.mT).clamp_(min=0).sqrt_()
+
+
+_euclidean_by_product.node_name = "CdistBackward0"
+
+
+@public("function", "nn.functional.pdist")
+def pdist(input: Tensor, p: float = 2) -> Tensor:
+    """The distance of every pair of rows, in the order (0, 1), (0, 2), ... (1, 2), ...: [n, d] -> [n * (n - 1) / 2]."""
+    check_tensor(input, "pdist", "input")
+    if input.dim() != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
+    if not input.is_floating_point():
+        raise RuntimeError("pdist only supports floating-point dtypes")
+    if not p >= 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    n = input.shape[0]
+    above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
+    found = CDIST(input, input, float(p)).reshape(n * n).index_select(0, tensor_of(above))
+    return shown_as(found, "PdistBackward0")
+
+
+@public("function", "nn.functional.pairwise_distance")
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of x1 - x2 + eps over the last dim; the other dims broadcast."""
+    check_tensor(x1, "pairwise_distance", "x1")
+    check_tensor(x2, "pairwise_distance", "x2", 2)
+    difference = x1 - x2 + eps
+    return vector_norm(difference, p, difference.dim() - 1, keepdim)
+
+
+@public("function", "nn.functional.cosine_similarity")
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along `dim`: x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)).
+
+    >>> import weft as torch
+    >>> torch.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
+    tensor(0.7071)
+    """
+    check_tensor(x1, "cosine_similarity", "x1")
+    check_tensor(x2, "cosine_similarity", "x2", 2)
+    if not eps >= 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps}")
+    dtype = common_dtype((x1.spec, x2.spec))
+    if not dtype.is_floating_point:
+        raise RuntimeError(
+            f"expected common dtype to be floating point, yet common dtype is {LEGACY_NAMES[dtype]}"
+        )
+    sizes = broadcast_shapes("cosine_similarity", x1.shape, x2.shape)
+    # Each is divided by its length in its own dtype, integers in the common one.
+    x1, x2 = ((x if x.is_floating_point() else x.to(dtype)).expand(sizes) for x in (x1, x2))
+    return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
+
+
+def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
+    """x / max(|x|, eps); as in PyTorch the derivative of the length is that of |x|, even below eps."""
+    length = vector_norm(x, 2, dim, keepdim=True).clone()
+    with unrecorded():
+        length.clamp_min_(eps)
+    return x / length

@@ -1,0 +1,210 @@
+"""Ops on stacks of matrices that LAPACK computes: through NumPy where it works on stacks, else through SciPy."""
+
+from __future__ import annotations
+
+import cmath
+import contextlib
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ...core.device import CPU
+from ...core.dtype import (
+    LEGACY_NAMES,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    from_numpy_dtype,
+)
+from ...core.names import ROOT
+from ...core.op import needs_recording, record
+from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
+from ...core.tensor import Tensor, make
+from ...engine import workers
+from ...engine.blas import ONE_THREAD, scipy, set_threads
+from ...families.library import array, tensor_in
+
+# Matrices of up to so many elements are done before a second thread of BLAS has begun.
+SMALL = 1 << 14
+
+
+class LinAlgError(RuntimeError):
+    """A matrix for which the computation has no result, `torch.linalg.LinAlgError`."""
+
+
+LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
+LinAlgError.__module__ = f"{ROOT}._C"
+
+
+class matrix_op:  # noqa: N801 (a decorator)
+    """Decorator: `function(*arrays, **static)` becomes an op on tensors, one step for autograd.
+
+    Its rules get the static arguments by position, in the order of the signature.
+    """
+
+    node_name: str | None = None  # what users see in the graph, where it does not follow from the name
+
+    def __init__(self, function: Callable):
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = function.__name__.strip("_")
+        self.derivative: Any = None
+        self._static = tuple(inspect.signature(function).parameters)
+
+    def __call__(self, *tensors: Tensor, **static: Any) -> Any:
+        for tensor in tensors:
+            if tensor.spec.device is not CPU:
+                raise NotImplementedError(
+                    f"{self.name} on device {tensor.spec.device}: weft has no kernel for it"
+                )
+        small = all(math.prod(tensor.spec.shape[-2:]) <= SMALL for tensor in tensors)
+        with np.errstate(all="ignore"), ONE_THREAD if small else contextlib.nullcontext():
+            result = self.function(*(array(make(t._storage, t._start, t.spec)) for t in tensors), **static)
+        if needs_recording(tensors):
+            return record(
+                self, result, tensors, tuple([static[name] for name in self._static[len(tensors) :]])
+            )
+        return result
+
+
+# ---- Results ---------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1024)
+def columns_spec(shape: tuple[int, ...], dtype: np.dtype) -> Spec:
+    """Dense matrices stored column by column, as LAPACK wants and PyTorch returns them."""
+    *batch, height, width = shape
+    *outer, _, _ = contiguous_stride((*batch, width, height))
+    return make_spec(shape, (*outer, 1, max(height, 1)), from_numpy_dtype(dtype))
+
+
+@functools.lru_cache(maxsize=1024)
+def rows_spec(shape: tuple[int, ...], dtype: np.dtype) -> Spec:
+    return contiguous_spec(shape, from_numpy_dtype(dtype))
+
+
+def columns(values: np.ndarray) -> Tensor:
+    """A new tensor of these matrices, stored column by column."""
+    return tensor_in(values, columns_spec(values.shape, values.dtype))
+
+
+def rows(values: Any) -> Tensor:
+    """A new contiguous tensor."""
+    return tensor_in(values, rows_spec(values.shape, values.dtype))
+
+
+# ---- One matrix at a time --------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _scipy() -> tuple[Any, Any]:
+    linalg = scipy("linalg")
+    set_threads(workers.get_num_threads())  # SciPy has a BLAS of its own
+    return linalg.blas, linalg.lapack
+
+
+def routine(name: str, dtype: np.dtype, complex_name: str | None = None) -> Callable:
+    """SciPy's wrapper of a LAPACK or BLAS routine: `getrf` for float32 is `sgetrf`."""
+    blas, lapack = _scipy()
+    if complex_name is not None and dtype.kind == "c":
+        name = complex_name
+    full = {"f": "s", "d": "d", "F": "c", "D": "z"}[dtype.char] + name
+    return getattr(lapack, full, None) or getattr(blas, full)
+
+
+def each(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    return np.ndindex(*batch)
+
+
+def work_size(answer: tuple) -> int:
+    """The workspace that a `..._lwork` routine asks for."""
+    return max(int(np.real(answer[0])), 1)
+
+
+# ---- Checks ----------------------------------------------------------------------------------------------------------
+# LAPACK's iterations may never end, or end with finite numbers, if an element is inf or NaN: check before the call.
+
+# Elements; up to here one dot product costs less than np.isfinite and its reduction (0.5 us instead of 3).
+_FEW = 256
+
+
+def all_finite(a: np.ndarray) -> bool:
+    """Whether no element is inf or NaN."""
+    # The squares may overflow though the elements are finite.
+    if a.size <= _FEW and cmath.isfinite(np.vdot(a, a)):
+        return True
+    return bool(np.isfinite(a).all())
+
+
+def first_matrix(stack: np.ndarray) -> str:
+    """How PyTorch's messages name the first matrix whose element of `stack` is not 0: nothing for a single matrix."""
+    return f"(Batch element {int(np.flatnonzero(stack)[0])}): " if stack.ndim else ""
+
+
+def not_finite(a: np.ndarray) -> np.ndarray:
+    """Which matrices of a stack have an element that is inf or NaN."""
+    return ~np.isfinite(a).all((-2, -1))
+
+
+def check_tensor(value: Any, name: str, argument: str = "A", position: int = 1) -> None:
+    if not isinstance(value, Tensor):
+        name = name.replace(".", "_")
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
+        )
+
+
+def check_matrix(input: Tensor, name: str, argument: str = "A") -> None:
+    check_tensor(input, name, argument)
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"{name}: The input tensor {argument} must have at least 2 dimensions.\n{name}: shape {list(input.shape)}"
+        )
+
+
+def check_square(input: Tensor, name: str, argument: str = "A") -> None:
+    check_matrix(input, name, argument)
+    if input.shape[-1] != input.shape[-2]:
+        raise RuntimeError(
+            f"{name}: {argument} must be batches of square matrices, but they are {input.shape[-2]} by "
+            f"{input.shape[-1]} matrices"
+        )
+
+
+def check_floating(input: Tensor, name: str, low_precision: bool = True) -> None:
+    dtype = input.spec.dtype
+    if dtype.category < 2:
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {LEGACY_NAMES[dtype]}"
+        )
+    if not low_precision and dtype in (float16, bfloat16):
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {LEGACY_NAMES[dtype]}")
+
+
+def check_supported(input: Tensor, kernel: str) -> None:
+    """LAPACK has single and double precision; `kernel` is how PyTorch's message calls the computation."""
+    if input.spec.dtype not in (float32, float64, complex64, complex128):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+
+
+def check_same_dtype(a: Tensor, b: Tensor, name: str, first: str = "A", second: str = "B") -> None:
+    if a.spec.dtype is not b.spec.dtype:
+        raise RuntimeError(
+            f"{name}: Expected {first} and {second} to have the same dtype, but found {first} of type "
+            f"{LEGACY_NAMES[a.spec.dtype]} and {second} of type {LEGACY_NAMES[b.spec.dtype]} instead"
+        )
+
+
+def first_failure(info: Tensor) -> tuple[str, int] | None:
+    """Where LAPACK's `info` of a stack is not 0: how a message says which matrix, and its info."""
+    infos = array(info)
+    if not infos.any():
+        return None
+    return first_matrix(infos), int(infos.reshape(-1)[np.flatnonzero(infos)[0]])

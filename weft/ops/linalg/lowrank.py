@@ -1,0 +1,103 @@
+"""Factorizations of which only the largest or smallest part is wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core.op import public
+from ...core.tensor import Tensor
+from ..creation.random import randn
+from .eigen import eigh, linalg_svd
+from .equations import solve_triangular
+from .factorizations import linalg_cholesky, linalg_qr
+from .lapack import check_matrix, check_square
+from .matmul import matmul
+
+
+def _range_basis(A: Tensor, q: int, niter: int) -> Tensor:
+    """Orthonormal columns that span most of the range of A.
+
+    Source: Halko, Martinsson, Tropp 2011, "Finding structure with randomness", algorithm 4.4.
+    """
+    sketch = matmul(A, randn(A.shape[-1], q, dtype=A.dtype, device=A.device))
+    basis = linalg_qr(sketch).Q
+    for _ in range(niter):
+        basis = linalg_qr(matmul(A.mH, basis)).Q
+        basis = linalg_qr(matmul(A, basis)).Q
+    return basis
+
+
+@public("function")
+def svd_lowrank(
+    A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """U, S, V of about the `q` largest singular values of A (of A - M if given), by random projection.
+
+    Shapes: [..., m, n] -> [..., m, q], [..., q], [..., n, q]. Random numbers come from the default generator.
+    """
+    check_matrix(A, "svd_lowrank")
+    if M is not None:
+        A = A - M
+    wide = A.shape[-2] < A.shape[-1]
+    tall = A.mH if wide else A
+    basis = _range_basis(tall, 6 if q is None else q, 2 if niter is None else niter)
+    U, S, Vh = linalg_svd(matmul(basis.mH, tall), False)
+    U, V = matmul(basis, U), Vh.mH
+    return (V, S, U) if wide else (U, S, V)
+
+
+@public("function")
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, ...]:
+    """Principal components: `svd_lowrank` of A, its columns centered first if `center`. By default q = min(6, m, n)."""
+    check_matrix(A, "pca_lowrank")
+    m, n = A.shape[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
+@public("function")
+def lobpcg(
+    A: Tensor,
+    k: int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: int | None = None,
+    iK: Tensor | None = None,
+    niter: int | None = None,
+    tol: float | None = None,
+    largest: bool | None = None,
+    method: str | None = None,
+    tracker: Any = None,
+    ortho_iparams: Any = None,
+    ortho_fparams: Any = None,
+    ortho_bparams: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """The k largest (smallest unless `largest`) eigenvalues of A @ x = value * B @ x, and their vectors.
+
+    A is symmetric or Hermitian, B positive-definite. The dense problem is solved exactly, so what steers PyTorch's
+    iteration (X but for its size, iK, niter, tol, method, tracker, ortho_*) has no effect.
+    Raises: ValueError if A has less than 3 * k rows, as PyTorch.
+    """
+    check_square(A, "lobpcg")
+    k = k if k is not None else 1 if X is None else X.shape[-1]
+    rows = A.shape[-1]
+    if k < 0:
+        raise RuntimeError(f"lobpcg: the number of eigenpairs must not be negative, but k is {k}")
+    if rows < 3 * k:
+        raise ValueError(
+            f"LOBPCG algorithm is not applicable when the number of A rows (={rows}) is smaller than 3 x the number of "
+            f"requested eigenpairs (={k})"
+        )
+    if B is not None:  # with B = L @ L.mH and y = L.mH @ x: inv(L) @ A @ inv(L).mH @ y = value * y
+        factor = linalg_cholesky(B)
+        half = solve_triangular(factor, A, upper=False)
+        A = solve_triangular(factor.mH, half, upper=True, left=False)
+    values, vectors = eigh(A)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    values, vectors = values[..., :k], vectors[..., :k]
+    return values, vectors if B is None else solve_triangular(factor.mH, vectors, upper=True)

@@ -1,0 +1,1 @@
+"""The operations of `torch.nn.functional`: layers, losses, attention, pooling, recurrent networks."""

@@ -1,0 +1,172 @@
+"""Pooling over as many windows as wanted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import integer, wrong_type
+from ...core.dtype import LEGACY_NAMES, int64
+from ...core.op import public
+from ...core.spec import contiguous_spec
+from ...core.tensor import Tensor
+from ...families.library import tensor_of
+from ..creation.creation import zeros
+from .pooling import check_filled, maxima_at, pooled, window_sum
+from .window_views import like_format, wide
+
+
+def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[int, ...]:
+    """The wanted sizes; None keeps that of the input."""
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    sizes = input.spec.shape
+    if n > 1 and isinstance(output_size, (tuple, list)) and len(sizes) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    if len(sizes) not in (n + 1, n + 2):
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(sizes)}")
+    if (
+        output_size is None or n == 1 and output_size in ((None,), [None])
+    ):  # in several dims None keeps a size
+        raise wrong_type(output_size, name, "output_size", "tuple of ints", 2)
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    if len(given) != n:
+        raise RuntimeError(f"{name}: output_size must be {n} (got {list(given)})")
+    wanted = tuple(
+        size if each is None else integer(each, name, "output_size")
+        for each, size in zip(given, sizes[-n:], strict=True)
+    )
+    if min(wanted) < 0:
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {list(wanted)}"
+        )
+    contiguous_spec((*sizes[:-n], *wanted), input.spec.dtype)  # raises where sizes overflow
+    if max(wanted, default=0) >= 2**31:
+        raise RuntimeError(f"{name}: can't allocate memory for output_size {list(wanted)}")
+    if input.spec.dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+    return wanted
+
+
+def _adaptive_positions(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each of `count` windows the elements it looks at, [count, most], the last one repeated, and how many."""
+    starts = np.arange(count) * size // max(count, 1)
+    ends = -(-(np.arange(1, count + 1) * size) // max(count, 1))
+    lengths = ends - starts
+    places = np.arange(lengths.max(initial=1))
+    return np.minimum(starts[:, None] + places, ends[:, None] - 1), lengths
+
+
+def _adaptive_average(name: str, n: int, input: Tensor, output_size: Any) -> Tensor:
+    wanted = _output_size(name, input, n, output_size)
+    check_filled(name, input, n)
+    dtype = input.spec.dtype
+    (found,) = wide(dtype, input)
+    sizes, whole = input.spec.shape[-n:], set(wanted) == {1}
+    if whole:
+        found = found.mean(tuple(range(-n, 0)), keepdim=True)
+    elif all(count and size % count == 0 for size, count in zip(sizes, wanted, strict=True)):
+        kernel = tuple([size // count for size, count in zip(sizes, wanted, strict=True)])
+        found = window_sum(found, kernel, kernel, (1,) * n, wanted) / math.prod(kernel)
+    else:
+        for dim, count in enumerate(wanted, input.spec.ndim - n):
+            found = _averaged_along(found, dim, count)
+    found = like_format(found.to(dtype), input)
+    return (
+        found if whole and n > 1 else pooled("AdaptiveAvgPool", n, found)
+    )  # as in PyTorch, which takes the mean
+
+
+def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:
+    size = input.spec.shape[dim]
+    if count == size:
+        return input
+    if count and size % count == 0:
+        return input.unflatten(dim, (count, size // count)).mean(dim + 1)
+    positions, lengths = _adaptive_positions(size, count)
+    most = positions.shape[1]
+    taken = input.index_select(dim, tensor_of(positions.ravel()).to(input.spec.device)).unflatten(
+        dim, (count, most)
+    )
+    behind = [1] * (input.spec.ndim - dim - 1)
+    surplus = tensor_of((np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)).to(
+        input.spec.device
+    )
+    divisor = tensor_of(lengths.reshape(count, *behind), input.spec.dtype).to(input.spec.device)
+    return taken.masked_fill(surplus, 0).sum(dim + 1) / divisor
+
+
+@public("function", "nn.functional.adaptive_avg_pool1d")
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Averages over as many windows of the last dim as wanted. Shapes: [N, C, L] -> [N, C, output_size].
+
+    >>> import weft as torch
+    >>> torch.nn.functional.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 5.0, 7.0]]), 2)
+    tensor([[2., 6.]])
+    """
+    return _adaptive_average("adaptive_avg_pool1d", 1, input, output_size)
+
+
+@public(name="nn.functional.adaptive_avg_pool2d")
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """Averages over as many windows of the last two dims as wanted; None keeps a size.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 4, 4), 2).shape
+    torch.Size([1, 2, 2])
+    """
+    return _adaptive_average("adaptive_avg_pool2d", 2, input, output_size)
+
+
+@public(name="nn.functional.adaptive_avg_pool3d")
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """Averages over as many windows of the last three dims as wanted; None keeps a size.
+
+    >>> import weft as torch
+    >>> torch.nn.functional.adaptive_avg_pool3d(torch.ones(1, 4, 4, 4), 2).shape
+    torch.Size([1, 2, 2, 2])
+    """
+    return _adaptive_average("adaptive_avg_pool3d", 3, input, output_size)
+
+
+def _define_adaptive_max(n: int) -> None:
+    name = f"adaptive_max_pool{n}d"
+
+    def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+        wanted = _output_size(name, input, n, output_size)
+        check_filled(name, input, n + 1 if n > 1 else n)
+        if math.prod(wanted) == 0 or input.spec.numel == 0:
+            sizes = (*input.spec.shape[:-n], *wanted)
+            return zeros(sizes, dtype=input.spec.dtype, device=input.spec.device), zeros(
+                sizes, dtype=int64, device=input.spec.device
+            )
+        positions = [
+            _adaptive_positions(*pair)[0] for pair in zip(input.spec.shape[-n:], wanted, strict=True)
+        ]
+        values, indices = maxima_at(input, positions, wanted)
+        return pooled("AdaptiveMaxPool", n, like_format(values, input)), like_format(indices, input)
+
+    def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        values, indices = with_indices(input, output_size)
+        return (values, indices) if return_indices else values
+
+    def plain(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+        return with_indices(input, output_size)
+
+    function.__name__ = function.__qualname__ = plain.__name__ = plain.__qualname__ = name
+    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
+    function.__doc__ = f"""The largest elements of as many windows of the last {n} dims as wanted; None keeps a size.
+
+    return_indices: also give where in the flattened {n} dims they lie.
+    """
+    with_indices.__doc__ = plain.__doc__ = f"The values and the indices of `nn.functional.{name}`."
+    public(name=f"nn.functional.{name}")(function)
+    public(name=f"nn.functional.{name}_with_indices")(with_indices)
+    if n == 1:
+        public("function")(plain)
+
+
+for _n in (1, 2, 3):
+    _define_adaptive_max(_n)

@@ -1,0 +1,202 @@
+"""The three products of a convolution: one kind of step, three arguments, any two of which give the third.
+
+convolve  (input, weight) -> result       sums over channels and kernel
+spread    (result, weight) -> input       the adjoint in the input: a transposed convolution
+correlate (input, result) -> weight       the adjoint in the weight
+
+Each is linear in both arguments, and the derivatives of each are the other two. Patches are copied out and multiplied by
+BLAS, a few images at a time, so that they stay in the cache.
+
+Shapes: input [N, C, *sizes], weight [M, C / groups, *kernel], result [N, M, *positions].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...core.derivative import differentiate
+from ...core.spec import contiguous_spec
+from ...core.tensor import Tensor, empty
+from ...families.product import BLAS_DTYPES
+from ...families.step import step
+from ..assembly.padding import constant_pad
+from ..linalg.matmul import MATMUL
+from . import depthwise_conv as depthwise
+from .window_views import window_elements, windows
+
+# So many elements of patches at a time: few enough for the cache that cores share, enough work for all of them.
+PATCH_ELEMENTS = 1 << 19
+
+
+class Geometry(NamedTuple):
+    """How the kernel moves over the input."""
+
+    sizes: tuple[int, ...]  # of the input, without padding
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    border: tuple[tuple[int, int], ...]  # (before, after) of each dim
+    groups: int
+    # How many positions the kernel takes in each dim: as many as fit, unless a transposed convolution says fewer.
+    positions: tuple[int, ...]
+
+    @property
+    def padded(self) -> tuple[int, ...]:
+        return tuple(
+            size + before + after for size, (before, after) in zip(self.sizes, self.border, strict=True)
+        )
+
+    def at_once(self, channels: int) -> int:
+        """How many images are worked on at a time."""
+        return max(1, PATCH_ELEMENTS // max(1, channels * math.prod(self.kernel) * math.prod(self.positions)))
+
+
+def _parts(count: int, size: int) -> Iterator[slice]:
+    for start in range(0, count, size):
+        yield slice(start, min(start + size, count))
+
+
+def _padded(input: Tensor, how: Geometry) -> Tensor:
+    border = [width for pair in reversed(how.border) for width in pair]
+    return constant_pad(input, border, 0) if any(border) else input
+
+
+def _patches(input: Tensor, how: Geometry) -> Tensor:
+    """[n, C, *sizes] -> [n, groups, C / groups * prod(kernel), prod(positions)]."""
+    input, n = _padded(input, how), len(how.kernel)
+    view = windows(input, how.kernel, how.stride, how.dilation)
+    for dim, count in enumerate(how.positions, 2):
+        view = view.narrow(dim, 0, count)
+    images, channels = view.shape[:2]
+    view = view.permute(0, 1, *range(n + 2, 2 * n + 2), *range(2, n + 2))
+    terms = channels // how.groups * math.prod(how.kernel)
+    return view.reshape(images, how.groups, terms, math.prod(how.positions))
+
+
+def _rows(weight: Tensor, groups: int) -> Tensor:
+    """[M, C / groups, *kernel] -> [groups, M / groups, C / groups * prod(kernel)]."""
+    return weight.reshape(groups, weight.shape[0] // groups, math.prod(weight.shape[1:]))
+
+
+def _multiply_into(target: Tensor, a: Tensor, b: Tensor) -> None:
+    spec = target.spec
+    if spec.dtype in BLAS_DTYPES and spec.is_contiguous and spec.device.backend.has_memory:
+        MATMUL.write(target, a, b)
+    else:
+        target.copy_(a.matmul(b))
+
+
+def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
+    return empty(contiguous_spec(sizes, like.spec.dtype, like.spec.device))
+
+
+@step()
+def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
+    """Slide `weight` over `input` and add up the products."""
+    if depthwise.suits(input.spec, how.groups, weight.shape[1]):
+        source = _padded(input, how).contiguous()
+        return depthwise.convolve(source, weight.contiguous(), how.stride, how.dilation, how.positions)
+    images, made = input.shape[0], weight.shape[0]
+    result = _new((images, made, *how.positions), input)
+    rows = _rows(weight, how.groups)
+    flat = result.view(images, how.groups, made // how.groups, -1) if result.numel() else result
+    for part in _parts(images if result.numel() else 0, how.at_once(input.shape[1])):
+        _multiply_into(flat[part], rows, _patches(input[part], how))
+    return result
+
+
+@step()
+def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
+    """Add the kernel, times each element of `result`, to where its window lies in the input."""
+    if depthwise.suits(result.spec, how.groups, weight.shape[1]) and weight.shape[0] == how.groups:
+        starts = [pair[0] for pair in how.border]
+        return depthwise.spread(result, weight, how.sizes, starts, how.stride, how.dilation)
+    images, made = result.shape[:2]
+    channels = weight.shape[1] * how.groups
+    input = _new((images, channels, *how.sizes), result)
+    columns = _rows(weight, how.groups).transpose(-1, -2)
+    flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
+    for part in _parts(images, how.at_once(channels)):
+        count = part.stop - part.start
+        patches = _new((count, how.groups, columns.shape[1], flat.shape[-1]), result)
+        _multiply_into(patches, columns, flat[part])
+        padded = _new((count, channels, *how.padded), result).zero_()
+        pieces = patches.view(count, channels, math.prod(how.kernel), *how.positions).unbind(2)
+        places = window_elements(padded, how.kernel, how.stride, how.dilation, how.positions)
+        for place, piece in zip(places, pieces, strict=True):
+            place.add_(piece)
+        for dim, ((before, _), size) in enumerate(zip(how.border, how.sizes, strict=True), 2):
+            padded = padded.narrow(dim, before, size)
+        input[part].copy_(padded)
+    return input
+
+
+@step()
+def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
+    """For each element of the kernel the sum of what it multiplies, times what that adds to."""
+    images, channels = input.shape[:2]
+    made = result.shape[1]
+    if made == channels == how.groups and depthwise.suits(input.spec, how.groups, 1):
+        source = _padded(input, how).contiguous()
+        return depthwise.correlate(source, result, how.kernel, how.stride, how.dilation)
+    weight = _new((made, channels // how.groups, *how.kernel), input).zero_()
+    total = weight.view(how.groups, made // how.groups, -1) if weight.numel() else weight
+    flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
+    for part in _parts(images if weight.numel() else 0, how.at_once(channels)):
+        products = flat[part].matmul(_patches(input[part], how).transpose(-1, -2))
+        total.add_(products.sum(0))
+    return weight
+
+
+differentiate(
+    convolve,
+    lambda ct, out, input, weight, how: spread(ct, weight.conj(), how),
+    lambda ct, out, input, weight, how: correlate(input.conj(), ct, how),
+)
+differentiate(
+    spread,
+    lambda ct, out, result, weight, how: convolve(ct, weight.conj(), how),
+    lambda ct, out, result, weight, how: correlate(ct, result.conj(), how),
+)
+differentiate(
+    correlate,
+    lambda ct, out, input, result, how: spread(result.conj(), ct, how),
+    lambda ct, out, input, result, how: convolve(input.conj(), ct, how),
+)
+
+
+# ---- With a bias, as users call them -----------------------------------------------------------------------------------
+
+
+def _bias_rule(ct: Tensor, out: Any, *inputs: Any) -> Tensor:
+    return ct.sum((0, *range(2, ct.dim())))
+
+
+def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
+    return result if bias is None else result.add_(bias.view(-1, *[1] * (result.dim() - 2)))
+
+
+@step(
+    lambda ct, out, input, weight, bias, how: spread(ct, weight.conj(), how),
+    lambda ct, out, input, weight, bias, how: correlate(input.conj(), ct, how),
+    _bias_rule,
+)
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
+    """`convolve`, and add `bias` [M]."""
+    return _with_bias(convolve(input, weight, how), bias)
+
+
+@step(
+    lambda ct, out, result, weight, bias, how: convolve(ct, weight.conj(), how),
+    lambda ct, out, result, weight, bias, how: correlate(ct, result.conj(), how),
+    _bias_rule,
+)
+def transposed(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
+    """`spread`, and add `bias` [M]."""
+    return _with_bias(spread(result, weight, how), bias)
+
+
+for _each in (convolve, spread, correlate, convolution, transposed):
+    _each.node_name = "ConvolutionBackward0"

@@ -1,0 +1,146 @@
+"""Linear and bilinear maps with weights, as neural networks use them."""
+
+from __future__ import annotations
+
+import math
+
+from ...core import view_rules
+from ...core.dtype import compute_type
+from ...core.op import public
+from ...core.tensor import Tensor
+from ...families.program import Operand, Planner, Program
+from ..elementwise.arithmetic import ADD
+from ..linalg.matmul import MATMUL, MM, check_same, check_tensors, matmul, outer, rows_of
+from ..views.complex_views import conj
+from ..views.views import T
+
+
+@public("function", name="nn.functional.linear")
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input @ weight.T + bias.
+
+    Shapes: [..., in], [out, in], [out] -> [..., out]; without `out` in weight and bias, also without it in the result.
+    """
+    if not isinstance(input, Tensor) or not isinstance(weight, Tensor):
+        check_tensors("linear", input=input, weight=weight)
+    n_dims = len(weight.spec.shape)
+    if not n_dims or not input.spec.shape:
+        raise RuntimeError(
+            f"both arguments to linear need to be at least 1D, but they are {input.dim()}D and {weight.dim()}D"
+        )
+    if n_dims > 2:
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {n_dims}D\nlinear: weight {list(weight.shape)}"
+        )
+    if bias is None:
+        return _LINEAR((input, weight)) if n_dims == 2 else MATMUL(input, weight)
+    if n_dims == 1:
+        if len(input.spec.shape) == 2 or len(bias.spec.shape) == 1:  # PyTorch calls addmm then
+            raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+        return MATMUL(input, weight).add_(bias)
+    if bias.spec.dtype is not weight.spec.dtype:
+        check_same(bias, "self and mat2 must have the same dtype, but got {0} and {1}", weight)
+    if input.spec.dtype is not weight.spec.dtype:
+        advice = f"\nlinear: convert the input with .to({weight.spec.dtype})"
+        check_same(input, "mat1 and mat2 must have the same dtype, but got {0} and {1}" + advice, weight)
+    return _LINEAR_WITH_BIAS((bias, input, weight))
+
+
+# In one step, so that backward is two matrix products into new memory: neither the transpose of the weight nor that of
+# its gradient is recorded.
+
+
+def _bias_rule(ct, out, bias, input, weight, *, specs):
+    shape = ct.spec.shape
+    if len(shape) > 1 and specs[0].shape == shape[-1:]:
+        return ct.sum(0 if len(shape) == 2 else tuple(range(len(shape) - 1)))
+    return ct
+
+
+def _input_rule(ct, out, input, weight):
+    return MATMUL(ct, conj(weight))
+
+
+def _weight_rule(ct, out, input, weight):
+    if len(ct.spec.shape) == 1:
+        return outer(ct, conj(input))
+    return MM(T(rows_of(ct)), conj(rows_of(input)))
+
+
+def _describe(planner: Planner, input: Operand, weight: Operand) -> list[Operand]:
+    return [planner.matmul(MATMUL, input, planner.view(view_rules.t, weight))]
+
+
+def _describe_with_bias(planner: Planner) -> list[Operand]:
+    """The narrow floats stay wide until the end."""
+    dtype = planner.inputs[1].spec.dtype
+    bias, input, weight = (planner.to(each, compute_type(dtype)) for each in planner.inputs)
+    (result,) = _describe(planner, input, weight)
+    planner.write(ADD, result, result, planner.view(view_rules.expand, bias, result.spec.shape))
+    return [planner.to(result, dtype)]
+
+
+# PyTorch has several steps; the last gives the node its name.
+_NAMES = {1: "SqueezeBackward4", 2: "MmBackward0"}
+_LINEAR = Program(
+    "linear",
+    2,
+    lambda planner: _describe(planner, *planner.inputs),
+    derivative=(_input_rule, _weight_rule),
+    node_name=lambda inputs, static: _NAMES.get(inputs[0].dim(), "UnsafeViewBackward0"),
+)
+_LINEAR_WITH_BIAS = Program(
+    "linear",
+    3,
+    _describe_with_bias,
+    derivative=(
+        _bias_rule,
+        lambda ct, out, bias, input, weight: _input_rule(ct, None, None, weight),
+        lambda ct, out, bias, input, weight: _weight_rule(ct, None, input, None),
+    ),
+    node_name=lambda inputs, static: "AddmmBackward0" if inputs[1].dim() == 2 else "ViewBackward0",
+)
+
+
+@public("function", "bilinear", name="nn.functional.bilinear")
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 @ weight[k] @ input2 + bias[k] for each output k.
+
+    Shapes: [..., n], [..., m], [out, n, m], [out] -> [..., out].
+    """
+    check_tensors("bilinear", input1=input1, input2=input2, weight=weight)
+    if weight.dim() != 3:
+        raise RuntimeError(
+            f"bilinear(): weight must have 3 dimensions [out, in1, in2], but got {list(weight.shape)}"
+        )
+    _check_bilinear(input1, input2, weight, bias)
+    out, n, m = weight.shape
+    count = math.prod(input1.shape[:-1])
+    flat1, flat2 = input1.reshape(count, n), input2.reshape(count, m)
+    half = matmul(flat1, weight.permute(1, 0, 2).reshape(n, out * m)).reshape(count, out, m)
+    result = matmul(half, flat2.unsqueeze(-1)).reshape((*input1.shape[:-1], out))
+    return result if bias is None else result + bias
+
+
+def _check_bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    if bias is not None and bias.size(0) != weight.shape[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.size(0)} but expected {weight.shape[0]}"
+        )
+    given = {each.dtype for each in (input1, input2, weight, bias) if each is not None}
+    if len(given) > 1:
+        raise RuntimeError(f"All tensors must have the same dtype, got {', '.join(sorted(map(str, given)))}")
+    if input1.dim() != input2.dim():
+        raise RuntimeError(
+            f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}"
+        )
+    for dim, (first, second) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if first != second:
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {dim}: got {first} and {second}"
+            )
+    for tensor, name, size in ((input1, "input1", weight.shape[1]), (input2, "input2", weight.shape[2])):
+        if tensor.shape[-1] != size:
+            raise RuntimeError(
+                f"bilinear(): {name} size does not match weight size: got {tensor.shape[-1]} but expected {size}"
+            )

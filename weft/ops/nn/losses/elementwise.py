@@ -1,0 +1,51 @@
+"""Losses that are one number per element, reduced: a Map with derivatives becomes one step, forward and backward."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ....core.derivative import Derivative
+from ....core.dtype import bool_
+from ....core.iteration import broadcast_shapes
+from ....core.op import needs_recording
+from ....core.tensor import Tensor
+from ....families.map import Map
+from ....families.program import Operand, Planner, Program
+from ...reductions.reduction import MEAN, SUM
+from .arguments import check_reduction
+
+
+def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
+    """`loss(input, target, reduction, *numbers)` of an op of (input, target, *numbers)."""
+    rules: Any = op.derivative
+
+    def describe(planner: Planner, reduction: str) -> list[Operand]:
+        loss = planner.map(op, *planner.inputs, *planner.numbers)
+        if reduction == "none":
+            return [loss]
+        dims = tuple(range(len(loss.spec.shape)))
+        if reduction == "sum":
+            return planner.reduce(SUM, loss, dims=dims, keepdim=False)
+        return planner.reduce(MEAN, loss, dims=dims, numbers=(float(loss.spec.numel),), keepdim=False)
+
+    def rule(ct, out, input, target, reduction, *numbers, specs, wanted):
+        if reduction == "mean":
+            ct = ct / max(math.prod(broadcast_shapes(op.name, *(each.shape for each in specs))), 1)
+        # Bools cannot be subtracted; the loss was computed in its own dtype, too.
+        input, target = (
+            each.to(ct.spec.dtype) if each.spec.dtype is bool_ else each for each in (input, target)
+        )
+        choose = rules.rules.__getitem__ if needs_recording((ct, input, target)) else rules.unrecorded
+        return [
+            choose(k)(ct, None, input, target, *numbers) if each else None for k, each in enumerate(wanted)
+        ]
+
+    program = Program(op.name, 2, describe, numbers=numbers, derivative=Derivative(joint=rule))
+
+    def loss(input: Tensor, target: Tensor, reduction: str, *numbers: float) -> Tensor:
+        check_reduction(reduction)
+        return program((input, target), (reduction,), numbers)
+
+    return loss

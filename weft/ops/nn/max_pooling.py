@@ -1,0 +1,281 @@
+"""The largest element of each window.
+
+Windows of few elements save one byte each for backward: which place in the window had the maximum. Two linear maps, each
+other's derivatives, go between windows and input:
+
+taken   input -> windows    the element at the window's place
+routed  windows -> input    added to the element at the window's place
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import integer
+from ...core.dtype import uint8
+from ...core.op import PlanCache, needs_recording, public
+from ...core.spec import Spec
+from ...core.tensor import Tensor, make
+from ...engine import scalar as s
+from ...engine.expr import const
+from ...families.library import tensor_of
+from ...families.map import Map, Types, keep
+from ...families.step import step
+from ..creation.creation import zeros
+from ..reductions.reduction import AMAX, MAX, lowest
+from ..tensor.rules import shown_as
+from .pooling import Geometry, check_input, elements_at, padded
+from .window_views import FEW, like_format, window_elements, windows
+
+
+def _place_of_largest(*values: Any) -> Any:
+    """The first place of the largest value; the last NaN, if there is one."""
+    best, place = values[0], const(0, values[0].dtype)
+    for k, value in enumerate(values[1:], 1):
+        larger = best < value
+        if value.dtype.kind == "f":
+            larger = larger | s.isnan(value)
+        best, place = s.where(larger, value, best), s.where(larger, const(k, best.dtype), place)
+    return place
+
+
+def _value_at(*operands: Any) -> Any:
+    *values, place = operands
+    chosen = values[0]
+    for k, value in enumerate(values[1:], 1):
+        chosen = s.where(s.eq(place, k), value, chosen)
+    return chosen
+
+
+LARGEST = Map("max_pool", keep, lambda *values: reduce(s.maximum, values))
+PLACES = Map("max_pool_places", lambda common: Types(common, uint8), _place_of_largest)
+TAKEN = Map("max_pool_taken", keep, _value_at, deciding=1)
+ROUTED = Map("max_pool_backward", keep, lambda ct, place, k: s.where(s.eq(place, k), ct, 0), deciding=1)
+ADDED = Map(
+    "max_pool_backward", keep, lambda sum, ct, place, k: s.where(s.eq(place, k), sum + ct, sum), deciding=1
+)
+
+
+_GEOMETRIES = PlanCache(Geometry)
+
+
+def _views(spec: Spec, geometry: Geometry) -> list[tuple[int, Spec]]:
+    nowhere: Any = None  # views need no memory
+    found = window_elements(make(nowhere, 0, spec), *geometry.looking, geometry.counts)
+    return [(each._start, each.spec) for each in found]
+
+
+_VIEWS = PlanCache(_views)
+
+
+def _elements(source: Tensor, geometry: Geometry) -> list[Tensor]:
+    """For each place in a window the view [..., *counts] of the elements that all windows have there."""
+    storage, start = source._storage, source._start
+    return [make(storage, start + offset, own) for offset, own in _VIEWS[source.spec, geometry]]
+
+
+def _taken_rule(ct, out, input, places, geometry):
+    return routed(ct, places, geometry)
+
+
+@step(_taken_rule)
+def taken(input: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
+    """The element of each window at its place."""
+    return TAKEN(*_elements(padded(input, geometry, 0), geometry), places)
+
+
+@step(lambda ct, out, windows, places, geometry: taken(ct, places, geometry))
+def routed(windows: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
+    """What each window has, added to the element at its place."""
+    n, spec = len(geometry.sizes), windows.spec
+    border = geometry.border
+    sizes = [size + border[-2 * dim - 2] + border[-2 * dim - 1] for dim, size in enumerate(geometry.sizes)]
+    result = zeros((*spec.shape[:-n], *sizes), dtype=spec.dtype, device=spec.device)
+    for k, target in enumerate(_elements(result, geometry)):
+        if geometry.disjoint:
+            ROUTED.write(target, windows, places, k)
+        else:
+            ADDED.write(target, target, windows, places, k)
+    if any(border):
+        for dim, size in enumerate(geometry.sizes):
+            result = result.narrow(dim - n, border[-2 * dim - 2], size)
+    return result
+
+
+@step(
+    lambda cts, outs, input, geometry: None if cts[0] is None else routed(cts[0], outs[1], geometry),
+    results=(1,),
+)
+def _largest(input: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
+    """The largest element of each window, and its place in the window."""
+    elements = _elements(_edged(input, geometry), geometry)
+    return LARGEST(*elements), PLACES(*elements)
+
+
+_NAMES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "MaxPool3DWithIndicesBackward0"}
+_largest.node_name = lambda inputs, static: _NAMES[len(inputs[1].sizes)]
+
+
+def window_max(
+    name: str, n: int, input, kernel_size, stride, padding, dilation, ceil_mode, with_indices: bool
+) -> Any:
+    """The largest element of each window and, if asked for, where it lies in the flattened last n dims."""
+    _check_max_input(name, input, n)
+    given = (
+        _ints(kernel_size, name, "kernel_size"),
+        _ints(stride, name, "stride"),
+        _ints(padding, name, "padding"),
+        _ints(dilation, name, "dilation"),
+    )
+    geometry = _GEOMETRIES[name, input.spec.shape[-n:], *given, ceil_mode]
+    few = math.prod(geometry.kernel) <= FEW
+    if not with_indices and not needs_recording((input,)):
+        return like_format((_few_maxima if few else _many_maxima)(input, geometry), input)
+    if few:
+        values, places = _largest(input, geometry)
+        indices = _flat_positions(places, geometry) if with_indices else None
+    else:
+        values, places = MAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
+        indices = _flat_positions(places, geometry)
+        values = elements_at(input, indices, n) if needs_recording((input,)) else values
+    values = shown_as(like_format(values, input), _NAMES[n])
+    return values if indices is None or not with_indices else (values, like_format(indices, input))
+
+
+def _check_max_input(name: str, input: Tensor, n: int) -> None:
+    if n > 1 and isinstance(input, Tensor) and len(input.spec.shape) not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input\n"
+            f"{name}: the input has the shape {list(input.spec.shape)}"
+        )
+    check_input(name, input, n)
+
+
+def _ints(value: Any, name: str, argument: str) -> Any:
+    """As the key of a geometry: 2.0 and True would find those of 2 and 1."""
+    if type(value) is int or value is None:
+        return value
+    if isinstance(value, (tuple, list)):
+        return tuple([integer(each, name, argument) for each in value])
+    return integer(value, name, argument)
+
+
+def _few_maxima(input: Tensor, geometry: Geometry) -> Tensor:
+    return LARGEST(*_elements(_edged(input, geometry), geometry))
+
+
+def _many_maxima(input: Tensor, geometry: Geometry) -> Tensor:
+    return AMAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
+
+
+def _edged(input: Tensor, geometry: Geometry) -> Tensor:
+    """The input padded so that padding is never larger than an element."""
+    return padded(input, geometry, lowest(input.spec.dtype))
+
+
+def _windows(input: Tensor, geometry: Geometry) -> Tensor:
+    """A view [..., *counts, *kernel] of the elements of all windows."""
+    view = windows(_edged(input, geometry), *geometry.looking)
+    n = len(geometry.kernel)
+    return view[(..., *(slice(count) for count in geometry.counts), *[slice(None)] * n)]
+
+
+def _places(input: Tensor, geometry: Geometry) -> tuple[int, ...]:
+    """The dims of `_windows` that are within a window."""
+    return tuple(range(input.spec.ndim, input.spec.ndim + len(geometry.kernel)))
+
+
+def _flat_positions(places: Tensor, geometry: Geometry) -> Tensor:
+    """Places in windows [..., *counts] as positions in the flattened input."""
+    n = len(geometry.kernel)
+    flat: Any = 0
+    for dim in range(n):
+        inner = math.prod(geometry.kernel[dim + 1 :])
+        place = places.div(inner, rounding_mode="floor") if inner > 1 else places
+        place = place.remainder(geometry.kernel[dim]) if dim else place
+        size, step, pad, gap = (
+            each[dim] for each in (geometry.sizes, geometry.stride, geometry.padding, geometry.dilation)
+        )
+        shape = [-1] + [1] * (n - 1 - dim)
+        starts = np.arange(geometry.counts[dim]) * step - pad
+        position = place * gap + tensor_of(starts.reshape(shape)).to(places.spec.device)
+        if pad:
+            # Padding is chosen only where nothing is larger: then torch names the window's first element.
+            first = np.where(starts < 0, starts + -(starts // gap) * gap, starts)
+            first = tensor_of(np.minimum(first, size - 1).reshape(shape)).to(places.spec.device)
+            position = first.where(position < 0, position)
+        flat = flat * size + position
+    return flat
+
+
+def _define_max(n: int) -> None:
+    name = f"max_pool{n}d"
+
+    def function(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+    def with_indices(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    def plain(
+        input: Tensor,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        return window_max(name, n, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+
+    function.__name__ = function.__qualname__ = plain.__name__ = plain.__qualname__ = name
+    with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
+    function.__doc__ = plain.__doc__ = f"""The largest element of each window over the last {n} dims.
+
+    Shapes: [N, C, *sizes] or [C, *sizes]. return_indices: also give where in the flattened {n} dims it lies.
+    """
+    with_indices.__doc__ = f"The values and the indices of `{name}`."
+    public(name=f"nn.functional.{name}")(function)
+    public(name=f"nn.functional.{name}_with_indices")(with_indices)
+    public("function")(plain)
+
+
+for _n in (1, 2, 3):
+    _define_max(_n)
+
+
+@public("function")
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """The values and the indices of `max_pool1d`.
+
+    >>> import weft as torch
+    >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 7.0, 5.0]]), 2)
+    (tensor([[3., 7.]]), tensor([[1, 2]]))
+    """
+    return window_max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)

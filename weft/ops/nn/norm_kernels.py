@@ -1,0 +1,181 @@
+"""Tensors shifted to mean 0 and scaled to variance 1, by their own statistics: what batch, layer and group norm share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...core.dtype import DType, compute_type
+from ...core.op import needs_recording
+from ...core.tensor import Tensor
+from ...engine.scalar import eq, rsqrt, where
+from ...families.map import Map, keep
+from ...families.program import Operand, Planner, Program
+from ...families.reduce import Reduce, Types
+from ..reductions.reduction import MEAN
+from .window_views import wide
+
+
+class Rows(NamedTuple):
+    """How a tensor is looked at: as `sizes`, whose `dims` are standardized together."""
+
+    sizes: tuple[int, ...]
+    dims: tuple[int, ...]
+    across: tuple[int, ...]  # the shape in which weight and bias broadcast to `sizes`
+    statistics: tuple[int, ...]  # the shape in which mean and deviation are given
+
+    @property
+    def together(self) -> float:
+        """How many elements are standardized together."""
+        return float(math.prod(self.sizes[dim] for dim in self.dims))
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The shape in which statistics broadcast to `sizes`."""
+        return tuple(1 if dim in self.dims else size for dim, size in enumerate(self.sizes))
+
+    @property
+    def summed(self) -> tuple[int, ...]:
+        """The dims along which weight and bias are repeated."""
+        n, own = len(self.sizes), self.across
+        return tuple(dim for dim in range(n) if dim - n < -len(own) or own[dim - n] == 1)
+
+
+# ---- Forward ---------------------------------------------------------------------------------------------------------
+
+AFFINE = Map("normalize", keep, lambda x, mean, inverse, weight, bias: (x - mean) * inverse * weight + bias)
+
+
+def _spread(inverse: Callable) -> Reduce:
+    """(inverse of the variance plus eps, variance) along dims, given the mean."""
+    return Reduce(
+        "norm_spread",
+        lambda dtype, wanted: Types(dtype, (dtype, dtype)),
+        lambda dtype: (0,),
+        lambda x, mean: ((x - mean) * (x - mean),),
+        lambda a, b: (a[0] + b[0],),
+        lambda sums, count, eps: (inverse(sums[0] / count + eps), sums[0] / count),
+        cascade=True,
+    )
+
+
+SPREAD = _spread(rsqrt)
+# As PyTorch has it for batch norm alone: a channel of equal elements becomes 0 with eps=0, not NaN.
+SPREAD_OR_ZERO = _spread(lambda x: where(eq(x, 0.0), 0.0, rsqrt(x)))
+
+
+def standardized(
+    planner: Planner,
+    x: Operand,
+    weight: Any,
+    bias: Any,
+    rows: Rows,
+    eps: Operand,
+    kept: DType,
+    spread: Reduce = SPREAD,
+) -> tuple[list[Operand], Operand]:
+    """The result, the means and the inverse deviations, as dtype `kept`; the variances.
+
+    Where statistics are rounded, those that backward needs follow as they were.
+    """
+    dtype = x.spec.dtype
+    compute = compute_type(dtype)
+    source, weight, bias = (planner.to(each, compute) for each in (x, weight, bias))
+    source = planner.reshape(source, rows.sizes)
+    weight, bias = (None if each is None else planner.reshape(each, rows.across) for each in (weight, bias))
+    (mean,) = planner.reduce(MEAN, source, dims=rows.dims, numbers=(rows.together,))
+    inverse, var = planner.reduce(spread, source, mean, dims=rows.dims, numbers=(rows.together, eps))
+    result = planner.map(AFFINE, source, mean, inverse, weight or 1.0, bias or 0.0)
+    result = planner.to(planner.reshape(result, x.spec.shape), dtype)
+    statistics = [planner.reshape(each, rows.statistics) for each in (mean, inverse)]
+    if kept is compute:
+        return [result, *statistics], var
+    return [result, *(planner.to(each, kept) for each in statistics), *statistics], var
+
+
+# What of the results above backward needs.
+STATISTICS = (1, 2, 3, 4)
+
+
+# ---- Backward --------------------------------------------------------------------------------------------------------
+
+# In one pass: the sums of g = ct * weight and of g * z, where z is the normalised input.
+_SUMS = Reduce(
+    "norm_sums",
+    lambda dtype, wanted: Types(dtype, (dtype, dtype)),
+    lambda dtype: (0, 0),
+    lambda ct, x, mean, inverse, weight=1: (ct * weight, ct * weight * ((x - mean) * inverse)),
+    lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    cascade=True,
+)
+_INPUT_COTANGENT = Map(
+    "norm_backward",
+    keep,
+    lambda ct, x, mean, inverse, weight, sum_g, sum_gz, count: (
+        (ct * weight - sum_g / count - (x - mean) * inverse * (sum_gz / count)) * inverse
+    ),
+)
+
+
+def _describe_backward(
+    planner: Planner, rows: Rows, parameters: tuple[int, ...] | None, of_input: bool
+) -> list:
+    """The cotangent of x, if wanted; those of bias and weight, of shape `parameters`, if one of them is wanted."""
+    sizes = planner.inputs[1].spec.shape
+    ct, x = (planner.reshape(each, rows.sizes) for each in planner.inputs[:2])
+    mean, inverse = (planner.reshape(each, rows.kept) for each in planner.inputs[2:4])
+    weight = planner.inputs[4] and planner.reshape(planner.inputs[4], rows.across)
+    results = []
+    if of_input:
+        sums = planner.reduce(_SUMS, ct, x, mean, inverse, *[weight] * (weight is not None), dims=rows.dims)
+        found = planner.map(_INPUT_COTANGENT, ct, x, mean, inverse, weight or 1.0, *sums, rows.together)
+        results.append(planner.reshape(found, sizes))
+    if parameters is not None:
+        sums = planner.reduce(_SUMS, ct, x, mean, inverse, dims=rows.summed)
+        results += [planner.reshape(each, parameters) for each in sums]
+    return results
+
+
+_BACKWARD = Program("normalize_backward", 5, _describe_backward)
+
+
+def cotangents(cts, outs, x: Tensor, weight: Tensor | None, rows: Rows, specs, wanted):
+    """Those of x, weight and bias, given those of the results of `standardized`.
+
+    `specs` and `wanted` are those of x, weight, bias. Source: Ioffe and Szegedy 2015, section 3.
+    """
+    ct, ct_mean, ct_inverse = cts[:3]
+    mean, inverse = outs[-2:]
+    if x.spec.dtype is not mean.spec.dtype:
+        ct, ct_mean, ct_inverse, x, weight = wide(x.spec.dtype, ct, ct_mean, ct_inverse, x, weight)
+    if ct is None:
+        ct = x.new_zeros(()).expand(x.shape)
+    parameters = None
+    if wanted[1] or wanted[2]:
+        parameters = (specs[1] or specs[2]).shape
+    if ct_mean is not None or ct_inverse is not None or needs_recording((ct, x, weight, mean, inverse)):
+        return _recorded_cotangents(ct, ct_mean, ct_inverse, x, mean, inverse, weight, rows, parameters)
+    found = _BACKWARD((ct, x, mean, inverse, weight), (rows, parameters, wanted[0]))
+    if parameters is None:
+        return found, None, None
+    *first, of_bias, of_weight = found
+    return first[0] if first else None, of_weight, of_bias
+
+
+def _recorded_cotangents(ct, ct_mean, ct_inverse, x, mean, inverse, weight, rows: Rows, parameters):
+    """The same in steps that can be differentiated, with cotangents of the statistics."""
+    sizes, dims = x.shape, rows.dims
+    ct, x = ct.reshape(rows.sizes), x.reshape(rows.sizes)
+    mean, inverse = mean.reshape(rows.kept), inverse.reshape(rows.kept)
+    z = (x - mean) * inverse
+    g = ct if weight is None else ct * weight.reshape(rows.across)
+    found = (g - g.mean(dims, keepdim=True) - z * (g * z).mean(dims, keepdim=True)) * inverse
+    if ct_mean is not None:
+        found = found + ct_mean.reshape(rows.kept) / rows.together
+    if ct_inverse is not None:
+        found = found - ct_inverse.reshape(rows.kept) * inverse * inverse * z / rows.together
+    if parameters is None:
+        return found.reshape(sizes), None, None
+    of_weight, of_bias = (each.sum(rows.summed).reshape(parameters) for each in (ct * z, ct))
+    return found.reshape(sizes), of_weight, of_bias

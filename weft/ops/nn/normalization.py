@@ -1,0 +1,551 @@
+"""Normalization over batches, layers, groups and neighbours: shift to mean 0, scale to variance 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.arguments import integer
+from ...core.derivative import Derivative
+from ...core.dtype import LEGACY_NAMES, DType, compute_type
+from ...core.limits import finfo
+from ...core.op import public
+from ...core.spec import Spec
+from ...core.tensor import Tensor
+from ...engine.scalar import rsqrt
+from ...families.map import COPY, Map, keep
+from ...families.program import Operand, Planner, Program
+from ..assembly.padding import constant_pad
+from .average_pooling import avg_pool2d, avg_pool3d
+from .norm_kernels import AFFINE, SPREAD_OR_ZERO, STATISTICS, Rows, cotangents, standardized
+from .window_views import like_format, wide
+
+
+def _spec(name: str, input: Any) -> Spec:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input.spec
+
+
+def _specs(*parameters: Operand | None) -> list[Spec | None]:
+    return [None if each is None else each.spec for each in parameters]
+
+
+def _check_float(name: str, spec: Spec) -> None:
+    if spec.dtype.kind != "f":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[spec.dtype]}'")
+
+
+def _check_dtypes(name: str, spec: Spec, *parameters: Spec | None) -> DType:
+    """The dtype of statistics: that of the parameters, which may be wider than a narrow input."""
+    found = {each.dtype for each in parameters if each is not None}
+    allowed = {spec.dtype, compute_type(spec.dtype)}
+    if len(found) > 1 or not found <= allowed:
+        raise RuntimeError(
+            f"mixed dtype (CPU): all inputs must share same datatype. ({name}: input {spec.dtype}, parameters "
+            f"{', '.join(sorted(map(str, found)))})"
+        )
+    return found.pop() if found else spec.dtype
+
+
+# ---- Batch ----------------------------------------------------------------------------------------------------------------
+
+
+def _check_batch(name: str, spec: Spec, training: bool, *parameters: Spec | None) -> DType:
+    """The dtype of statistics."""
+    _check_float(name, spec)
+    channels = spec.shape[1] if len(spec.shape) > 1 else 0
+    words = ("running_mean", "running_var", "weight", "bias")
+    for which, each in zip(words, parameters, strict=True):
+        if each is None and which.startswith("running") and not training:
+            raise RuntimeError(f"{which} must be defined in evaluation mode")
+        if each is not None and each.numel != channels:
+            raise RuntimeError(f"{which} should contain {channels} elements not {each.numel}")
+    return _check_dtypes(name, spec, *parameters)
+
+
+def _channels(spec: Spec) -> Rows:
+    """Each channel is standardized over the batch."""
+    channels = spec.shape[1]
+    across = (channels, *[1] * (len(spec.shape) - 2))
+    return Rows(spec.shape, (0, *range(2, len(spec.shape))), across, (channels,))
+
+
+_RUNNING = Map(
+    "running",
+    keep,
+    lambda running, value, momentum, factor: value * factor * momentum + running * (1 - momentum),
+)
+
+
+def _describe_training(planner: Planner, name: str) -> list[Operand]:
+    x, weight, bias, running_mean, running_var = planner.inputs
+    momentum, eps = planner.numbers
+    kept = _check_batch(name, x.spec, True, *_specs(running_mean, running_var, weight, bias))
+    if not x.spec.numel:
+        return [planner.map(COPY, x), planner.empty(kept), planner.empty(kept)]
+    rows = _channels(x.spec)
+    results, var = standardized(planner, x, weight, bias, rows, eps, kept, SPREAD_OR_ZERO)
+    factor = rows.together / (rows.together - 1) if rows.together > 1 else math.nan
+    for running, value, scale in ((running_mean, results[-2], 1.0), (running_var, var, factor)):
+        if running is not None:
+            value = planner.reshape(value, running.spec.shape)
+            planner.write(_RUNNING, running, running, value, momentum, scale)
+    return results
+
+
+def _training_rule(
+    cts, outs, x, weight, bias, running_mean, running_var, name, momentum, eps, *, specs, wanted
+):
+    if not specs[0].numel:
+        return cts[0], None, None, None, None
+    return *cotangents(cts, outs, x, weight, _channels(specs[0]), specs, wanted), None, None
+
+
+_TRAINING = Program(
+    "native_batch_norm",
+    5,
+    _describe_training,
+    numbers=(float, float),
+    derivative=Derivative(joint=_training_rule, results=STATISTICS),
+)
+
+_INVERSE = Map("inverse_deviation", keep, lambda var, eps: rsqrt(var + eps))
+
+
+def _describe_evaluation(planner: Planner, name: str) -> list[Operand]:
+    x, weight, bias, running_mean, running_var = planner.inputs
+    kept = _check_batch(name, x.spec, False, *_specs(running_mean, running_var, weight, bias))
+    if not x.spec.numel:
+        return [planner.map(COPY, x), planner.empty(kept), planner.empty(kept)]
+    compute, across = compute_type(x.spec.dtype), _channels(x.spec).across
+    mean: Any
+    var: Any
+    weight, bias, mean, var = (
+        None if each is None else planner.reshape(planner.to(each, compute), across)
+        for each in (weight, bias, running_mean, running_var)
+    )
+    inverse = planner.map(_INVERSE, var, planner.numbers[1])
+    result = planner.map(AFFINE, planner.to(x, compute), mean, inverse, weight or 1.0, bias or 0.0)
+    return [planner.to(result, x.spec.dtype), planner.empty(kept), planner.empty(kept)]
+
+
+def _evaluation_rule(cts, outs, x, weight, bias, mean, var, name, momentum, eps, *, specs, wanted):
+    if not specs[0].numel:
+        return cts[0], None, None, None, None
+    rows = _channels(specs[0])
+    dims, across = rows.dims, rows.across
+    ct, x, weight, mean, var = wide(specs[0].dtype, cts[0], x, weight, mean, var)
+    inverse = (var + eps).rsqrt().view(across)
+    of_weight = (ct * (x - mean.view(across)) * inverse).sum(dims) if wanted[1] else None
+    found = ct * (inverse if weight is None else inverse * weight.view(across)) if wanted[0] else None
+    return found, of_weight, ct.sum(dims) if wanted[2] else None, None, None
+
+
+_EVALUATION = Program(
+    "native_batch_norm",
+    5,
+    _describe_evaluation,
+    numbers=(float, float),
+    derivative=Derivative(joint=_evaluation_rule),
+)
+
+
+def _batch_norm(
+    name: str, input, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The result, and the mean and inverse deviation that it was normalised with in training, else empty."""
+    program = _TRAINING if training else _EVALUATION
+    found = program((input, weight, bias, running_mean, running_var), (name,), (momentum, eps))
+    return (found[0] if input.spec.is_contiguous else like_format(found[0], input)), found[1], found[2]
+
+
+def _check_more_than_one(sizes: Sequence[int]) -> None:
+    if sizes[0] * math.prod(sizes[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {sizes}")
+
+
+@public("function")
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`batch_norm`, and the mean and the inverse deviation of each channel; empty tensors unless training."""
+    found = _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return _only_first_recorded(found)
+
+
+def _only_first_recorded(found: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """The result, and statistics without a history: as in PyTorch, gradients do not flow through them."""
+    return found[0], found[1].detach(), found[2].detach()
+
+
+@public("function")
+def batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:
+    """Normalise each channel (dim 1) over all other dims; see `nn.functional.batch_norm`."""
+    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[
+        0
+    ]
+
+
+@public(name="nn.functional.batch_norm")
+def functional_batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise each channel (dim 1): by its own statistics in training, which update the running ones, else by those.
+
+    Raises: ValueError in training if a channel has a single element.
+    """
+    if training:
+        _check_more_than_one(input.spec.shape)
+        if eps <= 0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return _batch_norm("batch_norm", input, weight, bias, running_mean, running_var, training, momentum, eps)[
+        0
+    ]
+
+
+functional_batch_norm.__name__ = "batch_norm"
+
+
+# ---- Instances ------------------------------------------------------------------------------------------------------------
+
+
+@public("function")
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = False,
+) -> Tensor:
+    """Normalise each channel of each sample; see `nn.functional.instance_norm`."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
+    samples, channels, *rest = input.spec.shape
+    scale, shift, means, variances = (
+        None if each is None else each.repeat(samples) for each in (weight, bias, running_mean, running_var)
+    )
+    rows = input.contiguous().view(1, samples * channels, *rest)
+    arguments = (rows, scale, shift, means, variances, use_input_stats, momentum, eps)
+    found = _batch_norm("instance_norm", *arguments)[0]
+    if use_input_stats:
+        for running, each in ((running_mean, means), (running_var, variances)):
+            if running is not None and each is not None:
+                running.copy_(each.view(samples, channels).mean(0))
+    return found.view(input.spec.shape)
+
+
+@public(name="nn.functional.instance_norm")
+def functional_instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise each channel of each sample, by its own statistics or by the running ones.
+
+    Raises: ValueError if a channel of a sample has a single element.
+    """
+    shape = input.spec.shape
+    if use_input_stats and math.prod(shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {shape}")
+    return instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+functional_instance_norm.__name__ = "instance_norm"
+
+
+# ---- What layers and groups share -----------------------------------------------------------------------------------------
+
+
+def _affine(name: str, kernel: str, rows: Callable[..., Rows]) -> Program:
+    """(x, weight, bias), how to group them, eps -> the results of `native_{name}`; `rows` says what is standardized together.
+
+    `kernel` is how PyTorch's message names the computation.
+    """
+
+    def describe(planner: Planner, how: Any) -> list[Operand]:
+        x, weight, bias = planner.inputs
+        together = rows(x.spec, how, *_specs(weight, bias))
+        _check_float(kernel, x.spec)
+        kept = _check_dtypes(name, x.spec, *_specs(weight, bias))
+        return standardized(planner, x, weight, bias, together, planner.numbers[0], kept)[0]
+
+    def rule(cts, outs, x, weight, bias, how, eps, *, specs, wanted):
+        return cotangents(cts, outs, x, weight, rows(specs[0], how, *specs[1:]), specs, wanted)
+
+    derivative = Derivative(joint=rule, results=STATISTICS)
+    return Program(f"native_{name}", 3, describe, numbers=(float,), derivative=derivative)
+
+
+# ---- Layers ---------------------------------------------------------------------------------------------------------------
+
+
+def _normalized_dims(
+    spec: Spec, normalized_shape: Any, name: str, **parameters: Spec | None
+) -> tuple[int, ...]:
+    if not isinstance(normalized_shape, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(normalized_shape).__name__}"
+        )
+    wanted = tuple(integer(size, name, "normalized_shape") for size in normalized_shape)
+    if not wanted:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for which, each in parameters.items():
+        if each is not None and each.shape != wanted:
+            raise RuntimeError(
+                f"Expected {which} to be of same shape as normalized_shape, but got {which} of shape {list(each.shape)} "
+                f"and normalized_shape = {list(wanted)}"
+            )
+    if tuple(spec.shape[-len(wanted) :]) != wanted:
+        raise RuntimeError(
+            f"Given normalized_shape={list(wanted)}, expected input with shape [*, {', '.join(map(str, wanted))}], but got "
+            f"input of size{list(spec.shape)}"
+        )
+    return tuple(range(len(spec.shape) - len(wanted), len(spec.shape)))
+
+
+def _layers(spec: Spec, normalized_shape: Any, weight: Spec | None, bias: Spec | None) -> Rows:
+    dims = _normalized_dims(spec, normalized_shape, "layer_norm", weight=weight, bias=bias)
+    kept = tuple(1 if dim in dims else size for dim, size in enumerate(spec.shape))
+    return Rows(spec.shape, dims, spec.shape[dims[0] :], kept)
+
+
+_LAYER = _affine("layer_norm", "LayerNormKernelImpl", _layers)
+
+
+@public("function")
+def native_layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`layer_norm`, and the means and the inverse deviations that it was normalised with."""
+    return _only_first_recorded(_layer_norm(input, normalized_shape, weight, bias, eps))
+
+
+def _layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Any:
+    if type(normalized_shape) is list:
+        normalized_shape = tuple(normalized_shape)
+    x = input if input.spec.is_contiguous else input.contiguous()
+    return _LAYER((x, weight, bias), (normalized_shape,), (eps,))[:3]
+
+
+@public(name="nn.functional.layer_norm")
+def functional_layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise over the last dims, whose sizes are `normalized_shape`, then scale and shift element by element."""
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+functional_layer_norm.__name__ = "layer_norm"
+
+
+@public("function")
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+    cudnn_enable: bool = True,
+) -> Tensor:
+    """Normalise over the last dims; see `nn.functional.layer_norm`."""
+    return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+@public("function", "nn.functional.rms_norm")
+def rms_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """Divide by the root of the mean square over the last dims, whose sizes are `normalized_shape`.
+
+    eps: the epsilon of the dtype that is computed in, unless given.
+    """
+    own = _spec("rms_norm", input)
+    if isinstance(normalized_shape, (tuple, list)) and own.ndim < len(normalized_shape):
+        raise ValueError(
+            f"Input tensor must have at least {len(normalized_shape)} dimensions, but got {own.ndim} (rms_norm)"
+        )
+    dims = _normalized_dims(own, normalized_shape, "rms_norm", weight=None if weight is None else weight.spec)
+    if input.spec.dtype.category < 2:
+        raise NotImplementedError(f"\"rms_norm\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+    x, weight = wide(input.spec.dtype, input.contiguous(), weight)
+    eps = finfo(x.spec.dtype.to_real()).eps if eps is None else eps
+    found = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
+    return (found if weight is None else found * weight).to(input.spec.dtype)
+
+
+# ---- Groups ---------------------------------------------------------------------------------------------------------------
+
+
+def _groups(spec: Spec, groups: int, *parameters: Spec | None) -> Rows:
+    shape = spec.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    samples, channels = shape[:2]
+    if groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
+    if channels % groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(shape)} and num_groups={groups}"
+        )
+    for which, each in zip(("weight", "bias"), parameters, strict=True):
+        if each is not None and each.shape != (channels,):
+            raise RuntimeError(
+                f"Expected {which} to be a vector of size equal to the number of channels in input, but got {which} of "
+                f"shape {list(each.shape)} and input of shape {list(shape)}"
+            )
+    sizes = (samples, groups, channels // groups, math.prod(shape[2:]))
+    return Rows(sizes, (2, 3), (groups, channels // groups, 1), (samples, groups))
+
+
+_GROUP = _affine("group_norm", "GroupNormKernelImpl", _groups)
+
+
+def _group_norm(input: Tensor, groups: int, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    groups = integer(groups, "group_norm", "num_groups")
+    found = _GROUP((input, weight, bias), (groups,), (eps,))
+    return (found[0] if input.spec.is_contiguous else like_format(found[0], input)), found[1], found[2]
+
+
+@public("function")
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`group_norm`, and the means and the inverse deviations [N, group]. N, C, HxW: the sizes of the input."""
+    own = input.spec.shape
+    if (N, C, HxW) != (*own[:2], math.prod(own[2:])):
+        raise RuntimeError(
+            f"native_group_norm: the input has shape {list(own)}, which is not N={N}, C={C}, HxW={HxW}"
+        )
+    return _group_norm(input, group, weight, bias, eps)
+
+
+@public("function")
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """Normalise each of `num_groups` groups of channels (dim 1) of each sample, then scale and shift each channel."""
+    return _group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+@public(name="nn.functional.group_norm")
+def functional_group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Normalise each of `num_groups` groups of channels (dim 1) of each sample, then scale and shift each channel.
+
+    Raises: ValueError if a group has a single element.
+    """
+    shape = input.spec.shape
+    if len(shape) < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    _check_more_than_one([shape[0] * shape[1] // num_groups, num_groups, *shape[2:]])
+    return _group_norm(input, num_groups, weight, bias, eps)[0]
+
+
+functional_group_norm.__name__ = "group_norm"
+
+
+# ---- Neighbours and vectors ------------------------------------------------------------------------------------------------
+
+
+@public(name="nn.functional.local_response_norm")
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """Divide by (k + alpha * mean square of `size` neighbouring channels) ** beta.
+
+    Source: Krizhevsky, Sutskever, Hinton 2012, "ImageNet classification with deep convolutional neural networks".
+    """
+    shape = input.spec.shape
+    if len(shape) < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {len(shape)} dimensions)")
+    if input.spec.numel == 0:
+        return input
+    squares = input * input
+    around = (size // 2, (size - 1) // 2)
+    if len(shape) == 3:
+        means = avg_pool2d(constant_pad(squares.unsqueeze(1), (0, 0, *around)), (size, 1), stride=1).squeeze(
+            1
+        )
+    else:
+        rows = squares.view(shape[0], 1, shape[1], shape[2], -1)
+        means = (
+            avg_pool3d(constant_pad(rows, (0, 0, 0, 0, *around)), (size, 1, 1), stride=1)
+            .squeeze(1)
+            .view(shape)
+        )
+    return input / (means * alpha + k).pow(beta)
+
+
+@public(name="nn.functional.normalize")
+def normalize(
+    input: Tensor, p: Any = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """Divide by the `p`-norm along `dim`, or by `eps` where that is larger."""
+    lengths = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input.div(lengths, out=out)

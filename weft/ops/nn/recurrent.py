@@ -1,0 +1,210 @@
+"""Recurrent networks: cells, and layers of them over sequences.
+
+Parameters come flat, as layers list them: for each layer and direction the weights of inputs and of the hidden state,
+their biases, and in an LSTM with projection the weight of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core.arguments import wrong_type
+from ...core.autocast import cast_arguments
+from ...core.checking import checked
+from ...core.dtype import bfloat16, float32
+from ...core.op import PlanCache, public
+from ...core.overrides import overridable
+from ...core.spec import Spec
+from ...core.tensor import Tensor, own_dim
+from ..assembly.joining import cat, stack
+from .dropout import dropped
+from .recurrent_cells import GRU, LSTM, RELU, TANH, Kind, State, Weights
+from .recurrent_layer import layer
+
+# ---- Layers --------------------------------------------------------------------------------------------------------
+
+
+def _layers(
+    kind: Kind,
+    input: Tensor,
+    sizes: tuple[int, ...],
+    hx: Any,
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    dropout_p: float,
+    train: bool,
+    bidirectional: bool,
+) -> tuple[Tensor, ...]:
+    """The output and the final states. Shapes: states [num_layers * directions, N, hidden]."""
+    initial = _state(kind, hx)
+    weights = _by_direction(params, has_biases, num_layers * (2 if bidirectional else 1))
+    if len(weights) == 1:
+        return layer(kind, sizes, False, input, weights[0], initial)
+    states: list[State] = []
+    for number in range(num_layers):
+        outputs = []
+        for reverse in (False, True) if bidirectional else (False,):
+            index = len(states)
+            own = tuple([each[index] for each in initial])
+            output, *state = layer(kind, sizes, reverse, input, weights[index], own)
+            outputs.append(output)
+            states.append(tuple(state))
+        input = cat(outputs, -1) if bidirectional else outputs[0]
+        if dropout_p and train and number < num_layers - 1:
+            input = dropped(input, dropout_p, train=True)
+    return input, *[stack(parts) for parts in zip(*states)]
+
+
+# Under autocast, PyTorch's LSTM of sequences is one product; what it composes of products chooses in each of them.
+_lowered_layers = cast_arguments(_layers, "mkldnn_rnn_layer")
+
+
+def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
+    """Whether PyTorch has a kernel for a layer with `n_params` parameters; for projections it has none."""
+    return kind is LSTM and n_params in (2, 4) and input.dtype in (float32, bfloat16)
+
+
+def _state(kind: Kind, hx: Any) -> State:
+    """`hx` is a tensor, or of an LSTM a pair.
+
+    Raises: TypeError for no tensor, or none where a pair belongs; RuntimeError for another number of them.
+    """
+    if kind.n_states > 1 and isinstance(hx, Tensor):
+        raise wrong_type(hx, kind.name, "hx", "tuple of Tensors")
+    state = tuple(hx) if kind.n_states > 1 and isinstance(hx, (tuple, list)) else (hx,)
+    for each in state:
+        if not isinstance(each, Tensor):
+            raise wrong_type(each, kind.name, "hx", "Tensor")
+    if len(state) != kind.n_states:
+        raise RuntimeError(
+            f"{kind.name} expects {('one hidden state', 'two hidden states')[kind.n_states - 1]}"
+        )
+    return state
+
+
+def _by_direction(params: Sequence[Tensor], has_biases: bool, count: int) -> list[Weights]:
+    each = len(params) // count
+    if each * count != len(params) or each not in ((4, 5) if has_biases else (2, 3)):
+        raise RuntimeError(
+            f"got an incorrect number of RNN parameters: {len(params)} for {count} layers and directions"
+        )
+    found = []
+    for start in range(0, each * count, each):
+        inputs, hidden, *rest = params[start : start + each]
+        biases = rest[:2] if has_biases else (None, None)
+        projection = rest[2 if has_biases else 0 :]
+        found.append(Weights(inputs, hidden, *biases, *projection))
+    return found
+
+
+def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
+    """The function of a kind: (input, hx, ...), or of packed sequences (data, batch_sizes, hx, ...)."""
+
+    def over_sequences(
+        input: Tensor,
+        hx: Any,
+        params: Sequence[Tensor],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> tuple[Tensor, ...]:
+        input = input.transpose(0, 1) if batch_first else input
+        n_steps, batch, *_ = input.shape
+        if n_steps == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+        rest = (params, has_biases, num_layers, dropout, train, bidirectional)
+        n_params = len(params) // (num_layers * (2 if bidirectional else 1))
+        compute = _lowered_layers if _is_whole(kind, input, n_params) else _layers
+        output, *final = compute(kind, input, (batch,) * n_steps, hx, *rest)
+        return output.transpose(0, 1) if batch_first else output, *final
+
+    def over_packed(
+        data: Tensor,
+        batch_sizes: Tensor,
+        hx: Any,
+        params: Sequence[Tensor],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+    ) -> tuple[Tensor, ...]:
+        rest = (params, has_biases, num_layers, dropout, train, bidirectional)
+        return _layers(kind, data, tuple(batch_sizes.tolist()), hx, *rest)
+
+    over_sequences, over_packed = checked(over_sequences, kind.name), checked(over_packed, kind.name)
+
+    def function(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        # The third argument is the parameters, or of packed sequences the state.
+        packed = "batch_sizes" in kwargs or len(args) > 3 and not isinstance(args[3], bool)
+        return over_packed(*args, **kwargs) if packed else over_sequences(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = kind.name
+    function.__doc__ = (
+        f"Layers of {kind.name} over sequences: the output of the last layer, then the final states."
+    )
+    return public("function")(overridable(function))
+
+
+rnn_tanh, rnn_relu, gru, lstm = map(_network, (TANH, RELU, GRU, LSTM))
+
+
+# ---- Cells ---------------------------------------------------------------------------------------------------------
+
+
+@PlanCache
+def _cell_checked(input: Spec, w_ih: Spec, w_hh: Spec, *states: Spec) -> bool:
+    """Raises: RuntimeError for sizes that do not fit, IndexError for operands without the dims that sizes are asked of."""
+    for each in (w_ih, w_hh, input, *states):
+        own_dim(1, each.ndim, "rnn_cell")
+    if input.shape[1] != w_ih.shape[1]:
+        raise RuntimeError(
+            f"input has inconsistent input_size: got {input.shape[1]} expected {w_ih.shape[1]}"
+        )
+    for k, state in enumerate(states):
+        if state.shape[0] != input.shape[0]:
+            raise RuntimeError(
+                f"Input batch size {input.shape[0]} doesn't match hidden{k} batch size {state.shape[0]}"
+            )
+        if state.shape[1] != w_hh.shape[1]:
+            raise RuntimeError(
+                f"hidden{k} has inconsistent hidden_size: got {state.shape[1]}, expected {w_hh.shape[1]}"
+            )
+    return True
+
+
+def _cell(kind: Kind, doc: str) -> Callable[..., Any]:
+    """The function of one step of a kind."""
+
+    def function(
+        input: Tensor,
+        hx: Any,
+        w_ih: Tensor,
+        w_hh: Tensor,
+        b_ih: Tensor | None = None,
+        b_hh: Tensor | None = None,
+    ) -> Any:
+        weights, state = Weights(w_ih, w_hh, b_ih, b_hh), _state(kind, hx)
+        _cell_checked[input.spec, w_ih.spec, w_hh.spec, *(each.spec for each in state)]
+        hidden, _, *rest = layer(kind, (input.size(0),), False, input, weights, state)
+        return (hidden, *rest) if rest else hidden
+
+    function.__name__ = function.__qualname__ = f"{kind.name}_cell"
+    function.__doc__ = doc
+    return public("function")(function)
+
+
+_SHAPES = "Shapes: [N, features], [N, hidden] -> [N, hidden]."
+rnn_tanh_cell = _cell(TANH, f"tanh(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh). {_SHAPES}")
+rnn_relu_cell = _cell(RELU, f"relu(input @ w_ih.T + b_ih + hx @ w_hh.T + b_hh). {_SHAPES}")
+gru_cell = _cell(GRU, f"One step of a gated recurrent unit. {_SHAPES} Source: Cho et al. 2014.")
+lstm_cell = _cell(
+    LSTM,
+    "One step of a long short-term memory, of a state (hidden, cell): the next state. "
+    "Source: Hochreiter and Schmidhuber 1997.",
+)

@@ -1,0 +1,72 @@
+"""Kinds of recurrent cells: what one step makes of the input, the state and the weights.
+
+A formula is written with operators and methods that tensors have. Of tensors it is a composition of ops; the elements of
+`recurrent_kernels.py` have the same methods, and make kernels of it and of its derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...core.tensor import Tensor
+
+State = tuple[Tensor, ...]  # (h,), or of an LSTM (h, c)
+
+
+class Kind(NamedTuple):
+    """A kind of cell."""
+
+    name: str  # of its layers: the function `torch.lstm`
+    n_gates: int
+    n_states: int
+    # (what the input adds, what the hidden state adds), one per gate -> what `update` takes
+    join: Callable[[Sequence[Any], Sequence[Any]], list]
+    n_joined: int
+    update: Callable[[Sequence[Any], Sequence[Any]], tuple]  # (joined, state) -> next state
+    node_name: str  # of the last step of PyTorch's own composition
+
+
+def _sums(projected: Sequence[Any], own: Sequence[Any]) -> list:
+    return [a + b for a, b in zip(projected, own, strict=True)]
+
+
+def _sums_but_new(projected: Sequence[Any], own: Sequence[Any]) -> list:
+    # What the hidden state adds to the new state, its bias included, is multiplied with the reset gate.
+    return [*_sums(projected[:2], own[:2]), projected[2], own[2]]
+
+
+def _tanh(joined: Sequence[Any], state: Sequence[Any]) -> tuple:
+    return (joined[0].tanh(),)
+
+
+def _relu(joined: Sequence[Any], state: Sequence[Any]) -> tuple:
+    return (joined[0].relu(),)
+
+
+def _lstm(joined: Sequence[Any], state: Sequence[Any]) -> tuple:
+    enter, forget, new, leave = joined
+    cell = forget.sigmoid() * state[1] + enter.sigmoid() * new.tanh()
+    return leave.sigmoid() * cell.tanh(), cell
+
+
+def _gru(joined: Sequence[Any], state: Sequence[Any]) -> tuple:
+    reset, update, new, own_new = joined
+    new = (new + reset.sigmoid() * own_new).tanh()
+    return (new + update.sigmoid() * (state[0] - new),)
+
+
+TANH = Kind("rnn_tanh", 1, 1, _sums, 1, _tanh, "TanhBackward0")
+RELU = Kind("rnn_relu", 1, 1, _sums, 1, _relu, "ReluBackward0")
+GRU = Kind("gru", 3, 1, _sums_but_new, 4, _gru, "AddBackward0")
+LSTM = Kind("lstm", 4, 2, _sums, 4, _lstm, "MulBackward0")
+
+
+class Weights(NamedTuple):
+    """What one layer has for one direction."""
+
+    inputs: Tensor  # [gates * hidden, features]
+    hidden: Tensor  # [gates * hidden, hidden or its projection]
+    inputs_bias: Tensor | None = None
+    hidden_bias: Tensor | None = None
+    projection: Tensor | None = None

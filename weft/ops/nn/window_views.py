@@ -1,0 +1,130 @@
+"""Windows that slide over the last dims of a tensor: what convolutions and poolings look through, and their adjoint."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.arguments import integer
+from ...core.derivative import Derivative
+from ...core.dtype import DType, compute_type
+from ...core.layout import suggested_format
+from ...core.op import needs_recording, record
+from ...core.spec import Spec, contiguous_spec
+from ...core.tensor import Tensor, empty
+from ...families.map import FILL
+from ..elementwise.arithmetic import ADD
+from ..views.views import SLICE, UNFOLD
+
+# Above this many positions in a window, one reduction is faster than one operation per position.
+FEW = 16
+
+
+def repeated(value: Any, n: int, function: str, argument: str) -> tuple[int, ...]:
+    """An int, or one per dim, as one per dim.
+
+    Raises: TypeError for no ints, RuntimeError for another number of them.
+    """
+    if isinstance(value, (tuple, list)):
+        found = tuple(integer(each, function, argument) for each in value)
+        if len(found) == 1:
+            return found * n
+        if len(found) == n:
+            return found
+        raise RuntimeError(
+            f"expected {argument} to be a single integer value or a list of {n} values to match the convolution "
+            f"dimensions, but got {argument}={list(found)} ({function})"
+        )
+    return (integer(value, function, argument),) * n
+
+
+def wide(dtype: DType, *tensors: Tensor | None) -> list[Any]:
+    """The tensors in the type that `dtype` is computed in, so that several steps round once."""
+    compute = compute_type(dtype)
+    return [None if t is None else t.to(compute) for t in tensors]
+
+
+def like_format(result: Tensor, source: Tensor) -> Tensor:
+    """`result` in the memory format of `source`."""
+    return result.contiguous(memory_format=suggested_format(source.spec))
+
+
+# ---- Looking through windows -----------------------------------------------------------------------------------------
+
+
+def windows(input: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    """A view [..., *positions, *kernel] of the last len(kernel) dims, which must be large enough."""
+    first = input.spec.ndim - len(kernel)
+    for dim, (size, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True)):
+        input = UNFOLD(input, first + dim, (size - 1) * gap + 1, step)
+        if gap > 1:
+            input = SLICE(input, input.spec.ndim - 1, None, None, gap)
+    return input
+
+
+def window_elements(input: Tensor, kernel, stride, dilation, counts) -> list[Tensor]:
+    """For each place in the window the view [..., *counts] of the elements that all windows have there."""
+    return [
+        _strided(input, [k * gap for k, gap in zip(place, dilation, strict=True)], stride, counts)
+        for place in itertools.product(*map(range, kernel))
+    ]
+
+
+def _strided(input: Tensor, starts: Sequence[int], stride: Sequence[int], counts: Sequence[int]) -> Tensor:
+    first = input.spec.ndim - len(counts)
+    for dim, (start, step, count) in enumerate(zip(starts, stride, counts, strict=True)):
+        input = SLICE(input, first + dim, start, start + step * (count - 1) + 1 if count else start, step)
+    return input
+
+
+# ---- And back ----------------------------------------------------------------------------------------------------------
+
+
+class Fold:
+    """The adjoint of `windows`: every element is added to where its window has it.
+
+    Shapes: [batch, *kernel, *positions] -> [batch, *sizes].
+    """
+
+    name = "fold"
+    derivative = Derivative(
+        lambda ct, out, a, sizes, stride, dilation, *, specs: _unfolded(ct, specs[0], stride, dilation)
+    )
+
+    def __call__(
+        self, input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+    ) -> Tensor:
+        spec = input.spec
+        n = len(sizes)
+        kernel, counts = spec.shape[1 : n + 1], spec.shape[n + 1 :]
+        result = empty(contiguous_spec((spec.shape[0], *sizes), spec.dtype, spec.device))
+        if result.spec.numel:
+            FILL.write(result, 0)
+        if spec.numel:
+            places = window_elements(result, kernel, stride, dilation, counts)
+            for place, target in zip(itertools.product(*map(range, kernel)), places, strict=True):
+                ADD.write(target, target, input.detach()[(slice(None), *place)])
+        return (
+            record(self, result, (input,), (sizes, stride, dilation)) if needs_recording((input,)) else result
+        )
+
+
+FOLD = Fold()
+
+
+def _unfolded(ct: Tensor, spec: Spec, stride: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    n = len(stride)
+    patches = windows(ct, spec.shape[1 : n + 1], stride, dilation)
+    return patches.permute(0, *range(n + 1, 2 * n + 1), *range(1, n + 1))
+
+
+def folded(columns: Tensor, sizes, stride, padding, dilation) -> Tensor:
+    """[batch, *kernel, *positions] -> [batch, *sizes]; what falls into the padding is dropped."""
+    padded = tuple(size + 2 * pad for size, pad in zip(sizes, padding, strict=True))
+    dtype = columns.spec.dtype
+    (columns,) = wide(dtype, columns)
+    found = FOLD(columns, padded, tuple(stride), tuple(dilation))
+    for dim, (pad, size) in enumerate(zip(padding, sizes, strict=True), 1):
+        found = found.narrow(dim, pad, size)
+    return found.to(dtype).contiguous()

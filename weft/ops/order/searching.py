@@ -1,0 +1,319 @@
+"""Which values there are, and where: unique, searchsorted, bucketize, isin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.derivative import Derivative, Recorded, nondifferentiable
+from ...core.dtype import LEGACY_NAMES, bool_, int32, int64
+from ...core.op import needs_recording, public, record, write_out
+from ...core.promotion import common_dtype
+from ...core.tensor import Tensor, make, wrap_dim
+from ...families.library import array, differentiable, tensor_of, wide_array
+from ...families.map import NUMBERS
+from ..creation.from_data import tensor
+from ..tensor.rules import unknown
+from .sorting import check_comparable, check_tensor, order_key, stable_order
+
+# ---- Distinct elements ---------------------------------------------------------------------------------------------
+
+
+def _group(differs: np.ndarray, order: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(representatives, inverse, counts) of runs of equal elements.
+
+    `differs[i]`: element i + 1 of the order differs from element i. Each run is represented by its first element.
+    """
+    n = 0 if order is None and differs.size == 0 else differs.size + 1
+    starts = np.flatnonzero(np.concatenate([np.ones(min(n, 1), bool), differs]))
+    counts = np.diff(starts, append=n)
+    runs = np.repeat(np.arange(len(starts)), counts)
+    if order is None:
+        return starts, runs, counts
+    inverse = np.empty(n, np.int64)
+    inverse[order] = runs
+    return order[starts], inverse, counts
+
+
+def _rows_differ(rows: np.ndarray) -> np.ndarray:
+    """For rows of values or keys: whether each differs from the one before it; NaN differs from NaN."""
+    return (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
+
+
+@differentiable(nondifferentiable)
+def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(values, inverse, counts) along the first dim of a tensor with at least one dim."""
+    values = array(input)
+    n = len(values)
+    if n == 0:
+        empty = np.empty(0, np.int64)
+        return tensor_of(values.copy()), tensor_of(empty), tensor_of(empty.copy())
+    if values.ndim == 1 and values.dtype.kind in "biu" and not consecutive:
+        low, high = int(values.min()), int(values.max())
+        if high - low < 4 * n:
+            return _unique_by_count(values, low, high - low + 1)
+    order = None if consecutive else _row_order(wide_array(input).reshape(n, -1))
+    ordered = values if order is None else values[order]
+    found, inverse, counts = _group(_rows_differ(ordered), np.arange(n) if order is None else order)
+    return tensor_of(values[found]), tensor_of(inverse), tensor_of(counts)
+
+
+def _unique_by_count(values: np.ndarray, low: int, span: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of integers from `low` on that lie within a short span."""
+    wide = values.astype(np.uint64)  # differences are right modulo 2**64
+    offsets = (wide - np.uint64(low % 2**64)).astype(np.int64)
+    occurrences = np.bincount(offsets, minlength=span)
+    found = np.flatnonzero(occurrences)
+    number = np.cumsum(occurrences > 0) - 1
+    distinct = (found.astype(np.uint64) + np.uint64(low % 2**64)).astype(values.dtype)
+    return tensor_of(distinct), tensor_of(number[offsets]), tensor_of(occurrences[found])
+
+
+def _row_order(rows: np.ndarray) -> np.ndarray:
+    """The stable order of rows, compared element by element."""
+    key = order_key(np.ascontiguousarray(rows))
+    if key.shape[1] == 1:
+        return stable_order(key[:, 0])
+    # Big-endian unsigned integers compare as their bytes do.
+    texts = key.astype(key.dtype.newbyteorder(">")).view(np.dtype((np.void, key.shape[1] * key.itemsize)))
+    return np.argsort(texts[:, 0], kind="stable")
+
+
+def _results(found: tuple, inverse: bool, counts: bool) -> Any:
+    wanted = [found[0]] + [found[1]] * bool(inverse) + [found[2]] * bool(counts)
+    return tuple(wanted) if len(wanted) > 1 else wanted[0]
+
+
+def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
+    check_tensor(input, name)
+    check_comparable(input, "unique" if dim is None else "unique_dim")
+    plain, sizes = input.detach(), input.spec.shape
+    if dim is None:
+        values, inverse, counts = _unique(plain.reshape(-1), consecutive)
+        return _without_rule(name, values, input), inverse.reshape(sizes), counts
+    if not sizes:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = wrap_dim(dim, len(sizes))
+    if 0 in sizes[:dim] + sizes[dim + 1 :]:
+        raise RuntimeError(
+            "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied\n"
+            f"{name}: shape {list(sizes)}, dim {dim}"
+        )
+    values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive)
+    moved = values.movedim(0, dim)
+    values = make(moved._storage, moved._start, moved.spec)  # no view of what nobody sees
+    return _without_rule(name, values, input), inverse, counts
+
+
+def _without_rule(name: str, values: Tensor, input: Tensor) -> Tensor:
+    """`values` as the result of a recorded step whose derivative raises, because PyTorch has none either."""
+    if not needs_recording((input,)):
+        return values
+    return record(Recorded(name, Derivative(unknown(name))), values, (input,))
+
+
+@public("function method")
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements, or slices along `dim`, in ascending order (also if `sorted` is False).
+
+    Returns values, or (values, inverse, counts) with those asked for: `values[inverse]` is the input.
+
+    >>> import weft as torch
+    >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    return _results(_distinct(input, dim, False, "unique"), return_inverse, return_counts)
+
+
+@public("function method")
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """The elements, or slices along `dim`, without those equal to the one before them.
+
+    >>> import weft as torch
+    >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    return _results(_distinct(input, dim, True, "unique_consecutive"), return_inverse, return_counts)
+
+
+# ---- Positions in sorted sequences ---------------------------------------------------------------------------------
+
+
+@differentiable(nondifferentiable)
+def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
+    edges, values = wide_array(boundaries), wide_array(input)
+    if sorter is not None:
+        order = array(sorter).copy()  # NumPy checks the indices first, and trusts that they stay the same
+        edges = np.take_along_axis(edges, order, -1)
+    result: np.ndarray = np.empty(values.shape, dtype)
+    if edges.ndim == 1:
+        result[...] = _places(edges, values, side)
+    else:
+        for row in np.ndindex(edges.shape[:-1]):
+            result[row] = _places(edges[row], values[row], side)
+    return tensor_of(result)
+
+
+def _places(edges: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
+    """Where a binary search ends; in a sequence that is not sorted its steps decide, and they are PyTorch's."""
+    n = edges.size
+    if n > 1 and (edges[:-1] <= edges[1:]).all():
+        return np.searchsorted(edges, values, side)
+    start, end = np.zeros(values.shape, np.int64), np.full(values.shape, n, np.int64)
+    for _ in range(n.bit_length()):
+        middle = (start + end) // 2
+        probe = edges[np.minimum(middle, n - 1)]
+        # NaN is neither, so that it is never passed to the left.
+        is_left = (start < end) & ~((probe >= values) if side == "left" else (probe > values))
+        is_right = (start < end) & ~is_left
+        start, end = np.where(is_left, middle + 1, start), np.where(is_right, middle, end)
+    return start
+
+
+def _check_search(
+    boundaries: Tensor, input: Any, sorter: Tensor | None, right: bool, side: str | None
+) -> None:
+    name = "torch.searchsorted():"
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"{name} side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError(
+            f"{name} side and right can't be set to opposites, got side of left while right was True"
+        )
+    sizes = boundaries.spec.shape
+    if isinstance(input, Tensor) and input.spec.device is not boundaries.spec.device:
+        raise RuntimeError(
+            f"{name} boundaries and input value tensors should have same device type, but got boundaries tensor device "
+            f"type {boundaries.spec.device} and input value tensor device type {input.spec.device}"
+        )
+    if sorter is not None:
+        if sorter.spec.shape != sizes:
+            raise RuntimeError(
+                f"{name} boundary and sorter must have the same size, but got boundary tensor {list(sizes)}and got "
+                f"sorter tensor {list(sorter.spec.shape)}"
+            )
+        if sorter.spec.dtype is not int64:
+            raise RuntimeError(
+                f"{name} sorter must be a tensor of long dtype but got dtype {LEGACY_NAMES[sorter.spec.dtype]}"
+            )
+        if sorter.spec.numel and not (int(sorter.min()) >= 0 and int(sorter.max()) < sizes[-1]):
+            raise RuntimeError(f"{name} sorter index out of range")
+    if not sizes:
+        raise RuntimeError(f"{name} boundaries tensor should have positive dimension, but got 0 dimension")
+    theirs = input.spec.shape if isinstance(input, Tensor) else ()
+    if not theirs and len(sizes) != 1:
+        raise RuntimeError(
+            f"{name} input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
+            f"tensor dim({len(sizes)}) and input value's dim(0) numel(1)"
+        )
+    if len(sizes) != 1 and (len(theirs) != len(sizes) or theirs[:-1] != sizes[:-1]):
+        raise RuntimeError(
+            f"{name} boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
+            f"value tensor must match, but we got boundaries tensor {list(sizes)} and input value tensor {list(theirs)}"
+        )
+
+
+def _in_common(first: Any, second: Any) -> tuple[Tensor, Tensor]:
+    """Two tensors or numbers as tensors of the dtype they promote to."""
+    dtype = common_dtype(
+        value.spec if isinstance(value, Tensor) else type(value) for value in (first, second)
+    )
+    return tuple(  # type: ignore[return-value]
+        value.detach().to(dtype) if isinstance(value, Tensor) else tensor(value, dtype=dtype)
+        for value in (first, second)
+    )
+
+
+@public("function")
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Where to insert values so that a sequence stays sorted: before equal elements, or after them (`right`).
+
+    Shapes: sorted_sequence [n], input of any shape; or [..., n] and [..., m] with the same leading sizes.
+    sorter: indices that sort `sorted_sequence`.
+
+    >>> import weft as torch
+    >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 4]))
+    tensor([1, 2])
+    """
+    check_tensor(sorted_sequence, "searchsorted")
+    if not isinstance(input, (Tensor, *NUMBERS)):
+        raise TypeError(
+            f"searchsorted(): argument 'input' (position 2) must be Tensor, not {type(input).__name__}"
+        )
+    _check_search(sorted_sequence, input, sorter, right, side)
+    wanted = int32 if out_int32 else int64
+    if out is not None and out.spec.dtype is not wanted:
+        raise RuntimeError(
+            "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
+            f"whether out_int32 flag is True, but we got output tensor's dtype {LEGACY_NAMES[out.spec.dtype]} and "
+            f"out_int32 flag is {out_int32}"
+        )
+    boundaries, values = _in_common(sorted_sequence, input)
+    check_comparable(boundaries, "searchsorted_out_cpu")
+    result = _searchsorted(boundaries, values, sorter, "right" if right else side or "left", wanted.numpy)
+    return result if out is None else write_out(out, result, "searchsorted")
+
+
+@public("function")
+def bucketize(
+    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """The number of the interval between sorted `boundaries` [n] that each value falls into.
+
+    >>> import weft as torch
+    >>> torch.bucketize(torch.tensor([0, 3, 9]), torch.tensor([1, 3, 5]))
+    tensor([0, 1, 3])
+    """
+    if len(boundaries.spec.shape) != 1:
+        raise RuntimeError(
+            f"boundaries tensor must be 1 dimension, but got dim({len(boundaries.spec.shape)})"
+        )
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+# ---- Membership ----------------------------------------------------------------------------------------------------
+
+
+@differentiable(nondifferentiable)
+def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
+    return tensor_of(np.isin(wide_array(elements), wide_array(test_elements), assume_unique, invert))
+
+
+@public("function", out=True)
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether each element is among `test_elements` (or, with `invert`, is not). One of them may be a number.
+
+    >>> import weft as torch
+    >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
+    tensor([False,  True, False])
+    """
+    for value in (elements, test_elements):
+        dtype = value.spec.dtype if isinstance(value, Tensor) else None
+        if dtype is bool_ or dtype is not None and dtype.is_complex:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {LEGACY_NAMES[dtype]}")
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
+    for value in (elements, test_elements):
+        if not isinstance(value, (Tensor, *NUMBERS)):
+            raise TypeError(
+                f"isin(): elements and test_elements must be Tensor or Number, not {type(value).__name__}"
+            )
+    return _isin(*_in_common(elements, test_elements), assume_unique and not invert, invert)

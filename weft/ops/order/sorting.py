@@ -1,0 +1,440 @@
+"""Order: sort and argsort, and what is selected by rank: topk, kthvalue, the medians, mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import integer
+from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
+from ...core.layout import preserve_format
+from ...core.op import public
+from ...core.return_types import return_type
+from ...core.spec import Spec
+from ...core.tensor import Tensor, wrap_dim
+from ...engine.selection import least_code
+from ...families.library import array, differentiable, library, tensor_in, tensor_of
+from ..assembly.copying import formatted_spec
+from ..tensor.rules import kept, placed, shared
+
+# Rows longer than this are sorted digit by digit: the time is linear, but each digit costs some microseconds.
+SHORT_ROW = 2048
+# What NumPy has no order for.
+ALIEN = FLOAT8 | {bfloat16}
+# What is sorted by keys: of bools, NumPy compares the bytes, which memory of others may hold other than 0 and 1.
+KEYED = ALIEN | {bool_}
+# Up to so many elements in all, NumPy's own stable sort is done before keys would be made.
+FEW = 256
+
+
+# ---- Orders of arrays ----------------------------------------------------------------------------------------------
+
+
+def order_key(values: np.ndarray) -> np.ndarray:
+    """Unsigned integers that compare as the values do: -0.0 equals 0.0, NaN (all of them equal) is the greatest.
+
+    They are never the values' own memory, because NumPy's sorts write outside their buffers if what they sort changes.
+    """
+    if values.dtype.kind == "b":
+        return (values.view(np.uint8) != 0).view(np.uint8)  # memory of others may hold 2 or 255 for True
+    if values.dtype.kind == "u":
+        return values.copy()
+    bits = np.dtype(f"u{values.itemsize}")
+    top = bits.type(1 << (8 * values.itemsize - 1))
+    if values.dtype.kind == "i":
+        return values.view(bits) ^ top
+    signed = (values + values.dtype.type(0)).view(f"i{values.itemsize}")  # -0.0 + 0 is 0.0
+    key = (signed >> (8 * values.itemsize - 1)).view(bits)
+    key |= top
+    key ^= signed.view(bits)
+    nan = np.isnan(values)
+    if nan.any():
+        key[nan] = np.iinfo(bits).max
+    return key
+
+
+def stable_order(key: np.ndarray) -> np.ndarray:
+    """Indices (int64) that sort the last axis of unsigned integers; equal keys stay in their order.
+
+    NumPy's fast sorts are unstable and its stable ones are slow, except the radix sort of 16-bit integers. So
+    long rows are sorted by 16-bit digits, short ones as integers that hold the key and, below it, the position.
+    """
+    n = key.shape[-1]
+    if n > SHORT_ROW:
+        order = np.empty(key.shape, np.int64)
+        for row, found in zip(key.reshape(-1, n), order.reshape(-1, n), strict=True):
+            found[:] = _order_by_digits(row)
+        return order
+    if key.itemsize > 4:
+        return np.argsort(key, axis=-1, kind="stable")
+    wide: Any = np.uint32 if key.itemsize <= 2 else np.uint64
+    shift = 4 * np.dtype(wide).itemsize
+    packed = key.astype(wide) << wide(shift)
+    packed |= np.arange(n, dtype=wide)
+    packed.sort(axis=-1)
+    return (packed & wide((1 << shift) - 1)).astype(np.int64)
+
+
+def _order_by_digits(key: np.ndarray) -> np.ndarray:
+    if key.itemsize <= 2:
+        return np.argsort(key, kind="stable")
+    digits = key.view(np.uint16).reshape(len(key), -1)  # the least significant first
+    order = np.argsort(digits[:, 0].copy(), kind="stable")
+    for digit in digits.T[1:]:
+        order = order[np.argsort(digit[order], kind="stable")]
+    return order
+
+
+def rows_of(values: np.ndarray, dim: int) -> np.ndarray:
+    """The array with `dim` moved to the end, contiguous; 0-dim as one row of one."""
+    if values.ndim == 0:
+        return values.reshape(1)
+    return np.ascontiguousarray(values if dim == values.ndim - 1 else np.moveaxis(values, dim, -1))
+
+
+def back(rows: np.ndarray, dim: int, ndim: int) -> np.ndarray:
+    """The inverse of `rows_of`: the last axis becomes `dim`."""
+    if ndim == 0:
+        return rows.reshape(())
+    return rows if dim == ndim - 1 else np.moveaxis(rows, -1, dim)
+
+
+def key_rows(input: Tensor, dim: int) -> np.ndarray:
+    """Keys of the elements, with `dim` as the last axis."""
+    values = rows_of(array(input), dim)
+    if input.spec.dtype in ALIEN:
+        values = values.astype(np.float32)
+    return order_key(values)
+
+
+def _least(input: Tensor, dim: int, k: int | None, descending: bool) -> np.ndarray:
+    """The positions of the `k` least (greatest, if `descending`; all, if None) elements along `dim`, in order.
+
+    The last axis runs along `dim`. NaN is the greatest; of equals, the first comes first.
+    """
+    if input.spec.numel <= FEW and input.spec.dtype not in KEYED:
+        rows = rows_of(array(input), dim).copy()  # as for `order_key`
+        if not descending:
+            return rows.argsort(axis=-1, kind="stable")[..., :k]
+        backwards = rows[..., ::-1].argsort(axis=-1, kind="stable")
+        return (rows.shape[-1] - 1 - backwards)[..., ::-1][..., :k]
+    key = key_rows(input, dim)
+    key = ~key if descending else key
+    return stable_order(key) if k is None else _least_keys(key, k)
+
+
+# ---- What the ops share --------------------------------------------------------------------------------------------
+
+
+def not_implemented(kernel: str, dtype: DType) -> NotImplementedError:
+    return NotImplementedError(f"\"{kernel}\" not implemented for '{LEGACY_NAMES[dtype]}'")
+
+
+def check_comparable(input: Tensor, kernel: str) -> None:
+    """Raises: NotImplementedError for complex numbers, which have no order."""
+    if input.spec.dtype.is_complex:
+        raise not_implemented(kernel, input.spec.dtype)
+
+
+def _check_selectable(input: Tensor, kernel: str) -> None:
+    """As `check_comparable`, but nothing is compared in a tensor of one element without dims, or of none."""
+    if input.spec.shape and input.spec.numel:
+        check_comparable(input, kernel)
+
+
+def check_tensor(input: Any, name: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+
+
+def dim_of(input: Tensor, dim: Any, name: str) -> int:
+    check_tensor(input, name)
+    return wrap_dim(integer(dim, name, "dim"), len(input.spec.shape))
+
+
+def check_not_empty(input: Tensor, dim: int, name: str) -> None:
+    if input.spec.shape and input.spec.shape[dim] == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+
+
+def take_rows(input: Tensor, dim: int, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The elements at `order` (rows: the last axis runs along `dim`), and `order`, in the dims of the input."""
+    ndim = len(input.spec.shape)
+    rows = rows_of(array(input), dim)
+    values = rows[order] if ndim <= 1 else np.take_along_axis(rows, order, -1)
+    return back(values, dim, ndim), back(order, dim, ndim)
+
+
+def in_order_of(spec: Spec, dtype: DType) -> Spec:
+    """A dense spec in the memory order of `own`."""
+    return formatted_spec(spec, preserve_format, dtype, spec.device)
+
+
+# ---- Sorting -------------------------------------------------------------------------------------------------------
+
+
+def _order_rule(ct, out, input, dim, descending, *, specs):
+    return placed(ct[0], out[1], specs[0], dim)
+
+
+@differentiable(_order_rule)
+def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
+    values, order = take_rows(input, dim, _least(input, dim, None, descending))
+    spec = input.spec
+    return tensor_in(values, in_order_of(spec, spec.dtype)), tensor_in(order, in_order_of(spec, int64))
+
+
+@public("function method", out=True)
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = False) -> Any:
+    """(values, indices): the elements in order along `dim`, NaN as the greatest, and where they came from.
+
+    Equal elements keep their order, whether `stable` asks for it or not.
+
+    Raises: IndexError for a dim out of range, RuntimeError for complex tensors.
+
+    >>> import weft as torch
+    >>> torch.tensor([3, 1, 2]).sort(descending=True)
+    torch.return_types.sort(
+    values=tensor([3, 2, 1]),
+    indices=tensor([0, 2, 1]))
+    """
+    dim = dim_of(input, dim, "sort")
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    return return_type("sort", ("values", "indices"))(_sort(input, dim, bool(descending)))
+
+
+@public("function method", out=True)
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """The indices that sort `input` along `dim`: those of `sort`.
+
+    >>> import weft as torch
+    >>> torch.argsort(torch.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
+    check_tensor(input, "argsort")
+    return sort(input.detach(), dim, descending)[1]
+
+
+@public("function method", out=True)
+def msort(input: Tensor) -> Tensor:
+    """The elements in ascending order along the first dim."""
+    return sort(input, 0)[0]
+
+
+# ---- Selection by rank ---------------------------------------------------------------------------------------------
+
+
+def _least_keys(key: np.ndarray, k: int) -> np.ndarray:
+    """The positions of the `k` least in the last axis, in order."""
+    n = key.shape[-1]
+    if 0 < k * k <= 2 * n:  # each of the least is put in its place by shifting others
+        return _kept_in_order(key, k)
+    if n > SHORT_ROW and 0 < k <= n // 64:
+        rows = [_least_of_many(row, k) for row in key.reshape(-1, n)]
+        return np.array(rows, np.int64).reshape(*key.shape[:-1], k)
+    if 0 < k <= n // 8:
+        candidates = np.sort(np.argpartition(key, k - 1, axis=-1)[..., :k], axis=-1)
+        order = stable_order(np.take_along_axis(key, candidates, -1))
+        return np.take_along_axis(candidates, order, -1)
+    return stable_order(key)[..., :k]
+
+
+def _kept_in_order(key: np.ndarray, k: int) -> np.ndarray:
+    n = key.shape[-1]
+    found, sizes = np.empty((*key.shape[:-1], k), np.int64), np.array((n, k))
+    key = np.ascontiguousarray(key)
+    code = least_code(8 * key.itemsize)
+    code.entry(found.ctypes.data, key.ctypes.data, sizes.ctypes.data, key.size // n)
+    return found
+
+
+def _least_of_many(row: np.ndarray, k: int) -> np.ndarray:
+    # The k-th of the columns' minima bounds the k-th of all: few elements are left to sort.
+    columns = len(row) // 64
+    minima = row[: 64 * columns].reshape(64, columns).min(axis=0)
+    candidates = np.flatnonzero(row <= np.partition(minima, k - 1)[k - 1])
+    return candidates[stable_order(row[candidates])[:k]]
+
+
+def _topk_rule(ct, out, input, k, dim, largest, *, specs):
+    return placed(ct[0], out[1], specs[0], dim)
+
+
+@differentiable(_topk_rule)
+def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
+    values, indices = take_rows(input, dim, _least(input, dim, k, largest))
+    return tensor_of(values), tensor_of(indices)
+
+
+@public("function method", out=True)
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """(values, indices) of the `k` greatest (or least) elements along `dim`, in order; NaN is the greatest.
+
+    Raises: RuntimeError if there are fewer than `k`.
+
+    >>> import weft as torch
+    >>> torch.topk(torch.tensor([3.0, 1.0, 2.0]), 2).values
+    tensor([3., 2.])
+    """
+    dim = dim_of(input, dim, "topk")
+    if not 0 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
+        raise RuntimeError(
+            f"selected index k out of range\ntopk: k = {k}, dim {dim} of shape {list(input.spec.shape)}"
+        )
+    if input.spec.dtype.is_complex or input.spec.dtype is bool_:
+        kind = "bool" if input.spec.dtype is bool_ else "complex"
+        raise RuntimeError(f" topk does not support {kind} dtypes on CPU")
+    return return_type("topk", ("values", "indices"))(_topk(input, k, dim, bool(largest)))
+
+
+def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
+    return placed(
+        *(kept(each, (dim,), keepdim or not specs[0].shape) for each in (ct[0], out[1])), specs[0], dim
+    )
+
+
+def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
+    """One element of each row along `dim`, and where it is; `choose(key)` is its position, of size 1 in the last axis."""
+    # There is nothing to compare in a tensor without dims, which may therefore be complex.
+    place = choose(key_rows(input, dim)) if input.spec.shape else np.zeros(1, np.int64)
+    values, indices = take_rows(input, dim, place)
+    if input.spec.shape and not keepdim:
+        values, indices = np.squeeze(values, dim), np.squeeze(indices, dim)
+    return tensor_of(values), tensor_of(indices)
+
+
+def _selection(name: str) -> library:
+    op = library(_chosen, derivative=_chosen_rule)
+    op.name = name
+    return op
+
+
+_SELECTIONS = {name: _selection(name) for name in ("kthvalue", "median", "nanmedian", "mode")}
+for _name in ("median", "nanmedian"):
+    _SELECTIONS[_name].node_name = f"{_name.capitalize()}Backward1"
+
+
+def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    """The first position of the element that would come at `rank` if the row were sorted."""
+    wanted = np.take_along_axis(np.partition(key, np.unique(rank), axis=-1), rank, -1)
+    return np.argmax(key == wanted, axis=-1, keepdims=True)
+
+
+def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: Callable) -> Any:
+    found = _SELECTIONS[name](input, dim, bool(keepdim), choose)
+    return return_type(name, ("values", "indices"))(found)
+
+
+@public("function method", out="apart")
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """(values, indices) of the `k`-th smallest element along `dim`, counted from 1.
+
+    Raises: RuntimeError if there are fewer than `k`.
+
+    >>> import weft as torch
+    >>> torch.kthvalue(torch.tensor([3, 1, 2]), 2).values
+    tensor(2)
+    """
+    dim = dim_of(input, dim, "kthvalue")
+    check_not_empty(input, dim, "kthvalue")
+    if not 1 <= k <= (input.spec.shape[dim] if input.spec.shape else 1):
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {dim}\nk = {k}, shape {list(input.spec.shape)}"
+        )
+    _check_selectable(input, "kthvalue_cpu")
+
+    def choose(key: np.ndarray) -> np.ndarray:
+        return _at_rank(key, np.full((*key.shape[:-1], 1), k - 1))
+
+    return _select("kthvalue", input, dim, keepdim, choose)
+
+
+def _last(key: np.ndarray) -> int:
+    """The key of NaN."""
+    return np.iinfo(key.dtype).max
+
+
+def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
+    """The lower of the two in the middle; the first NaN if there is one and they are not ignored."""
+
+    def choose(key: np.ndarray) -> np.ndarray:
+        n = key.shape[-1]
+        valid = np.full((*key.shape[:-1], 1), n)
+        if is_float:
+            valid -= (key == _last(key)).sum(-1, keepdims=True)
+        rank = np.maximum(valid - 1, 0) // 2
+        return _at_rank(key, rank if ignore_nan else np.where(valid < n, valid, rank))
+
+    return choose
+
+
+def _define_median(name: str, ignore_nan: bool) -> None:
+    of_all = library(_median_of_all, derivative=_median_of_all_rule)
+    of_all.name = name
+
+    def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+        check_tensor(input, name)
+        choose = _median_choice(input.spec.dtype.is_floating_point, ignore_nan)
+        if dim is None:
+            check_comparable(input, "median_cpu")
+            return of_all(input, choose)
+        dim = dim_of(input, dim, name)
+        check_not_empty(input, dim, name)
+        check_comparable(input, "median_out")
+        return _select(name, input, dim, keepdim, choose)
+
+    median.__name__ = median.__qualname__ = name
+    rest = "NaN is left out" if ignore_nan else "NaN if there is one"
+    median.__doc__ = f"""The median of all elements, or (values, indices) along `dim`: the lower one of two; {rest}.
+
+    >>> import weft as torch
+    >>> torch.{name}(torch.tensor([4.0, 1.0, 3.0, 2.0]))
+    tensor(2.)
+    """
+    public("function method", out=True)(median)
+
+
+def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
+    spec = input.spec
+    if spec.numel == 0:
+        return tensor_of(np.array(np.nan), spec.dtype)
+    return _chosen(input.reshape(-1), 0, False, choose)[0]
+
+
+def _median_of_all_rule(ct, out, input, choose):
+    """Equal elements share."""
+    return shared(ct, (input == out) | (input.isnan() & out.isnan()), None)
+
+
+_define_median("median", ignore_nan=False)
+_define_median("nanmedian", ignore_nan=True)
+
+
+def _mode_choice(key: np.ndarray) -> np.ndarray:
+    """The last of the longest run of equal elements, the first of such runs; all NaN are equal."""
+    order = stable_order(key)
+    ordered = np.take_along_axis(key, order, -1)
+    position = np.arange(key.shape[-1])
+    starts = np.ones(key.shape, bool)
+    starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    first = np.maximum.accumulate(np.where(starts, position, 0), axis=-1)
+    return np.take_along_axis(order, np.argmax(position - first, axis=-1, keepdims=True), -1)
+
+
+@public("function method", out=True)
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """(values, indices): the most frequent element along `dim`, the smallest of several, and where it is last.
+
+    >>> import weft as torch
+    >>> torch.mode(torch.tensor([1, 3, 3, 2, 2]))
+    torch.return_types.mode(
+    values=tensor(2),
+    indices=tensor(4))
+    """
+    dim = dim_of(input, dim, "mode")
+    check_not_empty(input, dim, "mode")
+    _check_selectable(input, "mode_cpu")
+    return _select("mode", input, dim, keepdim, _mode_choice)

@@ -1,0 +1,1 @@
+"""Operations that combine the elements along dims: sums, scans, quantiles, histograms."""

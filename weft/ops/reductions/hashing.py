@@ -1,0 +1,51 @@
+"""`torch.hash_tensor`: one 64-bit number for the bytes of a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core.derivative import nondifferentiable
+from ...core.dtype import LEGACY_NAMES, uint64
+from ...core.op import public
+from ...core.tensor import Tensor
+from ...families.library import differentiable, tensor_of, wide_array
+from ...families.reduce import dims_of
+
+
+@differentiable(nondifferentiable)
+def _hashed(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    values = wide_array(input)
+    words = values.astype(
+        np.float64 if values.dtype.kind == "f" else np.int64 if values.dtype.kind != "u" else np.uint64
+    )
+    hashes: Any = np.bitwise_xor
+    return tensor_of(np.asarray(hashes.reduce(words.view(np.uint64), axis=dims, keepdims=keepdim)), uint64)
+
+
+@public("function method", out=True)
+def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """The exclusive or of all elements, or of those along `dim`, each as a float64 or an int64; a uint64 tensor.
+
+    Two equal tensors have equal hashes. mode: 0, the only one there is.
+
+    >>> import weft as torch
+    >>> torch.hash_tensor(torch.tensor([1, 2, 4])).item()
+    7
+    """
+    if mode != 0:
+        raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
+    if input.is_complex():
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
+    dims = dims_of(dim, input.dim(), "hash_tensor")
+    if not input.numel():
+        if not isinstance(dim, int) and not dim:
+            raise RuntimeError(
+                "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+                "the 'dim' argument."
+            )
+        lacking = next((each for each in dims if not input.size(each)), None)
+        if lacking is not None:
+            raise IndexError(f"hash_tensor: Expected reduction dim {lacking} to have non-zero size.")
+    return _hashed(input, dims, keepdim)

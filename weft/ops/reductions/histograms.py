@@ -1,0 +1,320 @@
+"""Counting: histc, histogram, histogramdd, bincount."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import integer, integers, number, wrong_type
+from ...core.derivative import Derivative, nondifferentiable
+from ...core.dtype import FLOAT8, DType, float32, float64, int64
+from ...core.op import public
+from ...core.return_types import return_type
+from ...core.tensor import Tensor
+from ...families.library import array, differentiable, tensor_of
+from ..creation.creation import check_room, zeros
+from ..creation.ranges import linspace
+from ..order.sorting import check_tensor, not_implemented
+from ..tensor.rules import unknown
+
+# ---- Bins ----------------------------------------------------------------------------------------------------------
+
+
+def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The bin of each value; -1 outside. The last bin holds its right edge too."""
+    found = _search(values, edges)
+    found[values == edges[-1]] = len(edges) - 2
+    found[~((values >= edges[0]) & (values <= edges[-1]))] = -1
+    return found
+
+
+def _search(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The last edge that is not above each value within the edges; anything for others.
+
+    Where widths are about equal it is guessed, and then corrected by looking at the edges. The guess grows with the
+    value, so if it is no more than one off at the edges, it is nowhere.
+    """
+    with np.errstate(all="ignore"):
+        scale = (len(edges) - 1) / (edges[-1] - edges[0])
+
+        def guess(at: np.ndarray) -> np.ndarray:
+            return np.clip(((at - edges[0]) * scale).astype(np.int64), 0, max(len(edges) - 2, 0))
+
+        off = guess(edges) - np.arange(len(edges))
+        if len(edges) < 2 or len(values) < len(edges) or (off < -1).any() or (off > 0).any():
+            return np.searchsorted(edges, values, "right") - 1
+        found = guess(values)
+    found += values >= edges[found + 1]
+    found -= values < edges[found]
+    return found
+
+
+def _equal_bins(values: np.ndarray, low: float, high: float, count: int) -> np.ndarray:
+    """The bin of each value among bins of equal width, in the arithmetic of the dtype; -1 outside."""
+    kind = values.dtype.type
+    low, high = kind(low), kind(high)
+    inside = (values >= low) & (values <= high)
+    with np.errstate(all="ignore"):
+        position = (values - low) * kind(count) / (high - low)
+    found = np.where(inside, position, kind(-1)).astype(np.int64)
+    return np.minimum(found, count - 1, out=found)
+
+
+def _counted(bins: np.ndarray, count: int, weights: np.ndarray | None) -> np.ndarray:
+    inside = bins >= 0
+    weights = None if weights is None else weights[inside]
+    return np.bincount(bins[inside], weights, minlength=count).astype(np.float64)
+
+
+def _check_count(count: int, dim: int, name: str = "torch.histogram()") -> None:
+    if count <= 0:
+        raise RuntimeError(f"{name}: bins must be > 0, but got {count} for dimension {dim}")
+
+
+def _widened(low: float, high: float) -> tuple[float, float]:
+    """A range that is not a point."""
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+@public("function method", out=True)
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements fall into each of `bins` equal intervals from `min` to `max`, in the input's dtype.
+
+    If `min` equals `max`, the range is that of the data. Elements outside, and NaN, are not counted.
+
+    >>> import weft as torch
+    >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    check_tensor(input, "histc")
+    if isinstance(bins, float):
+        raise TypeError("histc(): argument 'bins' must be int, not float")
+    _check_count(bins, 0)
+    dtype = input.spec.dtype
+    if not dtype.is_floating_point:
+        raise not_implemented("histogram_cpu", dtype)
+    low, high = float(min), float(max)
+    if low == high and input.spec.numel:
+        low, high = float(input.detach().amin()), float(input.detach().amax())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
+    if low >= high:
+        raise RuntimeError(f"torch.histc: max must be larger than min\nmin = {low}, max = {high}")
+    values = input.detach().to(float32) if dtype in FLOAT8 else input.detach()
+    return _histc(values, bins, low, high).to(dtype)
+
+
+@differentiable(nondifferentiable)
+def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
+    check_room(count, dtype=input.spec.dtype)
+    bins = _equal_bins(array(input).reshape(-1), low, high, count)
+    return tensor_of(_counted(bins, count, None), input.spec.dtype)
+
+
+# ---- Histograms in several dimensions ------------------------------------------------------------------------------
+
+
+@differentiable(Derivative(joint=unknown("histogram")))
+def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
+    """Counts, of points [n, dims] between `edges` of each dim."""
+    values, bounds = array(points), [array(edge) for edge in edges]
+    sizes = [len(bound) - 1 for bound in bounds]
+    flat = np.zeros(len(values), np.int64)
+    for column, bound, size in zip(values.T, bounds, sizes, strict=True):
+        bins = _bins(column, bound)
+        flat = np.where((bins < 0) | (flat < 0), -1, flat * size + bins)
+    found = _counted(flat, math.prod(sizes), None if weight is None else array(weight).reshape(-1)).reshape(
+        sizes
+    )
+    if density:
+        with np.errstate(divide="ignore", invalid="ignore"):  # no points, or empty bins: NaN and infinity
+            found /= found.sum()
+            for dim, bound in enumerate(bounds):
+                found /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])
+    return tensor_of(found, points.spec.dtype)
+
+
+def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, float]]:
+    """The lowest and highest edge of each dim: as given, else those of the data."""
+    dims = points.spec.shape[-1]
+    if range is not None:
+        if not isinstance(range, (tuple, list)):
+            raise wrong_type(range, "histogram", "range", "tuple of floats")
+        if len(range) != 2 * dims:
+            raise RuntimeError(
+                f"torch.histogramdd: for a {dims}-dimensional histogram range should have {2 * dims} elements, but got "
+                f"{len(range)}"
+            )
+        range = [number(each, "histogram", "range") for each in range]
+        found = [(float(low), float(high)) for low, high in zip(range[::2], range[1::2], strict=True)]
+    elif points.spec.numel == 0:
+        found = [(0.0, 1.0)] * dims
+    else:
+        found = list(zip(*(each.tolist() for each in points.detach().aminmax(dim=0)), strict=True))
+    for dim, (low, high) in enumerate(found):
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise RuntimeError(f"torch.histogramdd: dimension {dim}'s range [{low}, {high}] is not finite")
+        if low > high:
+            raise RuntimeError(
+                f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {dim}"
+            )
+    return [_widened(*pair) for pair in found]
+
+
+def _check_edges(points: Tensor, edges: Sequence[Tensor]) -> None:
+    dims = points.spec.shape[-1]
+    if len(edges) != dims:
+        raise RuntimeError(
+            f"torch.histogramdd: expected {dims} sequences of bin edges for a {dims}-dimensional histogram but got "
+            f"{len(edges)}"
+        )
+    for dim, edge in enumerate(edges):
+        what = f"the bins tensor for dimension {dim}"
+        if edge.spec.dtype is not points.spec.dtype:
+            raise RuntimeError(
+                "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+                f"{points.spec.dtype} and bins for dimension {dim} with dtype {edge.spec.dtype}"
+            )
+        if len(edge.spec.shape) != 1:
+            raise RuntimeError(
+                f"torch.histogramdd: bins tensor should have one dimension, but got {len(edge.spec.shape)} dimensions in "
+                f"{what}"
+            )
+        if not edge.spec.numel:
+            raise RuntimeError(
+                f"torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in {what}"
+            )
+
+
+def _count_points(
+    points: Tensor, bins: Sequence[Any], range: Sequence[float] | None, weight: Tensor | None, density: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """(counts, edges) of points [..., dims]; `bins` are numbers of bins or tensors of edges."""
+    dtype = points.spec.dtype
+    if weight is not None and weight.spec.dtype is not dtype:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, "
+            f"but got input({dtype}), and weight({weight.spec.dtype})"
+        )
+    if weight is not None and weight.spec.shape != points.spec.shape[:-1]:
+        raise RuntimeError(
+            "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding "
+            f"its innermost dimension, but got input with shape {list(points.spec.shape)} and weight with shape "
+            f"{list(weight.spec.shape)}"
+        )
+    given = all(isinstance(each, Tensor) for each in bins)
+    if given:
+        _check_edges(points, bins)
+        edges = bins
+    for dim, each in enumerate(bins):
+        _check_count(each.spec.numel - 1 if given else each, dim)
+    if dtype not in (float32, float64):
+        raise not_implemented("histogramdd", dtype)
+    points = points.reshape(-1, points.spec.shape[-1])
+    if not given:
+        bounds = _ranges(points, range)
+        edges = [linspace(*bound, count + 1, dtype=dtype) for count, bound in zip(bins, bounds, strict=True)]
+    return _histogram(points, tuple(edges), weight, bool(density)), tuple(edges)
+
+
+@public("function method", out=True)
+def histogram(
+    input: Tensor,
+    bins: int | Tensor,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """(hist, bin_edges): how many elements, or how much `weight`, fall into each bin; the last one is closed.
+
+    bins: the number of equal bins over `range` (else that of the data), or the edges themselves.
+    density: divided by the sum and the widths, so that the integral is 1.
+
+    >>> import weft as torch
+    >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist
+    tensor([0., 2., 1., 0.])
+    """
+    check_tensor(input, "histogram")
+    weight = None if weight is None else weight.reshape(-1)
+    bins = bins.clone() if isinstance(bins, Tensor) else integer(bins, "histogram", "bins", 2)
+    hist, edges = _count_points(input.reshape(-1, 1), [bins], range, weight, density)
+    return return_type("histogram", ("hist", "bin_edges"))((hist, edges[0]))
+
+
+@public("function")
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """(hist, bin_edges) of points in several dimensions.
+
+    Shapes: input [..., dims]; bins one number, one per dim, or edges for each dim; hist [bins...].
+    range: lowest and highest edge of each dim, in one list.
+
+    >>> import weft as torch
+    >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0]]), bins=[2, 2]).hist
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    check_tensor(input, "histogramdd")
+    if len(input.spec.shape) < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    dims = input.spec.shape[-1]
+    wanted = [*bins] if isinstance(bins, (tuple, list)) else [integer(bins, "histogramdd", "bins", 2)] * dims
+    if not all(isinstance(each, Tensor) for each in wanted):
+        wanted = [*integers((wanted,), "histogramdd", "bins")]
+    if len(wanted) != dims and not any(isinstance(each, Tensor) for each in wanted):
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
+    found = _count_points(input, wanted, range, weight, density)
+    return return_type("histogramdd", ("hist", "bin_edges"))(found)
+
+
+# ---- Occurrences of integers ---------------------------------------------------------------------------------------
+
+
+@differentiable(nondifferentiable)
+def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
+    # A copy, because NumPy trusts that no value becomes larger than the maximum that it found.
+    values = array(input).astype(np.int64)
+    check_room(max(int(values.max()) + 1, minlength), dtype=dtype)
+    found = np.bincount(values, None if weights is None else array(weights), minlength)
+    return tensor_of(found, dtype)
+
+
+@public("function method")
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each integer from 0 to the greatest occurs, or the sum of its `weights`.
+
+    Shapes: input [n], weights [n] -> [max(input.max() + 1, minlength)].
+
+    >>> import weft as torch
+    >>> torch.bincount(torch.tensor([0, 2, 2]))
+    tensor([1, 0, 2])
+    """
+    check_tensor(input, "bincount")
+    dtype = input.spec.dtype
+    if not dtype.is_integral:
+        raise not_implemented("bincount_cpu", dtype)
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if input.spec.shape == (0,):
+        return zeros(minlength, dtype=int64)
+    if len(input.spec.shape) != 1 or int(input.min()) < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is None:
+        return _bincount(input, None, minlength, int64)
+    if weights.spec.shape != input.spec.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    result = float32 if weights.spec.dtype is float32 else float64
+    return _bincount(input, weights.detach().to(float64), minlength, result)

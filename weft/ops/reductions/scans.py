@@ -1,0 +1,418 @@
+"""Running results along a dim: cumsum, cumprod, cummax, cummin, logcumsumexp; differences and covariances."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from ...core.arguments import integer
+from ...core.dtype import (
+    FLOAT,
+    LEGACY_NAMES,
+    REDUCED_FLOATS,
+    DType,
+    bool_,
+    complex32,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int64,
+)
+from ...core.grad_mode import mode
+from ...core.limits import largest
+from ...core.op import add_inplace, check_recorded_write, inplace, needs_recording, public, write_out
+from ...core.return_types import return_type
+from ...core.tensor import Tensor, wrap_dim
+from ...core.warn import user_level
+from ...engine.expr import Expr, isnan, lift
+from ...engine.monoid import index
+from ...engine.scalar import exp, isinf, log, maximum, where
+from ...families.reduce import Types, check_recordable
+from ...families.scan import Scan
+from ..assembly.joining import cat
+from ..creation.creation import zeros_like
+from ..elementwise.float_bits import complex
+from ..elementwise.pointwise import OPS
+from ..order.sorting import check_comparable, check_tensor, dim_of, not_implemented
+from .reduction import highest, lowest
+
+# ---- Sums and products ---------------------------------------------------------------------------------------------
+
+# What a running result is accumulated in; each element of the result is rounded from it, as PyTorch does.
+WIDER = dict.fromkeys(REDUCED_FLOATS, float32) | {
+    float32: float64,
+    complex32: complex64,
+    complex64: complex128,
+}
+
+
+def _wider(dtype: DType, wanted: DType | None) -> Types:
+    return Types(WIDER.get(dtype, dtype), (dtype,))
+
+
+def _value(element: Any) -> tuple:
+    return (element,)
+
+
+def _from_the_end(scan: Callable, ct: Tensor, dim: int) -> Tensor:
+    return scan(ct.flip(dim), dim).flip(dim) if ct.spec.shape else scan(ct, dim)
+
+
+def _cumsum_rule(ct, out, a, dim):
+    return _from_the_end(cumsum, ct, dim)
+
+
+def _cumprod_rule(ct, out, a, dim):
+    zeros = a == 0
+    if not a.is_meta and not bool(zeros.any()):
+        return _from_the_end(cumsum, ct * out.conj(), dim) / a.conj()
+    if not a.spec.shape:
+        return ct
+    return _products_without_each(ct, a, dim) if mode.enabled else _up_to_first_zero(ct, out, a, dim, zeros)
+
+
+def _up_to_first_zero(ct: Tensor, out: Tensor, a: Tensor, dim: int, zeros: Tensor) -> Tensor:
+    """Behind the first zero of a row nothing changes any product; the zero itself leaves the others'."""
+    count = zeros.cumsum(dim)
+    first = zeros & (count == 1)
+    others = cumprod(a.masked_fill(first, 1), dim)
+    of_first = _from_the_end(cumsum, ct * others.conj(), dim)
+    before = _from_the_end(cumsum, ct * out.conj(), dim) / a.conj()
+    return of_first.where(first, before).masked_fill((count > 0) & ~first, 0)
+
+
+def _products_without_each(ct: Tensor, a: Tensor, dim: int) -> Tensor:
+    """The same for derivatives of higher order: all products that lack one element, one element at a time."""
+    n = a.shape[dim]
+    found = []
+    for k in range(n):
+        before = a.narrow(dim, 0, k).prod(dim, keepdim=True)
+        after = cat((before, a.narrow(dim, k + 1, n - k - 1)), dim).cumprod(dim)
+        found.append((ct.narrow(dim, k, n - k) * after.conj()).sum(dim, keepdim=True))
+    return cat(found, dim)
+
+
+CUMSUM = Scan(
+    "cumsum", _wider, lambda dtype: (0,), _value, lambda a, b: (a[0] + b[0],), derivative=_cumsum_rule
+)
+CUMPROD = Scan(
+    "cumprod", _wider, lambda dtype: (1,), _value, lambda a, b: (a[0] * b[0],), derivative=_cumprod_rule
+)
+
+
+def _define_scan(name: str, op: Scan, what: str, example: str) -> Callable:
+    def scan(input: Tensor, dim: int, *, dtype: DType | None = None, out: Tensor | None = None) -> Tensor:
+        own = input.spec.dtype
+        dim = wrap_dim(dim if type(dim) is int else integer(dim, name, "dim"), len(input.spec.shape))
+        if dtype is None and out is None and own.category >= FLOAT:  # the usual case
+            return op(input, dim)
+        if dtype is None:
+            dtype = out.spec.dtype if out is not None else int64 if own.category < 2 else own
+        if dtype is bool_ and input.spec.shape and input.spec.numel:
+            raise not_implemented(f"{name}_out_cpu", dtype)
+        if dtype.category < FLOAT and needs_recording((input,)):
+            check_recordable(dtype)
+        result = op(input.to(dtype), dim)
+        return result if out is None else write_out(out, result, name)
+
+    write = inplace(scan, name)
+
+    def scan_(self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
+        check_recorded_write(self)
+        dim_of(self, dim, name)
+        if dtype is not None and dtype is not self.spec.dtype:
+            raise RuntimeError(
+                f"Bad in-place call: input tensor dtype {self.spec.dtype} and output tensor dtype {dtype} should match"
+            )
+        return write(self, dim, dtype=self.spec.dtype)
+
+    scan.__name__ = scan.__qualname__ = name
+    scan.__doc__ = f"""The running {what} along `dim`: integers and bools as int64, unless `dtype` is given.
+
+    float32 accumulates in float64, the narrower floats in float32; each result is rounded once.
+
+    >>> import weft as torch
+    >>> torch.{name}(torch.tensor([1, 2, 3, 4]), 0)
+    tensor({example})
+    """
+    scan_.__name__ = scan_.__qualname__ = f"{name}_"
+    scan_.__doc__ = f"`{name}`, written into this tensor."
+    add_inplace(name, scan_)
+    return public("function method")(scan)
+
+
+cumsum = _define_scan("cumsum", CUMSUM, "sum", "[ 1,  3,  6, 10]")
+cumprod = _define_scan("cumprod", CUMPROD, "product", "[ 1,  2,  6, 24]")
+
+
+def _reference(greatest: Expr) -> Expr:
+    """What exponents are counted from: the greatest so far, or 0 where that is infinite."""
+    return where(isinf(greatest), 0.0, greatest)
+
+
+def _take_in(state: tuple, element: tuple) -> tuple:
+    """States are (the greatest, the sum of exponentials counted from it): no logarithm waits for the one before it."""
+    (left, a), (right, b) = state, element
+    greatest = maximum(left, right)
+    reference = _reference(greatest)
+    return greatest, a * exp(left - reference) + b * exp(right - reference)
+
+
+def _logcumsumexp_rule(ct, out, a, dim):
+    """The sum over later results of ct * exp(a - out), as logarithms: positive and negative ones apart."""
+
+    if not a.spec.shape:
+        return ct
+
+    def pulled(logarithm: Tensor) -> Tensor:
+        return (_from_the_end(logcumsumexp, logarithm - out, dim) + a).exp()
+
+    if a.is_complex():
+        return pulled(ct.conj().log()).conj()
+    none = -largest(a.spec.dtype)  # the logarithm of 0, but finite: it is subtracted from
+    return pulled(ct.log().where(ct > 0, none)) - pulled((-ct).log().where(ct < 0, none))
+
+
+LOGCUMSUMEXP = Scan(
+    "logcumsumexp",
+    _wider,
+    lambda dtype: (-math.inf, 0),
+    lambda x: (x, lift(1.0, x)),
+    _take_in,
+    lambda state: (_reference(state[0]) + log(state[1]),),
+    derivative=_logcumsumexp_rule,
+)
+# The imaginary part goes round: only sums of two at a time tell how often.
+COMPLEX_LOGCUMSUMEXP = Scan(
+    "logcumsumexp",
+    _wider,
+    lambda dtype: (-math.inf,),
+    _value,
+    lambda a, b: (OPS["logaddexp"].element(a[0], b[0]),),
+    derivative=_logcumsumexp_rule,
+)
+
+
+@public("function method", out=True)
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """log(cumsum(exp(input))) along `dim`, without overflow. Floats and complex numbers only.
+
+    >>> import weft as torch
+    >>> torch.logcumsumexp(torch.tensor([1000.0, 1000.0]), 0)
+    tensor([1000.0000, 1000.6932])
+    """
+    dim = dim_of(input, dim, "logcumsumexp")
+    dtype = input.spec.dtype
+    if dtype.category < 2:
+        raise not_implemented("logcumsumexp_out_cpu", dtype)
+    return (COMPLEX_LOGCUMSUMEXP if dtype.is_complex else LOGCUMSUMEXP)(input, dim)
+
+
+# ---- Running extrema -----------------------------------------------------------------------------------------------
+
+
+def _value_and_index(dtype: DType, wanted: DType | None) -> Types:
+    return Types(dtype, (dtype, int64))
+
+
+def _latest(wins: Callable) -> Callable:
+    """The state (value, position) goes over to an element that wins against it, or is NaN."""
+
+    def combine(state: tuple, element: tuple) -> tuple:
+        takes = wins(element[0], state[0])
+        if element[0].dtype.is_floating_point:
+            takes = takes | isnan(element[0])
+        return tuple(where(takes, new, old) for new, old in zip(element, state, strict=True))
+
+    return combine
+
+
+def _running_rule(ct, out, a, dim):
+    """An element gets the cotangents of all results that it is."""
+    return zeros_like(ct[0]).scatter_add(dim, out[1], ct[0]) if ct[0].spec.shape else ct[0]
+
+
+def _extremum(name: str, first: Callable, wins: Callable) -> Scan:
+    return Scan(
+        name,
+        _value_and_index,
+        lambda dtype: (first(dtype), (0, int64)),
+        lambda x: (x, index()),
+        _latest(wins),
+        derivative=_running_rule,
+    )
+
+
+CUMMAX = _extremum("cummax", lowest, lambda new, old: new >= old)
+CUMMIN = _extremum("cummin", highest, lambda new, old: new <= old)
+
+
+def _define_running(op: Scan, what: str) -> None:
+    name = op.name
+
+    def running(input: Tensor, dim: int) -> Any:
+        dim = dim_of(input, dim, name)
+        check_comparable(input, f"{name}_cpu")
+        return return_type(name, ("values", "indices"))(op(input, dim))
+
+    running.__name__ = running.__qualname__ = name
+    running.__doc__ = f"""(values, indices): the {what} element so far along `dim`, and where it was last.
+
+    >>> import weft as torch
+    >>> torch.{name}(torch.tensor([2, 2, 2]), 0).indices
+    tensor([0, 1, 2])
+    """
+    public("function method", out=True)(running)
+
+
+_define_running(CUMMAX, "greatest")
+_define_running(CUMMIN, "least")
+
+
+# ---- Differences and covariances -----------------------------------------------------------------------------------
+
+
+def _check_joined(input: Tensor, other: Tensor | None, dim: int) -> None:
+    if other is None:
+        return
+    spec, theirs = input.spec.shape, other.spec.shape
+    if len(spec) != len(theirs):
+        raise RuntimeError(
+            f"diff expects prepend or append to be the same dimension as input\ninput: {list(spec)}, other: {list(theirs)}"
+        )
+    for k, (size, other_size) in enumerate(zip(spec, theirs, strict=True)):
+        if k != dim and size != other_size:
+            raise RuntimeError(
+                "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                f"differencing dimension; input.size({k}) = {size}, but got tensor.size({k}) = {other_size}"
+            )
+
+
+@public("function method", out=True)
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """The differences of neighbours along `dim`, taken `n` times; `prepend` and `append` are joined on first.
+
+    >>> import weft as torch
+    >>> torch.diff(torch.tensor([1, 4, 9, 16]))
+    tensor([3, 5, 7])
+    """
+    check_tensor(input, "diff")
+    if not input.spec.shape:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    dim = dim_of(input, dim, "diff")
+    _check_joined(input, prepend, dim)
+    _check_joined(input, append, dim)
+    parts = [part for part in (prepend, input, append) if part is not None]
+    result = cat(parts, dim) if len(parts) > 1 and n else input
+    for _ in range(min(n, result.spec.shape[dim])):
+        size = result.spec.shape[dim]
+        after, before = result.narrow(dim, 1, size - 1), result.narrow(dim, 0, size - 1)
+        result = after.logical_xor(before) if result.spec.dtype is bool_ else after - before
+    return result.clone() if result is input else result
+
+
+def _check_weights(weights: Tensor | None, name: str, count: int) -> None:
+    if weights is None:
+        return
+    dtype = weights.spec.dtype
+    wanted, fits = (
+        ("integral", dtype.is_integral) if name == "fweights" else ("floating point", dtype.is_floating_point)
+    )
+    if len(weights.spec.shape) > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+            f"{len(weights.spec.shape)} dimensions"
+        )
+    if not fits:
+        raise RuntimeError(
+            f"cov(): expected {name} to have {wanted} dtype but got {name} with {LEGACY_NAMES[dtype]} dtype"
+        )
+    if weights.spec.numel != count:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{weights.spec.numel} != {count}"
+        )
+    if count and bool((weights < 0).any()):
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+@public("function method")
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
+    """The covariances of variables.
+
+    Shapes: input [variables, observations] or [observations], weights [observations] -> [variables, variables].
+    fweights: how often each observation occurred; aweights: how much it counts.
+
+    >>> import weft as torch
+    >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    check_tensor(input, "cov")
+    ndim = len(input.spec.shape)
+    if ndim > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {ndim} dimensions"
+        )
+    if input.spec.dtype is bool_:
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    rows = input.reshape(1, -1) if ndim < 2 else input
+    count = rows.spec.shape[1]
+    _check_weights(fweights, "fweights", count)
+    _check_weights(aweights, "aweights", count)
+    weights = aweights if fweights is None else fweights if aweights is None else fweights * aweights
+    if weights is None:
+        total, norm = count, count - correction
+        average = rows.sum(1) / count if count else rows.sum(1) * float("nan")
+    else:
+        total = weights.sum()
+        average = (rows * weights).sum(1) / total
+        lost = (weights * aweights).sum() / total if aweights is not None and correction else 1
+        norm = total - correction * lost
+    if norm <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            stacklevel=user_level(),
+        )
+        norm = 0 if weights is None else norm.clamp(min=0)
+    centred = rows - average.unsqueeze(1)
+    weighted = centred if weights is None else centred * weights
+    product = centred.matmul(weighted.t().conj())
+    return (product / norm).squeeze()
+
+
+@public("function method")
+def corrcoef(input: Tensor) -> Tensor:
+    """Pearson's correlation coefficients of variables: their covariances divided by both standard deviations.
+
+    Shapes: [variables, observations] or [observations] -> [variables, variables].
+
+    >>> import weft as torch
+    >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    check_tensor(input, "corrcoef")
+    if len(input.spec.shape) > 2:
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {len(input.spec.shape)} "
+            "dimensions"
+        )
+    covariance = cov(input)
+    if not covariance.spec.shape:
+        return covariance / covariance
+    variance = covariance.diagonal()
+    deviation = (variance.real if variance.spec.dtype.is_complex else variance).sqrt()
+    scaled = covariance / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if scaled.spec.dtype.is_complex:
+        return complex(scaled.real.clip(-1, 1), scaled.imag.clip(-1, 1))
+    return scaled.clip(-1, 1)

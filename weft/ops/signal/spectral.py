@@ -1,0 +1,441 @@
+"""Fourier transforms, `torch.fft`: three leaves (complex to complex, real to complex and back), the rest composed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import integer, integers, wrong_type
+from ...core.derivative import differentiate
+from ...core.device import as_device
+from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
+from ...core.layout import preserve_format
+from ...core.op import public
+from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
+from ...core.tensor import Tensor, wrap_dim
+from ...engine.blas import scipy
+from ...engine.workers import get_num_threads
+from ...families.library import library, tensor_in, tensor_of, wide_array
+from ..assembly.copying import formatted_spec
+from ..assembly.padding import constant_pad
+from ..creation.creation import check_dtype, check_layout, check_storage_size, size_arguments, with_grad
+
+# From here on, handing a transform to several threads pays.
+PARALLEL_NUMEL = 1 << 16
+
+# ---- The leaves ----------------------------------------------------------------------------------------------------
+
+
+def _result_spec(spec: Spec, dims: Sequence[int], sizes: Sequence[int], dtype: DType) -> Spec:
+    """The dims that are not transformed lie outside, in memory order; the transformed ones, as listed, inside."""
+    rest = [dim for dim in range(len(spec.shape)) if dim not in dims]
+    rest.sort(key=lambda dim: -spec.stride[dim])
+    return make_spec(tuple(sizes), strides_in_order(sizes, (*rest, *dims)), dtype, spec.device)
+
+
+def _as_read(spec: Spec) -> Spec:
+    """The spec of what a transform reads: a pending conjugation is carried out first, on a dense copy."""
+    return formatted_spec(spec, preserve_format, spec.dtype, spec.device) if spec.conj else spec
+
+
+def _by_stride(spec: Spec, dims: Sequence[int]) -> list[int]:
+    return sorted(dims, key=lambda dim: -spec.stride[dim])
+
+
+def _transformed(values: np.ndarray, wanted: Spec) -> Tensor:
+    """The result of a transform (float32 or wider) with the strides and dtype that PyTorch gives it."""
+    if wanted.is_contiguous or values.dtype != wanted.dtype.numpy:
+        return tensor_of(values, wanted.dtype)
+    return tensor_in(values, wanted)
+
+
+def _workers(values: np.ndarray) -> int:
+    return get_num_threads() if values.size >= PARALLEL_NUMEL else 1
+
+
+@library
+def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
+    """Complex to complex over some dims."""
+    fft = scipy("fft")
+    spec, values = _as_read(input.spec), wide_array(input)
+    wanted = _result_spec(spec, _by_stride(spec, dims), spec.shape, spec.dtype)
+    if spec.numel == 0:
+        return tensor_in(values, wanted)
+    transform = fft.fftn if forward else fft.ifftn
+    return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+
+
+@library
+def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) -> Tensor:
+    """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
+    fft = scipy("fft")
+    spec, values = _as_read(input.spec), wide_array(input)
+    sizes = list(spec.shape)
+    if onesided:
+        sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
+    wanted = _result_spec(spec, [*_by_stride(spec, dims[:-1]), dims[-1]], sizes, spec.dtype.to_complex())
+    if spec.numel == 0:
+        return tensor_in(0, wanted)
+    if onesided:
+        return _transformed(fft.rfftn(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+    spectrum = fft.fftn(values, axes=dims, norm=norm, workers=_workers(values))
+    # SciPy fills the half that symmetry determines and goes over the terms that are their own mirror images, such as
+    # the constant one: they come out conjugated, with an imaginary part of -0.
+    mirrored = tuple(
+        slice(None) if dim not in dims else slice(0, None, n // 2) if n % 2 == 0 else slice(1)
+        for dim, n in enumerate(spec.shape)
+    )
+    np.conjugate(spectrum[mirrored], out=spectrum[mirrored])
+    return _transformed(spectrum, wanted)
+
+
+@library
+def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
+    """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
+    fft = scipy("fft")
+    spec, values = _as_read(input.spec), wide_array(input)
+    sizes = (*spec.shape[:dim], size, *spec.shape[dim + 1 :])
+    wanted = _result_spec(spec, (dim,), sizes, spec.dtype.to_real())
+    if wanted.numel == 0:
+        return tensor_in(0, wanted)
+    return _transformed(fft.irfft(values, size, dim, norm, workers=_workers(values)), wanted)
+
+
+# ---- Derivatives: the adjoint of a transform is the opposite one, scaled alike ------------------------------------------
+
+
+def _weights(spec: Spec, dim: int, size: int, inner: float) -> Tensor:
+    """1 for the frequencies that are their own mirror images, `inner` for the others, along the half of `dim`."""
+    if not spec.numel:  # the sizes may be far beyond any memory
+        return tensor_of(np.ones((), spec.dtype.to_real().numpy))
+    half = size // 2 + 1
+    values = np.full((half, *(1,) * (len(spec.shape) - 1 - dim)), inner)
+    values[0] = 1
+    if size % 2 == 0:
+        values[-1] = 1
+    return tensor_of(values, spec.dtype.to_real())
+
+
+def _c2c_rule(ct, out, input, dims, norm, forward):
+    return _fft_c2c(ct, dims, SWAPPED[norm], not forward)
+
+
+def _r2c_rule(ct, out, input, dims, norm, onesided, *, specs):
+    norm = SWAPPED[norm]
+    if not onesided:
+        return _fft_c2c(ct, dims, norm, False)  # the real part of it
+    if len(dims) > 1:
+        ct = _fft_c2c(ct, dims[:-1], norm, False)
+    # `_fft_c2r` adds what mirror images would contribute, and the input has none.
+    size = specs[0].shape[dims[-1]]
+    return _fft_c2r(ct * _weights(ct.spec, dims[-1], size, 0.5), dims[-1], norm, size)
+
+
+def _c2r_rule(ct, out, input, dim, norm, size):
+    half = _fft_r2c(ct, (dim,), SWAPPED[norm], True)
+    return half * _weights(half.spec, dim, size, 2)
+
+
+for _leaf, _rule, _node in (
+    (_fft_c2c, _c2c_rule, "FftC2CBackward0"),
+    (_fft_r2c, _r2c_rule, "FftR2CBackward0"),
+    (_fft_c2r, _c2r_rule, "FftC2RBackward0"),
+):
+    differentiate(_leaf, _rule)
+    _leaf.node_name = _node
+
+
+# ---- Arguments -----------------------------------------------------------------------------------------------------
+
+SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _norm(norm: str | None, swapped: bool = False) -> str:
+    """SciPy's name of a normalisation, which is PyTorch's; `swapped` for a transform computed by its opposite."""
+    norm = "backward" if norm is None else norm
+    if norm not in SWAPPED:
+        raise RuntimeError(f'Invalid normalization mode: "{norm}"')
+    return SWAPPED[norm] if swapped else norm
+
+
+def _check_input(input: Any, name: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(
+            f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
+        )
+
+
+def _floating(input: Tensor) -> Tensor:
+    """Integers and bools in the default float dtype. float16, which PyTorch transforms on GPUs only, is welcome."""
+    dtype = input.spec.dtype
+    if dtype is bfloat16 or dtype in FLOAT8:
+        raise RuntimeError(f"Unsupported dtype {LEGACY_NAMES[dtype]}")
+    return input.to(get_default_dtype()) if dtype.category < 2 else input
+
+
+def _complex(input: Tensor) -> Tensor:
+    input = _floating(input)
+    return input.to(input.spec.dtype.to_complex())
+
+
+def _real(input: Tensor, name: str, what: str = "expects a real input tensor") -> Tensor:
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(f"{name} {what}, but got {LEGACY_NAMES[input.spec.dtype]}")
+    return _floating(input)
+
+
+def _check_size(n: int) -> None:
+    if n < 1:
+        raise RuntimeError(f"Invalid number of data points ({n}) specified")
+
+
+def _position(dim: int, ndim: int) -> int:
+    """`dim` counted from the front. Raises: IndexError if there is none, as in a 0-dim tensor."""
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
+def _one_dim(input: Tensor, n: Any, dim: Any, name: str) -> tuple[int, int]:
+    """`n` (-1: as it is) and `dim` of a transform of one dim, checked."""
+    dim = _position(integer(dim, f"fft_{name}", "dim"), len(input.spec.shape))
+    if n is None:
+        return -1, dim
+    n = integer(n, f"fft_{name}", "n")
+    _check_size(n)
+    return n, dim
+
+
+def _dims_and_sizes(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], list[int]]:
+    """The dims to transform and their sizes (-1: as they are), from the arguments of a transform of several."""
+    ndim = len(input.spec.shape)
+    if s is not None:
+        s = integers((s,), f"fft_{name}", "s")
+    if dim is None and name.endswith("2"):
+        raise wrong_type(dim, f"fft_{name}", "dim", "tuple of ints")
+    if dim is not None:
+        dim = integers((dim,), f"fft_{name}", "dim")
+        dims = [_position(each, ndim) for each in dim]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("FFT dims must be unique")
+        if s is not None and len(s) != len(dims):
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
+    elif s is None:
+        dims = list(range(ndim))
+    elif len(s) > ndim:
+        raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {ndim} dimensions.")
+    else:
+        dims = list(range(ndim - len(s), ndim))
+    return dims, [-1] * len(dims) if s is None else list(s)
+
+
+def _resized(input: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
+    """Cut off or zero-padded at the end of some dims; -1 leaves a size as it is."""
+    wanted = list(input.spec.shape)
+    pad = [0] * (2 * len(wanted))
+    for dim, n in zip(dims, sizes, strict=True):
+        size = input.spec.shape[dim]
+        n = size if n == -1 else n
+        _check_size(n)
+        if n < size:
+            input = input.narrow(dim, 0, n)
+        wanted[dim] = n
+        pad[2 * (len(input.spec.shape) - 1 - dim) + 1] = max(n - size, 0)
+    if (
+        math.prod(max(n, 1) for n in wanted) * input.spec.dtype.itemsize >= 2**63
+    ):  # also if another dim is empty
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={wanted}")
+    return constant_pad(input, pad) if any(pad) else input
+
+
+# ---- One dim -------------------------------------------------------------------------------------------------------
+# What scales the other way round is computed by its opposite: the backward transform of real numbers is the conjugate
+# of the forward one.
+
+
+def _fft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    n, dim = _one_dim(input, n, dim, name)
+    input = _resized(_floating(input), [dim], [n])
+    if input.spec.dtype.is_complex:
+        return _fft_c2c(input, (dim,), _norm(norm), forward)
+    found = _fft_r2c(input, (dim,), _norm(norm, swapped=not forward), False)
+    return found if forward else found.conj()
+
+
+def _rfft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    input = _real(input, name)
+    n, dim = _one_dim(input, n, dim, name)
+    found = _fft_r2c(_resized(input, [dim], [n]), (dim,), _norm(norm, swapped=not forward), True)
+    return found if forward else found.conj()
+
+
+def _irfft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    n, dim = _one_dim(input, n, dim, name)
+    n = 2 * (input.spec.shape[dim] - 1) if n == -1 else n
+    _check_size(n)
+    input = _resized(_complex(input), [dim], [n // 2 + 1])
+    return _fft_c2r(input.conj() if forward else input, dim, _norm(norm, swapped=forward), n)
+
+
+# ---- Several dims --------------------------------------------------------------------------------------------------
+
+
+def _fftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    dims, sizes = _dims_and_sizes(input, s, dim, name)
+    input, norm = _resized(_complex(input), dims, sizes), _norm(norm)
+    return _fft_c2c(input, tuple(dims), norm, forward) if dims else input.clone()
+
+
+def _some_dims(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[int], list[int]]:
+    dims, sizes = _dims_and_sizes(input, s, dim, name)
+    if not dims:
+        raise RuntimeError(f"{name} must transform at least one axis")
+    return dims, sizes
+
+
+def _rfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    input = _real(input, name, "expects a real-valued input tensor")
+    dims, sizes = _some_dims(input, s, dim, name)
+    return _fft_r2c(_resized(input, dims, sizes), tuple(dims), _norm(norm), True)
+
+
+def _ihfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    dims, sizes = _some_dims(input, s, dim, name)
+    if input.spec.dtype.is_complex:
+        raise RuntimeError(
+            f"Only supports floating-point dtypes, but found: {LEGACY_NAMES[input.spec.dtype]}"
+        )
+    input = _resized(_floating(input), dims, sizes)
+    half = _fft_r2c(input, (dims[-1],), _norm(norm, swapped=True), True).conj()
+    return _fft_c2c(half.resolve_conj(), tuple(dims[:-1]), _norm(norm), False) if len(dims) > 1 else half
+
+
+def _irfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
+    dims, sizes = _some_dims(input, s, dim, name)
+    last = 2 * (input.spec.shape[dims[-1]] - 1) if sizes[-1] == -1 else sizes[-1]
+    _check_size(last)
+    found = _resized(_complex(input), dims, [*sizes[:-1], last // 2 + 1])
+    if len(dims) > 1:
+        found = _fft_c2c(found, tuple(dims[:-1]), _norm(norm), forward)
+    return _fft_c2r(found.conj() if forward else found, dims[-1], _norm(norm, swapped=forward), last)
+
+
+# ---- Public names --------------------------------------------------------------------------------------------------
+
+# name, transform of one dim, of several, forward, what it does
+# fmt: off
+TRANSFORMS: tuple[tuple[str, Callable, Callable, bool, str], ...] = (
+    ("fft",   _fft1,   _fftn,   True,  "the discrete Fourier transform"),
+    ("ifft",  _fft1,   _fftn,   False, "the inverse discrete Fourier transform"),
+    ("rfft",  _rfft1,  _rfftn,  True,  "the Fourier transform of real numbers: the half (n // 2 + 1) that determines the rest"),
+    ("irfft", _irfft1, _irfftn, False, "the inverse of `rfft`: real numbers, 2 * (size - 1) in the last dim unless given"),
+    ("hfft",  _irfft1, _irfftn, True,  "the real Fourier transform of a signal of which the second half is the conjugate of the first"),
+    ("ihfft", _rfft1,  _ihfftn, False, "the inverse of `hfft`"),
+)
+# fmt: on
+
+
+def _define_one(name: str, transform: Callable, forward: bool, what: str) -> None:
+    def function(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        _check_input(input, name)
+        return transform(input, n, dim, norm, forward, name)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"""Along one dim: {what}.
+
+    n: the size of the {"input" if name in ("fft", "ifft", "rfft", "ihfft") else "result"} along `dim`, cut off or padded
+    with zeros; norm: where to divide by n: "backward" (in inverse transforms), "forward" or "ortho" (by its root in both).
+    """
+    public(name=f"fft.{name}", out=True)(function)
+
+
+def _define_many(
+    name: str, transform: Callable, forward: bool, what: str, default: tuple[int, ...] | None
+) -> None:
+    def function(input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None) -> Tensor:
+        _check_input(input, name)
+        return transform(input, s, dim, norm, forward, name)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"""Over {"the last two dims, or those given" if default else "all dims, or the last len(s), or those given"}: {what}.
+
+    s: a size for each of the dims (-1: as it is), cut off or padded with zeros; norm: as in the transform of one dim.
+    """
+    public(name=f"fft.{name}", out=True)(function)
+
+
+for _name, _one, _many, _forward, _what in TRANSFORMS:
+    _define_one(_name, _one, _forward, _what)
+    _define_many(f"{_name}n", _many, _forward, _what, None)
+    _define_many(f"{_name}2", _many, _forward, _what, (-2, -1))
+
+
+# ---- Frequencies and shifts ----------------------------------------------------------------------------------------
+
+
+def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
+    def function(
+        n: int,
+        d: float = 1.0,
+        *,
+        dtype: DType | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        n = integer(n, f"fft_{name}", "n")
+        dtype = check_dtype(dtype) or get_default_dtype()
+        check_layout(layout)
+        if dtype.category < 2:
+            raise RuntimeError(f"{name} requires a floating point or complex dtype")
+        check_storage_size(contiguous_spec(size_arguments((n,), name), dtype))
+        with np.errstate(all="ignore"):
+            step = np.float64(1.0) / (np.float64(n) * d)
+        result = tensor_of(positions(n).astype(np.float64), dtype) * float(step)
+        return with_grad(result.to(as_device(device)), requires_grad)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"""The frequencies of the results of `{name.removesuffix("freq")}` of `n` samples, `d` apart.
+
+    Units: cycles per unit of `d`.
+    """
+    public(name=f"fft.{name}", out=True)(function)
+
+
+_frequencies("fftfreq", lambda n: np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]))
+_frequencies("rfftfreq", lambda n: np.arange(n // 2 + 1))
+
+
+def _define_shift(name: str, extra: int, what: str) -> None:
+    def function(input: Tensor, dim: Any = None) -> Tensor:
+        _check_input(input, name)
+        ndim = len(input.spec.shape)
+        dims = range(ndim) if dim is None else integers((dim,), f"fft_{name}", "dim")
+        dims = tuple(_position(each, ndim) for each in dims)
+        return input.roll(tuple((input.spec.shape[each] + extra) // 2 for each in dims), dims)
+
+    function.__name__ = function.__qualname__ = f"fft_{name}"
+    function.__doc__ = f"{what} in `dim` (an int or several; all unless given)."
+    public(name=f"fft.{name}")(function)
+
+
+_define_shift("fftshift", 0, "Frequencies reordered so that zero is in the middle,")
+_define_shift("ifftshift", 1, "The inverse of `fftshift`")
+
+
+def spectrum(input: Tensor, norm: str, onesided: bool) -> Tensor:
+    """The transform of the last dim: onesided or not for real input, complex to complex else."""
+    last = (len(input.spec.shape) - 1,)
+    if input.spec.dtype.is_complex:
+        return _fft_c2c(input, last, norm, True)
+    return _fft_r2c(_floating(input), last, norm, onesided)
+
+
+def signal(input: Tensor, norm: str, size: int | None) -> Tensor:
+    """The inverse of `spectrum`; `size` real numbers from a half, or complex ones if it is None."""
+    last = len(input.spec.shape) - 1
+    return _fft_c2c(input, (last,), norm, False) if size is None else _fft_c2r(input, last, norm, size)

@@ -1,0 +1,1 @@
+"""The tensor object's own members: Python's protocol, storage, questions about metadata."""

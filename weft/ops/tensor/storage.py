@@ -1,0 +1,542 @@
+"""Storages as users see them: `untyped_storage()`, the deprecated typed ones, and tensors put on another storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...core import dtype as dt
+from ...core.arguments import integers
+from ...core.device import as_device, device
+from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
+from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
+from ...core.names import ROOT, set_name
+from ...core.op import FUNCTIONS, NO_RULE, grow, needs_recording, public, resize, tape
+from ...core.size import shape
+from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
+from ...core.storage import Storage
+from ...core.tensor import Tensor, make
+from ...core.warn import warn_once
+from ..creation.from_data import tensor as new_tensor
+from ..views.reshaping import squeeze, unsqueeze
+from ..views.slicing import as_strided
+from ..views.transposing import swapaxes, swapdims, t, transpose
+
+
+def _warn_deprecated() -> None:
+    warn_once(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. "
+        "This should only matter to you if you are using storages directly.  To access UntypedStorage directly, use "
+        "tensor.untyped_storage() instead of tensor.storage()",
+    )
+
+
+# ---- Typed storages ------------------------------------------------------------------------------------------------
+
+
+class TypedStorage:
+    """A storage seen as elements of one dtype; deprecated in favour of tensors.
+
+    Forms: TypedStorage(size), TypedStorage(values), TypedStorage(wrap_storage=untyped), each with dtype and device.
+
+    >>> import weft as torch
+    >>> torch.FloatStorage([1, 2])
+     1.0
+     2.0
+    [torch.storage.TypedStorage(dtype=torch.float32, device=cpu) of size 2]
+    """
+
+    is_sparse = False
+
+    _untyped_storage: Storage
+    dtype: DType
+
+    def __init__(
+        self,
+        content: Any = 0,
+        *,
+        wrap_storage: Storage | None = None,
+        dtype: DType | None = None,
+        device: Any = None,
+        _internal: bool = False,
+    ):
+        if not _internal:
+            _warn_deprecated()
+        self.dtype = dtype or get_default_dtype()
+        if wrap_storage is not None:
+            self._untyped_storage = wrap_storage
+        elif isinstance(content, int):
+            self._untyped_storage = Storage(content * self.dtype.itemsize, device=as_device(device))
+        elif isinstance(content, Sequence) and not isinstance(content, str):
+            self._untyped_storage = new_tensor(content).to(self.dtype).to(as_device(device))._storage
+        else:
+            raise TypeError(
+                f"TypedStorage(): expected a size or a sequence of numbers, got {type(content).__name__}"
+            )
+
+    def _tensor(self) -> Tensor:
+        """All elements, on this memory."""
+        untyped = self._untyped_storage
+        return make(untyped, 0, contiguous_spec((self.size(),), self.dtype, untyped.device))
+
+    def untyped(self) -> Storage:
+        """The same memory without a type."""
+        return self._untyped_storage
+
+    @property
+    def device(self) -> device:
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._untyped_storage.is_cuda
+
+    @property
+    def is_hpu(self) -> bool:
+        return self._untyped_storage.is_hpu
+
+    @property
+    def filename(self) -> str | None:
+        return self._untyped_storage.filename
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self._untyped_storage.nbytes_ // self.dtype.itemsize
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        return self._untyped_storage.nbytes_
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        return self._untyped_storage.data_ptr()
+
+    def get_device(self) -> int | None:
+        return self._untyped_storage.get_device()
+
+    def is_shared(self) -> bool:
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        return False
+
+    def resizable(self) -> bool:
+        return self._untyped_storage.resizable()
+
+    def pickle_storage_type(self) -> str:
+        """The name of the legacy class, "FloatStorage"."""
+        return f"{LEGACY_NAMES[self.dtype]}Storage"
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(index, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+        if not -self.size() <= index < self.size():
+            raise IndexError(f"index {index} out of range for storage of size {self.size()}")
+        return self._tensor().select(0, index).item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+        self._tensor()[index] = value
+
+    def __iter__(self) -> Iterator:
+        return iter(self.tolist())
+
+    def tolist(self) -> list:
+        return self._tensor().tolist()
+
+    def fill_(self, value: Any) -> TypedStorage:
+        """Write one number everywhere."""
+        self[:] = value
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
+        """Write the bytes of a storage of equal size."""
+        self._untyped_storage.copy_(source.untyped())
+        return self
+
+    def resize_(self, size: int) -> None:
+        """Room for so many elements."""
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    def _on(self, untyped: Storage) -> TypedStorage:
+        return TypedStorage(wrap_storage=untyped, dtype=self.dtype, _internal=True)
+
+    def clone(self) -> TypedStorage:
+        return self._on(self._untyped_storage.clone())
+
+    def __copy__(self) -> TypedStorage:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict) -> TypedStorage:
+        untyped = memo.get(id(self._untyped_storage)) or self._untyped_storage.__deepcopy__(memo)
+        return self._on(untyped)
+
+    def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
+        return self._on(self._untyped_storage.to(device=device))
+
+    def cpu(self) -> TypedStorage:
+        return self._on(self._untyped_storage.cpu())
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """A copy on a GPU.
+
+        Raises: an error without one.
+        """
+        return self._on(self._untyped_storage.cuda(device, non_blocking))
+
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """A copy on a Gaudi device, which weft does not have."""
+        return self._on(self._untyped_storage.hpu(device, non_blocking))
+
+    def pin_memory(self, device: Any = "cuda") -> TypedStorage:
+        """A copy in memory that a GPU reads directly.
+
+        Raises: RuntimeError, because there is no GPU.
+        """
+        return self._on(self._untyped_storage.pin_memory(device))
+
+    def _to(self, dtype: DType) -> TypedStorage:
+        """A copy with every element converted."""
+        return TypedStorage(
+            wrap_storage=self._tensor().to(dtype, copy=True)._storage, dtype=dtype, _internal=True
+        )
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the legacy class; with a class or its name, the elements converted."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
+        legacy: Any = FUNCTIONS[name.removeprefix("torch.")]
+        wanted = legacy.dtype
+        return self if wanted is self.dtype else self._to(wanted)
+
+    @classmethod
+    def from_buffer(cls, *args: Any, dtype: DType | None = None, **kwargs: Any) -> TypedStorage:
+        """A copy of a buffer; arguments as in UntypedStorage.from_buffer."""
+        dtype = dtype or getattr(cls, "dtype", None) or get_default_dtype()
+        untyped = Storage.from_buffer(*args, dtype=dtype, **kwargs)
+        return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+    @classmethod
+    def from_file(cls, filename: str, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The memory of a file, of `size` elements."""
+        dtype = getattr(cls, "dtype", None) or get_default_dtype()
+        untyped = Storage.from_file(filename, shared, size * dtype.itemsize)
+        return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def __repr__(self) -> str:
+        content = "..." if self.device.type == "meta" else " " + "\n ".join(map(str, self))
+        return f"{content}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+
+
+def _conversions(names: dict[str, DType]) -> None:
+    """`storage.float()` and the like, on both kinds of storages."""
+
+    def add(name: str, dtype: DType) -> None:
+        def typed(self: TypedStorage) -> TypedStorage:
+            return self._to(dtype)
+
+        def untyped(self: Storage) -> TypedStorage:
+            return TypedStorage(wrap_storage=self, dtype=dt.uint8, _internal=True)._to(dtype)
+
+        for function, owner in ((typed, TypedStorage), (untyped, Storage)):
+            function.__name__ = name
+            function.__doc__ = f"A typed storage with every element converted to {dtype!r}."
+            setattr(owner, name, function)
+
+    for name, dtype in names.items():
+        add(name, dtype)
+
+
+# fmt: off
+_conversions({
+    "double": dt.float64, "float": dt.float32, "half": dt.float16, "bfloat16": dt.bfloat16,
+    "long": dt.int64, "int": dt.int32, "short": dt.int16, "char": dt.int8, "byte": dt.uint8, "bool": dt.bool_,
+    "complex_double": dt.complex128, "complex_float": dt.complex64,
+    **{name: dtype for name, dtype in DTYPES.items() if dtype in dt.FLOAT8},
+})
+# fmt: on
+
+
+def _storage_type(self: Storage, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the class; with a legacy class or its name, the bytes converted to its elements."""
+    if dtype is None:
+        return "torch.storage.UntypedStorage"
+    return TypedStorage(wrap_storage=self, dtype=dt.uint8, _internal=True).type(dtype)
+
+
+Storage.type = _storage_type  # type: ignore[attr-defined]
+
+
+set_name(TypedStorage, f"{ROOT}.storage", "TypedStorage")
+
+
+class _LegacyType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type(instance) is TypedStorage and instance.dtype is getattr(cls, "dtype", instance.dtype)
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyType):
+    """`torch.FloatStorage` and the like: constructors of typed storages of one dtype."""
+
+    def __new__(
+        cls, *content: Any, wrap_storage: Storage | None = None, dtype: Any = None, device: Any = None
+    ) -> Any:
+        for name, value in (("dtype", dtype), ("device", device)):
+            if value is not None:
+                raise RuntimeError(f"{cls}.__new__: keyword argument '{name}' cannot be specified")
+        if len(content) > 1 or (content and wrap_storage is not None):
+            raise RuntimeError(
+                f"{cls}.__new__ received an invalid combination of arguments: give a size or a sequence"
+            )
+        return TypedStorage(*content, wrap_storage=wrap_storage, dtype=cls.dtype)
+
+
+for _dtype, _name in LEGACY_NAMES.items():
+    if _dtype not in dt.FLOAT8 | dt.UNSIGNED_WIDE and _dtype is not dt.complex32:
+        FUNCTIONS[f"{_name}Storage"] = _LegacyType(
+            f"{_name}Storage", (_LegacyStorage,), {"dtype": _dtype, "__module__": ROOT}
+        )
+FUNCTIONS["Storage"] = FUNCTIONS["FloatStorage"]
+FUNCTIONS["TypedStorage"] = TypedStorage
+FUNCTIONS["UntypedStorage"] = Storage
+
+
+@public("function")
+def is_storage(obj: Any) -> bool:
+    """Whether the object is a storage, typed or not."""
+    return isinstance(obj, (Storage, TypedStorage))
+
+
+# ---- The storage of a tensor ---------------------------------------------------------------------------------------
+
+
+@public("method")
+def untyped_storage(self: Tensor) -> Storage:
+    """The bytes that this tensor, and whatever shares memory with it, looks at."""
+    return self._storage
+
+
+@public("method")
+def storage(self: Tensor) -> TypedStorage:
+    """The storage as elements of the tensor's dtype; deprecated in favour of `untyped_storage`."""
+    _warn_deprecated()
+    return TypedStorage(wrap_storage=self._storage, dtype=self.spec.dtype, _internal=True)
+
+
+@public("method")
+def storage_type(self: Tensor) -> Any:
+    """The legacy class of the tensor's storage."""
+    _warn_deprecated()
+    return FUNCTIONS[f"{LEGACY_NAMES[self.spec.dtype]}Storage"]
+
+
+@public("method")
+def is_shared(self: Tensor) -> bool:
+    """Whether other processes see this memory."""
+    return self._storage.is_shared()
+
+
+@public("method")
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the storage to memory that other processes can see: what one writes, all read.
+
+    >>> import weft as torch
+    >>> torch.ones(2).share_memory_().is_shared()
+    True
+    """
+    self._storage.share_memory_()
+    return self
+
+
+@public("method")
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same elements: one storage, offset, shape and stride."""
+    mine, theirs = self.spec, tensor.spec
+    return (
+        self._storage is tensor._storage
+        and self._start == tensor._start
+        and mine.shape == theirs.shape
+        and mine.stride == theirs.stride
+    )
+
+
+@public("function method")
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    if not isinstance(other, Tensor):
+        raise TypeError(
+            f"is_same_size(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
+        )
+    return input.spec.shape == other.spec.shape
+
+
+# ---- Metadata in place ---------------------------------------------------------------------------------------------
+
+
+def _in_place(name: str, view: Any) -> None:
+    # PyTorch counts the overloads of a view from 0, then those in place.
+    overloads = 3 if view is squeeze else 1
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        before = self.detach()
+        recorded = needs_recording((self,))
+        if recorded:
+            tape.check_write(self)
+            tape.become(before, self)
+        result = view(before, *args, **kwargs)
+        self._storage.version += 1
+        self._start, self.spec = result._start, result.spec
+        if recorded:
+            tape.rename(result, lambda node: f"{node[:-1]}{int(node[-1]) + overloads}")
+            tape.become(self, result)
+        return self
+
+    method.__doc__ = f"`{view.__name__}`, changing the metadata of this tensor."
+    method.__name__ = method.__qualname__ = name
+    public("function method" if name == "as_strided_" else "method", name=name)(method)
+
+
+for _view in (as_strided, squeeze, swapaxes, swapdims, t, transpose, unsqueeze):
+    _in_place(f"{_view.__name__}_", _view)
+
+
+@public("function", name="detach")
+def _detach(input: Tensor) -> Tensor:
+    """The same memory, outside of autograd."""
+    return input.detach()
+
+
+def _set_data(self: Tensor, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if value.spec.device is not self.spec.device:
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
+        )
+    if self.requires_grad and not value.spec.dtype.is_floating_point and not value.spec.dtype.is_complex:
+        raise RuntimeError(
+            "data set to a tensor that requires gradients must be floating point or complex dtype"
+        )
+    self._storage, self._start, self.spec = value._storage, value._start, value.spec
+
+
+Tensor.data = property(lambda self: self.detach(), _set_data, doc="The same memory, outside of autograd.")
+
+
+@public("method", name="resize_")
+def resize_(self: Tensor, *size: Any, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """Another shape on the same storage, which grows if it is too small; new elements are uninitialised."""
+    sizes = integers(size, "resize_", "size")
+    if any(each < 0 for each in sizes):
+        raise RuntimeError(f"Trying to resize tensor to a negative dimension {min(sizes)}: {list(sizes)}")
+    return _resized(self, sizes, memory_format)
+
+
+def _resized(self: Tensor, sizes: tuple[int, ...], memory_format: MemoryFormat) -> Tensor:
+    spec = self.spec
+    if needs_recording((self,)):
+        raise RuntimeError("cannot resize variables that require grad")
+    if memory_format is preserve_format:
+        raise RuntimeError(f"Unsupported memory format {memory_format}")
+    if spec.shape != sizes or memory_format is not contiguous_format:
+        resize(self, _with_strides(spec, sizes, strides_for(sizes, memory_format)))
+        self._storage.version += 1
+    return self
+
+
+def _with_strides(spec: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
+    return make_spec(shape(sizes), strides, spec.dtype, spec.device, spec.conj, spec.neg)
+
+
+@public("function method", name="resize_as_")
+def resize_as_(
+    input: Tensor, the_template: Tensor, *, memory_format: MemoryFormat = contiguous_format
+) -> Tensor:
+    """Resized to the shape of another tensor."""
+    wanted = tuple(the_template.spec.shape)
+    if memory_format is not preserve_format:
+        return _resized(input, wanted, memory_format)
+    _resized(input, wanted, contiguous_format)
+    return _resized(input, wanted, suggested_format(the_template.spec))
+
+
+@public("method", name="set_")
+def set_(
+    self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None
+) -> Tensor:
+    """Put this tensor on another storage: that of a tensor, a typed or an untyped one; without `source`, an empty one.
+
+    Without `size`, the tensor is like `source`, or takes all of it as one dimension.
+
+    Raises: RuntimeError if dtypes or devices differ.
+    """
+    if needs_recording((self,)):
+        tape.check_write(self)
+        raise NotImplementedError(NO_RULE.format("set_"))
+    if isinstance(source, Tensor):
+        _check_type(self, source.spec.dtype, source.spec.device)
+        if size is None:
+            self._storage, self._start, self.spec = source._storage, source._start, source.spec
+            return self
+        if not source.spec.is_contiguous:
+            raise RuntimeError("passed in tensor to be used as storage must be contiguous")
+        untyped = source._storage
+    elif source is None:
+        untyped = self.spec.device.backend.allocate(0)
+    elif not isinstance(source, (Storage, TypedStorage)):
+        raise TypeError(
+            f"set_() received an invalid combination of arguments - got ({type(source).__name__}), expected a Tensor or "
+            "a Storage"
+        )
+    else:
+        untyped = source.untyped()
+        _check_type(self, getattr(source, "dtype", self.spec.dtype), untyped.device)
+    return _set_storage(self, untyped, storage_offset, size, stride)
+
+
+def _check_type(self: Tensor, dtype: DType, where: device) -> None:
+    if dtype is not self.spec.dtype:
+        raise RuntimeError(f"Could not set tensor of type {dtype} to a tensor of type {self.spec.dtype}")
+    if where is not self.spec.device:
+        raise RuntimeError(
+            f"Attempted to set the storage of a tensor on device {self.spec.device} to a storage on different device "
+            f"{where}.  This is no longer allowed; the devices must match."
+        )
+
+
+def _set_storage(self: Tensor, untyped: Storage, offset: int, size: Any, stride: Any) -> Tensor:
+    itemsize = self.spec.dtype.itemsize
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    sizes = (untyped.nbytes_ // itemsize,) if size is None else integers((size,), "set_", "size")
+    strides = integers((stride,), "set_", "stride") if stride else contiguous_stride(sizes)
+    if len(strides) != len(sizes):
+        raise RuntimeError(f"unequal size length ({len(sizes)}) and stride length ({len(strides)})")
+    if min((*sizes, *strides), default=0) < 0:
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(sizes)} and strides={list(strides)}"
+        )
+    own = _with_strides(self.spec, sizes, strides)
+    grow(untyped, offset * itemsize, own)
+    self._storage, self._start, self.spec = untyped, offset * itemsize, own
+    return self

@@ -1,0 +1,1 @@
+"""Operations whose result shares the memory of the input."""

@@ -1,0 +1,223 @@
+"""Triangles and diagonals of matrices."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from ...core.arguments import integer
+from ...core.device import CPU
+from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
+from ...core.op import public
+from ...core.spec import contiguous_spec
+from ...core.tensor import Tensor, empty, wrap_dim
+from ...families.library import adopt, array
+from ...families.step import step
+from ..assembly.filling import fill_
+from ..creation.creation import as_device, check_dtype, check_layout, check_storage_size
+from ..indexing.masking import MASKED_FILL, counting
+from .view_copies import copied
+from .views import DIAGONAL
+
+
+def _lower(ct, out, a, diagonal):
+    return _tril(ct, diagonal)
+
+
+@step(_lower)
+def _tril(input: Tensor, diagonal: int) -> Tensor:
+    return _zeroed(input, diagonal, True, "tril")
+
+
+def _upper(ct, out, a, diagonal):
+    return _triu(ct, diagonal)
+
+
+@step(_upper)
+def _triu(input: Tensor, diagonal: int) -> Tensor:
+    return _zeroed(input, diagonal, False, "triu")
+
+
+def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
+    """A contiguous copy with zeros above `diagonal`, or below it."""
+    if input.dim() < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+    rows, columns = input.spec.shape[-2:]
+    diagonal = min(max(integer(diagonal, name, "diagonal"), -rows - 1), columns + 1)
+    find = _small_mask if rows * columns <= SMALL_MASK else _mask
+    return MASKED_FILL(input.contiguous(), find(rows, columns, diagonal, above), 0)
+
+
+def _mask(rows: int, columns: int, diagonal: int, above: bool) -> Tensor:
+    """Where the column is larger than the row plus `diagonal`, or smaller."""
+    edge = adopt(np.arange(rows)[:, None] + diagonal)
+    column = counting(columns)
+    return column > edge if above else column < edge
+
+
+SMALL_MASK = 1 << 14
+_small_mask = functools.lru_cache(maxsize=64)(_mask)
+
+
+@public("function method inplace", out="exact")
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The matrices with zeros above the diagonal; `diagonal` counts upwards from the main one.
+
+    >>> import weft as torch
+    >>> torch.ones(2, 2).tril()
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return _tril(input, diagonal)
+
+
+@public("function method inplace", out="exact")
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The matrices with zeros below the diagonal; `diagonal` counts upwards from the main one."""
+    return _triu(input, diagonal)
+
+
+def _below(rows: int, columns: int, offset: int) -> int:
+    """How many elements of a matrix lie on or below a diagonal: row r has r + offset + 1, from 0 to `columns`."""
+
+    def up_to(length: int) -> int:
+        """The elements of rows of 1, 2, ..., `length` elements, none of which has more than `columns`."""
+        growing = min(max(length, 0), columns)
+        return growing * (growing + 1) // 2 + max(length - columns, 0) * columns
+
+    return up_to(rows + offset) - up_to(offset)
+
+
+def _write_indices(target: np.ndarray, rows: int, columns: int, offset: int, lower: bool) -> None:
+    """The rows and columns of a triangle that is not empty, into [2, count]."""
+    places = np.arange(max(-offset, 0), rows) if lower else np.arange(min(rows, columns - offset))
+    first = np.zeros_like(places) if lower else np.maximum(places + offset, 0)
+    end = np.minimum(places + offset + 1, columns) if lower else columns
+    lengths = end - first
+    target[0] = np.repeat(places, lengths)
+    # Columns count on from row to row; each row begins again at its first one.
+    target[1] = np.arange(target.shape[1]) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
+
+
+def _indices(name: str, lower: bool):
+    def indices(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: DType | None = int64,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        check_layout(layout)
+        row, col, offset = (
+            integer(value, name, what) for value, what in ((row, "row"), (col, "col"), (offset, "offset"))
+        )
+        for size, what in ((row, "row"), (col, "col")):
+            if size < 0:
+                raise RuntimeError(f"{what} must be non-negative, got{size}")
+        wanted = check_dtype(dtype) or int64
+        if wanted not in (int32, int64):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[wanted]}'")
+        count = _below(row, col, offset) if lower else row * col - _below(row, col, offset - 1)
+        result = empty(check_storage_size(contiguous_spec((2, count), wanted, as_device(device))))
+        if count and result.spec.device is CPU:
+            _write_indices(array(result), row, col, offset, lower)
+        return result
+
+    indices.__name__ = indices.__qualname__ = name
+    indices.__doc__ = f"Rows and columns of the {'lower' if lower else 'upper'} triangle of a matrix, row by row: shape [2, count]."
+    return public("function")(indices)
+
+
+tril_indices = _indices("tril_indices", lower=True)
+triu_indices = _indices("triu_indices", lower=False)
+
+
+@public("function method", out="exact")
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """A copy of a diagonal of a matrix; of a vector, the matrix that has it as its diagonal.
+
+    >>> import weft as torch
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    if input.dim() == 1:
+        return diag_embed(input, diagonal)
+    if input.dim() == 2:
+        return copied(DIAGONAL(input, diagonal, 0, 1))
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.dim()}D")
+
+
+@public("function method")
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """The matrix whose diagonal holds all elements of `input`."""
+    return diag_embed(input.reshape(-1), offset)
+
+
+# It is the adjoint of `diagonal`.
+DIAG_EMBED = DIAGONAL.adjoint
+DIAG_EMBED.name = "diag_embed"
+
+
+@public("function method")
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices, in the dims `dim1` and `dim2` of the result, whose diagonals are the last dim of `input`.
+
+    >>> import weft as torch
+    >>> torch.diag_embed(torch.ones(3, 2)).shape
+    torch.Size([3, 2, 2])
+    """
+    dims = input.dim() + 1
+    first, second = wrap_dim(dim1, dims), wrap_dim(dim2, dims)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = input.spec.shape[-1] + abs(offset)
+    sizes = list(input.spec.shape[:-1])
+    for dim in sorted((first, second)):
+        sizes.insert(dim, size)
+    return DIAG_EMBED(
+        input, contiguous_spec(sizes, input.spec.dtype, input.spec.device), offset, first, second
+    )
+
+
+@public("function method")
+def trace(input: Tensor) -> Tensor:
+    """The sum of the main diagonal of a matrix."""
+    if input.spec.dtype is bool_:
+        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    if input.dim() != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.dim()}")
+    return _trace(input)
+
+
+def _on_diagonal(ct, out, a, *, specs):
+    rows, columns = specs[0].shape
+    return DIAG_EMBED(ct.expand(min(rows, columns)), specs[0], 0, 0, 1)
+
+
+@step(_on_diagonal)
+def _trace(input: Tensor) -> Tensor:
+    return input.diagonal().sum()
+
+
+@public("method")
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Write a number to the main diagonal; with `wrap` a tall matrix gets another one every columns + 1 rows."""
+    spec = self.spec
+    if len(spec.shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(spec.shape) > 2 and len(set(spec.shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    count, step = min(spec.shape), sum(spec.stride)
+    fill_(self.as_strided((count,), (step,)), fill_value)
+    if wrap and len(spec.shape) == 2 and spec.shape[0] > spec.shape[1] + 1:
+        rows, columns = spec.shape
+        for top in range(columns + 1, rows, columns + 1):
+            below = self[top:]
+            fill_(below.as_strided((min(below.spec.shape),), (step,)), fill_value)
+    return self

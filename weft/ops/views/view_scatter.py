@@ -1,0 +1,114 @@
+"""Copies of a tensor with another one in a view of it: select_scatter, slice_scatter and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...core.derivative import Derivative
+from ...core.op import needs_recording, public, record, unrecorded
+from ...core.spec import contiguous_spec
+from ...core.tensor import Tensor, make
+from ...families.view import View
+from .slicing import check_bounds
+from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE
+
+
+class _Embedded:
+    """A copy of a tensor with another one in a view of it; the arguments are those of the view."""
+
+    def __init__(self, view: View):
+        self.name = f"{view.name}_scatter"
+        self.view = view
+        self.derivative = Derivative(
+            lambda ct, out, input, src, *static, specs: self(ct, ct.new_zeros(specs[1].shape), *static),
+            lambda ct, out, input, src, *static: view(ct, *static),
+        )
+
+    def __call__(self, input: Tensor, src: Tensor, *static: Any) -> Tensor:
+        with unrecorded():
+            result = _embedded(input, self.view, src, static)
+        return record(self, result, (input, src), static) if needs_recording((input, src)) else result
+
+
+def _embedded(input: Tensor, view: View, src: Tensor, static: tuple) -> Tensor:
+    result = _same_strides(input)
+    place = view(result, *static)
+    if view is AS_STRIDED:
+        check_bounds(place)
+    if place.spec.shape != src.spec.shape:
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(place.shape)}"
+        )
+    place.copy_(src)
+    return result
+
+
+def _same_strides(input: Tensor) -> Tensor:
+    """A copy that keeps strides and offset, with whatever else lies in the storage."""
+    spec = input.spec
+    if spec.repeats:
+        return input.clone()
+    whole = (input._storage.nbytes_ // spec.dtype.itemsize,)
+    copied = make(input._storage, 0, contiguous_spec(whole, spec.dtype, spec.device)).clone()
+    return make(copied._storage, input._start, spec)
+
+
+SELECT_SCATTER = _Embedded(SELECT)
+SLICE_SCATTER = _Embedded(SLICE)
+DIAGONAL_SCATTER = _Embedded(DIAGONAL)
+AS_STRIDED_SCATTER = _Embedded(AS_STRIDED)
+
+
+@public("function method")
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of `input` with `src` as its slice number `index` along `dim`.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 2).select_scatter(torch.ones(2), 0, 0)
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    return SELECT_SCATTER(input, src, dim, index)
+
+
+@public("function method")
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """A copy of `input` with `src` in its slice start:end:step along `dim`.
+
+    >>> import weft as torch
+    >>> torch.zeros(4).slice_scatter(torch.ones(2), 0, 1, 3)
+    tensor([0., 1., 1., 0.])
+    """
+    return SLICE_SCATTER(input, src, dim, start, end, step)
+
+
+@public("function method")
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of `input` with `src` on a diagonal.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 2).diagonal_scatter(torch.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    return DIAGONAL_SCATTER(input, src, offset, dim1, dim2)
+
+
+@public("function method")
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """A copy of `input` with `src` in the view that `as_strided` gives.
+
+    >>> import weft as torch
+    >>> torch.zeros(2, 2).as_strided_scatter(torch.ones(2), (2,), (2,))
+    tensor([[1., 0.],
+            [1., 0.]])
+    """
+    own = input.storage_offset()
+    offset = own if storage_offset is None else storage_offset
+    return AS_STRIDED_SCATTER(input, src, tuple(size), tuple(stride), offset - own)

@@ -47,6 +47,9 @@ PROGRAMS = {
     "converted before": lambda lib: classes(lib)[1]().double()(lib.ones(3)).dtype,
     "to a dtype before": lambda lib: lib.nn.LazyLinear(2).to(lib.float64)(lib.ones(1, 3, dtype=lib.float64)).dtype,
     "to a device before": lambda lib: lib.nn.LazyBatchNorm1d().to("cpu", lib.float64).running_mean.dtype,
+    "buffers to a dtype before": lambda lib: (
+        lambda lazy: (type(lazy.running_mean).__name__, lazy(lib.ones(4, 3, dtype=lib.float64)), lazy.state_dict())
+    )(lib.nn.LazyBatchNorm1d().double()),
     "sharing memory": lambda lib: classes(lib)[1]().share_memory(),
     "loaded before": lambda lib: (lambda lazy: (lazy.load_state_dict(classes(lib)[0](4).state_dict()), lazy.weight))(
         classes(lib)[1]()

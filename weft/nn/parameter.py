@@ -168,7 +168,12 @@ def _delegated(name: str) -> Any:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         with undisguised(self):
-            return getattr(self, name)(*args, **kwargs)
+            result = getattr(self, name)(*args, **kwargs)
+        # A module replaces a buffer by its conversion, so the conversion must still wait for its shape. A parameter
+        # takes over the data of its conversion instead.
+        if type(result) is Tensor and isinstance(self, UninitializedBuffer):
+            result.__class__ = type(self)
+        return result
 
     return call if callable(getattr(Tensor, name)) else property(get, put)
 

@@ -187,7 +187,7 @@ class Compilation:
 
     def __init__(self) -> None:
         import weft as torch
-        from weft.core.op import _caches
+        from weft.core.plans import _caches
         from weft.engine import host, kernel
 
         self.torch, self.host, self.kernel, self.caches = torch, host, kernel, _caches

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.grad_mode import is_grad_enabled as is_grad_enabled
 from ..core.grad_mode import mode
-from ..core.op import FUNCTIONS
+from ..core.names import FUNCTIONS
 from ..core.overrides import has_say, overriding, switch
 from ..core.tensor import Tensor
 from ..engine.workers import get_num_threads as get_num_threads

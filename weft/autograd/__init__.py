@@ -1,13 +1,13 @@
 """Reverse and forward mode differentiation, `torch.autograd`.
 
-Ops call `core.op.record` for results that need derivatives; this package is what answers.
+Ops call `core.recording.record` for results that need derivatives; this package is what answers.
 """
 
 from __future__ import annotations
 
 from ..compat.missing import module_getattr as _module_getattr
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from ..core.op import tape as _tape
+from ..core.recording import tape as _tape
 from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
 from . import attributes as _attributes  # noqa: F401 (adds what users see of nodes)
 from . import forward as _forward

@@ -7,7 +7,7 @@ import traceback
 import warnings
 from typing import Any
 
-from ..core.op import public
+from ..core.public import public
 from ..core.restoring import Restoring
 from ..core.warn import user_level
 

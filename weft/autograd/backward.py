@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.op import FUNCTIONS
+from ..core.names import FUNCTIONS
 from ..core.overrides import overridable, unasked
 from ..core.tensor import Tensor
 from ..core.warn import user_level

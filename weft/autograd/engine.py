@@ -15,7 +15,7 @@ from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
 from ..core.modes import modes
-from ..core.op import FUNCTIONS
+from ..core.names import FUNCTIONS
 from ..core.overrides import switch
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make

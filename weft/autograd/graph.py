@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..core.derivative import Derivative, keywords, nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import open_levels
-from ..core.op import NO_RULE
+from ..core.recording import NO_RULE
 from ..core.tensor import Tensor
 from ..utils.hooks import RemovableHandle
 from . import anomaly

@@ -12,10 +12,12 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..core import op
+from ..core import outputs
 from ..core.derivative import nondifferentiable
 from ..core.grad_mode import mode
-from ..core.op import FUNCTIONS
+from ..core.names import FUNCTIONS
+from ..core.plans import PlanCache
+from ..core.recording import unrecorded
 from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty, make
 from ..families.view import View
@@ -167,10 +169,10 @@ def adopt(target: Tensor, result: Tensor) -> None:
         or result.spec.dtype is not target.spec.dtype
         or type(result._autograd) is Leaf
     ):
-        op.copy_values(target, result)
+        outputs.copy_values(target, result)
         return
-    with op.unrecorded():
-        op.copy_values(target, result)
+    with unrecorded():
+        outputs.copy_values(target, result)
     rebase(target, result._autograd)
 
 
@@ -249,7 +251,7 @@ def like(base: Spec, ct: Tensor | None = None) -> Tensor:
     return whole if ct is None else whole.copy_(ct)
 
 
-@op.PlanCache
+@PlanCache
 def _memory(base: Spec) -> tuple[Spec, bool]:
     return make_spec(base.shape, base.stride, base.dtype, base.device), base.is_dense
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.dtype import FLOAT, LEGACY_NAMES
-from ..core.op import unrecorded
+from ..core.recording import unrecorded
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import Tensor, make

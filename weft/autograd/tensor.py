@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.dtype import FLOAT, DType
 from ..core.grad_mode import is_grad_enabled, mode
-from ..core.op import public
+from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..ops.tensor.predicates import is_inference

@@ -18,6 +18,7 @@ from types import CellType, FunctionType, NoneType
 from typing import Any
 
 from .checking import check_tensors
+from .dispatch import PLAIN
 from .names import FUNCTIONS
 from .restoring import Restoring
 from .tensor import Tensor, of_class
@@ -33,8 +34,6 @@ class _Switch(threading.local):
 
 switch = _Switch()
 
-# What `overridden` says where nobody has a say.
-PLAIN: Any = type("Plain", (), {"__repr__": lambda self: "PLAIN"})()
 # Classes that have none.
 _SILENT: set[type] = {Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType}
 

@@ -9,22 +9,37 @@ from typing import Any
 import numpy as np
 
 from ..core.checking import check_tensors, checked
+from ..core.dispatch import fast_path_switches
 from ..core.dtype import from_numpy_dtype, numpy_dtype
-from ..core.op import FUNCTIONS, add_method
+from ..core.names import FUNCTIONS
 from ..core.overrides import PLAIN, declined, known, meets, overridden, overridden_operator
+from ..core.public import add_method
 from ..core.tensor import Tensor, make
 from .map import NUMBERS, Map, not_a_tensor, to_float
 
 _new = object.__new__
+_fast = (
+    True  # whether plain tensors take the short way: `core.dispatch` turns it off while someone watches them
+)
+
+
+@fast_path_switches.append
+def _set_fast(on: bool) -> None:
+    global _fast
+    _fast = on
+
+
+class _Nothing:
+    """No object is of this class: in place of `Tensor` it closes the short way of ops that are not a kernel."""
 
 
 def unary(op: Map) -> Callable:
     """`function(input, *, out=None)`, with a fast path for plain tensors."""
     plans = op.plans
-    fast = op.is_kernel
+    plain = Tensor if op.is_kernel else _Nothing
 
     def function(input, *, out=None):
-        if fast and type(input) is Tensor and out is None and input._autograd is None:
+        if _fast and type(input) is plain and out is None and input._autograd is None:
             plan = plans[(input.spec,)]
             storage = plan.allocate()
             plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
@@ -54,12 +69,12 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
     As an `operator` it answers NotImplemented to types it does not know, which may have their own.
     """
     plans = op.plans
-    fast = op.is_kernel
+    plain = Tensor if op.is_kernel else _Nothing
     asked = overridden_operator if operator else overridden
     fast_numbers = operator or numbers in ("all", "other", "input other")
 
     def function(input, other, *, out=None):
-        if fast and type(input) is Tensor and out is None and input._autograd is None:
+        if _fast and type(input) is plain and out is None and input._autograd is None:
             if type(other) is Tensor:
                 if other._autograd is None:
                     plan = plans[input.spec, other.spec]
@@ -160,11 +175,11 @@ def _named(function: Callable, op: Map) -> Callable:
 def inplace_of(op: Map, numbers: str = "other") -> Callable:
     """`method_(self, other)`, with a fast path for a plain tensor and for numbers."""
     plans = op.inplace_plans
-    fast = op.is_kernel
+    plain = Tensor if op.is_kernel else _Nothing
     fast_numbers = "other" in numbers or numbers == "all"
 
     def method(self, other):
-        if fast and type(self) is Tensor and self._autograd is None:
+        if _fast and type(self) is plain and self._autograd is None:
             kind = type(other)
             if kind is Tensor:
                 if other._autograd is None and self._storage is not other._storage:
@@ -199,10 +214,10 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
 
 def inplace_unary(op: Map) -> Callable:
     plans = op.inplace_plans
-    fast = op.is_kernel
+    plain = Tensor if op.is_kernel else _Nothing
 
     def method(self):
-        if fast and type(self) is Tensor and self._autograd is None:
+        if _fast and type(self) is plain and self._autograd is None:
             plan = plans[(self.spec,)]
             storage = self._storage
             address = storage.ptr + self._start

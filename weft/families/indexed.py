@@ -17,7 +17,10 @@ from ..core.derivative import Derivative, as_derivative
 from ..core.device import CPU
 from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order
-from ..core.op import NO_RULE, PlanCache, check_no_repeats, needs_recording, record, recorded_write
+from ..core.op import Op
+from ..core.outputs import check_no_repeats
+from ..core.plans import PlanCache
+from ..core.recording import NO_RULE, needs_recording, record, recorded_write
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ..core.storage import Storage
@@ -168,7 +171,7 @@ def _runs(name: str, specs: Sequence[Spec]) -> bool:
     return where is CPU
 
 
-class _Indexed:
+class _Indexed(Op):
     def __init__(
         self,
         name: str,
@@ -266,7 +269,7 @@ class Take(_Indexed):
             ),
         )
 
-    def __call__(self, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
+    def run(self, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
         if input.spec.conj or input.spec.neg:
             input = plain(input)
         plan = self.plans[(input.spec, static, *[index.spec for index in indices])]
@@ -421,7 +424,7 @@ class Put(_Indexed):
         """Raise what the call would raise, except for the values of the indices."""
         self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
 
-    def __call__(
+    def run(
         self,
         target: Tensor,
         indices: Sequence[Tensor],

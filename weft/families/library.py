@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.derivative import as_derivative
 from ..core.device import CPU
+from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import (
     FLOAT8,
     DType,
@@ -22,8 +23,10 @@ from ..core.dtype import (
     from_numpy_dtype,
     numpy_dtype,
 )
-from ..core.op import PlanCache, needs_recording, record, recorded_write
+from ..core.op import Op
 from ..core.out_of_memory import from_memory_error
+from ..core.plans import PlanCache
+from ..core.recording import needs_recording, record, recorded_write
 from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, as_new, empty, make
@@ -32,13 +35,11 @@ from ..engine.memory import FENCE
 from .map import COPY, Map, Plan, keyed
 
 
-class library:  # noqa: N801 (a decorator)
+class library(Op):  # noqa: N801 (a decorator)
     """Decorator: `function` computes on arrays. It runs on the CPU and is one step for autograd.
 
     Its arguments, tensors or not, are the inputs of the step, in the order of its signature.
     """
-
-    node_name: str | None = None  # what users see in the graph, where it does not follow from the name
 
     def __init__(self, function: Callable, derivative: Any = None):
         functools.update_wrapper(self, function)
@@ -47,7 +48,7 @@ class library:  # noqa: N801 (a decorator)
         self.derivative = as_derivative(derivative)
         self._signature = inspect.signature(function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         tensors = []
         for each in (*args, *kwargs.values()):
             if isinstance(each, Tensor):
@@ -170,13 +171,15 @@ class LibraryMap(Map):
     def _launch(self, result: Spec, operands, types) -> Plan:
         return Plan(result, Launch(None, 0, 0, None), None, types.operands)
 
-    def __call__(self, *operands: Any) -> Tensor:
+    def run(self, *operands: Any) -> Tensor:
         values, key = keyed(self.name, operands)
         plan = self.plans[key]
         result = self._compute(empty(plan.spec), values, plan.operand_dtype)
         return record(self, result, values) if needs_recording(values) else result
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
+        if watchers and (answer := watched(self, "write", (target, *operands), {})) is not PLAIN:
+            return answer
         values, key = keyed(self.name, operands)
         if needs_recording((target, *values)):
             return recorded_write(self, target, values, (), self.write, target, *values)

@@ -13,24 +13,24 @@ import numpy as np
 
 from ..core.derivative import Derivative, Recorded, as_derivative, nondifferentiable
 from ..core.device import CPU, device
+from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, get_default_dtype, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
 from ..core.limits import check_number
-from ..core.op import (
-    PlanCache,
+from ..core.op import Op
+from ..core.outputs import (
     check_dtype,
     check_inplace,
     check_no_repeats,
     check_out,
     check_unrecorded,
     memory_overlaps,
-    needs_recording,
     overlap,
-    recorded_write,
     resize_out,
-    tape,
 )
+from ..core.plans import PlanCache
 from ..core.promotion import common_dtype
+from ..core.recording import needs_recording, recorded_write, tape
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
@@ -117,7 +117,7 @@ class Plan:
         self.limits = limits
 
 
-class Map:
+class Map(Op):
     """An elementwise op.
 
     `element` gets one Expr (or Complex) per operand, in the operand dtype's compute type, and returns the
@@ -132,9 +132,6 @@ class Map:
     # Makes one kernel of a derivative's rule: `families/fusing.py`, which is written with Maps.
     fuse: Callable[[str, Callable, bool], Callable]
     is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
-    node_name: Any = (
-        None  # in autograd's graph, if it does not follow from the name: see `autograd.graph.type_for`
-    )
 
     def __init__(
         self,
@@ -280,7 +277,7 @@ class Map:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def __call__(self, *operands: Any) -> Tensor:
+    def run(self, *operands: Any) -> Tensor:
         """A new tensor; operands are tensors and numbers."""
         values, key = keyed(self.name, operands)
         plan = self.plans[key]
@@ -293,6 +290,8 @@ class Map:
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
         """Compute into `target`, whose shape must be that of the result."""
+        if watchers and (answer := watched(self, "write", (target, *operands), {})) is not PLAIN:
+            return answer
         numbers = normalise(self.name, operands)
         if needs_recording((target, *numbers)):
             return recorded_write(self.as_write, target, numbers, (), self.write, target, *numbers)
@@ -309,6 +308,8 @@ class Map:
 
     def inplace(self, target: Tensor, *others: Any) -> Tensor:
         """target = op(target, *others), in the memory of target."""
+        if watchers and (answer := watched(self, "inplace", (target, *others), {})) is not PLAIN:
+            return answer
         values, key = keyed(self.name, others)
         inputs = (target, *values)
         recorded = needs_recording(inputs)
@@ -335,6 +336,8 @@ class Map:
 
     def into(self, out: Tensor, *operands: Any) -> Tensor:
         """The `out=` form: `out` is resized to fit and converted to."""
+        if watchers and (answer := watched(self, "into", (out, *operands), {})) is not PLAIN:
+            return answer
         values = normalise(self.name, operands)
         check_unrecorded(self.name, (out, *values))
         specs = list(map(spec_or_type, values))

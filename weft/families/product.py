@@ -20,7 +20,9 @@ from ..core.dtype import (
     numpy_dtype,
 )
 from ..core.iteration import broadcast_shapes
-from ..core.op import PlanCache, needs_recording, record, unrecorded
+from ..core.op import Op
+from ..core.plans import PlanCache
+from ..core.recording import needs_recording, record, unrecorded
 from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import blas
@@ -66,14 +68,12 @@ class Plan(NamedTuple):
     step: Product
 
 
-class Product:
+class Product(Op):
     """`a @ b` as NumPy and PyTorch define it: vectors, matrices, and stacks of matrices that broadcast.
 
     `check(a, b)` raises for what the public function rejects, in its own words; `refusal` names the function
     in the message for bools. `step(a, b)` says which product autograd records in its place, if not itself.
     """
-
-    node_name: str | None = None  # what users see in the graph, where it does not follow from the name
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Product:
         self.derivative = as_derivative(derivative)
         self.plans = PlanCache(self._plan)
 
-    def __call__(self, a: Tensor, b: Tensor) -> Tensor:
+    def run(self, a: Tensor, b: Tensor) -> Tensor:
         plan = self.plans[a.spec, b.spec]
         result = make(plan.allocate(), 0, plan.spec)
         self._run(plan, result, a, b)

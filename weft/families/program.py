@@ -16,7 +16,9 @@ from ..core.derivative import as_derivative
 from ..core.dtype import DType
 from ..core.grad_mode import mode
 from ..core.iteration import check_reach
-from ..core.op import PlanCache, record
+from ..core.op import Op
+from ..core.plans import PlanCache
+from ..core.recording import record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from ..engine.memory import FENCE
@@ -308,7 +310,7 @@ class Eager:
         return operand.reshape(sizes)
 
 
-class Program:
+class Program(Op):
     """A function of tensors (`inputs` of them), static arguments and numbers, made of kernels; see above.
 
     `numbers` are the types of the numbers, which may change from call to call. `derivative`: rules get (ct, out,
@@ -341,7 +343,7 @@ class Program:
         planner = Planner(key[: self.inputs], self.numbers)
         return planner.finish(self.describe(planner, *key[self.inputs :]))
 
-    def __call__(self, inputs: tuple, static: tuple = (), numbers: tuple = ()) -> Any:
+    def run(self, inputs: tuple, static: tuple = (), numbers: tuple = ()) -> Any:
         """The result, or a tuple of them; inputs that are missing are None."""
         specs: list[Spec | None] = []
         recorded = False

@@ -9,7 +9,10 @@ from ..core.derivative import as_derivative
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
 from ..core.iteration import check_reach
-from ..core.op import PlanCache, check_inplace, check_unrecorded, record, resize_out
+from ..core.op import Op
+from ..core.outputs import check_inplace, check_unrecorded, resize_out
+from ..core.plans import PlanCache
+from ..core.recording import record
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from .map import COPY
@@ -48,7 +51,7 @@ class Plan:
             entry(address + at, tensor._storage.ptr + tensor._start + start, meta, count)
 
 
-class Rearrange:
+class Rearrange(Op):
     """An op whose result consists of pieces of its inputs.
 
     `result(specs, *static)` gives its spec and raises what there is to raise, `pieces(result, specs, *static)`
@@ -75,7 +78,7 @@ class Rearrange:
     def _plan_write(self, target: Spec, static: tuple, *specs: Spec) -> Plan:
         return Plan(self.name, target, specs, self.pieces(target, specs, *static) if target.numel else ())
 
-    def __call__(self, tensors: Sequence[Tensor], *static: Any) -> Tensor:
+    def run(self, tensors: Sequence[Tensor], *static: Any) -> Tensor:
         try:
             plan = self.plans[(static, *[tensor.spec for tensor in tensors])]
         except AttributeError:

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 from ..core.arguments import boolean, integer, integers
 from ..core.checking import dtype as as_dtype
 from ..core.derivative import as_derivative
+from ..core.dispatch import watchers
 from ..core.dtype import FLOAT, LEGACY_NAMES, DType, compute_type
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims
-from ..core.op import PlanCache, needs_recording, record
+from ..core.op import Op
+from ..core.plans import PlanCache
+from ..core.recording import needs_recording, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
@@ -32,7 +35,7 @@ class Types(NamedTuple):
     results: tuple[DType, ...]
 
 
-class Reduce:
+class Reduce(Op):
     """A reduction.
 
     types(dtype, wanted) -> Types            `wanted` is the argument dtype=, or None
@@ -49,10 +52,6 @@ class Reduce:
     derivative                               rules get (ct, out, *inputs, dims, keepdim, *params); dims is None if the
                                              caller named none, and all are meant
     """
-
-    node_name: Any = (
-        None  # in autograd's graph, if it does not follow from the name: see `autograd.graph.type_for`
-    )
 
     def __init__(
         self,
@@ -169,7 +168,7 @@ class Reduce:
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def __call__(
+    def run(
         self,
         *inputs: Tensor,
         dims: tuple[int, ...],
@@ -206,7 +205,7 @@ class Reduce:
         if dtype is not None and type(dtype) is not DType:
             dtype = as_dtype(dtype, self.name, "dtype")
         plan, numbers, dims = self.direct_plans[input.spec, dim, keepdim, dtype]
-        if input._autograd is not None or not plan.results[0].numel:
+        if watchers or input._autograd is not None or not plan.results[0].numel:
             return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers, whole=dim is None)
         start = input._storage.ptr + input._start
         storage = plan.allocators[0]()

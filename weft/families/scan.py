@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.device import CPU
 from ..core.iteration import loop_dims
-from ..core.op import needs_recording, record
+from ..core.recording import needs_recording, record
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
@@ -61,7 +61,7 @@ class Scan(Reduce):
         entry = sharing(code, sum(each.nbytes for each in operands) if sizes[0] > 1 else 0)
         return _Plan(results, allocators, Launch(entry, meta.ctypes.data, sizes[0], meta))
 
-    def __call__(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]
+    def run(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]
         """The result, or a tuple of them, of scanning `input` along `dim` (not negative; 0 for a 0-dim tensor)."""
         plan = self.plans[input.spec, dim]
         if len(plan.results) == 1:

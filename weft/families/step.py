@@ -8,12 +8,13 @@ from typing import Any
 
 from ..core.derivative import Derivative
 from ..core.grad_mode import mode
-from ..core.op import needs_recording, record
+from ..core.op import Op
 from ..core.out_of_memory import from_memory_error
+from ..core.recording import needs_recording, record
 from ..core.tensor import Tensor, end_view
 
 
-class Step:
+class Step(Op):
     """An op made of other ops; its arguments are positional, tensors or not, and all are inputs of the step.
 
     What it computes on the way is not recorded. Results that only its rules need are further results of the step.
@@ -32,7 +33,7 @@ class Step:
         self.node_name: str | Callable | None = None  # where it does not follow from the name
         self.derivative = Derivative(*rules, joint=joint, results=results)
 
-    def __call__(self, *args: Any) -> Any:
+    def run(self, *args: Any) -> Any:
         try:
             if not needs_recording(args):
                 return self.function(*args)

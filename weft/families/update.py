@@ -13,7 +13,9 @@ from typing import Any
 from ..core.dtype import compute_type
 from ..core.grad_mode import is_grad_enabled
 from ..core.iteration import loop_dims
-from ..core.op import PlanCache, check_no_repeats
+from ..core.op import Op
+from ..core.outputs import check_no_repeats
+from ..core.plans import PlanCache
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
 from ..engine.expr import Expr, const
@@ -64,7 +66,7 @@ class _Plan:
         self.entry, self.meta, self.count, self.keep = launch
 
 
-class Update:
+class Update(Op):
     """In-place updates by a rule: `rule(options, source, *targets, *numbers)` returns the new values of the targets.
 
     `options` is hashable and chooses among the rule's variants; for each there is a kernel. All tensors have the shape
@@ -72,12 +74,11 @@ class Update:
     """
 
     def __init__(self, rule: Callable):
+        self.name = rule.__name__
         self.rule = rule
         self.plans = PlanCache(self._plan)
 
-    def __call__(
-        self, options: Any, source: Tensor, targets: Sequence[Tensor], numbers: Sequence[float]
-    ) -> None:
+    def run(self, options: Any, source: Tensor, targets: Sequence[Tensor], numbers: Sequence[float]) -> None:
         """Update `targets` in one kernel. Nothing is recorded for autograd; numbers may be 0-dim tensors."""
         first = targets[0]
         if source._storage is first._storage:

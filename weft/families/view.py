@@ -7,13 +7,15 @@ from typing import Any
 
 from ..core.derivative import Derivative, as_derivative
 from ..core.grad_mode import mode
-from ..core.op import PlanCache, needs_recording, record, tape
+from ..core.op import Op
+from ..core.plans import PlanCache
+from ..core.recording import needs_recording, record, tape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make, view_of
 from .map import COPY, FILL
 
 
-class View:
+class View(Op):
     """An op whose result shares the input's storage.
 
     `rule(spec, *static)` returns the result's Spec and how far storage_offset moves, in elements of the
@@ -41,7 +43,7 @@ class View:
         view, offset = self.rule(spec, *static)
         return view, offset * view.dtype.itemsize
 
-    def __call__(self, input: Tensor, *static) -> Tensor:
+    def run(self, input: Tensor, *static) -> Tensor:
         spec, start = self.plans[(input.spec, *static)]
         result = view_of(input, input._start + start, spec)
         if input._autograd is not None:
@@ -51,7 +53,7 @@ class View:
         return result
 
 
-class Adjoint:
+class Adjoint(Op):
     """The adjoint of a view: zeros with a tensor in the place where the view lies."""
 
     def __init__(self, view: View):
@@ -64,7 +66,7 @@ class Adjoint:
         result = contiguous_spec(whole.shape, whole.dtype, whole.device)
         return result, *self.view.plans[(result, *static)]
 
-    def __call__(self, part: Tensor, whole: Spec, *static) -> Tensor:
+    def run(self, part: Tensor, whole: Spec, *static) -> Tensor:
         """`part` in zeros of the shape and dtype of `whole`."""
         wanted, place, start = self.plans[(whole, *static)]
         result = empty(wanted)

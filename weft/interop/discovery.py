@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from ..core.op import FUNCTIONS, public
+from ..core.names import FUNCTIONS
+from ..core.public import public
 from ..core.tensor import Tensor
 from .when_imported import when_imported
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.device import CPU, as_device
 from ..core.dtype import DType
-from ..core.op import public
+from ..core.public import public
 from ..core.spec import contiguous_stride, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make

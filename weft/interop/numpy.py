@@ -9,7 +9,8 @@ import numpy as np
 
 from ..core.dtype import FLOAT, DType, bfloat16, complex32, from_numpy_dtype
 from ..core.grad_mode import is_grad_enabled
-from ..core.op import PlanCache, public
+from ..core.plans import PlanCache
+from ..core.public import public
 from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ..core.op import public
+from ..core.public import public
 from ..core.spec import Spec
 from ..core.storage import Storage
 from ..core.tensor import VIEW_NOTES, Tensor, empty, make

@@ -11,8 +11,7 @@ import weakref
 from typing import Any
 
 from ..compat.missing import module_getattr
-from ..core.names import name_public
-from ..core.op import FUNCTIONS
+from ..core.names import FUNCTIONS, name_public
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..interop.sharing import reduce_storage, reduce_tensor

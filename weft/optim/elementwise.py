@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.grad_mode import enable_grad
-from ..core.op import unrecorded
+from ..core.recording import unrecorded
 from ..core.tensor import Tensor
 from ..families.update import Update
 from ..ops.creation.creation import zeros_like

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.dtype import DType
-from ..core.op import FUNCTIONS
+from ..core.names import FUNCTIONS
 
 
 class StorageType:

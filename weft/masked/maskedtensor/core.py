@@ -9,8 +9,8 @@ from typing import Any
 
 from ...autograd.function import Function
 from ...core.dtype import DType, bool_, float16, float32, float64, int8, int16, int32, int64
-from ...core.op import unrecorded
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
+from ...core.recording import unrecorded
 from ...core.tensor import Tensor, of_class
 from ...core.warn import user_level
 

@@ -15,7 +15,7 @@ from ...autograd.backward import grad as gradients
 from ...core.dtype import float32, float64, get_default_dtype
 from ...core.grad_mode import enable_grad, is_grad_enabled
 from ...core.names import FUNCTIONS
-from ...core.op import needs_recording
+from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...families.step import step
 from ._lanes import over_indices

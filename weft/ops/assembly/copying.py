@@ -19,8 +19,11 @@ from ...core.layout import (
     strides_for,
     suggested_format,
 )
-from ...core.op import PlanCache, check_inplace, needs_recording, public, record, set_copy, tape
+from ...core.outputs import check_inplace, set_copy
 from ...core.overrides import PLAIN, known, meets, overridden
+from ...core.plans import PlanCache
+from ...core.public import public
+from ...core.recording import needs_recording, record, tape
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once

@@ -8,7 +8,9 @@ from ...core.derivative import Derivative, Recorded
 from ...core.device import CPU
 from ...core.dtype import REDUCED_FLOATS, bool_
 from ...core.limits import LIMITS, check_number
-from ...core.op import check_inplace, needs_recording, public, recorded_write
+from ...core.outputs import check_inplace
+from ...core.public import public
+from ...core.recording import needs_recording, recorded_write
 from ...core.tensor import Tensor
 from ...families.calls import is_operand
 from ...families.map import COPY, FILL, NUMBERS, apart, scalar_arguments

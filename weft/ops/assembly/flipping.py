@@ -8,7 +8,7 @@ from typing import Any
 from ...core import view_rules as rules
 from ...core.arguments import integers
 from ...core.layout import contiguous_format, preserve_format, strides_for
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor, wrap_dim
 from ...families.rearrange import Piece, Rearrange

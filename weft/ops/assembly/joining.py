@@ -9,8 +9,8 @@ from ...core import view_rules as rules
 from ...core.arguments import integer
 from ...core.derivative import Derivative
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
-from ...core.op import public
 from ...core.promotion import common_dtype
+from ...core.public import public
 from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, wrap_dim

@@ -12,7 +12,7 @@ from ...core.arguments import integers, number, text
 from ...core.dtype import FLOAT, bool_
 from ...core.layout import contiguous_format, strides_for, suggested_format
 from ...core.limits import check_number
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor
 from ...families.library import tensor_of

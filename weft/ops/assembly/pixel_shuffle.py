@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from ...core.derivative import Derivative
 from ...core.layout import contiguous_format, suggested_format
-from ...core.op import needs_recording, public, record, unrecorded
+from ...core.op import Op
+from ...core.public import public
+from ...core.recording import needs_recording, record, unrecorded
 from ...core.tensor import Tensor
 from ..views.reshaping import reshape
 from ..views.views import PERMUTE
 from .copying import clone, contiguous
 
 
-class _Rearranged:
+class _Rearranged(Op):
     """Dimensions taken apart, permuted and merged again, recorded as one step."""
 
     def __init__(self, name: str):
         self.name = name
         self.derivative = Derivative(_rearranged_back)
 
-    def __call__(self, input: Tensor, *static: tuple[int, ...]) -> Tensor:
+    def run(self, input: Tensor, *static: tuple[int, ...]) -> Tensor:
         with unrecorded():
             result = _rearranged(input, *static)
         return record(self, result, (input,), static) if needs_recording((input,)) else result

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import view_rules as rules
 from ...core.arguments import integer, integers, wrong_type
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, wrap_dim
 from ...families.library import tensor_of

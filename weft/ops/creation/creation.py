@@ -20,7 +20,9 @@ from ...core.dtype import (
     int64,
 )
 from ...core.layout import Layout, MemoryFormat, contiguous_format, preserve_format, strided
-from ...core.op import PlanCache, check_unrecorded, public, resize_out
+from ...core.outputs import check_unrecorded, resize_out
+from ...core.plans import PlanCache
+from ...core.public import public
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, as_new, make
 from ...core.tensor import empty as empty_of

@@ -29,9 +29,10 @@ from ...core.dtype import (
     int64,
 )
 from ...core.limits import LIMITS, overflow
-from ...core.op import PlanCache, public
 from ...core.overrides import plain
+from ...core.plans import PlanCache
 from ...core.promotion import promote_types
+from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.storage import Storage
 from ...core.tensor import Tensor, as_new, make

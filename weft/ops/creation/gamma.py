@@ -9,7 +9,7 @@ import numpy as np
 from ...core.dtype import DType, float32, float64
 from ...core.generator import Generator
 from ...core.limits import finfo
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import gamma
 from ...engine.blas import scipy

@@ -12,8 +12,8 @@ from ...core import dtype as dt
 from ...core.device import CPU, as_device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
 from ...core.names import ROOT
-from ...core.op import add_function, public
 from ...core.overrides import check_subclass
+from ...core.public import add_function, public
 from ...core.size import Size
 from ...core.spec import contiguous_spec
 from ...core.storage import Storage

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import text
-from ...core.op import public
 from ...core.overrides import overridable
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
 from ...families.library import tensor_of

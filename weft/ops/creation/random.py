@@ -13,7 +13,8 @@ from ...core.generator import Generator, default_generator
 from ...core.iteration import broadcast_shapes
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format
 from ...core.limits import overflow
-from ...core.op import check_inplace, check_unrecorded, public, resize_out
+from ...core.outputs import check_inplace, check_unrecorded, resize_out
+from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
 from ...core.tensor import empty as empty_of

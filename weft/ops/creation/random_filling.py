@@ -38,7 +38,10 @@ from ...core.generator import Generator, default_generator
 from ...core.iteration import broadcast_shapes
 from ...core.layout import preserve_format
 from ...core.limits import largest
-from ...core.op import PlanCache, add_inplace, check_inplace, needs_recording, recorded_write
+from ...core.outputs import check_inplace
+from ...core.plans import PlanCache
+from ...core.public import add_inplace
+from ...core.recording import needs_recording, recorded_write
 from ...core.spec import Spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of

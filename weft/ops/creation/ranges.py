@@ -26,7 +26,9 @@ from ...core.dtype import (
     int64,
 )
 from ...core.limits import check_number, overflow
-from ...core.op import PlanCache, check_inplace, check_unrecorded, public, resize_out
+from ...core.outputs import check_inplace, check_unrecorded, resize_out
+from ...core.plans import PlanCache
+from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address, make
 from ...core.tensor import empty as empty_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.arguments import integer
 from ...core.dtype import DType, get_default_dtype
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ..assembly.joining import cat
 from .creation import check_dtype, check_layout, full, ones, with_grad

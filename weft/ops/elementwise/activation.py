@@ -10,8 +10,9 @@ from ...core.arguments import wrong_type
 from ...core.derivative import at_once
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.limits import check_number, largest
-from ...core.op import FUNCTIONS, add_function, public
+from ...core.names import FUNCTIONS
 from ...core.overrides import overridable
+from ...core.public import add_function, public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, not_a_tensor, refuse, to_float

@@ -11,8 +11,8 @@ import numpy as np
 from ...core.arguments import text
 from ...core.derivative import nondifferentiable
 from ...core.dtype import bool_
-from ...core.op import PlanCache
 from ...core.overrides import PLAIN, insides, known, meets, overridden, twin
+from ...core.plans import PlanCache
 from ...core.promotion import common_dtype
 from ...core.tensor import Tensor
 from ...engine import scalar as s
@@ -160,9 +160,9 @@ class Division(Map):
         super().__init__(*args, **kwargs)
         self._dtypes = PlanCache(lambda *operands: self._types(operands).operands)
 
-    def __call__(self, *operands):
+    def run(self, *operands):
         self._refuse_zero(operands)
-        return super().__call__(*operands)
+        return super().run(*operands)
 
     def write(self, target, *operands):
         self._refuse_zero(operands)

@@ -8,8 +8,8 @@ from typing import Any
 from ...core.derivative import nondifferentiable
 from ...core.dtype import LEGACY_NAMES, DType, bool_, float32, float64
 from ...core.limits import check_number
-from ...core.op import public
 from ...core.promotion import common_dtype
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import check_operands, chosen, publish

@@ -9,8 +9,8 @@ from typing import Any
 from ...core.derivative import nondifferentiable
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, float16, float32, float64, int32, uint32, uint64
 from ...core.limits import largest
-from ...core.op import public
 from ...core.promotion import common_dtype
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
 from ...engine import scalar as s

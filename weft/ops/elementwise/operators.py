@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.op import add_method
 from ...core.overrides import declined
+from ...core.public import add_method
 from ...core.tensor import Tensor
 from ...families.calls import binary, inplace_of, is_operand, reflected, unary, with_array
 from ...families.map import Map

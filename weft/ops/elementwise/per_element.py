@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 
 

@@ -15,8 +15,8 @@ from ...core.dtype import (
     float32,
     float64,
 )
-from ...core.op import add_function, add_inplace, public
 from ...core.overrides import overridable
+from ...core.public import add_function, add_inplace, public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import check_operands, chosen, publish

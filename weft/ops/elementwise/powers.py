@@ -11,7 +11,8 @@ from ...core.derivative import nondifferentiable
 from ...core.device import device
 from ...core.dtype import LEGACY_NAMES, DType, bool_, complex128, float64
 from ...core.limits import check_number
-from ...core.op import add_inplace, needs_recording
+from ...core.public import add_inplace
+from ...core.recording import needs_recording
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...core.derivative import nondifferentiable
-from ...core.op import add_inplace
+from ...core.public import add_inplace
 from ...core.tensor import Tensor
 from ...engine import blas
 from ...engine import scalar as s

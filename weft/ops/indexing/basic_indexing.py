@@ -7,7 +7,9 @@ from typing import Any
 
 from ...core.derivative import Derivative
 from ...core.grad_mode import mode
-from ...core.op import PlanCache, needs_recording, record, tape
+from ...core.op import Op
+from ...core.plans import PlanCache
+from ...core.recording import needs_recording, record, tape
 from ...core.size import Size, shape
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make, view_of
@@ -50,7 +52,7 @@ def getitem(spec: Spec, *items: Any) -> tuple[Spec, int]:
     ), offset
 
 
-class _Getitem:
+class _Getitem(Op):
     """A view that items give, as one step: `places` are the dims that ints and slices name, and where they start.
 
     The items themselves start at 0: their plan serves every place.
@@ -61,7 +63,7 @@ class _Getitem:
         self.node_name = f"{kind.capitalize()}Backward0"
         self.derivative = Derivative(self._back)
 
-    def __call__(self, input: Tensor, items: tuple, places: tuple[tuple[int, int], ...]) -> Tensor:
+    def run(self, input: Tensor, items: tuple, places: tuple[tuple[int, int], ...]) -> Tensor:
         spec = input.spec
         offset = sum([start * spec.stride[dim] for dim, start in places])
         result = view_of(input, input._start + offset * spec.dtype.itemsize, VIEW_PLANS[(spec, *items)])
@@ -78,7 +80,7 @@ class _Getitem:
         return rule
 
 
-class _GetitemBack:
+class _GetitemBack(Op):
     """Zeros with a tensor in the place of a view: the adjoint."""
 
     name = "getitem_backward"
@@ -89,7 +91,7 @@ class _GetitemBack:
 
         self.derivative = Derivative(rule)
 
-    def __call__(self, part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
+    def run(self, part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
         spec = part.spec
         whole = contiguous_spec(sizes, spec.dtype, spec.device)
         result = FILL.write(empty(whole), 0)

@@ -9,7 +9,8 @@ from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, DType, int32, int64
 from ...core.iteration import broadcast_shapes
-from ...core.op import check_apart, check_unrecorded, public, write_out
+from ...core.outputs import check_apart, check_unrecorded, write_out
+from ...core.public import public
 from ...core.size import shape as shape_of
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim

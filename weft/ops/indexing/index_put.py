@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...core.dtype import LEGACY_NAMES, bool_
-from ...core.op import check_recorded_write, needs_recording, public
+from ...core.public import public
+from ...core.recording import check_recorded_write, needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.indexed import add_elements, count_true, plain, spread, unshared

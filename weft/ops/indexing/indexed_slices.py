@@ -13,7 +13,8 @@ from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.iteration import broadcast_stride
 from ...core.limits import check_number
-from ...core.op import add_inplace, check_recorded_write, public
+from ...core.public import add_inplace, public
+from ...core.recording import check_recorded_write
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.indexed import Access, Put, add_elements, unshared

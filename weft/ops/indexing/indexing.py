@@ -13,8 +13,10 @@ import numpy as np
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, REDUCED_FLOATS, bool_, int64
 from ...core.limits import check_number
-from ...core.op import PlanCache, check_inplace, check_recorded_write, needs_recording
+from ...core.outputs import check_inplace
 from ...core.overrides import PLAIN, known, meets, overridden
+from ...core.plans import PlanCache
+from ...core.recording import check_recorded_write, needs_recording
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty

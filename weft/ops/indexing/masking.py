@@ -14,17 +14,12 @@ from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
 from ...core.iteration import broadcast_shapes
 from ...core.limits import check_number
-from ...core.op import (
-    FUNCTIONS,
-    add_inplace,
-    check_inplace,
-    needs_recording,
-    public,
-    record,
-    recorded_write,
-    write_out,
-)
+from ...core.names import FUNCTIONS
+from ...core.op import Op
+from ...core.outputs import check_inplace, write_out
 from ...core.promotion import common_dtype
+from ...core.public import add_inplace, public
+from ...core.recording import needs_recording, record, recorded_write
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
@@ -230,14 +225,14 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return MASKED_SELECT(*_broadcast(input, mask, "masked_select"))
 
 
-class _MaskedSelect:
+class _MaskedSelect(Op):
     """The leaf op behind masked_select and `tensor[mask]`: input and mask have one shape."""
 
     def __init__(self, name: str):
         self.name = name
         self.derivative = Derivative(_spread_out)
 
-    def __call__(self, input: Tensor, mask: Tensor) -> Tensor:
+    def run(self, input: Tensor, mask: Tensor) -> Tensor:
         _check_memory(mask, self.name)
         result = pack(input, mask)
         return record(self, result, (input, mask)) if needs_recording((input,)) else result

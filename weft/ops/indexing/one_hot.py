@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.dtype import int64
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ..assembly.filling import fill_
 from ..creation.creation import new

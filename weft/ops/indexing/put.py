@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from ...core.derivative import Derivative, Recorded
 from ...core.dtype import LEGACY_NAMES, int64
-from ...core.op import (
-    add_inplace,
-    check_inplace,
-    check_recorded_write,
-    needs_recording,
-    public,
-    recorded_write,
-)
+from ...core.outputs import check_inplace
+from ...core.public import add_inplace, public
+from ...core.recording import check_recorded_write, needs_recording, recorded_write
 from ...core.tensor import Tensor
 from ...families.indexed import Put, add_elements
 from .advanced_indexing import at

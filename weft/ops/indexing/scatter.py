@@ -12,7 +12,8 @@ from typing import Any
 
 from ...core.derivative import differentiate
 from ...core.limits import check_number
-from ...core.op import add_inplace, check_recorded_write, public
+from ...core.public import add_inplace, public
+from ...core.recording import check_recorded_write
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...core.warn import user_level

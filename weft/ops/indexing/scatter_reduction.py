@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.dtype import FLOAT8, UNSIGNED_WIDE, DType, bool_, float32, int64
-from ...core.op import needs_recording, recorded_write
+from ...core.op import Op
+from ...core.recording import needs_recording, recorded_write
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...engine import scalar as s
@@ -71,7 +72,7 @@ def scalar_like(value: Any, like: Tensor) -> Tensor:
     return fill_(empty(contiguous_spec((), like.spec.dtype, like.spec.device)), value)
 
 
-class Reduction:
+class Reduction(Op):
     """A write that reduces `source` into the elements of `self` that `put` finds by the index, in place.
 
     `put_number` does so with a source without dimensions, which serves every position.
@@ -87,7 +88,7 @@ class Reduction:
 
         self.derivative = reduction_derivative(put, product)
 
-    def __call__(
+    def run(
         self, target: Tensor, source: Tensor, index: Tensor, dim: int, reduce: str, include_self: bool
     ) -> Tensor:
         if reduce == "mean" and target.spec.dtype is bool_:

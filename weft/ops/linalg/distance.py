@@ -12,8 +12,10 @@ import numpy as np
 from ...core.derivative import Derivative
 from ...core.dtype import LEGACY_NAMES, compute_type
 from ...core.iteration import broadcast_shapes
-from ...core.op import needs_recording, public, record, unrecorded
+from ...core.op import Op
 from ...core.promotion import common_dtype
+from ...core.public import public
+from ...core.recording import needs_recording, record, unrecorded
 from ...core.tensor import Tensor
 from ...engine.expr import Expr
 from ...engine.scalar import sgn
@@ -139,13 +141,13 @@ def _slope(difference: Tensor, distance: Tensor, p: float) -> Tensor:
     return (difference.sgn() * size ** (p - 1) / distance ** (p - 1)).masked_fill(equal, 0)
 
 
-class _Distances:
+class _Distances(Op):
     """All distances between two sets of vectors, [..., n, d] and [..., m, d]: one step for autograd."""
 
     name = "cdist"
     derivative = Derivative(joint=_cdist_rule)
 
-    def __call__(self, x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    def run(self, x1: Tensor, x2: Tensor, p: float) -> Tensor:
         dtype = x1.spec.dtype
         wide = compute_type(dtype)
         result = _distances(x1.detach().to(wide), x2.detach().to(wide), p).to(dtype)

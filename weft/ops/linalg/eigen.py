@@ -10,7 +10,8 @@ import numpy as np
 
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES
-from ...core.op import needs_recording, public
+from ...core.public import public
+from ...core.recording import needs_recording
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
 from ...families.library import array, tensor_of

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.arguments import integer
-from ...core.op import public
 from ...core.overrides import overridable
+from ...core.public import public
 from ...core.tensor import Tensor
 from .matmul import bmm
 

@@ -10,7 +10,8 @@ from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES
 from ...core.iteration import broadcast_shapes
 from ...core.layout import contiguous_format
-from ...core.op import FUNCTIONS, public
+from ...core.names import FUNCTIONS
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim

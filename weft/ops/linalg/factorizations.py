@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.derivative import differentiate, nondifferentiable
-from ...core.op import public
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, own_dim
 from ...families.library import tensor_of

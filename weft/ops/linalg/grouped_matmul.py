@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, DType, bfloat16, cpp_name, float16, float32, int32
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.step import step

@@ -24,7 +24,8 @@ from ...core.dtype import (
     from_numpy_dtype,
 )
 from ...core.names import ROOT
-from ...core.op import needs_recording, record
+from ...core.op import Op
+from ...core.recording import needs_recording, record
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
 from ...engine import workers
@@ -43,13 +44,11 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 LinAlgError.__module__ = f"{ROOT}._C"
 
 
-class matrix_op:  # noqa: N801 (a decorator)
+class matrix_op(Op):  # noqa: N801 (a decorator)
     """Decorator: `function(*arrays, **static)` becomes an op on tensors, one step for autograd.
 
     Its rules get the static arguments by position, in the order of the signature.
     """
-
-    node_name: str | None = None  # what users see in the graph, where it does not follow from the name
 
     def __init__(self, function: Callable):
         functools.update_wrapper(self, function)
@@ -58,7 +57,7 @@ class matrix_op:  # noqa: N801 (a decorator)
         self.derivative: Any = None
         self._static = tuple(inspect.signature(function).parameters)
 
-    def __call__(self, *tensors: Tensor, **static: Any) -> Any:
+    def run(self, *tensors: Tensor, **static: Any) -> Any:
         for tensor in tensors:
             if tensor.spec.device is not CPU:
                 raise NotImplementedError(

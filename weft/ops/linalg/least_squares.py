@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.iteration import broadcast_shapes
-from ...core.op import public
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
 from ...families.step import step

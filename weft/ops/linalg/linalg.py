@@ -13,7 +13,9 @@ from ...core.arguments import number
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES, bool_
 from ...core.layout import contiguous_format
-from ...core.op import FUNCTIONS, public, write_out
+from ...core.names import FUNCTIONS
+from ...core.outputs import write_out
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex

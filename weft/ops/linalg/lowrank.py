@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ..creation.random import randn
 from .eigen import eigh, linalg_svd

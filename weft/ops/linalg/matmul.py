@@ -17,20 +17,11 @@ from ...core.dtype import (
     cpp_name,
 )
 from ...core.limits import check_number
-from ...core.op import (
-    check_recorded_write,
-    copy_values,
-    inplace,
-    needs_recording,
-    public,
-    resize,
-    show_out,
-    tape,
-    unrecorded,
-    write_out,
-)
+from ...core.outputs import copy_values, resize, write_out
 from ...core.overrides import declined
 from ...core.promotion import common_dtype
+from ...core.public import inplace, public, show_out
+from ...core.recording import check_recorded_write, needs_recording, tape, unrecorded
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import user_level

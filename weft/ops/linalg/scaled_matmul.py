@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.dtype import DType, bfloat16, float32
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from .matmul import matmul

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.arguments import integer, wrong_type
 from ...core.dtype import LEGACY_NAMES, int64
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
 from ...families.library import tensor_of

@@ -8,7 +8,9 @@ from typing import Any
 
 from ...core.dtype import DType, bool_, compute_type
 from ...core.iteration import broadcast_shapes, broadcasts
-from ...core.op import PlanCache, needs_recording, public
+from ...core.plans import PlanCache
+from ...core.public import public
+from ...core.recording import needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...core.warn import user_level

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.dtype import bool_, uint8
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.library import tensor_of
 from .max_pooling import window_max

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, DType, bool_
 from ...core.layout import contiguous_format, suggested_format
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ..assembly.padding import constant_pad
 from ..linalg.matmul import cpp_name

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ...core.device import CPU
 from ...core.dtype import DType, float32, float64
 from ...core.iteration import loop_dims
-from ...core.op import PlanCache
+from ...core.plans import PlanCache
 from ...core.spec import Spec, contiguous_spec, contiguous_stride
 from ...core.tensor import Tensor, empty
 from ...engine.expr import fma, load

@@ -12,8 +12,8 @@ from ...core.checking import tensor
 from ...core.dtype import LEGACY_NAMES, bool_, float64
 from ...core.generator import default_generator
 from ...core.layout import contiguous_format
-from ...core.op import add_function, public
 from ...core.overrides import overridable
+from ...core.public import add_function, public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of

@@ -6,8 +6,8 @@ import math
 import warnings
 
 from ...core.dtype import LEGACY_NAMES, float32, int32, int64
-from ...core.op import public
 from ...core.promotion import promote_types
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ..creation.creation import zeros

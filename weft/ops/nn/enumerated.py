@@ -13,7 +13,8 @@ from __future__ import annotations
 import warnings
 
 from ...core.grad_mode import no_grad
-from ...core.op import FUNCTIONS, public
+from ...core.names import FUNCTIONS
+from ...core.public import public
 from ...core.tensor import Tensor
 from ..creation.creation import empty
 from .losses.arguments import REDUCTIONS

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from ...core import view_rules
 from ...core.device import device
 from ...core.dtype import DType, bool_
-from ...core.op import PlanCache, needs_recording
+from ...core.plans import PlanCache
+from ...core.recording import needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine import scalar as s

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.library import array
 from ..creation.random import rand

@@ -16,7 +16,8 @@ from typing import Any
 from ...core import dtype as dt
 from ...core.dtype import DType, float16, float32, int32, int64
 from ...core.limits import finfo
-from ...core.op import FUNCTIONS, add_function, public
+from ...core.names import FUNCTIONS
+from ...core.public import add_function, public
 from ...core.tensor import Tensor, wrap_dim
 from ..creation.creation import empty
 

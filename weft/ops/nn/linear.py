@@ -6,7 +6,7 @@ import math
 
 from ...core import view_rules
 from ...core.dtype import compute_type
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.program import Operand, Planner, Program
 from ..elementwise.arithmetic import ADD

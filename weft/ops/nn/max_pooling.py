@@ -17,7 +17,9 @@ import numpy as np
 
 from ...core.arguments import integer
 from ...core.dtype import uint8
-from ...core.op import PlanCache, needs_recording, public
+from ...core.plans import PlanCache
+from ...core.public import public
+from ...core.recording import needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor, make
 from ...engine import scalar as s

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, int64
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ..creation.creation import zeros
 from .pooling import check_filled, per_dim, pooled

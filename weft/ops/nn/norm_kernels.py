@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...core.dtype import DType, compute_type
-from ...core.op import needs_recording
+from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...engine.scalar import eq, rsqrt, where
 from ...families.map import Map, keep

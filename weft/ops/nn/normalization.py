@@ -10,7 +10,7 @@ from ...core.arguments import integer
 from ...core.derivative import Derivative
 from ...core.dtype import LEGACY_NAMES, DType, compute_type
 from ...core.limits import finfo
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine.scalar import rsqrt

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core.arguments import integer
 from ...core.dtype import LEGACY_NAMES, bool_
-from ...core.op import needs_recording
+from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...families.library import tensor_of
 from ...families.step import step

@@ -13,8 +13,9 @@ from ...core.arguments import wrong_type
 from ...core.autocast import cast_arguments
 from ...core.checking import checked
 from ...core.dtype import bfloat16, float32
-from ...core.op import PlanCache, public
 from ...core.overrides import overridable
+from ...core.plans import PlanCache
+from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim
 from ..assembly.joining import cat, stack

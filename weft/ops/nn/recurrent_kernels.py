@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ...core.device import CPU
 from ...core.dtype import DType, compute_type
 from ...core.iteration import loop_dims
-from ...core.op import PlanCache
+from ...core.plans import PlanCache
 from ...engine.convert import convert
 from ...engine.expr import Expr, const, load
 from ...engine.kernel import Launch

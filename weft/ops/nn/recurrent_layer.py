@@ -18,7 +18,8 @@ from ...core.autocast import state as autocast
 from ...core.device import CPU
 from ...core.dtype import bfloat16, float16, float32, float64
 from ...core.grad_mode import enable_grad, mode, open_levels
-from ...core.op import PlanCache, needs_recording
+from ...core.plans import PlanCache
+from ...core.recording import needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.step import Step

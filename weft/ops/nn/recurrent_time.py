@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.dtype import compute_type
-from ...core.op import PlanCache
+from ...core.plans import PlanCache
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address, empty, make
 from ...engine.kernel import Launch

@@ -14,7 +14,7 @@ from ...core.arguments import number
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, uint8
 from ...core.layout import contiguous_format, suggested_format
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...core.warn import user_level

@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 from ...core.dtype import LEGACY_NAMES, int64
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ...families.step import step

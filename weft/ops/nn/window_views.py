@@ -10,7 +10,8 @@ from ...core.arguments import integer
 from ...core.derivative import Derivative
 from ...core.dtype import DType, compute_type
 from ...core.layout import suggested_format
-from ...core.op import needs_recording, record
+from ...core.op import Op
+from ...core.recording import needs_recording, record
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...families.map import FILL
@@ -81,7 +82,7 @@ def _strided(input: Tensor, starts: Sequence[int], stride: Sequence[int], counts
 # ---- And back ----------------------------------------------------------------------------------------------------------
 
 
-class Fold:
+class Fold(Op):
     """The adjoint of `windows`: every element is added to where its window has it.
 
     Shapes: [batch, *kernel, *positions] -> [batch, *sizes].
@@ -92,7 +93,7 @@ class Fold:
         lambda ct, out, a, sizes, stride, dilation, *, specs: _unfolded(ct, specs[0], stride, dilation)
     )
 
-    def __call__(
+    def run(
         self, input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
     ) -> Tensor:
         spec = input.spec

@@ -8,8 +8,10 @@ import numpy as np
 
 from ...core.derivative import Derivative, Recorded, nondifferentiable
 from ...core.dtype import LEGACY_NAMES, bool_, int32, int64
-from ...core.op import needs_recording, public, record, write_out
+from ...core.outputs import write_out
 from ...core.promotion import common_dtype
+from ...core.public import public
+from ...core.recording import needs_recording, record
 from ...core.tensor import Tensor, make, wrap_dim
 from ...families.library import array, differentiable, tensor_of, wide_array
 from ...families.map import NUMBERS

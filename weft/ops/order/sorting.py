@@ -10,7 +10,7 @@ import numpy as np
 from ...core.arguments import integer
 from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ...core.layout import preserve_format
-from ...core.op import public
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.derivative import nondifferentiable
 from ...core.dtype import LEGACY_NAMES, uint64
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.library import differentiable, tensor_of, wide_array
 from ...families.reduce import dims_of

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.arguments import integer, integers, number, wrong_type
 from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import FLOAT8, DType, float32, float64, int64
-from ...core.op import public
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
 from ...families.library import array, differentiable, tensor_of

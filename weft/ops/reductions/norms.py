@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ...core.arguments import integer, number, wrong_type
 from ...core.dtype import LEGACY_NAMES, DType
-from ...core.op import public, show_out
 from ...core.promotion import promote_types
+from ...core.public import public, show_out
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
 from ...engine.expr import Expr, cast, const, isnan, ne, select

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.arguments import number
 from ...core.dtype import float32, float64, int64
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ..creation.from_data import tensor
 from ..order.sorting import check_tensor, dim_of, sort

@@ -23,7 +23,7 @@ from ...core.dtype import (
     int64,
     uint8,
 )
-from ...core.op import public
+from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor

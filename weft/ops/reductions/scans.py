@@ -23,7 +23,9 @@ from ...core.dtype import (
 )
 from ...core.grad_mode import mode
 from ...core.limits import largest
-from ...core.op import add_inplace, check_recorded_write, inplace, needs_recording, public, write_out
+from ...core.outputs import write_out
+from ...core.public import add_inplace, inplace, public
+from ...core.recording import check_recorded_write, needs_recording
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import user_level

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.dtype import uint8
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor, wrap_dim
 from ...families.map import NUMBERS, common_device
 from ..assembly.joining import cat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtype import bool_
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor, wrap_dim
 from ..linalg.lapack import check_tensor
 

@@ -13,7 +13,7 @@ from ...core.derivative import differentiate
 from ...core.device import as_device
 from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
 from ...core.layout import preserve_format
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.blas import scipy

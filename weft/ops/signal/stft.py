@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ..assembly.padding import constant_pad, pad

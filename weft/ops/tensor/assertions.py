@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.op import add_function, public
 from ...core.overrides import PLAIN, overridden
+from ...core.public import add_function, public
 from ...core.tensor import Tensor
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtype import DType, float32
-from ...core.op import add_function, add_method, public
 from ...core.overrides import overridable
+from ...core.public import add_function, add_method, public
 from ...core.tensor import Tensor
 from ..linalg.matmul import mm
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ...core.dtype import DType
 from ...core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format
-from ...core.op import add_function, public
 from ...core.overrides import overridable
 from ...core.promotion import common_dtype
+from ...core.public import add_function, public
 from ...core.tensor import Tensor
 from ...families.map import NUMBERS
 from ..assembly.copying import is_contiguous

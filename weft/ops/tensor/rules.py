@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.op import tape
+from ...core.recording import tape
 from ...core.spec import Spec
 from ...core.tensor import Tensor, end_view
 from ...families.map import NUMBERS

@@ -10,8 +10,10 @@ from ...core.arguments import integers
 from ...core.device import as_device, device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
-from ...core.names import ROOT, set_name
-from ...core.op import FUNCTIONS, NO_RULE, grow, needs_recording, public, resize, tape
+from ...core.names import FUNCTIONS, ROOT, set_name
+from ...core.outputs import grow, resize
+from ...core.public import public
+from ...core.recording import NO_RULE, needs_recording, tape
 from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.storage import Storage

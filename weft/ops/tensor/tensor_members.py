@@ -7,8 +7,9 @@ from typing import Any, NoReturn
 
 from ...core.dtype import LEGACY_NAMES, DType
 from ...core.grad_mode import no_grad
-from ...core.op import FUNCTIONS, add_function, add_method, public
+from ...core.names import FUNCTIONS
 from ...core.overrides import overridable
+from ...core.public import add_function, add_method, public
 from ...core.streams import Stream
 from ...core.tensor import Tensor
 from ...core.warn import user_level

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.arguments import integers
 from ...core.iteration import broadcast_shapes as common_shape
-from ...core.op import public
+from ...core.public import public
 from ...core.size import Size
 from ...core.tensor import Tensor
 from .views import EXPAND

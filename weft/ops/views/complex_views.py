@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.op import FUNCTIONS, public
+from ...core.names import FUNCTIONS
+from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.step import step
 from ..assembly.copying import clone

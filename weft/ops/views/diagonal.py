@@ -10,7 +10,7 @@ import numpy as np
 from ...core.arguments import integer
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
-from ...core.op import public
+from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty, wrap_dim
 from ...families.library import adopt, array

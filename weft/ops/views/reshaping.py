@@ -11,8 +11,10 @@ from ...core.arguments import integers
 from ...core.checking import tensors as check_tensors
 from ...core.dtype import DType
 from ...core.layout import contiguous_format
-from ...core.op import FUNCTIONS, PlanCache, public
+from ...core.names import FUNCTIONS
 from ...core.overrides import overridable
+from ...core.plans import PlanCache
+from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ..assembly.copying import clone, contiguous

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.arguments import integer
-from ...core.op import PlanCache, public
+from ...core.plans import PlanCache
+from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE, UNFOLD

@@ -10,7 +10,10 @@ from ...core.arguments import integer, integers
 from ...core.derivative import Derivative
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.grad_mode import mode
-from ...core.op import PlanCache, needs_recording, public, record, tape
+from ...core.op import Op
+from ...core.plans import PlanCache
+from ...core.public import public
+from ...core.recording import needs_recording, record, tape
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty, view_of, wrap_dim
 from ..assembly.filling import fill_
@@ -20,14 +23,14 @@ from .views import SELECT, SLICE
 Pieces = tuple[Tensor, ...]
 
 
-class _Several:
+class _Several(Op):
     """An op that takes a tensor apart, as one step; its results must not be written in place."""
 
     def __init__(self, name: str, rule: Callable):
         self.name = name
         self.derivative = Derivative(rule)
 
-    def __call__(self, input: Tensor, pieces: Pieces, *static: Any) -> Pieces:
+    def run(self, input: Tensor, pieces: Pieces, *static: Any) -> Pieces:
         if mode.enabled:
             record(self, pieces, (input,), static)
         for piece in pieces:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.arguments import integers, wrong_type
-from ...core.op import public
+from ...core.public import public
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import warn_once
 from .complex_views import conj

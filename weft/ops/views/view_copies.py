@@ -8,7 +8,8 @@ from typing import Any
 
 from ...core.checking import checked
 from ...core.layout import contiguous_format
-from ...core.op import needs_recording, public, tape
+from ...core.public import public
+from ...core.recording import needs_recording, tape
 from ...core.tensor import Tensor
 from ..assembly.copying import clone, detach
 from . import broadcasting, complex_views, reshaping, slicing, splitting, transposing, views

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.derivative import Derivative
-from ...core.op import needs_recording, public, record, unrecorded
+from ...core.op import Op
+from ...core.public import public
+from ...core.recording import needs_recording, record, unrecorded
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, make
 from ...families.view import View
@@ -14,7 +16,7 @@ from .slicing import check_bounds
 from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE
 
 
-class _Embedded:
+class _Embedded(Op):
     """A copy of a tensor with another one in a view of it; the arguments are those of the view."""
 
     def __init__(self, view: View):
@@ -25,7 +27,7 @@ class _Embedded:
             lambda ct, out, input, src, *static: view(ct, *static),
         )
 
-    def __call__(self, input: Tensor, src: Tensor, *static: Any) -> Tensor:
+    def run(self, input: Tensor, src: Tensor, *static: Any) -> Tensor:
         with unrecorded():
             result = _embedded(input, self.view, src, static)
         return record(self, result, (input, src), static) if needs_recording((input, src)) else result

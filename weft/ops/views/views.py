@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ...core import view_rules as rules
 from ...core.derivative import Derivative, nondifferentiable
-from ...core.op import FUNCTIONS, needs_recording, record
+from ...core.names import FUNCTIONS
+from ...core.op import Op
+from ...core.recording import needs_recording, record
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty, make
@@ -50,13 +52,13 @@ def _windows_of(ct, out, a, sizes, dim, size, step):
     return UNFOLD(ct, dim, size, step)
 
 
-class _UnfoldBackward:
+class _UnfoldBackward(Op):
     """The adjoint of `unfold`: every element is added to where its window has it."""
 
     name = "unfold_backward"
     derivative = Derivative(_windows_of)
 
-    def __call__(self, input: Tensor, sizes: Size, dim: int, size: int, step: int) -> Tensor:
+    def run(self, input: Tensor, sizes: Size, dim: int, size: int, step: int) -> Tensor:
         if not sizes:
             return input.sum()
         result = FILL.write(empty(contiguous_spec(sizes, input.spec.dtype, input.spec.device)), 0)
@@ -99,13 +101,13 @@ ALIAS      = View(rules.alias, lambda ct, out, a: ct)
 # fmt: on
 
 
-class _UnsafeView:
+class _UnsafeView(Op):
     """Another shape for a copy that nobody else has: no view, as far as users can tell."""
 
     name = "unsafe_view"
     derivative = Derivative(_reshaped)
 
-    def __call__(self, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    def run(self, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
         result = make(input._storage, input._start, VIEW.plans[input.spec, sizes][0])
         return record(self, result, (input,), (sizes,)) if needs_recording((input,)) else result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ....core.dtype import LEGACY_NAMES
-from ....core.op import check_dtype
+from ....core.outputs import check_dtype
 from ....core.promotion import promote_types
 from ....core.tensor import Tensor
 from ....core.warn import user_level

@@ -8,7 +8,8 @@ from typing import Any
 
 from ....core.derivative import Derivative, nondifferentiable
 from ....core.dtype import LEGACY_NAMES, int64, uint8
-from ....core.op import needs_recording, public
+from ....core.public import public
+from ....core.recording import needs_recording
 from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....engine import scalar as s

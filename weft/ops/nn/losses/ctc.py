@@ -11,7 +11,7 @@ from ....core.arguments import integers
 from ....core.checking import sizes
 from ....core.derivative import differentiate
 from ....core.dtype import LEGACY_NAMES, int32, int64
-from ....core.op import public
+from ....core.public import public
 from ....core.tensor import Tensor
 from ....families.library import array, library, tensor_of, wide_array
 from .arguments import REDUCTIONS, check_reduction

@@ -9,7 +9,7 @@ from typing import Any
 from ....core.derivative import Derivative
 from ....core.dtype import bool_
 from ....core.iteration import broadcast_shapes
-from ....core.op import needs_recording
+from ....core.recording import needs_recording
 from ....core.tensor import Tensor
 from ....families.map import Map
 from ....families.program import Operand, Planner, Program

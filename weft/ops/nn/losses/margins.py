@@ -6,7 +6,8 @@ from typing import Any
 
 from ....core.dtype import FLOAT, LEGACY_NAMES, get_default_dtype, int32, int64
 from ....core.iteration import broadcast_shapes
-from ....core.op import check_dtype, public
+from ....core.outputs import check_dtype
+from ....core.public import public
 from ....core.tensor import Tensor
 from ...elementwise.activation import logsigmoid
 from ...tensor.rules import shown_as

@@ -6,7 +6,7 @@ import warnings
 
 from ....core.derivative import nondifferentiable
 from ....core.dtype import FLOAT, LEGACY_NAMES, bool_, uint8
-from ....core.op import public
+from ....core.public import public
 from ....core.tensor import Tensor
 from ....core.warn import user_level
 from ....engine import scalar as s

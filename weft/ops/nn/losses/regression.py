@@ -7,7 +7,8 @@ from typing import Any
 
 from ....core.arguments import wrong_type
 from ....core.dtype import get_default_dtype
-from ....core.op import check_dtype, public
+from ....core.outputs import check_dtype
+from ....core.public import public
 from ....core.tensor import Tensor
 from ....engine import scalar as s
 from ....families.map import Map, keep

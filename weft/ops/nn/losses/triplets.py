@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....core.op import FUNCTIONS, public
+from ....core.names import FUNCTIONS
+from ....core.public import public
 from ....core.tensor import Tensor
 from .arguments import reduced, reduction_of
 

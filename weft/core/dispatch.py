@@ -1,0 +1,67 @@
+"""The one place where calls of ops can be intercepted, below autograd's public functions and above all kernels.
+
+A watcher is a function `(op, method, args, static) -> answer`. `Op.__call__`, and the methods of ops that write into a
+tensor, ask the watchers first, the newest one first. The first answer that is not `PLAIN` is the result of the call. Batching
+(`vmap`), dispatch modes and counters are watchers. While there are none, a call pays for one test of an empty list.
+
+The public functions of elementwise ops contain a copy of the code that runs a plan, for tensors whose class is exactly
+`Tensor`. A watcher that must see plain tensors as well is added with `plain=True`; while there is one, `fast_paths` is
+off, and these functions call the op instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .locks import new_lock
+
+# What a watcher answers when the call shall go on as if it had not been watched.
+PLAIN: Any = type("Plain", (), {"__repr__": lambda self: "PLAIN"})()
+
+Watcher = Callable[[Any, str, tuple, dict[str, Any]], Any]
+
+watchers: list[Watcher] = []
+# Each is called with a bool when the fast paths for plain tensors are to be turned on or off.
+fast_path_switches: list[Callable[[bool], None]] = []
+_lock = new_lock()
+_plain: list[Watcher] = []  # the watchers that see plain tensors
+
+
+def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    """The first answer of the watchers to a call of `op.method(*args, **static)`; PLAIN if all of them let it pass."""
+    for watcher in reversed(watchers):
+        answer = watcher(op, method, args, static)
+        if answer is not PLAIN:
+            return answer
+    return PLAIN
+
+
+def watch(watcher: Watcher, *, plain: bool = False) -> None:
+    """Let `watcher` see all calls of ops, in all threads; those of plain tensors only if `plain`."""
+    with _lock:
+        watchers.append(watcher)
+        if plain:
+            _plain.append(watcher)
+            _switch(False)
+
+
+def unwatch(watcher: Watcher) -> None:
+    """Take back one call of `watch`."""
+    with _lock:
+        _remove_last(watchers, watcher)
+        if watcher in _plain:
+            _remove_last(_plain, watcher)
+            _switch(not _plain)
+
+
+def _remove_last(found: list[Watcher], watcher: Watcher) -> None:
+    for place in range(len(found) - 1, -1, -1):
+        if found[place] is watcher or found[place] == watcher:
+            del found[place]
+            return
+
+
+def _switch(on: bool) -> None:
+    for switch in fast_path_switches:
+        switch(on)

@@ -1,0 +1,77 @@
+"""How ops record the steps of autograd, which `weft/autograd` implements: it stands above the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .grad_mode import mode
+from .restoring import Restoring
+from .tensor import Tensor
+
+# What a rule that is not there is reported with, when backward needs it.
+NO_RULE = "the derivative of {} is not implemented"
+
+
+class Tape:
+    """What records steps; `weft/autograd` fills it in."""
+
+    record: Callable  # (op, result, inputs, static) -> result
+    begin_write: Callable  # (op, target, inputs, static) -> node or None
+    finish_write: Callable  # (node, target, inputs)
+    recorded_view: Callable  # (view, input, several=False)
+    check_write: Callable  # (target)
+    adopt: Callable  # (target, result)
+    become: Callable  # (target, result)
+    rename: Callable  # (result, change): the node that made a result gets the name change(its name)
+
+
+tape = Tape()
+
+
+def needs_recording(tensors: Sequence[Any]) -> bool:
+    """Whether grad mode is on and one of the tensors takes part in autograd."""
+    for each in tensors:
+        if isinstance(each, Tensor) and each._autograd is not None:
+            return mode.enabled
+    return False
+
+
+def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
+    """`result`, a tensor or a tuple of them, as the result of a recorded step."""
+    return tape.record(op, result, inputs, static)
+
+
+def recorded_write(
+    op: Any, target: Tensor, inputs: Sequence[Any], static: tuple, write: Callable, *args: Any
+) -> Tensor:
+    """Call `write(*args)`, which writes `target`, as a recorded step with these inputs."""
+    node = tape.begin_write(op, target, inputs, static)
+    outer = mode.enabled
+    mode.enabled = False
+    try:
+        write(*args)
+    finally:
+        mode.enabled = outer
+    if node is not None:
+        tape.finish_write(node, target, inputs)
+    return target
+
+
+def check_recorded_write(target: Tensor, *others: Any) -> None:
+    """Raises: RuntimeError where autograd forbids the write. PyTorch raises this before it looks at other arguments."""
+    if needs_recording((target, *others)):
+        tape.check_write(target)
+
+
+class unrecorded(Restoring):  # noqa: N801 (used like a function)
+    """Recording is off inside: what happens is part of a step that is recorded as a whole."""
+
+    __slots__ = ("outer",)
+
+    def __enter__(self) -> None:
+        self.outer = mode.enabled
+        mode.enabled = False
+
+    def _restore(self) -> None:
+        mode.enabled = self.outer

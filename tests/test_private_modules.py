@@ -1,5 +1,8 @@
 """Private modules of PyTorch that libraries import from."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch._linalg_utils
@@ -30,6 +33,33 @@ torch.UntypedStorage in torch._storage_classes
 @pytest.mark.parametrize("expression", lines(EXPRESSIONS))
 def test_like_pytorch(expression):
     check(expression)
+
+
+def test_submodules_are_attributes_after_import():
+    """Every module that `import torch` loads and weft has can be reached from the package, without another import."""
+    loaded = "import torch, sys; print(*(name for name in sys.modules if name.startswith('torch.')))"
+    paths = [name.partition(".")[2] for name in _output_of(loaded).split()]
+    assert _output_of(UNREACHABLE.format(paths=paths)).split() == []
+
+
+# Modules that can be imported, but are no attributes of their package.
+UNREACHABLE = """
+import importlib, weft
+for path in {paths}:
+    found = weft
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        try:
+            importlib.import_module("weft." + path)
+        except ImportError:
+            continue
+        print(path)
+"""
+
+
+def _output_of(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
 def test_functions_are_those_of_the_package():

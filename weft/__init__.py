@@ -130,6 +130,8 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
 # Submodules that are loaded when first used.
 _LAZY = (
+    "_classes",
+    "_custom_ops",
     "_C",
     "_VF",
     "__config__",

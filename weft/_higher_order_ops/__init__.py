@@ -22,4 +22,4 @@ __all__ = [
     "wrap_with_set_grad_enabled",
 ]
 
-__getattr__ = module_getattr(__name__, ("flex_attention", "utils"))
+__getattr__ = module_getattr(__name__, ("utils",))

@@ -16,6 +16,7 @@ KNOWN = (
     "privateuseone"
 ).split(", ")
 BACKENDS = {"cpu": "weft.devices.cpu", "meta": "weft.devices.meta"}
+SINGLE = ("cpu", "meta")  # of these types there is one device; PyTorch drops the index when it makes a tensor
 
 _devices: dict[tuple[str, int | None], device] = {}
 
@@ -28,12 +29,15 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
     (device(type='cpu'), device(type='cuda', index=1), 1)
     """
 
-    __slots__ = ("type", "index", "_backend", "_outer")
+    __slots__ = ("type", "index", "place", "_backend", "_outer")
 
     type: str
     index: int | None
+    place: (
+        device  # the device of a tensor that is put here: the same device, without index if there is only one
+    )
     _backend: Any  # a Backend, found when first asked for; Any because the class is not imported here
-    # The default device to go back to, and what this was before: from the innermost entry outwards.
+    # The default device that the innermost `with` restores, then the one that the next `with` around it restores.
     _outer: Any
 
     def __new__(cls, type: Any = None, index: int | None = None, *, device: Any = None) -> Any:
@@ -44,6 +48,8 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
             found.type, found.index = key
             found._backend = None
             found._outer = None
+            single = found.index is not None and found.type in SINGLE
+            found.place = cls(found.type) if single else found
             found = _devices.setdefault(key, found)
         return found
 
@@ -65,17 +71,16 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __reduce__(self):  # by a function of ours: the class says that it is torch's
-        return as_device, (str(self),)
+        return as_named_device, (str(self),)
 
     def __enter__(self):
-        global _default
-        self._outer = _default, self._outer
-        _default = self
+        self._outer = _named_default, self._outer
+        _set_default(self)
         return self
 
     def _restore(self):
-        global _default
-        _default, self._outer = self._outer
+        outer, self._outer = self._outer
+        _set_default(outer)
 
 
 def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
@@ -127,23 +132,37 @@ def started_backends() -> list[Backend]:
     return [each._backend for each in list(_devices.values()) if each._backend is not None]
 
 
+def as_named_device(value: Any) -> device:
+    """The device object that a string, a number or a device names, with its index."""
+    return value if type(value) is device else device(value)
+
+
 CPU = device("cpu")
-_default: device = CPU
+_named_default: device = CPU  # as the caller named it, with its index
+_default: device = CPU  # where tensors made without `device=` live: the place of `_named_default`
 
 
 def get_default_device() -> device:
     """The device of tensors made without one."""
-    return _default
+    return _named_default
 
 
 def set_default_device(device: Any) -> None:
     """Make `device` the device of tensors made without one; None means the CPU."""
-    global _default
-    _default = CPU if device is None else as_device(device)
+    _set_default(CPU if device is None else as_named_device(device))
+
+
+def _set_default(named: device) -> None:
+    global _default, _named_default
+    _named_default, _default = named, named.place
 
 
 def as_device(value: Any) -> device:
-    """A device from what users give for `device=`: None, a string, a number or a device."""
+    """The device of a tensor that is made with `device=value`, which is None, a string, a number or a device.
+
+    >>> as_device("cpu:3")
+    device(type='cpu')
+    """
     if value is None:
         return _default
-    return value if type(value) is device else device(value)
+    return as_named_device(value).place

@@ -98,4 +98,4 @@ def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = Non
     register_pytree_flatten_spec(cls, lambda value, spec: [getattr(value, name) for name in spec.context[0]])
 
 
-__getattr__ = module_getattr(__name__)
+__getattr__ = module_getattr(__name__, ("custom_ops",))

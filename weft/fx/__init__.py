@@ -45,6 +45,7 @@ for _module in (node, proxy, graph):
 __getattr__ = module_getattr(
     __name__,
     (
+        "_lazy_graph_module",
         "annotate",
         "config",
         "experimental",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing import *  # noqa: F403
 
+from ..compat.missing import module_getattr
 from ..core.names import name_public
 from ..interop import sharing
 from .spawn import (
@@ -36,4 +37,5 @@ __all__ = [  # noqa: PLE0604
     "start_processes",
 ]
 
+__getattr__ = module_getattr(__name__, ("reductions",))
 name_public(__name__, "multiprocessing.strategies")

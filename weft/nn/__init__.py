@@ -23,5 +23,5 @@ __all__ = [
     "utils",
 ]
 
-__getattr__ = module_getattr(__name__, ("attention", "common_types", "grad"))
+__getattr__ = module_getattr(__name__, ("_reduction", "attention", "common_types", "grad"))
 name_public(__name__, "nn.factory")

@@ -1,5 +1,6 @@
 """Tools around modules: gradient clipping, parametrizations, sequences of different lengths."""
 
+from ...compat.missing import module_getattr
 from . import parametrizations, parametrize, prune, rnn, stateless
 from .clip_grad import (
     clip_grad_norm,
@@ -40,3 +41,5 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+__getattr__ = module_getattr(__name__, ("_named_member_accessor",))

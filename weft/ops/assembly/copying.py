@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.derivative import Recorded
-from ...core.device import as_device, device
+from ...core.device import as_device, as_named_device, device
 from ...core.dtype import PYTHON_DTYPES, DType
 from ...core.grad_mode import mode
 from ...core.iteration import broadcast_shapes, memory_order
@@ -252,11 +252,12 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bo
     if isinstance(other, Tensor):
         options = {"device": other.spec.device, "dtype": other.spec.dtype, **options}
         dtype = options["dtype"]
-    where = options.get("device")
+    named = None if options.get("device") is None else as_named_device(options["device"])
     return (
-        None if where is None else as_device(where),
+        named and named.place,
         PYTHON_DTYPES.get(dtype, dtype),
-        given[1],
+        # PyTorch copies for "cpu:0" even if the tensor is on "cpu", because it compares the names of the devices.
+        given[1] or (named is not None and named is not named.place),
         options.get("memory_format") or preserve_format,
     )
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..core.dtype import float16, float32, float64
 from ..core.tensor import Tensor
+from ..families.custom_vjp import custom_vjp
 from ..families.library import wide_array
-from ..families.step import step
 from ..ops.creation.creation import zeros_like
 from .sampling import Points, check_cpu, gather, no_second_derivative, scatter
 
@@ -137,7 +137,7 @@ def _rule(ct, out, input, weight, offset, mask, bias, *static):
     return deform_conv2d_backward(ct, input, weight, offset, mask, bias, *static) + (None,) * len(static)
 
 
-@step(joint=_rule)
+@custom_vjp(joint=_rule)
 def deform_conv2d(
     input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, *static: Any
 ) -> Tensor:
@@ -156,7 +156,7 @@ def deform_conv2d(
     return found + bias.reshape(1, -1, 1, 1)
 
 
-@step(joint=no_second_derivative)
+@custom_vjp(joint=no_second_derivative)
 def deform_conv2d_backward(
     grad: Tensor, input: Tensor, weight: Tensor, offset: Tensor, mask: Tensor, bias: Tensor, *static: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:

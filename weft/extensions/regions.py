@@ -17,8 +17,8 @@ from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..engine.greatest import greatest_code
 from ..engine.kernel import sharing
+from ..families.custom_vjp import custom_vjp
 from ..families.library import array, tensor_of
-from ..families.step import step
 from .sampling import Points, check_cpu, corners, gather, no_second_derivative, scatter
 
 _FLOATS = (float16, float32, float64)
@@ -111,7 +111,7 @@ def _roi_align_rule(
     )
 
 
-@step(_roi_align_rule, None)
+@custom_vjp(_roi_align_rule, None)
 def roi_align(
     input: Tensor,
     rois: Tensor,
@@ -132,7 +132,7 @@ def roi_align(
     return gather(input, points, input.spec.shape[1], bins, False)
 
 
-@step(joint=no_second_derivative)
+@custom_vjp(joint=no_second_derivative)
 def roi_align_backward(
     grad,
     rois,
@@ -167,7 +167,7 @@ def _ps_roi_align_rule(
     )
 
 
-@step(_ps_roi_align_rule, None)
+@custom_vjp(_ps_roi_align_rule, None)
 def ps_roi_align(
     input: Tensor,
     rois: Tensor,
@@ -186,7 +186,7 @@ def ps_roi_align(
     return found, _channel_mapping(len(points.images), channels, bins)
 
 
-@step(joint=no_second_derivative)
+@custom_vjp(joint=no_second_derivative)
 def ps_roi_align_backward(
     grad,
     rois,
@@ -247,7 +247,7 @@ def _roi_pool_rule(ct, out, input, rois, spatial_scale, pooled_height, pooled_wi
     return roi_pool_backward(ct[0], rois, out[1], spatial_scale, pooled_height, pooled_width, *specs[0].shape)
 
 
-@step(_roi_pool_rule, None, results=(1,))
+@custom_vjp(_roi_pool_rule, None, results=(1,))
 def roi_pool(
     input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
 ) -> tuple[Tensor, Tensor]:
@@ -278,7 +278,7 @@ def roi_pool(
     return found.to(input.spec.dtype), where
 
 
-@step(joint=no_second_derivative)
+@custom_vjp(joint=no_second_derivative)
 def roi_pool_backward(
     grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
 ):
@@ -298,7 +298,7 @@ def _ps_roi_pool_rule(ct, out, input, rois, spatial_scale, pooled_height, pooled
     )
 
 
-@step(_ps_roi_pool_rule, None)
+@custom_vjp(_ps_roi_pool_rule, None)
 def ps_roi_pool(
     input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int
 ) -> tuple[Tensor, Tensor]:
@@ -317,7 +317,7 @@ def ps_roi_pool(
     return tensor_of(found, input.spec.dtype), _channel_mapping(len(index), shape[1], bins)
 
 
-@step(joint=no_second_derivative)
+@custom_vjp(joint=no_second_derivative)
 def ps_roi_pool_backward(
     grad,
     rois,

@@ -17,7 +17,7 @@ from ...core.grad_mode import enable_grad, is_grad_enabled
 from ...core.names import FUNCTIONS
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
-from ...families.step import step
+from ...families.custom_vjp import custom_vjp
 from ._lanes import over_indices
 
 # Scores computed at once. Measured with 8 heads of 2048 queries and keys, 64 features, causal, and a score_mod of four operations:
@@ -229,7 +229,7 @@ def _rule(ct, out, query, key, value, own):
     return (*totals, None)
 
 
-@step(joint=_rule)
+@custom_vjp(joint=_rule)
 def _in_tiles(query: Tensor, key: Tensor, value: Tensor, own: _Functions) -> tuple[Tensor, Tensor, Tensor]:
     """`_at_once`, one tile after the other."""
     working = float64 if query.dtype is float64 else float32

@@ -11,8 +11,8 @@ from ...core.layout import contiguous_format, preserve_format, strides_for
 from ...core.public import public
 from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor, wrap_dim
+from ...families.custom_vjp import custom_vjp
 from ...families.rearrange import Piece, Rearrange
-from ...families.step import step
 from ..views.views import TRANSPOSE, UNSAFE_VIEW, VIEW, owned
 from .copying import clone, contiguous, formatted_spec
 from .joining import common_format, resolved
@@ -111,7 +111,7 @@ def _turned_back(ct, out, a, turns, first, second):
     return _rot90(ct, -turns % 4, first, second)
 
 
-@step(_turned_back)
+@custom_vjp(_turned_back)
 def _rot90(input: Tensor, turns: int, first: int, second: int) -> Tensor:
     if turns == 1:
         return owned(TRANSPOSE(FLIP((input,), (second,)), first, second))
@@ -153,7 +153,7 @@ def _rolled_back(ct, out, a, steps):
     return _roll_flat(ct, -steps)
 
 
-@step(_rolled_back)
+@custom_vjp(_rolled_back)
 def _roll_flat(input: Tensor, steps: int) -> Tensor:
     return UNSAFE_VIEW(ROLL((VIEW(contiguous(input), (-1,)),), steps, 0), input.spec.shape)
 

@@ -15,10 +15,10 @@ from ...core.limits import check_number
 from ...core.public import public
 from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor
+from ...families.custom_vjp import CustomVjp
 from ...families.library import tensor_of
 from ...families.map import COPY, FILL
 from ...families.program import Operand, Planner, Program
-from ...families.step import Step
 from ..nn.window_views import like_format
 
 
@@ -255,8 +255,8 @@ def _repeating(name: str, node_name: str | None) -> Program:
     return Program(name, 1, _describe_repeating, derivative=_folded_back, node_name=node_name)
 
 
-def _cutting(name: str, node_name: str | None) -> Step:
-    op = Step(_by_index, _folded_back)
+def _cutting(name: str, node_name: str | None) -> CustomVjp:
+    op = CustomVjp(_by_index, _folded_back)
     op.name, op.node_name = name, node_name
     return op
 

@@ -13,8 +13,8 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import gamma
 from ...engine.blas import scipy
+from ...families.custom_vjp import custom_vjp
 from ...families.library import array, library, tensor_of
-from ...families.step import step
 from .random_filling import FLOATS, check_implemented, generator_or_default
 
 # Relative step of a central difference of quantiles in float64: cancellation and curvature cost about as much.
@@ -34,7 +34,7 @@ def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
     return _gamma(self, generator_or_default(generator, "_standard_gamma"))
 
 
-@step(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))
+@custom_vjp(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))
 def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
     check_implemented(shapes, FLOATS, "gamma_cpu")
     dtype = float64 if shapes.dtype is float64 else float32
@@ -52,7 +52,7 @@ def _dirichlet_rule(ct, out, concentration, generator):
     return _dirichlet_grad(out, concentration, total) * (ct - (out * ct).sum(-1, keepdim=True))
 
 
-@step(_dirichlet_rule)
+@custom_vjp(_dirichlet_rule)
 def _dirichlet(concentration: Tensor, generator: Generator) -> Tensor:
     check_implemented(concentration, FLOATS, "dirichlet")
     values = np.maximum(_samples(concentration, generator, float64), finfo(float64).tiny)

@@ -19,8 +19,8 @@ from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
 from ...core.tensor import empty as empty_of
 from ...engine import distributions, rejection
+from ...families.custom_vjp import custom_vjp
 from ...families.library import array, tensor_of
-from ...families.step import step
 from ..assembly.copying import copy_values
 from ..tensor.rules import zero
 from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
@@ -306,7 +306,7 @@ def normal(
     return _normal(mean, std, generator, result)
 
 
-@step(zero, zero)
+@custom_vjp(zero, zero)
 def _normal(mean: Any, std: Any, generator: Generator | None, result: Tensor) -> Tensor:
     if not isinstance(std, Tensor):
         normal_(result, 0.0, std, generator=generator)
@@ -341,7 +341,7 @@ def bernoulli(
     return _bernoulli(input, p, generator, result)
 
 
-@step(zero)
+@custom_vjp(zero)
 def _bernoulli(input: Tensor, p: Any, generator: Generator | None, result: Tensor) -> Tensor:
     return bernoulli_(result, input if p is None else p, generator=generator)
 
@@ -416,7 +416,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return _poisson(input, generator_or_default(generator, "poisson"))
 
 
-@step(zero)
+@custom_vjp(zero)
 def _poisson(input: Tensor, generator: Generator) -> Tensor:
     check_implemented(input, FLOATS, "poisson_cpu")
     if input.is_meta:

@@ -15,8 +15,8 @@ from ...core.overrides import overridable
 from ...core.public import add_function, public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
+from ...families.custom_vjp import custom_vjp
 from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, not_a_tensor, refuse, to_float
-from ...families.step import step
 from ..assembly.joining import cat
 from .arithmetic import SUB
 from .comparison import CLAMP, bounded
@@ -375,7 +375,7 @@ def _glu_rule(ct, out, input, dim):
     return cat((ct * gates, ct * values * (gates * (1 - gates))), dim)
 
 
-@step(_glu_rule)
+@custom_vjp(_glu_rule)
 def GLU(input: Tensor, dim: int) -> Tensor:  # noqa: N802 (an op)
     values, gates = input.chunk(2, dim)
     return values * gates.sigmoid()

@@ -14,8 +14,8 @@ from ...core.public import public
 from ...core.size import shape as shape_of
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim
+from ...families.custom_vjp import custom_vjp
 from ...families.indexed import Access, Take
-from ...families.step import step
 from ..assembly.copying import is_same_memory
 from .advanced_indexing import at, vector
 from .masking import where
@@ -226,7 +226,7 @@ def _embedding_back(ct, out, weight, input, padding_idx, scale_grad_by_freq, spa
     return _ROWS.adjoint(ct, (input,), (0,), specs[0])
 
 
-@step(_embedding_back)
+@custom_vjp(_embedding_back)
 def _embedding(weight: Tensor, input: Tensor, padding_idx, scale_grad_by_freq, sparse) -> Tensor:
     return _ROWS(weight, (input,), (0,))
 

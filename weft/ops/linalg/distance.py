@@ -19,10 +19,10 @@ from ...core.recording import needs_recording, record, unrecorded
 from ...core.tensor import Tensor
 from ...engine.expr import Expr
 from ...engine.scalar import sgn
+from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
 from ...families.map import Map, keep
 from ...families.reduce import Reduce, Types
-from ...families.step import step
 from ..assembly.joining import cat
 from ..creation.creation import zeros_like
 from ..reductions.norms import norm_order, vector_norm
@@ -200,7 +200,7 @@ def _euclidean_rule(ct, out, x1, x2):
     )
 
 
-@step(joint=_euclidean_rule)
+@custom_vjp(joint=_euclidean_rule)
 def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
     """|a - b|^2 = |a|^2 - 2 a.b + |b|^2, all in one product."""
     squares = [(x * x).sum(-1, keepdim=True) for x in (x1, x2)]

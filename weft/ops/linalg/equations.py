@@ -15,8 +15,8 @@ from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim
+from ...families.custom_vjp import custom_vjp
 from ...families.library import array, tensor_of
-from ...families.step import step
 from . import stacks
 from .lapack import (
     LinAlgError,
@@ -127,7 +127,7 @@ def solve_adjoint(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     return solve_ex(A.mH, B, left=left)[0]
 
 
-@step(joint=_solve_rule)
+@custom_vjp(joint=_solve_rule)
 def _linalg_solve_ex(A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
     if is_vector(A.spec, B.spec):
         result, info = _solve(A, B.unsqueeze(-1))
@@ -273,7 +273,7 @@ def _old_triangular_rule(ct, out, b, A, upper, transpose, unitriangular, *, want
     return ct_b, ct_A, None, None, None
 
 
-@step(joint=_old_triangular_rule)
+@custom_vjp(joint=_old_triangular_rule)
 def _triangular_solve(
     b: Tensor, A: Tensor, upper: bool, transpose: bool, unitriangular: bool
 ) -> tuple[Tensor, Tensor]:
@@ -309,7 +309,7 @@ def _cholesky_solve_rule(ct, out, b, factor, upper, *, wanted):
     return right, _factor_rule(-matmul(right, out.mH), factor, upper) if wanted[1] else None, None
 
 
-@step(joint=_cholesky_solve_rule)
+@custom_vjp(joint=_cholesky_solve_rule)
 def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
     first, second = (factor.mH, factor) if upper else (factor, factor.mH)
     return solve_triangular(second, solve_triangular(first, b, upper=False), upper=True)
@@ -337,7 +337,7 @@ def _check_no_zero(diagonal: Tensor) -> None:
         )
 
 
-@step(lambda ct, out, factor, upper: _factor_rule(-matmul(matmul(out, ct), out), factor, upper))
+@custom_vjp(lambda ct, out, factor, upper: _factor_rule(-matmul(matmul(out, ct), out), factor, upper))
 def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
     identity = tensor_of(np.eye(factor.shape[-1], dtype=factor.spec.dtype.numpy))
     return _cholesky_solve(identity.expand(factor.shape), factor, upper)
@@ -429,7 +429,7 @@ def _lu_solve_rule(ct, out, LU, pivots, B, left, adjoint, *, wanted):
     return -(matmul(whole, U.mH).tril(-1) + matmul(L.mH, whole).triu()), None, right, None, None
 
 
-@step(joint=_lu_solve_rule)
+@custom_vjp(joint=_lu_solve_rule)
 def _linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
     if left:
         return _lu_solve(LU, pivots, B, adjoint=adjoint)

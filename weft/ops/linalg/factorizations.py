@@ -11,8 +11,8 @@ from ...core.derivative import differentiate, nondifferentiable
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, own_dim
+from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
-from ...families.step import step
 from ..assembly.joining import cat
 from ..assembly.padding import pad
 from ..creation.creation import empty as new_empty
@@ -338,7 +338,7 @@ def _triangles_rule(ct, out, factors, *, specs):
     return (_sum(ct_L, ct_U),)
 
 
-@step(joint=_triangles_rule)
+@custom_vjp(joint=_triangles_rule)
 def _lu_unpack(factors: Tensor) -> tuple[Tensor, Tensor]:
     size = min(factors.shape[-2:])
     ones = tensor_of(np.eye(factors.shape[-2], size, dtype=factors.spec.dtype.numpy))
@@ -360,7 +360,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True) -> Any:
     return LU((P.detach() if P.requires_grad else P, L, U))
 
 
-@step(joint=lambda ct, out, A, pivot: (_lu_rule(ct[1], ct[2], *out), None))
+@custom_vjp(joint=lambda ct, out, A, pivot: (_lu_rule(ct[1], ct[2], *out), None))
 def _linalg_lu(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     factors, pivots, _ = _checked_lu_factor(A, pivot, "linalg.lu")
     return lu_unpack(factors, pivots)

@@ -8,7 +8,7 @@ from ...core.dtype import LEGACY_NAMES, DType, bfloat16, cpp_name, float16, floa
 from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...families.step import step
+from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import cat, stack
 from ..creation.creation import zeros
 from .matmul import matmul
@@ -139,7 +139,7 @@ def _rule_b(ct: Tensor, out: Any, a: Tensor, b: Tensor, offs: Tensor | None) -> 
     return GROUPED(a.mT, ct, offs)
 
 
-@step(_rule_a, _rule_b, None)
+@custom_vjp(_rule_a, _rule_b, None)
 def GROUPED(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
     """The groups' products; the derivatives are grouped products too, with the same groups."""
     return _product(a, b, offs)

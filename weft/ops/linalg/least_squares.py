@@ -10,7 +10,7 @@ from ...core.iteration import broadcast_shapes
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
-from ...families.step import step
+from ...families.custom_vjp import custom_vjp
 from .lapack import (
     LinAlgError,
     all_finite,
@@ -162,7 +162,7 @@ def _lstsq_rule(ct, out, A, B, rcond, driver):
     return ct_A, ct_B, None, None
 
 
-@step(joint=_lstsq_rule)
+@custom_vjp(joint=_lstsq_rule)
 def _linalg_lstsq(A: Tensor, B: Tensor, rcond: float, driver: str) -> tuple[Tensor, ...]:
     solution, *others = _lstsq(A, B, rcond=rcond, driver=driver)
     return solution.narrow(-2, 0, A.shape[-1]), *others

@@ -19,9 +19,9 @@ from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
+from ...families.custom_vjp import custom_vjp
 from ...families.library import array, tensor_of
 from ...families.reduce import Reduce, Types, single_dim
-from ...families.step import step
 from ..assembly.copying import clone
 from ..assembly.joining import cat
 from ..indexing.masking import where
@@ -286,7 +286,7 @@ def pinv_rule(ct: Tensor, inverse: Tensor, A: Tensor) -> Tensor:
     return first + second - matmul(matmul(adjoint, ct), adjoint)
 
 
-@step(lambda ct, out, A, atol, rtol, hermitian: pinv_rule(ct, out, A))
+@custom_vjp(lambda ct, out, A, atol, rtol, hermitian: pinv_rule(ct, out, A))
 def _linalg_pinv(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     if A.numel() == 0:
         return A.new_zeros((*A.shape[:-2], A.shape[-1], A.shape[-2]))
@@ -348,7 +348,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     return _power(input, n)
 
 
-@step(lambda ct, out, like: ct.new_zeros(ct.shape))
+@custom_vjp(lambda ct, out, like: ct.new_zeros(ct.shape))
 def _identities(like: Tensor) -> Tensor:
     identity = tensor_of(np.eye(like.shape[-1], dtype=like.spec.dtype.numpy))
     return owned(identity.expand(like.shape).contiguous())

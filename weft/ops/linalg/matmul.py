@@ -25,8 +25,8 @@ from ...core.recording import check_recorded_write, needs_recording, tape, unrec
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import user_level
+from ...families.custom_vjp import CustomVjp, custom_vjp
 from ...families.product import Product
-from ...families.step import Step, step
 from ..assembly.joining import stack
 from ..elementwise.arithmetic import mul
 from ..views.complex_views import conj
@@ -313,7 +313,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return _vdot(input, other)
 
 
-@step(
+@custom_vjp(
     lambda ct, out, a, b: conj(ct) * b,
     lambda ct, out, a, b: ct * a,
 )
@@ -492,7 +492,7 @@ def _input_rule(ct, out, input, beta, alpha, a, b):
     return scaled(ct, beta)
 
 
-def added_step(name: str, product: Callable, left: Callable, right: Callable) -> Step:
+def added_step(name: str, product: Callable, left: Callable, right: Callable) -> CustomVjp:
     """`added` as a step (input, beta, alpha, a, b); `left` and `right` are the rules of the product."""
 
     def function(input: Tensor, beta: Any, alpha: Any, a: Tensor, b: Tensor) -> Tensor:
@@ -505,7 +505,7 @@ def added_step(name: str, product: Callable, left: Callable, right: Callable) ->
         return scaled(right(ct, None, a, None, specs=specs[3:]), alpha)
 
     function.__name__ = name
-    return Step(function, _input_rule, None, None, left_rule, right_rule)
+    return CustomVjp(function, _input_rule, None, None, left_rule, right_rule)
 
 
 def check_same(input: Tensor, message: str, *others: Tensor) -> None:
@@ -675,7 +675,7 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     return _linalg_cross(input, other, dim)
 
 
-@step(
+@custom_vjp(
     lambda ct, out, a, b, dim: linalg_cross(conj(b), ct, dim=dim),
     lambda ct, out, a, b, dim: linalg_cross(ct, conj(a), dim=dim),
 )

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from ...core.derivative import differentiate
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
+from ...families.custom_vjp import custom_vjp
 from ...families.product import BLAS_DTYPES
-from ...families.step import step
 from ..assembly.padding import constant_pad
 from ..linalg.matmul import MATMUL
 from . import depthwise_conv as depthwise
@@ -92,7 +92,7 @@ def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
     return empty(contiguous_spec(sizes, like.spec.dtype, like.spec.device))
 
 
-@step()
+@custom_vjp()
 def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Slide `weight` over `input` and add up the products."""
     if depthwise.suits(input.spec, how.groups, weight.shape[1]):
@@ -107,7 +107,7 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     return result
 
 
-@step()
+@custom_vjp()
 def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Add the kernel, times each element of `result`, to where its window lies in the input."""
     if depthwise.suits(result.spec, how.groups, weight.shape[1]) and weight.shape[0] == how.groups:
@@ -133,7 +133,7 @@ def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     return input
 
 
-@step()
+@custom_vjp()
 def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     """For each element of the kernel the sum of what it multiplies, times what that adds to."""
     images, channels = input.shape[:2]
@@ -178,7 +178,7 @@ def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
     return result if bias is None else result.add_(bias.view(-1, *[1] * (result.dim() - 2)))
 
 
-@step(
+@custom_vjp(
     lambda ct, out, input, weight, bias, how: spread(ct, weight.conj(), how),
     lambda ct, out, input, weight, bias, how: correlate(input.conj(), ct, how),
     _bias_rule,
@@ -188,7 +188,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometr
     return _with_bias(convolve(input, weight, how), bias)
 
 
-@step(
+@custom_vjp(
     lambda ct, out, result, weight, bias, how: convolve(ct, weight.conj(), how),
     lambda ct, out, result, weight, bias, how: correlate(ct, result.conj(), how),
     _bias_rule,

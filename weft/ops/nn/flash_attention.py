@@ -20,9 +20,9 @@ from ...core.recording import needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine import scalar as s
+from ...families.custom_vjp import custom_vjp
 from ...families.map import Map, keep
 from ...families.program import Operand, Planner, Program
-from ...families.step import step
 from ..creation.creation import empty, ones, zeros_like
 from ..creation.ranges import arange
 from ..elementwise.arithmetic import ADD, MUL
@@ -235,7 +235,7 @@ def _recorded_rule(ct, query, key, value, mask, causal, scale):
     )
 
 
-@step(joint=_rule)
+@custom_vjp(joint=_rule)
 def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tensor:

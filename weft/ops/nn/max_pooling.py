@@ -24,9 +24,9 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor, make
 from ...engine import scalar as s
 from ...engine.expr import const
+from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
 from ...families.map import Map, Types, keep
-from ...families.step import step
 from ..creation.creation import zeros
 from ..reductions.reduction import AMAX, MAX, lowest
 from ..tensor.rules import shown_as
@@ -84,13 +84,13 @@ def _taken_rule(ct, out, input, places, geometry):
     return routed(ct, places, geometry)
 
 
-@step(_taken_rule)
+@custom_vjp(_taken_rule)
 def taken(input: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
     """The element of each window at its place."""
     return TAKEN(*_elements(padded(input, geometry, 0), geometry), places)
 
 
-@step(lambda ct, out, windows, places, geometry: taken(ct, places, geometry))
+@custom_vjp(lambda ct, out, windows, places, geometry: taken(ct, places, geometry))
 def routed(windows: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
     """What each window has, added to the element at its place."""
     n, spec = len(geometry.sizes), windows.spec
@@ -108,7 +108,7 @@ def routed(windows: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
     return result
 
 
-@step(
+@custom_vjp(
     lambda cts, outs, input, geometry: None if cts[0] is None else routed(cts[0], outs[1], geometry),
     results=(1,),
 )

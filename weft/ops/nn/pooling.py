@@ -12,8 +12,8 @@ from ...core.arguments import integer
 from ...core.dtype import LEGACY_NAMES, bool_
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
+from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
-from ...families.step import step
 from ..assembly.padding import constant_pad
 from ..reductions.reduction import MAX
 from ..tensor.rules import shown_as
@@ -65,7 +65,7 @@ def _given_to_windows(ct, out, input, kernel, stride, dilation, counts, *, specs
     return FOLD(ct, tuple(sizes), tuple(stride), tuple(dilation)).reshape(shape)
 
 
-@step(_given_to_windows)
+@custom_vjp(_given_to_windows)
 def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
     """The sum of each window."""
     if math.prod(kernel) > FEW:

@@ -22,7 +22,7 @@ from ...core.plans import PlanCache
 from ...core.recording import needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...families.step import Step
+from ...families.custom_vjp import CustomVjp
 from ..assembly.joining import cat, stack
 from ..linalg.matmul import MM, rows_of
 from ..views.views import T
@@ -192,8 +192,8 @@ def _pulled_back(
     return [next(found) if is_wanted else None for is_wanted in wanted]
 
 
-def _step(kind: Kind) -> Step:
-    step = Step(forward, joint=_rule, results=(0, 1))
+def _step(kind: Kind) -> CustomVjp:
+    step = CustomVjp(forward, joint=_rule, results=(0, 1))
     step.name = kind.name
 
     def node_name(inputs: Sequence[Any], static: tuple) -> str:

@@ -21,8 +21,8 @@ from ...core.warn import user_level
 from ...engine.bilinear import bilinear_code
 from ...engine.kernel import sharing
 from ...engine.resample import resample_code
+from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
-from ...families.step import step
 from ..creation.creation import check_storage_size
 from ..tensor.rules import shown_as
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -300,7 +300,7 @@ def _resample_rule(ct: Tensor, out: Any, input: Tensor, dim: int, table: _Table)
     return _resample(ct, dim, table.transposed)
 
 
-@step(_resample_rule)
+@custom_vjp(_resample_rule)
 def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     """Weighted sums of elements along a dim."""
     spec = input.spec
@@ -371,7 +371,7 @@ def _bilinear_rule(ct: Tensor, out: Any, image: Tensor, first: int, rows: _Pairs
     return _resample(_resample(ct, first, rows.transposed), first + 1, columns.transposed)
 
 
-@step(_bilinear_rule)
+@custom_vjp(_bilinear_rule)
 def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tensor:
     """[N, C, H, W] for `first` 2, or [N, H, W, C] for `first` 1, resized."""
     spec, last = image.spec, first == 1

@@ -12,7 +12,7 @@ from ...core.dtype import LEGACY_NAMES, int64
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import user_level
-from ...families.step import step
+from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import stack
 from ..creation.ranges import linspace
 from ..tensor.rules import same, shown_as
@@ -165,7 +165,7 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
     return shown_as(found, f"GridSampler{len(sizes)}DBackward0")
 
 
-@step(same, lambda ct, out, values, grid, *, specs: ct.new_zeros(specs[1].shape))
+@custom_vjp(same, lambda ct, out, values, grid, *, specs: ct.new_zeros(specs[1].shape))
 def _constant_in(values: Tensor, grid: Tensor) -> Tensor:
     """Values that stay the same when the grid moves a little: its gradient is zero, not missing."""
     return values.detach()

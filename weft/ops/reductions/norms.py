@@ -15,8 +15,8 @@ from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
 from ...engine.expr import Expr, cast, const, isnan, ne, select
 from ...engine.scalar import absolute, pow, sqrt
+from ...families.custom_vjp import custom_vjp
 from ...families.reduce import Reduce, Types, dims_of
-from ...families.step import step
 from ..indexing.masking import where
 from ..linalg.eigen import svdvals
 from ..linalg.lapack import check_floating, check_matrix, check_square, check_tensor
@@ -341,7 +341,7 @@ def _dist_rule(ct, out, input, other, p):
     return pulled, None if pulled is None else -pulled
 
 
-@step(joint=_dist_rule)
+@custom_vjp(joint=_dist_rule)
 def _dist(input: Tensor, other: Tensor, p: float) -> Tensor:
     return vector_norm(input - other, p)
 
@@ -380,7 +380,7 @@ def _renorm_rule(ct, out, input, p, dims, maxnorm):
 _BELOW = 1e-7  # PyTorch's constant, which keeps the result just below the bound
 
 
-@step(_renorm_rule)
+@custom_vjp(_renorm_rule)
 def _renorm(input: Tensor, p: float, dims: tuple[int, ...], maxnorm: float) -> Tensor:
     sizes = vector_norm(input, p, dims, keepdim=True)
     return input.contiguous() * where(sizes > maxnorm, maxnorm / (sizes + _BELOW), 1.0).to(sizes.dtype)

@@ -32,12 +32,12 @@ from ...engine.convert import convert
 from ...engine.expr import Expr, cast, isnan, select
 from ...engine.monoid import index
 from ...engine.scalar import exp, isinf, log, sqrt, where
+from ...families.custom_vjp import custom_vjp
 from ...families.elements import as_type
 from ...families.map import COPY, Map, to_float
 from ...families.map import Types as MapTypes
 from ...families.program import Operand, Planner, Program
 from ...families.reduce import Reduce, Types, dims_of, single_dim
-from ...families.step import step
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
 from ..tensor.rules import by_dims, kept, placed, restored, same, shared, sum_of
@@ -473,7 +473,7 @@ def _aminmax_rule(ct, out, input, dims, keepdim):
     return sum_of([_extremum_rule(c, o, input, dims, keepdim) for c, o in pairs if c is not None])
 
 
-@step(_aminmax_rule)
+@custom_vjp(_aminmax_rule)
 def _aminmax(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tensor, Tensor]:
     return AMIN(input, dims=dims, keepdim=keepdim), AMAX(input, dims=dims, keepdim=keepdim)
 
@@ -580,7 +580,7 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
             found.append(restored(ct[1] / _count(input, dims), input.spec, dims, keepdim))
         return sum_of(found)
 
-    @step(both_rule, results=(0,) if op is STD else ())
+    @custom_vjp(both_rule, results=(0,) if op is STD else ())
     def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
         mean = MEAN(input, dims=dims, keepdim=keepdim, params=(float(_count(input, dims)),))
         return spread((input,), (dims, correction, keepdim)), mean
@@ -644,7 +644,7 @@ def _describe_logsumexp(planner: Planner, dims: tuple[int, ...], keepdim: bool) 
 _LOGSUMEXP = Program("logsumexp", 1, _describe_logsumexp, derivative=_logsumexp_rule)
 
 
-@step(_logsumexp_rule)
+@custom_vjp(_logsumexp_rule)
 def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """Of complex numbers, or of none."""
     if not input.spec.dtype.is_complex:

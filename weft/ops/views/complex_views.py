@@ -7,7 +7,7 @@ from typing import Any
 from ...core.names import FUNCTIONS
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...families.step import step
+from ...families.custom_vjp import custom_vjp
 from ..assembly.copying import clone
 from .views import CONJ, IMAG, NEG_VIEW, REAL, VIEW_AS_COMPLEX, VIEW_AS_REAL
 
@@ -103,7 +103,7 @@ def _conjugated(ct, out, a):
     return _conj_physical(ct)
 
 
-@step(_conjugated)
+@custom_vjp(_conjugated)
 def _conj_physical(input: Tensor) -> Tensor:
     return clone(CONJ(input))
 

@@ -13,8 +13,8 @@ from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
 from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty, wrap_dim
+from ...families.custom_vjp import custom_vjp
 from ...families.library import adopt, array
-from ...families.step import step
 from ..assembly.filling import fill_
 from ..creation.creation import as_device, check_dtype, check_layout, check_storage_size
 from ..indexing.masking import MASKED_FILL, counting
@@ -26,7 +26,7 @@ def _lower(ct, out, a, diagonal):
     return _tril(ct, diagonal)
 
 
-@step(_lower)
+@custom_vjp(_lower)
 def _tril(input: Tensor, diagonal: int) -> Tensor:
     return _zeroed(input, diagonal, True, "tril")
 
@@ -35,7 +35,7 @@ def _upper(ct, out, a, diagonal):
     return _triu(ct, diagonal)
 
 
-@step(_upper)
+@custom_vjp(_upper)
 def _triu(input: Tensor, diagonal: int) -> Tensor:
     return _zeroed(input, diagonal, False, "triu")
 
@@ -200,7 +200,7 @@ def _on_diagonal(ct, out, a, *, specs):
     return DIAG_EMBED(ct.expand(min(rows, columns)), specs[0], 0, 0, 1)
 
 
-@step(_on_diagonal)
+@custom_vjp(_on_diagonal)
 def _trace(input: Tensor) -> Tensor:
     return input.diagonal().sum()
 

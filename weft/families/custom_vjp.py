@@ -14,7 +14,7 @@ from ..core.recording import needs_recording, record
 from ..core.tensor import Tensor, end_view
 
 
-class Step(Op):
+class CustomVjp(Op):
     """An op made of other ops; its arguments are positional, tensors or not, and all are inputs of the step.
 
     What it computes on the way is not recorded. Results that only its rules need are further results of the step.
@@ -49,8 +49,8 @@ class Step(Op):
         return record(self, result, args)
 
 
-def step(
+def custom_vjp(
     *rules: Callable | None, joint: Callable | None = None, results: tuple[int, ...] | None = None
-) -> Callable[[Callable], Step]:
-    """Decorator: make a function a `Step` with these rules."""
-    return lambda function: Step(function, *rules, joint=joint, results=results)
+) -> Callable[[Callable], CustomVjp]:
+    """Decorator: make a function a `CustomVjp` with these rules."""
+    return lambda function: CustomVjp(function, *rules, joint=joint, results=results)

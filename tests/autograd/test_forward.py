@@ -338,6 +338,51 @@ def sorted_values(lib):
     )
 
 
+def complex_matrix(lib):
+    real = lib.tensor([[4.0, 0.3, 0.2], [0.1, 2.0, 0.4], [0.3, 0.2, 1.0]], dtype=lib.float64)
+    return lib.complex(real, real.flip(0) / 2)
+
+
+@program
+def eigenvectors(lib):
+    a = complex_matrix(lib)
+    real = push(lib, lambda d: lib.linalg.eig(d)[1].real, a.real.clone())
+    return real, [push(lib, lambda d, k=k: lib.linalg.eig(d)[k], a) for k in (0, 1)]
+
+
+@program
+def eigenvectors_of_hermitian_matrices(lib):
+    a = complex_matrix(lib)
+    functions = (lambda d: lib.linalg.eigh(d @ d.mH)[1].abs(), lambda d: lib.linalg.eigvalsh(d @ d.mH))
+    return [push(lib, f, a) for f in functions]
+
+
+@program
+def singular_vectors(lib):
+    a = complex_matrix(lib)
+    return [push(lib, lambda d, k=k: lib.linalg.svd(d)[k], a).tangent for k in range(3)]
+
+
+@program
+def the_gradient_of_eigenvalues(lib):
+    a = complex_matrix(lib)
+    gradient = lib.func.grad(lambda x: (lib.linalg.eigvals(x) ** 3).abs().sum())
+    return lib.func.jvp(gradient, (a.real.clone(),), (a.imag.clone(),))
+
+
+@program
+def norms_and_signs_of_zero(lib):
+    zeros, complex_zeros = lib.zeros(3), lib.zeros(3, dtype=lib.complex64)
+    orders = (1, 1.5, 2, 3, 3.5, float("inf"))
+    norms = [
+        push(lib, lambda d, p=p: lib.linalg.vector_norm(d, p), x)
+        for p in orders
+        for x in (zeros, zeros[:0])
+        if p != float("inf") or len(x)
+    ]
+    return norms, push(lib, lib.sgn, complex_zeros)
+
+
 @pytest.mark.refuses(
     [
         "make_dual_outside_of_a_level",

@@ -75,10 +75,9 @@ def _push(
     values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
     differentiable = [k for k, out in enumerate(outs) if out.spec.dtype.category >= FLOAT]
     dummies: list = [None] * len(outs)
-    # Rules are linear, so any number would do; but some take the logarithm of the cotangent.
     for k in differentiable:
         spec = outs[k].spec
-        dummies[k] = FUNCTIONS["ones"](spec.shape, dtype=spec.dtype, device=spec.device)
+        dummies[k] = FUNCTIONS["full"](spec.shape, op.derivative.seed, dtype=spec.dtype, device=spec.device)
         dummies[k]._autograd = Leaf(dummies[k], lasting=False)
     if not differentiable:
         return [None] * len(outs)

@@ -32,9 +32,12 @@ class Derivative:
 
     `at_once`: when a rule is one kernel, bfloat16 and float16 are rounded once, not after each operation. So it is where
     PyTorch has a kernel for the rule.
+
+    `seed`: the value of the dummy cotangent on which forward mode records the rule (`autograd/forward.py`). It is 0 for
+    rules that raise an error for some cotangents.
     """
 
-    __slots__ = ("rules", "joint", "results", "at_once", "fuse", "fused", "needed")
+    __slots__ = ("rules", "joint", "results", "at_once", "seed", "fuse", "fused", "needed")
 
     def __init__(
         self,
@@ -42,11 +45,13 @@ class Derivative:
         joint: Callable | None = None,
         results: tuple[int, ...] | None = None,
         at_once: bool = False,
+        seed: int = 1,
     ):
         self.rules = rules
         self.joint = joint
         self.results = results if results is not None else _used_results([joint] if joint else rules)
         self.at_once = at_once
+        self.seed = seed
         # Makes one kernel of a rule, for when it is not recorded: (rule, at_once) -> function; for elementwise ops.
         self.fuse: Callable | None = None
         self.fused: dict[int, Callable] = {}
@@ -157,9 +162,9 @@ def at_once(*rules: Callable | None) -> Derivative:
     return Derivative(*rules, at_once=True)
 
 
-def differentiate(op: Any, *rules: Callable | None, joint: Callable | None = None) -> None:
+def differentiate(op: Any, *rules: Callable | None, joint: Callable | None = None, seed: int = 1) -> None:
     """State the derivative of an op that was made elsewhere; see `Derivative`."""
-    op.derivative = Derivative(*rules, joint=joint)
+    op.derivative = Derivative(*rules, joint=joint, seed=seed)
 
 
 class Recorded(NamedTuple):

@@ -238,6 +238,32 @@ def test_the_gradient_of_a_product_with_a_zero_keeps_nan():
     np.testing.assert_array_equal(*gradients)
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("target", [[2.0, 3.0], [0.0, 3.0]])
+def test_the_gradient_of_a_product_with_a_zero_has_a_gradient(target, include_self):
+    found = []
+    for library in (torch, weft):
+        x = library.tensor(target, requires_grad=True)
+        values = library.tensor([0.0, 5.0, -2.0, 3.0], requires_grad=True)
+        weights = library.tensor([1.0, 2.0], requires_grad=True)
+        index = library.tensor([0, 0, 0, 1])
+        product = x.scatter_reduce(0, index, values, "prod", include_self=include_self)
+        first = library.autograd.grad(product, (x, values), weights, create_graph=True)
+        total = sum((each * library.arange(1.0, 1 + len(each))).sum() for each in first)
+        second = library.autograd.grad(total, (x, values, weights))
+        found.append([each.tolist() for each in (*first, *second)])
+    np.testing.assert_allclose(*map(np.concatenate, found), rtol=1e-6)
+
+
+def test_the_gradient_of_a_product_with_two_zeros_has_a_gradient():
+    def function(x, values):
+        return x.scatter_reduce(0, weft.tensor([0, 0, 0, 1]), values, "prod")
+
+    x = weft.tensor([2.0, 3.0], dtype=weft.float64, requires_grad=True)
+    values = weft.tensor([0.0, 0.0, -2.0, 0.0], dtype=weft.float64, requires_grad=True)
+    assert weft.autograd.gradgradcheck(function, (x, values))
+
+
 @pytest.mark.parametrize("write", ["scatter_reduce_", "index_reduce_"])
 @pytest.mark.parametrize("reduce", ["prod", "mean", "amax"])
 def test_the_gradient_of_a_reduction_through_a_view(write, reduce):

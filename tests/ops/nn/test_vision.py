@@ -88,6 +88,20 @@ def test_points_of_nearest_elements_have_a_zero_gradient():
     assert of_points.equal(weft.zeros(1, 3, 3, 2))
 
 
+def test_points_of_nearest_elements_are_differentiated_twice():
+    found = []
+    for library in (torch, weft):
+        image = library.arange(16.0).view(1, 1, 4, 4).requires_grad_()
+        points = library.zeros(1, 3, 3, 2, requires_grad=True)
+        weights = library.ones(1, 1, 3, 3, requires_grad=True)
+        values = library.nn.functional.grid_sample(image, points, mode="nearest", align_corners=False)
+        first = library.autograd.grad(values, (image, points), weights, create_graph=True)
+        assert [each.requires_grad for each in first] == [True, True]
+        second = library.autograd.grad([each.sum() for each in first], (points, weights))
+        found.append([each.tolist() for each in (*first, *second)])
+    assert found[0] == found[1]
+
+
 UNFIT = """
 torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2) > 0, torch.ones(1, 1, 2, 2))  # raises
 torch.nn.functional.grid_sample(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2) > 0)  # raises

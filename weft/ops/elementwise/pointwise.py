@@ -78,7 +78,8 @@ def _sgn_rule(ct, out, a):
     if not a.is_complex():
         return zero(ct, None)
     along = out * (ct * out.conj()).real
-    return ((ct - along) / a.abs()).masked_fill(a == 0, 0)
+    is_zero = a == 0  # masked on both sides of the division, because 0 / 0 in its derivative is NaN
+    return (ct - along).masked_fill(is_zero, 0) / a.abs().masked_fill(is_zero, 1)
 
 
 def _acosh_rule(ct, out, a):

@@ -51,11 +51,21 @@ def reduction_derivative(put: Put, product: Callable) -> Derivative:
             to_target = ct / counts
             to_source = read(to_target)
         elif reduce == "prod":
-            a, b = target.masked_fill(target == 0, 1), source.masked_fill(source == 0, 1)
-            others = product(a, b, index, dim, include_self)
-            zeros = added((target == 0).to(ct.dtype) * include_self, (source == 0).to(ct.dtype))
-            to_target = _passed_on(ct, others, a, zeros, target == 0)
-            to_source = _passed_on(taken, read(others), b, read(zeros), source == 0)
+            start = target.masked_fill(target == 0, 1)
+            to_target = ct * (product(start, source, index, dim, include_self) / start).conj()
+            is_zero = source == 0
+            nonzero = source.masked_fill(is_zero, 1)
+            zeros = source.masked_fill(~is_zero, 0)  # equal to 0, but they have a derivative
+
+            def sum_of_group(values: Tensor) -> Tensor:
+                return read(added(ct.new_zeros(ct.shape), values))
+
+            # For a zero, the product of the other factors of its group is that of the nonzero factors, times the
+            # second zero if the group has two zeros. With three zeros its derivative is zero as well.
+            count = sum_of_group(is_zero.to(ct.dtype)).real
+            second = (sum_of_group(zeros) - zeros).masked_fill(count != 2, 0).where(count != 1, 1)
+            of_zero = read(product(target, nonzero, index, dim, include_self)) * second
+            to_source = taken * of_zero.where(is_zero, read(out) / nonzero).conj()
         else:
             mine, theirs = (target == out).to(ct.dtype), (source == read(out)).to(ct.dtype)
             share = ct / added(mine.clone(), theirs)
@@ -65,12 +75,3 @@ def reduction_derivative(put: Put, product: Callable) -> Derivative:
         return to_target, padded(to_source, specs[1].shape), None
 
     return Derivative(joint=rule)
-
-
-def _passed_on(ct: Tensor, product: Tensor, factor: Tensor, zeros: Tensor, is_zero: Tensor) -> Tensor:
-    """ct times the other factors: `product` without the zeros among the factors, of which there are `zeros`.
-
-    `factor` is 1 in place of a zero, which only `is_zero` tells.
-    """
-    others = (product / factor).masked_fill(zeros != is_zero.to(zeros.dtype), 0)
-    return ct * others.conj()

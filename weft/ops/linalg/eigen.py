@@ -49,9 +49,9 @@ def _differences(values: Tensor) -> Tensor:
     return values.unsqueeze(-2) - values.unsqueeze(-1)
 
 
-def _with_ones(square: Tensor) -> Tensor:
-    """Ones in place of the diagonal."""
-    return square.masked_fill(tensor_of(np.eye(square.shape[-1], dtype=bool)), 1)
+def _with_diagonal(square: Tensor, value: int) -> Tensor:
+    """The matrix with `value` in place of its diagonal."""
+    return square.masked_fill(tensor_of(np.eye(square.shape[-1], dtype=bool)), value)
 
 
 def _skew(square: Tensor) -> Tensor:
@@ -97,7 +97,8 @@ def _eig_rule(ct, out, a):
     _check_phases(inner, error=_EIG_PHASES.format("eig"))
     # The vectors have norm 1: a change along themselves does not count.
     along = inner.diagonal(0, -2, -1).real
-    inner = (inner - matmul(adjoint, vectors) * along.unsqueeze(-2)) / _with_ones(_differences(values)).conj()
+    inner = inner - matmul(adjoint, vectors) * along.unsqueeze(-2)
+    inner = _with_diagonal(inner, 0) / _with_diagonal(_differences(values), 1).conj()
     if ct_values is not None:
         inner = inner + ct_values.diag_embed()
     return (linalg_solve(adjoint, matmul(inner, adjoint)),)
@@ -107,7 +108,7 @@ _EIG_PHASES = (
     "linalg_{}_backward: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. The "
     "specified loss function depends on this quantity, so it is ill-defined."
 )
-differentiate(_linalg_eig, joint=_eig_rule)
+differentiate(_linalg_eig, joint=_eig_rule, seed=0)
 
 
 @matrix_op
@@ -159,13 +160,13 @@ def _eigh_rule(ct, out, a, UPLO):
     inner = matmul(vectors.mH, ct_vectors)
     if inner.spec.dtype.is_complex:
         _check_phases(inner, error=_EIG_PHASES.format("eigh"))
-    inner = _skew(inner) / (2 * _with_ones(_differences(values)))
+    inner = _with_diagonal(_skew(inner), 0) / (2 * _with_diagonal(_differences(values), 1))
     if ct_values is not None:
         inner = inner + ct_values.diag_embed()
     return (matmul(matmul(vectors, inner), vectors.mH),)
 
 
-differentiate(_linalg_eigh, joint=_eigh_rule)
+differentiate(_linalg_eigh, joint=_eigh_rule, seed=0)
 
 
 def _check_triangle(a: np.ndarray, UPLO: str) -> None:
@@ -290,14 +291,18 @@ def _svd_rule(ct, out, a, full_matrices, infinite):
     right = None if ct_Vh is None else matmul(Vh, ct_Vh.mH)
     if U.spec.dtype.is_complex:
         _check_phases(left, right, error=_SVD_PHASES)
-    gaps = _with_ones(_differences(S) * (S.unsqueeze(-2) + S.unsqueeze(-1)))
+    gaps = _with_diagonal(_differences(S) * (S.unsqueeze(-2) + S.unsqueeze(-1)), 1)
+    of_U = None if left is None else _skew(left)
+    of_V = None if right is None else _skew(right)
     inner = []
-    if left is not None:
-        inner.append(_skew(left) / gaps * S.unsqueeze(-2))
+    if of_U is not None:
+        inner.append(_with_diagonal(of_U, 0) / gaps * S.unsqueeze(-2))
         if U.spec.dtype.is_complex:
-            inner.append((_skew(left).diagonal(0, -2, -1) / (2 * S)).diag_embed())
-    if right is not None:
-        inner.append(S.unsqueeze(-1) * (_skew(right) / gaps))
+            # PyTorch's forward mode divides a change of phase evenly between U and V.
+            phase = of_U if of_V is None else (of_U - of_V) / 2
+            inner.append((phase.diagonal(0, -2, -1) / (2 * S)).diag_embed())
+    if of_V is not None:
+        inner.append(S.unsqueeze(-1) * (_with_diagonal(of_V, 0) / gaps))
     if ct_S is not None:
         inner.append(ct_S.diag_embed())
     found = matmul(U, functools.reduce(operator.add, inner))
@@ -313,7 +318,7 @@ _SVD_PHASES = (
     "svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. The specified "
     "loss function depends on this phase term, making it ill-defined."
 )
-differentiate(_linalg_svd, joint=_svd_rule)
+differentiate(_linalg_svd, joint=_svd_rule, seed=0)
 
 
 @matrix_op

@@ -15,7 +15,7 @@ from ...core.warn import user_level
 from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import stack
 from ..creation.ranges import linspace
-from ..tensor.rules import same, shown_as
+from ..tensor.rules import shown_as
 from .window_views import wide
 
 # ---- Sampling at points ------------------------------------------------------------------------------------------------------
@@ -165,9 +165,17 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
     return shown_as(found, f"GridSampler{len(sizes)}DBackward0")
 
 
-@custom_vjp(same, lambda ct, out, values, grid, *, specs: ct.new_zeros(specs[1].shape))
-def _constant_in(values: Tensor, grid: Tensor) -> Tensor:
-    """Values that stay the same when the grid moves a little: its gradient is zero, not missing."""
+def _constant_rule(ct, out, values, *others, specs, wanted):
+    # The zeros are part of the graph as well, because programs differentiate the gradient of a grid again.
+    return ct, *[
+        _constant_in(ct.new_zeros(spec.shape), ct, *others) if needed else None
+        for spec, needed in zip(specs[1:], wanted[1:], strict=True)
+    ]
+
+
+@custom_vjp(joint=_constant_rule)
+def _constant_in(values: Tensor, *others: Tensor) -> Tensor:
+    """`values`, as a function whose gradient with respect to `others` is zero but not missing."""
     return values.detach()
 
 

@@ -97,7 +97,8 @@ def _norm_rule(p: float) -> Callable:
         if p < 1:
             return ct * (a.sgn() * a.abs() ** (p - 1)).masked_fill(a == 0, 0) * out ** (1 - p)
         power = a.sgn() * a.abs() ** (p - 1) if p < 2 else a * a.abs() ** (p - 2)
-        return power * (ct / out ** (p - 1)).masked_fill(out == 0, 0)
+        is_zero = out == 0  # masked on both sides of the division, because 0 / 0 in its derivative is NaN
+        return power * (ct.masked_fill(is_zero, 0) / (out ** (p - 1)).masked_fill(is_zero, 1))
 
     if p == 0:
         return lambda ct, out, a, dims, keepdim: None

@@ -33,7 +33,6 @@ from .core.names import name_public as _name_public
 from .core.out_of_memory import OutOfMemoryError
 from .core.overrides import DisableTorchFunctionSubclass
 from .core.overrides import separate_aliases as _separate_aliases
-from .core.printing import set_printoptions
 from .core.promotion import can_cast, promote_types
 from .core.qscheme import SCHEMES as _SCHEMES
 from .core.qscheme import AcceleratorError, FatalError, qscheme
@@ -109,6 +108,7 @@ from .amp.autocast_mode import (  # noqa: E402
 from .amp.grad_scaler import GradScaler  # noqa: E402
 from .autograd import grad_mode as _grad_mode  # noqa: E402, F401 (where no_grad says that it is)
 from .autograd.anomaly import set_anomaly_enabled  # noqa: E402
+from .ops.tensor.printing import set_printoptions  # noqa: E402
 from .serialization import load, save  # noqa: E402
 
 globals().update({name: value for name, value in _FUNCTIONS.items() if "." not in name})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .compat.missing import module_getattr as _module_getattr
-from .core import printing as _printing
 from .core.names import name_public as _name_public
-from .core.printing import get_printoptions, printoptions, set_printoptions
 from .core.tensor import Tensor
+from .ops.tensor import printing as _printing
+from .ops.tensor.printing import get_printoptions, printoptions, set_printoptions
 
 
 class _Options:

@@ -7,10 +7,11 @@ import pytest
 import weft
 from weft.autograd import anomaly, forward_ad, saved
 from weft.autograd.graph import saved_tensors_hooks
-from weft.core import autocast, device, grad_mode, overrides, printing
+from weft.core import autocast, device, grad_mode, overrides
 from weft.core.recording import unrecorded
 from weft.core.restoring import Restoring
 from weft.nn.utils import parametrize
+from weft.ops.tensor import printing
 from weft.serialization import options
 from weft.utils import checkpoint
 

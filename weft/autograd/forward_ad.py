@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..core.dtype import FLOAT
-from ..core.printing import tensor_repr
 from ..core.restoring import Restoring
 from ..core.tensor import Tensor
+from ..ops.tensor.printing import tensor_repr
 from . import dual
 
 _current_level = -1

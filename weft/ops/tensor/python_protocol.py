@@ -6,13 +6,13 @@ from typing import Any
 
 from ...core.dtype import DType, float64, int64
 from ...core.limits import overflow
-from ...core.printing import tensor_format, tensor_repr
 from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
 from ...families.library import array
 from ..assembly.copying import clone
+from .printing import tensor_format, tensor_repr
 
 
 @public("method")

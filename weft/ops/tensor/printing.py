@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from weft.core.dtype import get_default_dtype
-from weft.core.restoring import contextmanager
+from ...core.dtype import get_default_dtype
+from ...core.restoring import contextmanager
 
 
 @dataclasses.dataclass(slots=True)

@@ -14,7 +14,7 @@ from torch.autograd import forward_ad
 
 import weft
 from weft.core import dtype as dtypes
-from weft.core import printing
+from weft.ops.tensor import printing
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 

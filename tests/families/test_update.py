@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import weft
-from weft.families.update import Traced, Update, fusible
+from weft.families.traced import Traced
+from weft.families.update import Update
 from weft.ops.elementwise.arithmetic import ADDCMUL, LERP, MUL
 from weft.ops.elementwise.pointwise import OPS
+from weft.ops.indexing.masking import WHERE
 
-lerp, addcmul, mul, sqrt, sign = map(fusible, (LERP, ADDCMUL, MUL, OPS["sqrt"], OPS["sign"]))
+lerp, addcmul, mul, sqrt, sign = LERP, ADDCMUL, MUL, OPS["sqrt"], OPS["sign"]
 
 
 def rule(options, source, first, second, weight, scale):
@@ -106,12 +108,7 @@ def test_traced_values_compare_and_choose():
     def clipped(options, source, target, limit):
         seen.append(type(source) is Traced)
         large = source > 1.0
-        return (fusible(OPS["maximum"])(where(large, limit, source), target),)
-
-    from weft.ops.indexing.masking import WHERE
-
-    where = fusible(WHERE)
-    import weft.optim  # noqa: F401 (gives Traced its operators)
+        return (OPS["maximum"](WHERE(large, limit, source), target),)
 
     target = weft.zeros(3)
     Update(clipped)((), weft.tensor([-1.0, 0.5, 7.0]), (target,), (2.0,))

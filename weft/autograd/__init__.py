@@ -8,7 +8,6 @@ from __future__ import annotations
 from ..compat.missing import module_getattr as _module_getattr
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.recording import tape as _tape
-from ..families import fusing as _fusing  # noqa: F401 (kernels for the rules of elementwise ops)
 from . import attributes as _attributes  # noqa: F401 (adds what users see of nodes)
 from . import forward as _forward
 from . import forward_inplace as _forward_inplace

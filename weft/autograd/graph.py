@@ -21,6 +21,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import open_levels
 from ..core.recording import NO_RULE
 from ..core.tensor import Tensor
+from ..families.fusing import kernel_of
 from ..utils.hooks import RemovableHandle
 from . import anomaly
 from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
@@ -179,7 +180,7 @@ class Node:
                 if rule.__code__.co_kwonlyargcount:
                     found[position] = self._call(rule, ct, values, edges)
                 elif not recording and not open_levels:  # kernels know nothing of tangents
-                    fast = rules.fused.get(position) or rules.unrecorded(position)
+                    fast = rules.fused.get(position) or kernel_of(self.op, position)
                     found[position] = fast(ct, *values, *self.static)
                 else:
                     found[position] = rule(ct, *values, *self.static)
@@ -193,7 +194,8 @@ class Node:
         rules = self.op.derivative
         if rules is None or rules.joint or rules.rules[wanted[0]] is None:
             return None
-        over = getattr(rules.unrecorded(wanted[0]), "over", None)
+        fast = rules.fused.get(wanted[0]) or kernel_of(self.op, wanted[0])
+        over = getattr(fast, "over", None)
         if over is None:
             return None
         values = [None if entry is None else unpack(entry, self, False) for entry in self.saved]

@@ -37,7 +37,7 @@ class Derivative:
     rules that raise an error for some cotangents.
     """
 
-    __slots__ = ("rules", "joint", "results", "at_once", "seed", "fuse", "fused", "needed")
+    __slots__ = ("rules", "joint", "results", "at_once", "seed", "fused", "needed")
 
     def __init__(
         self,
@@ -52,18 +52,8 @@ class Derivative:
         self.results = results if results is not None else _used_results([joint] if joint else rules)
         self.at_once = at_once
         self.seed = seed
-        # Makes one kernel of a rule, for when it is not recorded: (rule, at_once) -> function; for elementwise ops.
-        self.fuse: Callable | None = None
-        self.fused: dict[int, Callable] = {}
+        self.fused: dict[int, Callable] = {}  # by position: rules as kernels, see `families/fusing.py`
         self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
-
-    def unrecorded(self, position: int) -> Callable:
-        """The rule of an input in its fastest form."""
-        found = self.fused.get(position)
-        if found is None:
-            rule: Any = self.rules[position]
-            found = self.fused[position] = rule if self.fuse is None else self.fuse(rule, self.at_once)
-        return found
 
     def needs(self, wanted: int, n_inputs: int) -> Needs:
         """What to save if the inputs whose bits are set in `wanted` need a cotangent."""

@@ -30,7 +30,7 @@ _plain: list[Watcher] = []  # the watchers that see plain tensors
 
 def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
     """The first answer of the watchers to a call of `op.method(*args, **static)`; PLAIN if all of them let it pass."""
-    for watcher in reversed(watchers):
+    for watcher in tuple(reversed(watchers)):  # a copy, because another thread may change the list meanwhile
         answer = watcher(op, method, args, static)
         if answer is not PLAIN:
             return answer

@@ -35,6 +35,14 @@ def param_as(index: int, compute: DType) -> Any:
     return param(index, compute)
 
 
+def const_as(value: Any, compute: DType) -> Any:
+    """A Python number as a constant. A complex number has no imaginary part where `compute` is real."""
+    if compute.is_complex:
+        part = compute.to_real()
+        return Complex(const(value.real, part), const(value.imag, part))
+    return const(value.real, compute)
+
+
 def rounded(value: Any, dtype: DType) -> Any:
     """A value of the compute type of `dtype`, rounded to `dtype` if that is narrower."""
     compute = compute_type(dtype)

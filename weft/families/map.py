@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.derivative import Derivative, Recorded, as_derivative, nondifferentiable
+from ..core.derivative import Recorded, as_derivative
 from ..core.device import CPU, device
 from ..core.dispatch import PLAIN, watched, watchers
-from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, get_default_dtype, int64, uint8
+from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, float64, get_default_dtype, int64, uint8
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
 from ..core.limits import check_number
 from ..core.op import Op
@@ -35,7 +35,8 @@ from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from ..engine.loops import Result
-from .elements import as_type, load_as, param_as, rounded, store_as
+from .elements import as_type, const_as, load_as, param_as, rounded, store_as
+from .traced import NoKernel, Traced
 
 NUMBERS = (bool, int, float, complex)
 
@@ -129,8 +130,6 @@ class Map(Op):
     """
 
     is_copy = False  # results are operands: there is nothing to round
-    # Makes one kernel of a derivative's rule: `families/fusing.py`, which is written with Maps.
-    fuse: Callable[[str, Callable, bool], Callable]
     is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
 
     def __init__(
@@ -154,22 +153,12 @@ class Map(Op):
         self.wide = wide
         self.limited = limited
         self.contiguous = contiguous
-        self.derivative = derivative
+        self.derivative = as_derivative(derivative)
         self.as_write: Any = self  # what a write into an existing tensor is recorded as
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
         self.inplace_plans = PlanCache(self._plan_inplace)
         self._results: dict[tuple, tuple[Result, ...]] = {}
-
-    @property
-    def derivative(self) -> Derivative | None:
-        return self._derivative
-
-    @derivative.setter
-    def derivative(self, stated: Any) -> None:
-        self._derivative = as_derivative(stated)
-        if self._derivative is not None and self._derivative is not nondifferentiable:
-            self._derivative.fuse = lambda rule, at_once: Map.fuse(self.name, rule, at_once)
 
     # -- planning --------------------------------------------------------------------------------------------------
 
@@ -251,21 +240,51 @@ class Map(Op):
         values = []
         for operand in operands:
             if type(operand) is Spec:
-                value = load_as(loads, operand, compute)
+                values.append(load_as(loads, operand, compute))
                 loads += 1
-                exact = operand.dtype is types.operands or self.wide and not operand.shape
             else:
-                value = param_as(params, compute)
+                values.append(param_as(params, compute))
                 params += 2 if compute.is_complex else 1
-                exact = self.wide
-            values.append(value if exact else rounded(value, types.operands))
-        value = as_type(self._computed(values, types), compute_type(types.result))
+        value = self._computed(values, operands, types)
         if result.dtype is not types.result and not self.is_copy:  # as if the op had run alone
             value = rounded(value, types.result)
         return store_as(value, result)
 
-    def _computed(self, values: Sequence[Any], types: Types) -> Any:
-        return self.element(*values)
+    def _computed(self, values: Sequence[Any], operands: Sequence[Any], types: Types) -> Any:
+        """The result in the compute type of its dtype; each operand is a Spec or the type of a number."""
+        compute = compute_type(types.operands)
+        converted = []
+        for value, operand in zip(values, operands, strict=True):
+            value = as_type(value, compute)
+            if type(operand) is Spec:
+                exact = operand.dtype is types.operands or self.wide and not operand.shape
+            else:
+                exact = self.wide
+            converted.append(value if exact else rounded(value, types.operands))
+        return as_type(self.element(*converted), compute_type(types.result))
+
+    def trace(self, *operands: Any) -> Traced:
+        """The op on traced values and numbers: a traced value, rounded to the dtype of the result.
+
+        Raises: NoKernel if an operand is an ordinary tensor, or if this op has no kernel.
+        """
+        kinds = [each.kind if type(each) is Traced else type(each) for each in operands]
+        specs = [kind for kind in kinds if type(kind) is Spec]
+        if not self.is_kernel or not all(type(kind) is Spec or kind in NUMBERS for kind in kinds):
+            raise NoKernel(f"{self.name} of {kinds}")
+        types = self._types(kinds) if specs else self.promotion(float64)
+        compute, limits = compute_type(types.operands), self._limits(kinds, types)
+        values = []
+        for each in operands:
+            if type(each) is not Traced and limits is not None:
+                check_number(each, limits)
+            values.append(each.value if type(each) is Traced else const_as(each, compute))
+        value = rounded(self._computed(values, kinds, types), types.result)
+        if not specs:
+            return Traced(bool if types.result is bool_ else float, value)
+        shape = max((spec.shape for spec in specs), key=len)
+        kind = contiguous_spec(shape, types.result, common_device(self.name, specs))
+        return Traced(kind, value, self, operands)
 
     @staticmethod
     def _params(operands, types: Types) -> list[DType]:
@@ -374,18 +393,21 @@ def keyed(name: str, operands: Sequence[Any]) -> tuple[Sequence[Any], tuple]:
 
 def _arguments(operands: Sequence[Any], plan: Plan) -> list:
     """Addresses and scalars, in the order of the kernel's arguments."""
-    dtype, limits = plan.operand_dtype, plan.limits
     arguments = []
     numbers: list = []
     for operand in operands:
         if isinstance(operand, Tensor):
             arguments.append(operand._storage.ptr + operand._start)
-        elif type(operand) is float and dtype.kind == "f" and (limits is None or -1e4 < operand < 1e4):
+        elif (
+            type(operand) is float
+            and plan.operand_dtype.kind == "f"
+            and (plan.limits is None or -1e4 < operand < 1e4)
+        ):
             numbers.append(operand)  # the usual case needs no further look
         else:
-            if limits is not None:
-                check_number(operand, limits)
-            numbers += scalar_arguments(operand, dtype)
+            if plan.limits is not None:
+                check_number(operand, plan.limits)
+            numbers += scalar_arguments(operand, plan.operand_dtype)
     return arguments + numbers if numbers else arguments
 
 

@@ -4,39 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..families.update import Traced, fusible
-from ..ops.elementwise.arithmetic import ADD, ADD_SCALED, ADDCDIV, ADDCMUL, DIV, LERP, MUL, SUB
+from ..ops.elementwise.arithmetic import ADD_SCALED, ADDCDIV, ADDCMUL, LERP
 from ..ops.elementwise.comparison import CLAMP
 from ..ops.elementwise.pointwise import OPS
 from ..ops.indexing.masking import WHERE
 
-add_scaled = fusible(ADD_SCALED)  # (a, b, alpha): a + alpha * b
-addcmul = fusible(ADDCMUL)  # (a, b, c, value): a + value * b * c
-addcdiv = fusible(ADDCDIV)  # (a, b, c, value): a + value * b / c
-lerp = fusible(LERP)  # (a, b, weight): from a to b
-sqrt = fusible(OPS["sqrt"])
-absolute = fusible(OPS["abs"])
-reciprocal = fusible(OPS["reciprocal"])
-sign = fusible(OPS["sign"])
-maximum = fusible(OPS["maximum"])
-clamp = fusible(CLAMP)
-where = fusible(WHERE)
-
-for _symbol, _op in {
-    "add": ADD,
-    "sub": SUB,
-    "mul": MUL,
-    "truediv": DIV,
-    "neg": OPS["neg"],
-    "lt": OPS["lt"],
-    "gt": OPS["gt"],
-}.items():
-    setattr(Traced, f"__{_symbol}__", fusible(_op))
-
-
-def detached(value: Any) -> Any:
-    """The same values, through which no gradients flow; none flow in a kernel."""
-    return value if type(value) is Traced else value.detach()
+add_scaled = ADD_SCALED  # (a, b, alpha): a + alpha * b
+addcmul = ADDCMUL  # (a, b, c, value): a + value * b * c
+addcdiv = ADDCDIV  # (a, b, c, value): a + value * b / c
+lerp = LERP  # (a, b, weight): from a to b
+sqrt, absolute, reciprocal, sign, maximum = (
+    OPS[name] for name in ("sqrt", "abs", "reciprocal", "sign", "maximum")
+)
+clamp = CLAMP
+where = WHERE
 
 
 def directed(grad: Any, param: Any, maximize: bool, weight_decay: Any) -> Any:

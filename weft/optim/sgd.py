@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.tensor import Tensor
 from ..families.update import Update
 from ..ops.creation.creation import empty_like
-from .arithmetic import add_scaled, detached, directed
+from .arithmetic import add_scaled, directed
 from .elementwise import Elementwise
 from .optimizer import ParamsT, check, check_fused, check_lr
 
@@ -16,7 +16,7 @@ def _rule(options, grad, param, *rest):
     grad = directed(grad, param, maximize, weight_decay if decays else None)
     if momentum == "none":
         return (add_scaled(param, grad, lr),)
-    average = detached(grad) if momentum == "first" else add_scaled(buffer[0] * factor, grad, share)
+    average = grad.detach() if momentum == "first" else add_scaled(buffer[0] * factor, grad, share)
     return add_scaled(param, add_scaled(grad, average, factor) if nesterov else average, lr), average
 
 

@@ -1,7 +1,7 @@
 """Kinds of recurrent cells: what one step makes of the input, the state and the weights.
 
-A formula is written with operators and methods that tensors have. Of tensors it is a composition of ops; the elements of
-`recurrent_kernels.py` have the same methods, and make kernels of it and of its derivative.
+A formula is an ordinary function of tensors. `recurrent_kernels.py` traces it, and makes one kernel of it and one of its
+derivative.
 """
 
 from __future__ import annotations

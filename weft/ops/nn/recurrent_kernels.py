@@ -1,74 +1,50 @@
 """One kernel for what a step of a recurrent cell does element by element, and one for its derivative.
 
-Both are made of the cell's formula: it runs on elements, which remember the ops that made them. The rules of those ops, which
-stand beside them, give the derivative.
+The formula of the cell is traced (`families/traced.py`). A traced value knows the op that made it, and the rules of these ops,
+traced in reverse order, give the derivative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...core.device import CPU
 from ...core.dtype import DType, compute_type
 from ...core.iteration import loop_dims
 from ...core.plans import PlanCache
-from ...engine.convert import convert
-from ...engine.expr import Expr, const, load
+from ...core.spec import contiguous_spec
+from ...engine.expr import const
 from ...engine.kernel import Launch
 from ...engine.loops import Result
-from ...families.fusing import Symbol
-from ...families.map import Map
-from ..elementwise.arithmetic import ADD, MUL, SUB
-from ..elementwise.pointwise import OPS, RELU
+from ...families.elements import store_as
+from ...families.traced import Traced, tracing
 from .recurrent_cells import Kind
 
-# ---- Formulas on elements -----------------------------------------------------------------------------------------
+# ---- The derivative of a formula -------------------------------------------------------------------------------------
 
 
-class Element:
-    """A value in a formula, and the op that made it."""
-
-    __slots__ = ("expr", "op", "inputs")
-
-    def __init__(self, expr: Expr, op: Map | None = None, inputs: tuple[Element, ...] = ()):
-        self.expr, self.op, self.inputs = expr, op, inputs
-
-    # fmt: off
-    def __add__(self, other: Element) -> Element: return _made(ADD, self, other)
-    def __sub__(self, other: Element) -> Element: return _made(SUB, self, other)
-    def __mul__(self, other: Element) -> Element: return _made(MUL, self, other)
-    def sigmoid(self) -> Element: return _made(OPS["sigmoid"], self)
-    def tanh(self) -> Element: return _made(OPS["tanh"], self)
-    def relu(self) -> Element: return _made(RELU, self)
-    # fmt: on
-
-
-def _made(op: Map, *inputs: Element) -> Element:
-    return Element(op.element(*[each.expr for each in inputs]), op, inputs)
-
-
-def _pull(results: Sequence[Element], cts: Sequence[Expr]) -> dict[Element, Expr]:
-    """The cotangents of all elements that the results are made of."""
-    order: dict[Element, None] = {}
+def _pull(results: Sequence[Traced], cts: Sequence[Traced]) -> dict[Traced, Traced]:
+    """The cotangents of all traced values that the results are made of."""
+    order: dict[Traced, None] = {}
     for each in results:
         _visit(each, order)
     found = dict(zip(results, cts, strict=True))
-    for element in reversed(order):
-        if element.op is None or element not in found:
+    for value in reversed(order):
+        if value.op is None or value not in found:
             continue
-        values = [found[element], element.expr, *[each.expr for each in element.inputs]]
-        for rule, each in zip(element.op.derivative.rules, element.inputs, strict=True):  # type: ignore[union-attr]
-            part = rule(*[Symbol(value, value.dtype) for value in values]).expr
+        for rule, each in zip(value.op.derivative.rules, value.inputs, strict=True):
+            part = rule(found[value], value, *value.inputs)
             found[each] = found[each] + part if each in found else part
     return found
 
 
-def _visit(element: Element, order: dict[Element, None]) -> None:
-    """Add the element to `order`, after what it is made of."""
-    if element not in order:
-        for each in element.inputs:
+def _visit(value: Traced, order: dict[Traced, None]) -> None:
+    """Add the value to `order`, after its inputs."""
+    if value not in order:
+        for each in value.inputs:
             _visit(each, order)
-        order[element] = None
+        order[value] = None
 
 
 # ---- Kernels ------------------------------------------------------------------------------------------------------
@@ -85,15 +61,16 @@ class _Operands:
         self.inputs: list[DType] = []
         self.strides: tuple[list, list] = [], []  # of results, of inputs
 
-    def load(self, count: int, width: int, dtype: DType) -> list[Element]:
+    def load(self, count: int, width: int, dtype: DType) -> list[Any]:
         """Inputs that are blocks of rows of `width` blocks; 0 for a single row."""
         first = len(self.inputs)
         self.inputs += [dtype] * count
         self.strides[1].extend([self._stride(width, dtype)] * count)
-        return [Element(convert(load(first + k, dtype), self.compute)) for k in range(count)]
+        operand = contiguous_spec((1,), dtype)
+        return [Traced.load(first + k, operand, self.compute) for k in range(count)]
 
-    def store(self, values: Sequence[Expr], width: int, dtype: DType) -> None:
-        self.results += [Result((convert(each, dtype),)) for each in values]
+    def store(self, values: Sequence[Traced], width: int, dtype: DType) -> None:
+        self.results += [store_as(each.value, contiguous_spec((1,), dtype)) for each in values]
         self.strides[0].extend([self._stride(width, dtype)] * len(values))
 
     def _stride(self, width: int, dtype: DType) -> tuple[int, int]:
@@ -112,19 +89,21 @@ def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, sav
     operands = _Operands(dtype, rows, hidden)
     projected = operands.load(kind.n_gates, kind.n_gates, operands.compute)
     own = operands.load(kind.n_gates, kind.n_gates, operands.compute)
-    if biased:
-        projected, own = (
-            [a + b for a, b in zip(each, operands.load(kind.n_gates, 0, dtype), strict=True)]
-            for each in (projected, own)
-        )
+    biases = [operands.load(kind.n_gates, 0, dtype) for _ in range(2)] if biased else []
     state = operands.load(kind.n_states, 1, operands.compute)
-    joined = kind.join(projected, own)
-    after = kind.update(joined, state)
-    operands.store([each.expr for each in after], 1, operands.compute)
-    operands.store([after[0].expr], 1, dtype)
+    with tracing():
+        if biased:
+            projected, own = (
+                [a + b for a, b in zip(each, bias, strict=True)]
+                for each, bias in zip((projected, own), biases, strict=True)
+            )
+        joined = kind.join(projected, own)
+        after = kind.update(joined, state)
+    operands.store(after, 1, operands.compute)
+    operands.store(after[:1], 1, dtype)
     if saving:
-        operands.store([each.expr for each in joined], kind.n_joined, dtype)
-        operands.store([each.expr for each in state], 1, dtype)
+        operands.store(joined, kind.n_joined, dtype)
+        operands.store(state, 1, dtype)
     return operands.launch()
 
 
@@ -136,22 +115,24 @@ def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
     """
     operands = _Operands(dtype, rows, hidden)
     (through,) = operands.load(1, 1, operands.compute)
-    ct = [each.expr for each in operands.load(kind.n_states, 1, operands.compute)]
+    ct = operands.load(kind.n_states, 1, operands.compute)
     (of_output,) = operands.load(1, 1, dtype)
     joined = operands.load(kind.n_joined, kind.n_joined, dtype)
     state = operands.load(kind.n_states, 1, dtype)
-    ct[0] = ct[0] + through.expr + of_output.expr
-    found = _pull(kind.update(joined, state), ct)
-    # Joining adds up, or takes one of both: who joins an element gets its cotangent.
-    sources = [Element(each.expr) for each in joined[:1] * (2 * kind.n_gates)]
-    projected, own = sources[: kind.n_gates], sources[kind.n_gates :]
-    for element, origin in zip(kind.join(projected, own), joined, strict=True):
-        for each in element.inputs or (element,):
-            found[each] = found[origin]
+    with tracing():
+        ct[0] = ct[0] + through + of_output
+        found = _pull(kind.update(joined, state), ct)
+        # `join` adds two values or passes one on, so each of its inputs has the cotangent of what it makes.
+        sources = [Traced(joined[0].kind, joined[0].value) for _ in range(2 * kind.n_gates)]
+        projected, own = sources[: kind.n_gates], sources[kind.n_gates :]
+        for element, origin in zip(kind.join(projected, own), joined, strict=True):
+            for each in element.inputs or (element,):
+                found[each] = found[origin]
+    zero = Traced(state[0].kind, const(0.0, operands.compute))
     operands.store([found[each] for each in projected], kind.n_gates, operands.compute)
     if is_split(kind):
         operands.store([found[each] for each in own], kind.n_gates, operands.compute)
-    operands.store([found.get(each, const(0.0, operands.compute)) for each in state], 1, operands.compute)
+    operands.store([found.get(each, zero) for each in state], 1, operands.compute)
     return operands.launch()
 
 

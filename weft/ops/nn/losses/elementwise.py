@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from ....core.derivative import Derivative
 from ....core.dtype import bool_
 from ....core.iteration import broadcast_shapes
 from ....core.recording import needs_recording
 from ....core.tensor import Tensor
+from ....families.fusing import kernel_of
 from ....families.map import Map
 from ....families.program import Operand, Planner, Program
 from ...reductions.reduction import MEAN, SUM
@@ -19,7 +19,7 @@ from .arguments import check_reduction
 
 def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
     """`loss(input, target, reduction, *numbers)` of an op of (input, target, *numbers)."""
-    rules: Any = op.derivative
+    rules = op.derivative.rules  # type: ignore[union-attr]
 
     def describe(planner: Planner, reduction: str) -> list[Operand]:
         loss = planner.map(op, *planner.inputs, *planner.numbers)
@@ -37,9 +37,10 @@ def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
         input, target = (
             each.to(ct.spec.dtype) if each.spec.dtype is bool_ else each for each in (input, target)
         )
-        choose = rules.rules.__getitem__ if needs_recording((ct, input, target)) else rules.unrecorded
+        recorded = needs_recording((ct, input, target))
         return [
-            choose(k)(ct, None, input, target, *numbers) if each else None for k, each in enumerate(wanted)
+            (rules[k] if recorded else kernel_of(op, k))(ct, None, input, target, *numbers) if each else None
+            for k, each in enumerate(wanted)
         ]
 
     program = Program(op.name, 2, describe, numbers=numbers, derivative=Derivative(joint=rule))

@@ -209,5 +209,7 @@ def test_settings_of_files():
 
 
 def test_devices_of_extensions():
-    with pytest.raises(NotImplementedError, match="mine"):
-        weft.utils.rename_privateuse1_backend("mine")
+    with pytest.raises(RuntimeError, match="in-tree device name: cuda"):
+        weft.utils.rename_privateuse1_backend("cuda")
+    with pytest.raises(RuntimeError, match="expects a str"):
+        weft.utils.rename_privateuse1_backend(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..core import device as places
 from ..core.device import device
 
 
@@ -19,7 +20,7 @@ def _get_default_device() -> str:
 
 def _get_privateuse1_backend_name() -> str:
     """The name of the kind of device that extensions may define."""
-    return "privateuseone"
+    return places.private_name
 
 
 def _set_math_sdp_allow_fp16_bf16_reduction(enabled: bool) -> None:

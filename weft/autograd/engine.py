@@ -173,7 +173,11 @@ class _Pass:
                     self._give_leaf_nothing(edge)
                 continue
             spec = ct.spec
-            if spec is not wanted and (spec.shape != wanted.shape or spec.dtype is not wanted.dtype):
+            if spec is not wanted and (
+                spec.shape != wanted.shape
+                or spec.dtype is not wanted.dtype
+                or spec.device is not wanted.device
+            ):
                 ct = fitted(ct, wanted, node, position)
                 if ct._base is not None and not self.create_graph:
                     ct = make(ct._storage, ct._start, ct.spec)  # the sum before it lost its dims is of no use
@@ -312,7 +316,7 @@ def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
         if ct.spec.dtype.is_complex and not wanted.dtype.is_complex:
             ct = ct.real
         ct = ct.to(wanted.dtype)
-    return ct
+    return ct if ct.spec.device is wanted.device else ct.to(wanted.device)
 
 
 # ---- Gradients of leaves ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from .restoring import Restoring
@@ -10,13 +11,16 @@ from .restoring import Restoring
 if TYPE_CHECKING:
     from ..devices.base import Backend
 
-# Device types that PyTorch knows; those that map to a module of weft/devices can exist here.
+# Device types that PyTorch knows. Those with a folder in weft/devices can exist here, as can other names that have one.
 KNOWN = (
     "cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, "
     "privateuseone"
 ).split(", ")
-BACKENDS = {"cpu": "weft.devices.cpu", "meta": "weft.devices.meta"}
 SINGLE = ("cpu", "meta")  # of these types there is one device; PyTorch drops the index when it makes a tensor
+# PyTorch's name for a device of an extension is here another name of the reference device. Programs may change it once.
+PRIVATE = "privateuseone"
+private_name = PRIVATE
+_DEVICES = f"{__name__.partition('.')[0]}.devices"
 
 _devices: dict[tuple[str, int | None], device] = {}
 
@@ -91,7 +95,9 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     if not isinstance(type, str):
         raise TypeError(f"device(): expected a device, a string or an int, got {type.__class__.__name__}")
     name, colon, number = type.partition(":")
-    if name not in KNOWN:
+    if name == PRIVATE:
+        name = private_name
+    elif name not in KNOWN and name != private_name and _module(name) is None:
         raise RuntimeError(
             f"Expected one of {', '.join(KNOWN)} device type at start of device string: {name or type}"
         )
@@ -108,11 +114,36 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     return name, index
 
 
+def _module(name: str) -> str | None:
+    """The module of a device type: a folder of weft/devices; None if there is none."""
+    if not name.isidentifier() or name.startswith("_"):
+        return None
+    found = importlib.util.find_spec(f"{_DEVICES}.{name}")
+    return found.name if found is not None and found.submodule_search_locations else None
+
+
 def _find_backend(where: device) -> Backend:
-    module = BACKENDS.get(where.type)
+    module = _module("reference" if where.type == private_name else where.type)
     if module is None:
         raise RuntimeError(_absence(where))
     return importlib.import_module(module).backend(where)
+
+
+def rename_private(name: str) -> None:
+    """Give the device type "privateuseone" another name.
+
+    Raises: RuntimeError for the name of another device type, and for a second, different name.
+    """
+    global private_name
+    if not isinstance(name, str):
+        raise RuntimeError(f"_rename_privateuse1_backend expects a str, but got {type(name).__name__}")
+    if private_name not in (PRIVATE, name):
+        raise RuntimeError(
+            f"torch.register_privateuse1_backend() has already been set! Current backend: {private_name}"
+        )
+    if name in KNOWN and name != PRIVATE:
+        raise RuntimeError(f"Cannot register privateuse1 backend with in-tree device name: {name}")
+    private_name = name
 
 
 def _absence(where: device) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import operator
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -24,15 +23,6 @@ class _Foreign(deque):
 
 FOREIGN: Any = _Foreign(maxlen=0)
 _UINT8 = np.dtype(np.uint8)
-
-
-class _Memory(ctypes.c_char * 2**62):  # type: ignore[misc]
-    """The memory from an address on, as a buffer with a reference to the Storage: who holds the buffer keeps both.
-
-    One type for all sizes, because making a ctypes type takes longer than making the array on it.
-    """
-
-    __slots__ = ("storage",)
 
 
 class Storage:
@@ -80,20 +70,34 @@ class Storage:
     ) -> np.ndarray:
         """An array on this memory, which keeps this Storage alive. `start` and `strides` are in bytes.
 
-        The caller sees to it that there are so many bytes, and that there is at least one element.
+        The caller ensures that there are so many bytes, and that there is at least one element.
+
+        Raises: RuntimeError if the host cannot reach the memory.
         """
-        memory = _Memory.from_address(self.ptr)
-        memory.storage = self
-        return np.ndarray(shape, dtype, memory, start, strides)
+        return self.device.backend.as_array(self, shape, dtype, start, strides)
 
     def bytes_(self) -> np.ndarray:
         """The bytes as an array on this memory, which keeps this Storage alive.
 
-        Raises: NotImplementedError if they are on another device.
+        Raises: NotImplementedError if there is no memory, RuntimeError if the host cannot reach it.
         """
         if not self.device.backend.has_memory:
             raise NotImplementedError(f"Not available for '{self.device.type}' device type")
         return self.array((self.nbytes_,), _UINT8) if self.nbytes_ else np.empty(0, _UINT8)
+
+    def content(self) -> np.ndarray:
+        """The bytes, for reading: on this memory if it is the host's, else a copy on the host.
+
+        Raises: NotImplementedError if there is no memory.
+        """
+        if self.device is CPU or not self.device.backend.has_memory:
+            return self.bytes_()
+        return np.frombuffer(self.device.backend.read(self.ptr, self.nbytes_), _UINT8)
+
+    def _write(self, content: Any, start: int = 0) -> None:
+        """Write bytes from the host, from byte `start` on."""
+        self.device.backend.write(self.ptr + start, np.ascontiguousarray(content, _UINT8))
+        self.version += 1
 
     # -- sizes and places ----------------------------------------------------------------------------------------------
 
@@ -142,7 +146,7 @@ class Storage:
         """Move to memory that other processes can see; every tensor on the storage follows."""
         from .shared import SharedMemory  # with what only programs of several processes need
 
-        if not isinstance(self.owner, SharedMemory) and self.device.backend.has_memory:
+        if not isinstance(self.owner, SharedMemory) and self.device is CPU:
             memory = SharedMemory(self.nbytes_)
             self._move(foreign(memory.address, self.nbytes_, memory))
             self.exposed = True
@@ -166,17 +170,21 @@ class Storage:
                 raise RuntimeError(
                     f"Trying to slice with a step of {step}, but only a step of 1 is supported"
                 )
-            return Storage(self.bytes_()[start : max(stop, start)])
-        return int(self.bytes_()[self._position(index)])
+            return Storage(self.content()[start : max(stop, start)], device=self.device)
+        return int(self.content()[self._position(index)])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not isinstance(value, int):
             raise RuntimeError(
                 f"can only set storage content with a int types, but got {type(value).__name__} instead"
             )
-        where = index if isinstance(index, slice) else self._position(index)
-        self.bytes_()[where] = value % 256
-        self.version += 1
+        if not isinstance(index, slice):
+            self._write([value % 256], self._position(index))
+        elif places := range(self.nbytes_)[index]:
+            first = min(places[0], places[-1])
+            part = self.content()[first : max(places[0], places[-1]) + 1].copy()
+            part[:: abs(places.step)] = value % 256
+            self._write(part, first)
 
     def _position(self, index: Any) -> int:
         if not isinstance(index, int):
@@ -189,12 +197,11 @@ class Storage:
         return iter(self.tolist())
 
     def tolist(self) -> list[int]:
-        return self.bytes_().tolist()
+        return self.content().tolist()
 
     def fill_(self, value: int) -> Storage:
         """Write one byte everywhere."""
-        self.bytes_()[:] = int(value) % 256
-        self.version += 1
+        self._write(np.full(self.nbytes_, int(value) % 256, _UINT8))
         return self
 
     def copy_(self, source: Storage, non_blocking: bool | None = None) -> Storage:
@@ -208,16 +215,15 @@ class Storage:
                 f"size does not match, self was {self.nbytes_} bytes but src was {source.nbytes_} bytes"
             )
         if self.device.backend.has_memory:
-            self.bytes_()[:] = source.bytes_()
-        self.version += 1
+            self._write(source.content())
+        else:
+            self.version += 1
         return self
 
     def byteswap(self, dtype: Any) -> None:
         """Reverse the bytes of every element; of a complex one, those of each part."""
         size = dtype.to_real().itemsize
-        each = self.bytes_()[: self.nbytes_ // size * size].reshape(-1, size)
-        each[:] = each[:, ::-1].copy()
-        self.version += 1
+        self._write(self.content()[: self.nbytes_ // size * size].reshape(-1, size)[:, ::-1].reshape(-1))
 
     def resizable(self) -> bool:
         """Whether this memory can become larger: not if it is someone else's."""
@@ -265,7 +271,7 @@ class Storage:
         return copy
 
     def __reduce__(self):
-        return _rebuilt, (self.bytes_().tobytes(),)
+        return _rebuilt, (self.content().tobytes(),)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Storage:
         """The storage on a device: itself if it is there."""
@@ -347,7 +353,8 @@ def _new_block(content: Any, where: device) -> tuple:
     elif isinstance(content, (Sequence, np.ndarray)):
         block = where.backend.allocate(len(content))
         if len(content) and block.device.backend.has_memory:
-            block.bytes_()[:] = content if isinstance(content, np.ndarray) else _as_bytes(content)
+            values = content if isinstance(content, np.ndarray) else _as_bytes(content)
+            where.backend.write(block.ptr, np.ascontiguousarray(values, _UINT8))
     else:
         raise RuntimeError(
             f"torch.UntypedStorage(): Expected a sequence type, but got {type(content).__name__}"

@@ -1,25 +1,46 @@
-"""The interface of a device: what the rest of weft asks of it."""
+"""The interface of a device: everything that the rest of weft asks of it.
+
+A tensor's memory is addressed by an int. Only the device's own folder turns such an int into bytes, so an address may be a
+pointer of this process, a pointer of a GPU, or a number that stands for a block. Adding to an address moves it by so many
+bytes within its block, on every device.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..core import device
 
 if TYPE_CHECKING:
     from ..core.dtype import DType
+    from ..core.generator import Generator
+    from ..core.spec import Spec
     from ..core.storage import Storage
-    from ..engine.kernel import Launch, ReduceLaunch
+    from ..engine.kernel import IndexedLaunch, Indexing, Launch, ReduceLaunch
     from ..engine.loops import Result
     from ..engine.monoid import Monoid
 
 
 class Backend(ABC):
-    """Allocates memory, moves bytes and prepares kernels on one device."""
+    """Allocates memory, moves bytes, prepares kernels and computes with an array library on one device.
+
+    The `prepare` methods are called once for each plan. They return what a call launches, so they may compile.
+    Strides are in bytes, outermost dimension first; there is one row of them for each result, then for each input.
+    """
 
     has_memory: bool
+    # By the name of a dtype: the type of ctypes for its numbers, and its `from_address`. Empty where the host has no pointers.
+    c_types: Mapping[str, Any] = MappingProxyType({})
+    readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})
+    faults: Sequence[int]  # faults[0] counts the launches that met an index out of range; it only grows
+
+    # ---- Memory ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Storage:
@@ -27,11 +48,25 @@ class Backend(ABC):
 
     @abstractmethod
     def allocator(self, nbytes: int) -> Callable[[], Storage]:
-        """A function that allocates `nbytes`, for plans that allocate the same again and again."""
+        """A function that allocates `nbytes`, for plans that allocate the same size again and again."""
 
     @abstractmethod
     def copy_bytes(self, target: int, source: int, nbytes: int) -> None:
         """Copy between two addresses of this device; the ranges may overlap."""
+
+    @abstractmethod
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Copy bytes from this device to the host, after all work that writes them."""
+
+    @abstractmethod
+    def write(self, address: int, content: Any) -> None:
+        """Copy bytes (a buffer) from the host to an address of this device."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until all work given to the device is done."""
+
+    # ---- Kernels -----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def prepare(
@@ -42,10 +77,7 @@ class Backend(ABC):
         sizes: Sequence[int],
         strides: Sequence[Sequence[int]],
     ) -> Launch:
-        """A map over `sizes` (outermost dim first), ready to be called with addresses and scalars.
-
-        Units: strides in bytes, one row for each result, then each operand.
-        """
+        """A map over `sizes`, to be called with addresses and scalars."""
 
     @abstractmethod
     def prepare_reduction(
@@ -57,15 +89,101 @@ class Backend(ABC):
         reduced: tuple[Sequence[int], Sequence[Sequence[int]]],
         outer: bool,
     ) -> ReduceLaunch:
-        """A reduction, ready to be called with addresses and scalars.
+        """A reduction, to be called with addresses and scalars.
 
-        `kept` and `reduced` are (sizes, strides in bytes per operand), outermost dim first; results come before
-        inputs in `kept`, and `reduced` has inputs only. `outer`: the fastest dim of the input is a kept one.
+        `kept` and `reduced` are (sizes, strides); `reduced` has rows for the inputs only. `outer`: the fastest dimension
+        of the input is a kept one.
         """
 
     @abstractmethod
-    def synchronize(self) -> None:
-        """Wait until all work given to the device is done."""
+    def prepare_scan(
+        self,
+        monoid: Monoid,
+        operand_dtypes: Sequence[DType],
+        sizes: Sequence[int],
+        strides: Sequence[Sequence[int]],
+    ) -> Launch:
+        """A scan along the last of `sizes`: after each element, `monoid.finish` of the state so far is stored."""
+
+    @abstractmethod
+    def prepare_indexed(
+        self,
+        results: Sequence[Result],
+        operand_dtypes: Sequence[DType],
+        sizes: Sequence[int],
+        strides: Sequence[Sequence[int]],
+        indexing: Indexing,
+    ) -> IndexedLaunch:
+        """A map whose operands are displaced by indices: gather and scatter. Without results it only checks the indices.
+
+        For an index out of range the launch uses index 0 and counts a fault: nothing outside an operand is touched.
+        """
+
+    @abstractmethod
+    def prepare_pack(
+        self, itemsize: int, spread: bool, sizes: Sequence[int], strides: Sequence[Sequence[int]]
+    ) -> Callable[[int, int, int, int], int]:
+        """Copy the elements that a mask selects, in order, to consecutive places, or from there if `spread`.
+
+        The function takes (target, source, mask, room) and returns how many elements the mask selects. If there are more
+        than `room`, those beyond are not copied, but the packed operand must have room for one more element.
+        """
+
+    @abstractmethod
+    def product_operands(self, a: Spec, b: Spec) -> tuple[Spec, Spec]:
+        """The specs that operands of a matrix product must be copied to, with the same dtype; their own if they need not."""
+
+    @abstractmethod
+    def prepare_product(self, a: Spec, b: Spec, result: Spec) -> Launch:
+        """The matrix product of operands as `product_operands` wants them: call `entry(result, a, b, meta, count)`."""
+
+    @abstractmethod
+    def fill(
+        self,
+        distribution: str,
+        generator: Generator,
+        address: int,
+        count: int,
+        dtype: DType,
+        **parameters: Any,
+    ) -> None:
+        """Fill `count` consecutive elements with random numbers.
+
+        `distribution` is the name of a function of `engine.distributions`, which defines the numbers for the CPU.
+        """
+
+    # ---- Arrays ------------------------------------------------------------------------------------------------------
+    # Ops that have no kernel are computed by functions of NumPy and SciPy on arrays of the device.
+
+    @property
+    @abstractmethod
+    def xp(self) -> Any:
+        """The array namespace: NumPy, or a module with its interface whose arrays obey NumPy's dispatch protocol.
+
+        Raises: NotImplementedError without memory.
+        """
+
+    @abstractmethod
+    def inside(self) -> AbstractContextManager:
+        """The context in which functions may compute on arrays of this device."""
+
+    @abstractmethod
+    def as_array(
+        self,
+        storage: Storage,
+        shape: Sequence[int],
+        dtype: np.dtype,
+        start: int,
+        strides: Sequence[int] | None,
+    ) -> Any:
+        """An array of `xp` on the memory of a storage, which it keeps alive; `start` and `strides` are in bytes.
+
+        Raises: RuntimeError outside of `inside()`, if the host cannot reach this memory.
+        """
+
+    @abstractmethod
+    def adopt(self, array: Any, nbytes: int) -> Storage:
+        """A Storage with the memory of an array of `xp` that nobody else uses. `nbytes` count from its first element."""
 
 
 # The annotations of `device` name this class. `typing.get_type_hints` looks names up in the module's namespace.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,9 @@ from .expr import Expr, postorder
 
 
 def evaluate(
-    roots: Sequence[Expr], operands: Sequence[np.ndarray], params: Sequence = ()
+    roots: Sequence[Expr], operands: Sequence[np.ndarray] | Mapping[Any, np.ndarray], params: Sequence = ()
 ) -> list[np.ndarray]:
-    """The values of `roots` for every element of the operands, which broadcast.
+    """The values of `roots` for every element of the operands, which broadcast; `load(k)` is `operands[k]`.
 
     A load (operand, part) is the real (0) or imaginary (1) part of a complex operand.
     """
@@ -34,7 +35,7 @@ def evaluate(
     return [values[root] for root in roots]
 
 
-def _load(expr: Expr, operands: Sequence[np.ndarray]) -> np.ndarray:
+def _load(expr: Expr, operands: Any) -> np.ndarray:
     if not isinstance(expr.value, tuple):
         return operands[expr.value]
     index, part = expr.value

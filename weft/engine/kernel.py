@@ -46,6 +46,29 @@ class Launch(NamedTuple):
     keep: Any  # the memory behind `meta`
 
 
+class Indexing(NamedTuple):
+    """How a kernel follows indices, which are its last inputs.
+
+    Index j of an element adds `index_j * steps[j]` bytes to the addresses of the `displaced` operands.
+    """
+
+    sizes: tuple[int, ...]  # of the dimension that each index counts along: an index outside it is a fault
+    steps: tuple[int, ...]  # bytes
+    displaced: tuple[int, ...]  # operands, outputs counted first
+    wrap: bool  # negative indices count from the end
+    in_order: bool  # an element may be written twice: the last write in logical order wins
+
+
+class IndexedLaunch(NamedTuple):
+    """A kernel that follows indices: call `entry(out..., in..., index..., table, meta, count)`."""
+
+    entry: Callable
+    table: int
+    meta: int
+    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
+    keep: Any
+
+
 class Code(NamedTuple):
     entry: Callable  # the builtin function that runs all of it
     share: int  # the machine code of one that shares it among the workers

@@ -7,14 +7,12 @@ An op states a rule, metadata in, `Access` out; one rule serves the op, its oppo
 from __future__ import annotations
 
 import functools
-from array import array as buffer
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core.derivative import Derivative, as_derivative
-from ..core.device import CPU
 from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order
 from ..core.op import Op
@@ -26,12 +24,11 @@ from ..core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ..core.storage import Storage
 from ..core.tensor import Tensor, empty, make
 from ..engine.expr import load
-from ..engine.indexed import IndexedKernel, PackKernel, indexed_ir, pack_ir
-from ..engine.kernel import Code, compile_loop, sharing, stride_class
-from ..engine.loops import BROADCAST, Result, meta_words
+from ..engine.kernel import IndexedLaunch, Indexing
+from ..engine.loops import Result, element_size
 from ..engine.memory import SMALL
 from .elements import as_type, load_as, store_as
-from .library import array
+from .library import array, host_array
 from .map import COPY, FILL, common_device
 
 
@@ -58,70 +55,33 @@ def out_of_bounds(index: int, dim: int, size: int) -> Exception:
 
 # ---- Launches ------------------------------------------------------------------------------------------------------
 
-# How often kernels have met an index out of range. It only grows: whoever sees it change looks for the culprit.
-faults = buffer("q", [0])
-_FAULTS = faults.buffer_info()[0]
 
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(kernel: IndexedKernel) -> Code:
-    return compile_loop(indexed_ir(kernel), len(kernel.strides), "i")
-
-
-class _Launch:
-    """A kernel with its sizes, strides and table: call `entry` with addresses, then these.
-
-    `rows` has the strides of each of the `operands`; indices move on along the `displaced` ones.
-    """
-
-    __slots__ = ("entry", "table", "meta", "count", "keep")
-
-    def __init__(
-        self,
-        name: str,
-        operands: Sequence[Spec],
-        results,
-        dtypes: Sequence[DType],
-        rows,
-        access: Access,
-        wrap: bool,
-        displaced,
-        in_order: bool,
-    ):
-        for place, (operand, row) in enumerate(zip(operands, rows, strict=True)):
-            if place in displaced:
-                check_reach(name, operand, (*access.shape, *access.sizes), (*row, *access.steps))
-            else:
-                check_reach(name, operand, access.shape, row)
-        itemsizes = [sum(part.dtype.itemsize for part in r.parts) for r in results] + [
-            d.itemsize for d in dtypes
-        ]
-        rows = tuple(tuple(s * size for s in row) for row, size in zip(rows, itemsizes, strict=True))
-        sizes, strides = (ordered_dims if in_order else loop_dims)(access.shape, rows)
-        classes = "".join(stride_class(row[-1], size) for row, size in zip(strides, itemsizes, strict=True))
-        indices = len(access.steps)
-        if in_order and classes[0] != BROADCAST and set(classes[-indices:]) == {BROADCAST}:
-            in_order = False  # one index serves the whole inner loop, whose elements therefore differ
-        code = _compiled(
-            IndexedKernel(tuple(results), tuple(dtypes), classes, indices, displaced, wrap, in_order)
-        )
-        step = itemsizes[displaced[0]] if displaced else 0
-        table = [
-            value
-            for size, stride in zip(access.sizes, access.steps, strict=True)
-            for value in (size, stride * step)
-        ]
-        words = buffer("q", [_FAULTS, *table])
-        meta = buffer("q", meta_words(sizes, strides))
-        self.table, self.meta, self.count, self.keep = (
-            words.buffer_info()[0],
-            meta.buffer_info()[0],
-            sizes[0],
-            (words, meta),
-        )
-        moved = access.shape.numel() * sum(itemsizes)
-        # Writes through indices stay on one thread: two of them may meet in one element.
-        self.entry = sharing(code, 0 if 0 in displaced else moved)
+def _prepare(
+    name: str,
+    operands: Sequence[Spec],
+    results: Sequence[Result],
+    dtypes: Sequence[DType],
+    rows: Sequence[Sequence[int]],
+    access: Access,
+    wrap: bool,
+    displaced: tuple[int, ...],
+    in_order: bool,
+) -> IndexedLaunch:
+    """The kernel for `operands`, whose strides (in elements) are the `rows`; indices displace the `displaced` ones."""
+    for place, (operand, row) in enumerate(zip(operands, rows, strict=True)):
+        if place in displaced:
+            check_reach(name, operand, (*access.shape, *access.sizes), (*row, *access.steps))
+        else:
+            check_reach(name, operand, access.shape, row)
+    itemsizes = [*map(element_size, results), *(dtype.itemsize for dtype in dtypes)]
+    byte_rows = tuple(tuple(s * size for s in row) for row, size in zip(rows, itemsizes, strict=True))
+    sizes, strides = (ordered_dims if in_order else loop_dims)(access.shape, byte_rows)
+    step = itemsizes[displaced[0]] if displaced else 0
+    steps = tuple(stride * step for stride in access.steps)
+    backend = operands[0].device.backend
+    return backend.prepare_indexed(
+        results, dtypes, sizes, strides, Indexing(access.sizes, steps, displaced, wrap, in_order)
+    )
 
 
 def ordered_dims(sizes: Sequence[int], strides: Sequence[Sequence[int]]):
@@ -165,10 +125,7 @@ def plain(tensor: Tensor) -> Tensor:
 
 def _runs(name: str, specs: Sequence[Spec]) -> bool:
     """Whether there is memory to work on; not so on meta tensors."""
-    where = common_device(name, specs)
-    if where is not CPU and where.backend.has_memory:
-        raise NotImplementedError(f"{name} on device {where}: weft has no kernel for it")
-    return where is CPU
+    return common_device(name, specs).backend.has_memory
 
 
 class _Indexed(Op):
@@ -192,7 +149,7 @@ class _Indexed(Op):
     def _check(self, access: Access, indices: Sequence[Tensor]) -> None:
         """Raise for the first index that is out of range."""
         for index, dim, size in zip(indices, access.dims, access.sizes, strict=True):
-            values = array(index)
+            values = host_array(index)
             bad = (values >= size) | (values < (-size if self.wrap else 0))
             if bad.any():
                 raise self.error(int(values[bad][0]), dim, size)
@@ -200,7 +157,7 @@ class _Indexed(Op):
     def _check_empty(self, access: Access, indices: Sequence[Tensor]) -> None:
         """Nothing will be moved: as in PyTorch, most ops then refuse only indices into a dimension of size 0."""
         if (self.always_checked or 0 in access.sizes) and all(
-            index.spec.numel and index.spec.device is CPU for index in indices
+            index.spec.numel and index.spec.device.backend.has_memory for index in indices
         ):
             self._check(access, indices)
 
@@ -210,11 +167,13 @@ def add_elements(old: Any, new: Any) -> Any:
 
 
 class _TakePlan:
-    __slots__ = ("access", "spec", "launch", "allocate")
+    __slots__ = ("access", "spec", "launch", "allocate", "faults")
 
     def __init__(self, access, spec, launch):
         self.access, self.spec, self.launch = access, spec, launch
-        self.allocate = spec.device.backend.allocator(spec.nbytes)
+        backend = spec.device.backend
+        self.allocate = backend.allocator(spec.nbytes)
+        self.faults = backend.faults
 
 
 class Take(_Indexed):
@@ -256,7 +215,7 @@ class Take(_Indexed):
         return _TakePlan(
             access,
             result,
-            _Launch(
+            _prepare(
                 self.name,
                 (result, spec, *indices),
                 [element],
@@ -278,6 +237,7 @@ class Take(_Indexed):
         if launch is None:
             self._check_empty(plan.access, indices)
         else:
+            faults = plan.faults
             before = faults[0]
             launch.entry(
                 storage.ptr,
@@ -297,8 +257,9 @@ class Take(_Indexed):
 
 class _PutPlan(NamedTuple):
     access: Access
-    checks: list[_Launch]
-    launch: _Launch | None
+    checks: list[IndexedLaunch]
+    launch: IndexedLaunch | None
+    faults: Sequence[int]
 
 
 def broadcast_row(value: Spec, spec: Spec, static: Any, access: Access) -> tuple[int, ...]:
@@ -365,9 +326,9 @@ class Put(_Indexed):
         if self.once:
             check_no_repeats(spec, self.name.removesuffix("_"))
         if not _runs(self.name, (spec, *indices)) or not access.shape.numel() or 0 in access.sizes:
-            return _PutPlan(access, [], None)
+            return _PutPlan(access, [], None, ())
         checks = [
-            _Launch(
+            _prepare(
                 self.name,
                 [index],
                 [],
@@ -400,7 +361,7 @@ class Put(_Indexed):
         return _PutPlan(
             access,
             checks,
-            _Launch(
+            _prepare(
                 self.name,
                 [*operands, value, *indices],
                 [element],
@@ -411,6 +372,7 @@ class Put(_Indexed):
                 displaced,
                 in_order=True,
             ),
+            spec.device.backend.faults,
         )
 
     def check(
@@ -456,6 +418,7 @@ class Put(_Indexed):
             self._check_empty(plan.access, indices)
             return target
         addresses = [index._storage.ptr + index._start for index in indices]
+        faults = plan.faults
         before = faults[0]
         for check, address in zip(plan.checks, addresses, strict=True):
             check.entry(address, check.table, check.meta, check.count)
@@ -483,34 +446,22 @@ def unshared(tensor: Tensor, target: Tensor) -> Tensor:
 # ---- Masks ---------------------------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=64)
-def _pack_code(itemsize: int, spread: bool) -> Code:
-    return compile_loop(pack_ir(PackKernel(itemsize, spread)), 3, "ii")
-
-
-class _PackPlan(NamedTuple):
-    entry: Callable
-    meta: int
-    outermost: int  # how often the loop's outermost dim goes round
-    keep: Any
-
-
-def _pack_plan(spec: Spec, mask: Spec, spread: bool) -> _PackPlan:
+def _pack_plan(spec: Spec, mask: Spec, spread: bool) -> Callable[[int, int, int, int], int]:
     """The loop over a mask and what it selects from, in logical order; the packed operand does not advance."""
     itemsize = spec.dtype.itemsize
     wide = tuple(stride * itemsize for stride in broadcast_stride(spec, mask.shape))
     sizes, (elements, chosen) = ordered_dims(mask.shape, (wide, mask.stride))
     packed = (0,) * (len(sizes) - 1) + (itemsize,)
     rows = (elements, packed, chosen) if spread else (packed, elements, chosen)
-    meta = buffer("q", meta_words(sizes, rows))
-    return _PackPlan(_pack_code(itemsize, spread).entry, meta.buffer_info()[0], sizes[0], meta)
+    return common_device("pack", (spec, mask)).backend.prepare_pack(itemsize, spread, sizes, rows)
 
 
 _pack_plans = PlanCache(_pack_plan)
 
 
 def count_true(mask: Tensor) -> int:
-    return int(np.count_nonzero(array(mask)))
+    with mask.spec.device.backend.inside():
+        return int(np.count_nonzero(array(mask)))
 
 
 def pack(input: Tensor, mask: Tensor) -> Tensor:
@@ -547,13 +498,12 @@ def pack_into(address: int, room: int, input: Tensor, mask: Tensor) -> int:
     if not mask.spec.numel:
         return 0
     input = plain(input)
-    plan = _pack_plans[input.spec, mask.spec, False]
-    cursor = buffer("q", (0,))
+    launch = _pack_plans[input.spec, mask.spec, False]
     start, chosen = input._storage.ptr + input._start, mask._storage.ptr + mask._start
-    plan.entry(address, start, chosen, cursor.buffer_info()[0], room, plan.meta, plan.outermost)
-    if cursor[0] > room:
-        raise mask_changed(room, cursor[0])
-    return cursor[0]
+    count = launch(address, start, chosen, room)
+    if count > room:
+        raise mask_changed(room, count)
+    return count
 
 
 def mask_changed(before: int, after: int) -> RuntimeError:
@@ -570,9 +520,7 @@ def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
     """
     if not count:
         return
-    plan = _pack_plans[target.spec, mask.spec, True]
-    cursor = buffer("q", [0])
+    launch = _pack_plans[target.spec, mask.spec, True]
     start, chosen = target._storage.ptr + target._start, mask._storage.ptr + mask._start
-    packed = values._storage.ptr + values._start
-    plan.entry(start, packed, chosen, cursor.buffer_info()[0], count - 1, plan.meta, plan.outermost)
+    launch(start, values._storage.ptr + values._start, chosen, count)
     target._storage.version += 1

@@ -1,16 +1,22 @@
-"""Ops that a library computes: NumPy and SciPy on the CPU. Tensors become arrays without a copy, and back."""
+"""Ops that a library computes: NumPy and SciPy. Tensors become arrays of their device without a copy, and back.
+
+Such an op runs inside the device of its tensors: there `array` gives arrays on the device's memory, and new tensors are made
+there. Code that needs values on the host, such as a check of indices, takes `host_array`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from ..core.derivative import as_derivative
-from ..core.device import CPU
+from ..core.device import CPU, device
 from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import (
     FLOAT8,
@@ -28,15 +34,44 @@ from ..core.out_of_memory import from_memory_error
 from ..core.plans import PlanCache
 from ..core.recording import needs_recording, record, recorded_write
 from ..core.spec import Spec, contiguous_spec, make_spec
-from ..core.storage import foreign
 from ..core.tensor import Tensor, as_new, empty, make
 from ..engine.kernel import Launch
-from ..engine.memory import FENCE
-from .map import COPY, Map, Plan, keyed
+from .map import COPY, Map, Plan, common_device, keyed
+
+# The device inside of which a library op runs.
+_here: ContextVar[device] = ContextVar("device of library ops", default=CPU)
+
+
+def inside(name: str, tensors: Sequence[Tensor]) -> contextlib.AbstractContextManager:
+    """The context in which op `name` computes on arrays of these tensors.
+
+    Raises: NotImplementedError if their device has no memory, RuntimeError if they are on several devices.
+    """
+    for tensor in tensors:
+        if tensor.spec.device is not CPU:
+            break
+    else:
+        return _ON_CPU
+    return _inside(common_device(name, [tensor.spec for tensor in tensors]), name)
+
+
+_ON_CPU = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _inside(where: device, name: str) -> Iterator[None]:
+    if not where.backend.has_memory:
+        raise NotImplementedError(f"{name} on device {where}: weft has no kernel for it")
+    before = _here.set(where)
+    try:
+        with where.backend.inside():
+            yield
+    finally:
+        _here.reset(before)
 
 
 class library(Op):  # noqa: N801 (a decorator)
-    """Decorator: `function` computes on arrays. It runs on the CPU and is one step for autograd.
+    """Decorator: `function` computes on arrays, inside the device of its tensors, and is one step for autograd.
 
     Its arguments, tensors or not, are the inputs of the step, in the order of its signature.
     """
@@ -55,13 +90,9 @@ class library(Op):  # noqa: N801 (a decorator)
                 tensors.append(each)
             elif isinstance(each, (tuple, list)):
                 tensors += [item for item in each if isinstance(item, Tensor)]
-        for tensor in tensors:
-            if tensor.spec.device is not CPU:
-                raise NotImplementedError(
-                    f"{self.name} on device {tensor.spec.device}: weft has no kernel for it"
-                )
         try:
-            result = self.function(*args, **kwargs)
+            with inside(self.name, tensors):
+                result = self.function(*args, **kwargs)
         except MemoryError as error:
             raise from_memory_error(error) from None
         if needs_recording(tensors):
@@ -77,7 +108,9 @@ def differentiable(derivative: Any) -> Callable[[Callable], library]:
 
 
 def array(tensor: Tensor) -> np.ndarray:
-    """The elements as a NumPy array on the same memory, which the array keeps alive. It is for reading.
+    """The elements as an array on the same memory, which the array keeps alive. It is for reading.
+
+    Raises: RuntimeError outside of a library op, if the host cannot reach the memory.
 
     bfloat16 and float8 come as ml_dtypes arrays; a pending conjugation and complex32 are carried out, on a copy.
     """
@@ -85,6 +118,24 @@ def array(tensor: Tensor) -> np.ndarray:
     if spec.dtype is complex32 or spec.conj or spec.neg:
         return array(resolved(tensor))
     return memory_array(tensor)
+
+
+def host_array(tensor: Tensor) -> np.ndarray:
+    """The elements as an array on the host: on the same memory if the tensor is there, else a copy."""
+    spec = tensor.spec
+    return array(tensor if spec.device is CPU else to_device(make(tensor._storage, tensor._start, spec), CPU))
+
+
+def to_device(tensor: Tensor, where: device) -> Tensor:
+    """A copy of a tensor, outside of autograd, on another device; strides stay if they are dense."""
+    spec = tensor.spec
+    if not spec.is_dense or spec.conj or spec.neg:
+        tensor = COPY.write(empty(contiguous_spec(spec.shape, spec.dtype, spec.device)), tensor)
+    result = empty(tensor.spec.like(device=where))
+    if where.backend.has_memory:
+        content = spec.device.backend.read(tensor._storage.ptr + tensor._start, tensor.spec.nbytes)
+        where.backend.write(result._storage.ptr, content)
+    return result
 
 
 def memory_array(tensor: Tensor) -> np.ndarray:
@@ -125,28 +176,39 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     """
     values = np.asarray(values)
     if not values.size:  # NumPy has no contiguous strides for it
-        return empty(contiguous_spec(values.shape, dtype or from_numpy_dtype(values.dtype)))
+        return empty(contiguous_spec(values.shape, dtype or from_numpy_dtype(values.dtype), _here.get()))
     flags = values.flags
     if not flags.c_contiguous or not flags.writeable or not flags.owndata:
         values = np.array(values, order="C")
     result = adopt(values)
     if dtype is None or result.spec.dtype is dtype:
         return result
-    return as_new(COPY.write(empty(contiguous_spec(result.spec.shape, dtype)), result))
+    return as_new(COPY.write(empty(contiguous_spec(result.spec.shape, dtype, result.spec.device)), result))
 
 
 def adopt(values: np.ndarray) -> Tensor:
     """A tensor on the memory of an array, with its strides."""
-    own, nbytes = _adopted[values.shape, values.strides, values.dtype]
-    storage = foreign(values.__array_interface__["data"][0], nbytes, values)
-    return make(storage.clone() if FENCE else storage, 0, own)  # NumPy's own memory has no fence
+    spec, nbytes, adopted = _adopted[values.shape, values.strides, values.dtype, _here.get()]
+    return make(adopted(values, nbytes), 0, spec)
 
 
-def _adopted_spec(sizes: tuple[int, ...], steps: tuple[int, ...], numpy: np.dtype) -> tuple[Spec, int]:
-    """The spec of an array's tensor, and how many bytes it reaches over."""
+def on_device(values: Any, where: device, dtype: DType | None = None) -> Tensor:
+    """A new tensor on a device with values of the host, as `tensor_of` makes it."""
+    here = _here.set(CPU)
+    try:
+        result = tensor_of(values, dtype)
+    finally:
+        _here.reset(here)
+    return result if where is CPU else to_device(result, where)
+
+
+def _adopted_spec(
+    sizes: tuple[int, ...], steps: tuple[int, ...], numpy: np.dtype, where: device
+) -> tuple[Spec, int, Callable]:
+    """The spec of an array's tensor, how many bytes it reaches over, and what makes a Storage of it."""
     dtype = from_numpy_dtype(numpy)
-    spec = make_spec(sizes, tuple(step // dtype.itemsize for step in steps), dtype)
-    return spec, spec.span * dtype.itemsize
+    spec = make_spec(sizes, tuple(step // dtype.itemsize for step in steps), dtype, where)
+    return spec, spec.span * dtype.itemsize, where.backend.adopt
 
 
 _adopted = PlanCache(_adopted_spec)
@@ -154,7 +216,8 @@ _adopted = PlanCache(_adopted_spec)
 
 def tensor_in(values: Any, wanted: Spec) -> Tensor:
     """`values` as a new tensor with the strides and dtype of `wanted`, which is dense."""
-    result = empty(wanted)
+    where = _here.get()
+    result = empty(wanted if where is CPU else wanted.like(device=where))
     if wanted.numel:
         array(result)[...] = values
     return result
@@ -189,6 +252,11 @@ class LibraryMap(Map):
     def _compute(self, target: Tensor, operands, dtype: DType) -> Tensor:
         if not target.spec.device.backend.has_memory or target.spec.numel == 0:
             return target
+        tensors = [operand for operand in operands if isinstance(operand, Tensor)]
+        with inside(self.name, [target, *tensors]):
+            return self._compute_inside(target, operands, dtype)
+
+    def _compute_inside(self, target: Tensor, operands, dtype: DType) -> Tensor:
         wide = compute_type(dtype).numpy
         values = [
             wide_array(operand).astype(wide, copy=False)

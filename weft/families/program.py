@@ -22,7 +22,7 @@ from ..core.recording import record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from ..engine.memory import FENCE
-from .indexed import Put, Take, add_elements, faults
+from .indexed import Put, Take, add_elements
 from .map import COPY, FILL, Map
 from .product import Product
 from .reduce import Reduce
@@ -249,7 +249,8 @@ class Planner:
         lines.append(f"    return {found}")
         exec(_compiled("\n".join(lines)), known)
         known["keep"] = self.plans  # the memory behind the constants lives as long as the function
-        return Plan(known["run"], self.guarded, self.idle)
+        backend = results[0].spec.device.backend
+        return Plan(known["run"], self.guarded, self.idle, backend.faults)
 
 
 def _names(letters: str, values: Sequence[Any]) -> str:
@@ -276,6 +277,7 @@ class Plan(NamedTuple):
     run: Callable  # (inputs, numbers) -> the result, or a tuple of them
     guarded: bool
     idle: bool
+    faults: Sequence[int]  # of the device
 
 
 class Eager:
@@ -358,6 +360,7 @@ class Program(Op):
             results = self.describe(Eager(inputs, numbers), *static)
             return results[0] if len(results) == 1 else tuple(results)
         plan = self.plans[(*specs, *static)]
+        faults = plan.faults
         before = faults[0]
         found = plan.run(inputs, numbers)
         if plan.guarded and (plan.idle or faults[0] != before) and self.blame is not None:

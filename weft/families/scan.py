@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..core.device import CPU
 from ..core.iteration import loop_dims
 from ..core.recording import needs_recording, record
 from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
-from ..engine.kernel import Code, Launch, compile_row, sharing, stride_class
-from ..engine.loops import meta_words
-from ..engine.scan import ScanKernel, scan_ir
+from ..engine.kernel import Launch
 from .reduce import Reduce
 
 
@@ -24,11 +18,6 @@ class _Plan(NamedTuple):
     results: tuple[Spec, ...]
     allocators: list[Callable]
     launch: Launch | None  # None: there is nothing to compute
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(kernel: ScanKernel) -> Code:
-    return compile_row(scan_ir(kernel), len(kernel.strides), "")
 
 
 class Scan(Reduce):
@@ -43,8 +32,6 @@ class Scan(Reduce):
         allocators = [each.device.backend.allocator(each.nbytes) for each in results]
         if not spec.numel or not spec.device.backend.has_memory:
             return _Plan(results, allocators, None)
-        if spec.device is not CPU:
-            raise NotImplementedError(f"{self.name} on device {spec.device}: weft has no kernel for it")
         operands = (*results, spec)
         rest = [k for k in range(len(spec.shape)) if k != dim]
         sizes, strides = loop_dims(
@@ -52,14 +39,13 @@ class Scan(Reduce):
             tuple(tuple(each.byte_stride[k] for k in rest) for each in operands),
         )
         scanned = [each.byte_stride[dim] if spec.shape else 0 for each in operands]
-        classes = "".join(
-            stride_class(step, each.dtype.itemsize) for step, each in zip(scanned, operands, strict=True)
+        launch = spec.device.backend.prepare_scan(
+            self._monoid((spec,), types, 0),
+            (spec.dtype,),
+            (*sizes, spec.shape[dim] if spec.shape else 1),
+            [(*row, step) for row, step in zip(strides, scanned, strict=True)],
         )
-        code = _compiled(ScanKernel(self._monoid((spec,), types, 0), (spec.dtype,), classes))
-        rows = [(*row, step) for row, step in zip(strides, scanned, strict=True)]
-        meta = np.array(meta_words((*sizes, spec.shape[dim] if spec.shape else 1), rows), np.int64)
-        entry = sharing(code, sum(each.nbytes for each in operands) if sizes[0] > 1 else 0)
-        return _Plan(results, allocators, Launch(entry, meta.ctypes.data, sizes[0], meta))
+        return _Plan(results, allocators, launch)
 
     def run(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]
         """The result, or a tuple of them, of scanning `input` along `dim` (not negative; 0 for a 0-dim tensor)."""

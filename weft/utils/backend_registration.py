@@ -1,21 +1,22 @@
-"""Names for the device of an extension in C++, of which weft loads none."""
+"""The name of PyTorch's device type for extensions."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from ..core.device import rename_private
+
 __all__ = ["generate_methods_for_privateuse1_backend", "rename_privateuse1_backend"]
 
 
-def rename_privateuse1_backend(backend_name: str) -> NoReturn:
-    """Give the device of an extension a name.
+def rename_privateuse1_backend(backend_name: str) -> None:
+    """Give the device type "privateuseone", which is weft's reference device, another name.
 
-    Raises: NotImplementedError, because weft has no devices of extensions; docs/adding-a-device.md says how to add one.
+    Devices of C++ extensions cannot be loaded; docs/adding-a-device.md says how to add a device.
+
+    Raises: RuntimeError for the name of another device type, and for a second, different name.
     """
-    raise NotImplementedError(
-        f"rename_privateuse1_backend({backend_name!r}): weft has no devices of C++ extensions; a device of weft is a "
-        "Python class"
-    )
+    rename_private(backend_name)
 
 
 def generate_methods_for_privateuse1_backend(

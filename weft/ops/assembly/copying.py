@@ -27,6 +27,7 @@ from ...core.recording import needs_recording, record, tape
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once
+from ...families.library import to_device
 from ...families.map import COPY, NUMBERS, Plan
 
 
@@ -51,7 +52,10 @@ def _transfer(source: Tensor, where: device) -> Tensor:
         return empty(_dense(source.spec).like(device=where))
     if source.spec.device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    raise NotImplementedError(f"copy from {source.spec.device} to {where}")
+    result = to_device(source, where)
+    if needs_recording((source,)):
+        return record(TO_COPY, result, (source,))
+    return result
 
 
 def _dense(spec: Spec) -> Spec:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 import operator
@@ -44,12 +43,6 @@ from ...interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from ..assembly.filling import fill_
 from .creation import check_dtype, dtype_of_number, number_argument, with_grad
 
-_WRITERS = {
-    dt.float32: ctypes.c_float,
-    dt.float64: ctypes.c_double,
-    int64: ctypes.c_int64,
-    bool_: ctypes.c_bool,
-}
 SHORT = 64  # sequences up to here are written faster by ctypes than by NumPy
 MAX_NESTING = 128  # of sequences within sequences; PyTorch's own limit
 
@@ -135,7 +128,7 @@ def _short_plan(sizes: tuple[int, ...], kind: type, dtype: DType, inferred: bool
     if inferred and kind is not float:
         dtype = int64 if kind is int else bool_
     spec = contiguous_spec(sizes, dtype, where)
-    writer: Any = _WRITERS.get(dtype) if where is places.CPU and kind in _WRITES.get(dtype, ()) else None
+    writer: Any = where.backend.c_types.get(dtype.name) if kind in _WRITES.get(dtype, ()) else None
     memory = writer and (writer * spec.numel if sizes else writer).from_address
     return spec, where.backend.allocator(spec.nbytes), memory
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core.arguments import integer
 from ...core.derivative import Derivative, Recorded
-from ...core.device import CPU
 from ...core.dtype import (
     LEGACY_NAMES,
     DType,
@@ -46,8 +45,7 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
-from ...engine import distributions
-from ...families.library import array, tensor_of
+from ...families.library import array, inside, tensor_of
 from ..assembly.copying import copy_values, formatted_spec
 
 FLOATS = (float16, bfloat16, float32, float64)
@@ -70,16 +68,14 @@ def generator_or_default(generator: Any, name: str) -> Generator:
 @PlanCache
 def _order(spec: Spec) -> tuple[bool, int, DType] | None:
     """Whether elements are filled where they lie, how many numbers of which real dtype that takes; None for nothing."""
-    if spec.device.type == "meta" or spec.numel == 0:
+    if not spec.device.backend.has_memory or spec.numel == 0:
         return None
-    if spec.device is not CPU:
-        raise NotImplementedError(f"random numbers on device {spec.device}")
     plain = (spec.is_contiguous or spec.is_dense) and not spec.conj and not spec.neg
     return plain, spec.numel * (2 if spec.dtype.is_complex else 1), spec.dtype.to_real()
 
 
-def _fill(target: Tensor, write: Callable[[int, int, DType], None]) -> Tensor:
-    """Let `write(address, n, dtype)` fill the elements in the order in which they lie in memory.
+def _fill(target: Tensor, generator: Generator, distribution: str, **parameters: Any) -> Tensor:
+    """Let the device fill the elements in the order in which they lie in memory; see `Backend.fill`.
 
     Complex elements are two of the real dtype.
     """
@@ -89,7 +85,7 @@ def _fill(target: Tensor, write: Callable[[int, int, DType], None]) -> Tensor:
         return target
     plain, count, dtype = order
     into = target if plain else empty_of(formatted_spec(spec, preserve_format, spec.dtype, spec.device))
-    write(address(into), count, dtype)
+    spec.device.backend.fill(distribution, generator, address(into), count, dtype, **parameters)
     if plain:
         target._storage.version += 1
     else:
@@ -154,7 +150,7 @@ def fill_uniform(target: Tensor, generator: Generator, low: float = 0.0, high: f
     check_implemented(target, CONTINUOUS, "check_uniform_bounds")
     if (low, high) != (0.0, 1.0) and not target.is_meta:
         _check_uniform_bounds(low, high, target.dtype.to_real())
-    return _fill(target, lambda out, n, dtype: distributions.uniform(generator, out, n, low, high, dtype))
+    return _fill(target, generator, "uniform", low=low, high=high)
 
 
 def _bounds(name: str, positional: tuple, named: dict) -> tuple[Any, Any]:
@@ -207,10 +203,7 @@ def fill_normal(target: Tensor, generator: Generator, mean: float = 0.0, std: fl
     check_implemented(target, CONTINUOUS, "normal_kernel_cpu")
     if target.dtype.is_complex:
         std /= math.sqrt(2)
-    contiguous = target.spec.is_contiguous
-    return _fill(
-        target, lambda out, n, dtype: distributions.normal(generator, out, n, mean, std, dtype, contiguous)
-    )
+    return _fill(target, generator, "normal", mean=mean, std=std, contiguous=target.spec.is_contiguous)
 
 
 @_constant("ExponentialBackward0")
@@ -223,7 +216,7 @@ def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | Non
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
     check_implemented(self, FLOATS, "exponential_cpu")
-    return _fill(self, lambda out, n, dtype: distributions.exponential(generator, out, n, rate, dtype))
+    return _fill(self, generator, "exponential", rate=rate)
 
 
 @_constant("GeometricBackward0")
@@ -235,7 +228,7 @@ def geometric_(self: Tensor, p: float, *, generator: Generator | None = None) ->
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     check_implemented(self, FLOATS + INTEGERS, "geometric_cpu")
-    return _fill(self, lambda out, n, dtype: distributions.geometric(generator, out, n, p, dtype))
+    return _fill(self, generator, "geometric", p=p)
 
 
 @_constant("CauchyBackward0")
@@ -250,7 +243,7 @@ def cauchy_(
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _check_continuous(self, "Cauchy", cpp_name(self.dtype))
     check_implemented(self, FLOATS, "cauchy_cpu")
-    return _fill(self, lambda out, n, dtype: distributions.cauchy(generator, out, n, median, sigma, dtype))
+    return _fill(self, generator, "cauchy", median=median, sigma=sigma)
 
 
 @_constant("LogNormalBackward0")
@@ -264,7 +257,7 @@ def log_normal_(
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     check_implemented(self, FLOATS, "log_normal_cpu")
-    return _fill(self, lambda out, n, dtype: distributions.log_normal(generator, out, n, mean, std, dtype))
+    return _fill(self, generator, "log_normal", mean=mean, std=std)
 
 
 @_constant("BernoulliBackward2")
@@ -279,7 +272,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     check_implemented(self, COMMON, "bernoulli_scalar_cpu_")
-    return _fill(self, lambda out, n, dtype: distributions.bernoulli(generator, out, n, p, dtype))
+    return _fill(self, generator, "bernoulli", p=p)
 
 
 def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tensor:
@@ -291,6 +284,11 @@ def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tenso
         )
     if self.is_meta or self.numel() == 0:
         return self
+    with inside("bernoulli_", (self, p)):
+        return _compare_with_uniform(self, p, generator)
+
+
+def _compare_with_uniform(self: Tensor, p: Tensor, generator: Generator) -> Tensor:
     dtype = float64 if p.dtype is float64 else float32
     probabilities = array(p).astype(dtype.numpy, copy=False)
     if not np.all((probabilities >= 0) & (probabilities <= 1)):
@@ -299,7 +297,7 @@ def _fill_bernoulli_each(self: Tensor, p: Tensor, generator: Generator) -> Tenso
             "If so, please report an enhancement request to PyTorch.)"
         )
     # Uniform numbers in the memory order of what is filled.
-    uniform = empty_of(formatted_spec(self.spec, preserve_format, dtype, CPU))
+    uniform = empty_of(formatted_spec(self.spec, preserve_format, dtype, self.spec.device))
     uniform_(uniform, generator=generator)
     copy_values(self, tensor_of(array(uniform) < probabilities))
     return self
@@ -315,7 +313,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
     check_inplace(self, "random")
     if not bounds and not named:
         check_implemented(self, COMMON, "random_kernel_cpu")
-        return _fill(self, lambda out, n, dtype: distributions.any_integers(generator, out, n, dtype))
+        return _fill(self, generator, "any_integers")
     if len(bounds) == 1 and not named:
         bounds = (0, *bounds)
     elif named.keys() == {"to"} and not bounds:
@@ -326,7 +324,7 @@ def random_(self: Tensor, *bounds: Any, generator: Generator | None = None, **na
         None if high is None else integer_argument(high, "random_", "to", 2),
     )
     low, span = _integer_range(low, high, self)
-    return _fill(self, lambda out, n, dtype: distributions.integers(generator, out, n, low, span, dtype))
+    return _fill(self, generator, "integers", low=low, span=span)
 
 
 def integer_argument(value: Any, name: str, argument: str, position: int) -> int:

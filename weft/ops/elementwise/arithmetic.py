@@ -17,7 +17,7 @@ from ...core.promotion import common_dtype
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import add_forms, check_operands, chosen, inplace_of, publish
-from ...families.library import LibraryMap, array
+from ...families.library import LibraryMap, host_array
 from ...families.map import NO_BOOL_OR_COMPLEX, Map, keep, keyed, normalise, refuse, spec_or_type, to_float
 from ..tensor.rules import conj, negative, numbered, same, zero
 from .pointwise import is_float
@@ -183,7 +183,7 @@ class Division(Map):
         elif not divisor.spec.device.backend.has_memory:
             return
         else:
-            zero = not array(divisor).astype(dtype.numpy, copy=False).all()
+            zero = not host_array(divisor).astype(dtype.numpy, copy=False).all()
         if zero:
             raise RuntimeError("ZeroDivisionError")
 

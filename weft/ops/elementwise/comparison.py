@@ -13,7 +13,7 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import check_operands, chosen, publish
-from ...families.library import array
+from ...families.library import host_array
 from ...families.map import Map, Types, common_device, keep, normalise, refuse, spec_or_type, to_bool
 from ..tensor.rules import numbered
 from .pointwise import OPS, is_float
@@ -226,7 +226,7 @@ def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements are close; see `isclose`."""
-    return bool(array(isclose(input, other, rtol, atol, equal_nan)).all())
+    return bool(host_array(isclose(input, other, rtol, atol, equal_nan)).all())
 
 
 @public("function method")
@@ -237,4 +237,4 @@ def equal(input: Tensor, other: Tensor) -> bool:
     common_device("equal", (input.spec, other.spec))
     if input.spec.shape != other.spec.shape:
         return False
-    return bool(array(OPS["eq"](input, other)).all())
+    return bool(host_array(OPS["eq"](input, other)).all())

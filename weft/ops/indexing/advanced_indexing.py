@@ -20,6 +20,7 @@ from ...core.storage import foreign
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
 from ...families.indexed import Access, Put, Take, vector_spec
+from ...families.library import to_device
 from ...families.map import FILL
 from ..creation.from_data import from_data
 from .basic_indexing import position_of, select_plan, span, view_of_items
@@ -191,6 +192,8 @@ def as_positions(view: Tensor, chosen: dict[int, Tensor]) -> dict[int, Tensor]:
     """The index tensors with each mask replaced by the positions of what it chooses, dim by dim."""
     result = {}
     for dim, index in chosen.items():
+        if index.spec.device is not view.spec.device:
+            index = to_device(index, view.spec.device)
         if index.spec.dtype is not bool_:
             result[dim] = index
             continue
@@ -224,7 +227,7 @@ def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         ) from None
-    if spec.device is CPU and all(index.numel for index in indices):
+    if spec.device.backend.has_memory and all(index.numel for index in indices):
         for dim in dims:
             if not spec.shape[dim]:
                 raise IndexError(f"index is out of bounds for dimension {dim} with size 0")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.derivative import Derivative, Recorded
-from ...core.device import CPU
+from ...core.device import device
 from ...core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
 from ...core.iteration import broadcast_shapes
 from ...core.limits import check_number
@@ -36,7 +36,7 @@ from ...families.indexed import (
     unshared,
     vector_spec,
 )
-from ...families.library import adopt, array
+from ...families.library import adopt, array, inside, on_device
 from ...families.map import COPY, Map, Types, apart, keep, normalise, spec_or_type
 from ..assembly.filling import fill_
 
@@ -248,7 +248,7 @@ MASKED_INDEX = _MaskedSelect("index")
 
 def _check_memory(tensor: Tensor, name: str) -> None:
     """Raises: NotImplementedError where the shape of the result cannot be known, on tensors without values."""
-    if tensor.spec.device is not CPU:
+    if not tensor.spec.device.backend.has_memory:
         raise NotImplementedError(f"{name} on device {tensor.spec.device}: weft has no kernel for it")
 
 
@@ -328,42 +328,48 @@ def columns_of(mask: Tensor) -> list[Tensor]:
 def _positions(mask: Tensor) -> Tensor:
     """One row for each element that is true; a column, which is contiguous, for each dim."""
     _check_memory(mask, "nonzero")
-    sizes = mask.spec.shape
+    sizes, where = mask.spec.shape, mask.spec.device
     if len(sizes) == 1:
-        found = pack(counting(sizes[0]), mask) if sizes[0] <= COUNTED else adopt(np.flatnonzero(array(mask)))
-        return make(found._storage, 0, _positions_spec(found.spec.numel, 1))
+        found = pack(counting(sizes[0], where), mask) if sizes[0] <= COUNTED else _true_positions(mask)
+        return make(found._storage, 0, _positions_spec(found.spec.numel, 1, where))
     count = count_true(mask)
-    storage = packed_storage(contiguous_spec((), int64), count * len(sizes))
+    storage = packed_storage(contiguous_spec((), int64, where), count * len(sizes))
     for dim, size in enumerate(sizes):
-        steps = counting(size)
+        steps = counting(size, where)
         along = tuple(int(other == dim) for other in range(len(sizes)))
-        positions = make(steps._storage, steps._start, make_spec(sizes, along, int64))
+        positions = make(steps._storage, steps._start, make_spec(sizes, along, int64, where))
         packed = pack_into(storage.ptr + 8 * count * dim, count, positions, mask)
         if packed != count:
             raise mask_changed(count, packed)
-    return make(storage, 0, _positions_spec(count, len(sizes)))
+    return make(storage, 0, _positions_spec(count, len(sizes), where))
+
+
+def _true_positions(mask: Tensor) -> Tensor:
+    """Where a bool tensor of one dimension is true."""
+    with inside("nonzero", (mask,)):
+        return adopt(np.flatnonzero(array(mask)))
 
 
 # Specs die with their tensors; new ones cost more than finding a few elements.
 @functools.lru_cache(maxsize=1024)
-def _positions_spec(count: int, dims: int) -> Spec:
-    return make_spec((count, dims), (1, count), int64)
+def _positions_spec(count: int, dims: int, where: device) -> Spec:
+    return make_spec((count, dims), (1, count), int64, where)
 
 
 COUNTED = 1 << 14
 
 
 @functools.cache
-def _counted() -> Tensor:
-    return adopt(np.arange(COUNTED))
+def _counted(where: device) -> Tensor:
+    return on_device(np.arange(COUNTED), where)
 
 
-def counting(size: int) -> Tensor:
+def counting(size: int, where: device) -> Tensor:
     """0, 1, 2, ...: to read, not to keep."""
     if size > COUNTED:
-        return adopt(np.arange(size))
-    counted = _counted()
-    return make(counted._storage, 0, vector_spec(size, int64, CPU))
+        return on_device(np.arange(size), where)
+    counted = _counted(where)
+    return make(counted._storage, 0, vector_spec(size, int64, where))
 
 
 @public("function method")

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.device import CPU
 from ...core.dtype import (
     LEGACY_NAMES,
     bfloat16,
@@ -30,7 +29,7 @@ from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
 from ...engine import workers
 from ...engine.blas import ONE_THREAD, scipy, set_threads
-from ...families.library import array, tensor_in
+from ...families.library import array, inside, tensor_in
 
 # Matrices of up to so many elements are done before a second thread of BLAS has begun.
 SMALL = 1 << 14
@@ -58,13 +57,9 @@ class matrix_op(Op):  # noqa: N801 (a decorator)
         self._static = tuple(inspect.signature(function).parameters)
 
     def run(self, *tensors: Tensor, **static: Any) -> Any:
-        for tensor in tensors:
-            if tensor.spec.device is not CPU:
-                raise NotImplementedError(
-                    f"{self.name} on device {tensor.spec.device}: weft has no kernel for it"
-                )
         small = all(math.prod(tensor.spec.shape[-2:]) <= SMALL for tensor in tensors)
-        with np.errstate(all="ignore"), ONE_THREAD if small else contextlib.nullcontext():
+        one_thread = ONE_THREAD if small else contextlib.nullcontext()
+        with inside(self.name, tensors), np.errstate(all="ignore"), one_thread:
             result = self.function(*(array(make(t._storage, t._start, t.spec)) for t in tensors), **static)
         if needs_recording(tensors):
             return record(

@@ -18,7 +18,6 @@ from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
-from ...engine import distributions
 from ..creation.creation import empty, empty_like, ones_like, zeros_like
 from ..elementwise.activation import leaky_relu
 from ..reductions.reduction import softmax
@@ -196,8 +195,10 @@ def _random_slopes(input: Tensor, lower: float, upper: float, generator: Any) ->
     count = int(negative.sum()) if input.spec.device.backend.has_memory else 0
     if not count:
         return slopes
-    drawn = empty_of(contiguous_spec((count,), float64))
-    distributions.uniform(generator or default_generator, address(drawn), count, lower, upper, float64)
+    where = input.spec.device
+    drawn = empty_of(contiguous_spec((count,), float64, where))
+    stream = generator or default_generator
+    where.backend.fill("uniform", stream, address(drawn), count, float64, low=lower, high=upper)
     return slopes.masked_scatter(negative, drawn.to(input.spec.dtype))
 
 

@@ -10,7 +10,7 @@ from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
-from ...families.library import array
+from ...families.library import host_array
 from ..assembly.copying import clone
 from .printing import tensor_format, tensor_repr
 
@@ -27,31 +27,13 @@ def item(self: Tensor) -> Any:
             f"a Tensor with {spec.numel} elements cannot be converted to Scalar\n"
             f"item: shape {list(spec.shape)}; tolist() gives all numbers"
         )
-    if not spec.device.backend.has_memory:
+    backend = spec.device.backend
+    if not backend.has_memory:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    read = READERS.get(spec.dtype.name)
+    read = backend.readers.get(spec.dtype.name)
     if read is None or spec.conj or spec.neg:
-        return array(self).item()
+        return host_array(self).item()
     return read(self._storage.ptr + self._start).value
-
-
-def _readers():
-    import ctypes
-
-    types = {
-        "float64": ctypes.c_double,
-        "float32": ctypes.c_float,
-        "int64": ctypes.c_int64,
-        "int32": ctypes.c_int32,
-        "int16": ctypes.c_int16,
-        "int8": ctypes.c_int8,
-        "uint8": ctypes.c_uint8,
-        "bool": ctypes.c_bool,
-    }
-    return {name: kind.from_address for name, kind in types.items()}
-
-
-READERS = _readers()
 
 
 @public("method")
@@ -59,7 +41,7 @@ def tolist(self: Tensor) -> Any:
     """Nested lists of Python numbers; a number for a 0-dim tensor."""
     if self.is_meta:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    return array(self).tolist()
+    return host_array(self).tolist()
 
 
 def _only(self: Tensor) -> Any:

@@ -9,12 +9,13 @@ import numpy as np
 
 from ...core.arguments import integer
 from ...core.device import CPU
+from ...core.device import device as Device  # noqa: N812 (the public argument has this name)
 from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
 from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty, wrap_dim
 from ...families.custom_vjp import custom_vjp
-from ...families.library import adopt, array
+from ...families.library import array, on_device, to_device
 from ..assembly.filling import fill_
 from ..creation.creation import as_device, check_dtype, check_layout, check_storage_size
 from ..indexing.masking import MASKED_FILL, counting
@@ -47,13 +48,13 @@ def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
     rows, columns = input.spec.shape[-2:]
     diagonal = min(max(integer(diagonal, name, "diagonal"), -rows - 1), columns + 1)
     find = _small_mask if rows * columns <= SMALL_MASK else _mask
-    return MASKED_FILL(input.contiguous(), find(rows, columns, diagonal, above), 0)
+    return MASKED_FILL(input.contiguous(), find(rows, columns, diagonal, above, input.spec.device), 0)
 
 
-def _mask(rows: int, columns: int, diagonal: int, above: bool) -> Tensor:
+def _mask(rows: int, columns: int, diagonal: int, above: bool, where: Device) -> Tensor:
     """Where the column is larger than the row plus `diagonal`, or smaller."""
-    edge = adopt(np.arange(rows)[:, None] + diagonal)
-    column = counting(columns)
+    edge = on_device(np.arange(rows)[:, None] + diagonal, where)
+    column = counting(columns, where)
     return column > edge if above else column < edge
 
 
@@ -123,10 +124,13 @@ def _indices(name: str, lower: bool):
         if wanted not in (int32, int64):
             raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[wanted]}'")
         count = _below(row, col, offset) if lower else row * col - _below(row, col, offset - 1)
-        result = empty(check_storage_size(contiguous_spec((2, count), wanted, as_device(device))))
-        if count and result.spec.device is CPU:
-            _write_indices(array(result), row, col, offset, lower)
-        return result
+        where = as_device(device)
+        spec = check_storage_size(contiguous_spec((2, count), wanted, where))
+        if not count or not where.backend.has_memory:
+            return empty(spec)
+        result = empty(spec.like(device=CPU))
+        _write_indices(array(result), row, col, offset, lower)
+        return result if where is CPU else to_device(result, where)
 
     indices.__name__ = indices.__qualname__ = name
     indices.__doc__ = f"Rows and columns of the {'lower' if lower else 'upper'} triangle of a matrix, row by row: shape [2, count]."

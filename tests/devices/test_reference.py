@@ -1,0 +1,182 @@
+"""The reference device: ops of each family give the CPU's results on memory that the host cannot read."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import weft
+
+HERE = "reference"
+
+
+def on_device(value):
+    return value.to(HERE) if isinstance(value, weft.Tensor) else value
+
+
+def check(function, *arguments, exactly=False):
+    """The function gives on the device what it gives on the CPU, and its tensors stay on the device."""
+    expected = function(*arguments)
+    results = function(*map(on_device, arguments))
+    single = isinstance(expected, weft.Tensor)
+    for result, wanted in zip(
+        (results,) if single else results, (expected,) if single else expected, strict=True
+    ):
+        assert result.device == weft.device(HERE)
+        assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+        weft.testing.assert_close(
+            result.cpu(), wanted, rtol=0 if exactly else None, atol=0 if exactly else None
+        )
+
+
+A = weft.tensor([[3.0, -1.0, 2.0], [0.5, 4.0, -2.5]])
+B = weft.tensor([[1.0, 0.0, -3.0], [2.0, 2.0, 7.0]])
+INDEX = weft.tensor([[0, 2, 2], [1, 0, 1]])
+MASK = A > 0
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (lambda a, b: a * b + 2, (A, B)),
+        (lambda a, b: a.T.contiguous() - b.T, (A, B)),
+        (lambda a: a.to(weft.bfloat16) / 3, (A,)),
+        (lambda a: (a * 1j).conj() * a, (A,)),
+        (lambda a: (a.int() << 2) ^ 5, (A,)),
+        (lambda a: weft.where(a > 0, a, -7.0), (A,)),
+        (lambda a: a.clone().mul_(3).add_(a), (A,)),
+        (lambda a: a.sum(), (A,)),
+        (lambda a: a.mean(0, keepdim=True), (A,)),
+        (lambda a: a.max(1), (A,)),
+        (lambda a: a.var(1), (A,)),
+        (lambda a: a[:0].sum(0), (A,)),
+        (lambda a: a.cumsum(1), (A,)),
+        (lambda a: a.cummax(0), (A,)),
+        (lambda a, i: a.gather(1, i), (A, INDEX)),
+        (lambda a, i, b: a.scatter(1, i, b), (A, INDEX, B)),
+        (lambda a, i, b: a.scatter_add(1, i, b), (A, INDEX, B)),
+        (lambda a, i: a[:, i[0]], (A, INDEX)),
+        (lambda a, m: a[m], (A, MASK)),
+        (lambda a, m, b: a.masked_scatter(m, b), (A, MASK, B)),
+        (lambda m: m.nonzero(), (MASK,)),
+        (lambda a, b: a @ b.T, (A, B)),
+        (lambda a, b: a.long() @ b.T.long(), (A, B)),
+        (lambda a, b: a.bfloat16() @ b.T.bfloat16(), (A, B)),
+        (lambda a, b: weft.cat([a, b], 1), (A, B)),
+        (lambda a: a.softmax(1), (A,)),
+        (lambda a, b: weft.nn.functional.linear(a, b), (A, B)),
+        (lambda a: a.sort(1), (A,)),
+        (lambda a: weft.linalg.svdvals(a), (A,)),
+        (lambda a: weft.special.zeta(a.abs() + 2, 1.5), (A,)),
+        (lambda a: weft.fft.rfft(a), (A,)),
+    ],
+)
+def test_ops_give_the_results_of_the_cpu(function, arguments):
+    check(function, *arguments)
+
+
+def test_gradients():
+    def gradients(a, b):
+        a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+        (a @ b.T).tanh().cumsum(0).gather(
+            1, weft.zeros(2, 1, dtype=weft.int64, device=a.device)
+        ).sum().backward()
+        return a.grad, b.grad
+
+    check(gradients, A, B)
+
+
+def test_random_numbers_are_those_of_the_cpu():
+    def draw(where):
+        weft.manual_seed(3)
+        return weft.rand(5, device=where), weft.randn(20, device=where), weft.randint(9, (4,), device=where)
+
+    for here, there in zip(draw("cpu"), draw(HERE), strict=True):
+        assert weft.equal(here, there.cpu())
+
+
+def test_indices_out_of_range_are_reported():
+    with pytest.raises(RuntimeError, match="index 5 is out of bounds"):
+        A.to(HERE).gather(1, (INDEX + 5).to(HERE))
+    there = A.to(HERE)
+    with pytest.raises(RuntimeError, match="index 5 is out of bounds"):
+        there.scatter_(1, (INDEX + 5).to(HERE), 1.0)
+    assert weft.equal(there.cpu(), A)
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        there[weft.tensor([0, 9], device=HERE)]
+
+
+def test_copies_between_devices():
+    there = A.T.to(HERE)
+    assert there.stride() == A.T.stride() and weft.equal(there.cpu(), A.T)
+    other = there.to("reference:1")
+    assert other.device.index == 1 and weft.equal(other.cpu(), A.T)
+    assert weft.equal(weft.zeros(2, 3).copy_(there.T), A)
+    assert there[1, 1].item() == 4 and there.tolist() == A.T.tolist()
+    assert repr(there[0]) == "tensor([3.0000, 0.5000], device='reference')"
+    leaf = A.clone().requires_grad_()
+    (leaf.to(HERE) * 2).sum().backward()
+    assert leaf.grad.device.type == "cpu" and weft.equal(leaf.grad, weft.full((2, 3), 2.0))
+
+
+def test_devices_do_not_mix():
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        A + B.to(HERE)
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        A.to(HERE) @ B.T
+
+
+def test_the_host_cannot_read_the_memory():
+    there = A.to(HERE)
+    with pytest.raises(TypeError, match="can't convert reference device type tensor to numpy"):
+        there.numpy()
+    with pytest.raises(RuntimeError, match="The host cannot read"):
+        there.untyped_storage().bytes_()
+    memory = there.device.backend.memory
+    with pytest.raises(RuntimeError, match="is no address of device reference"):
+        memory.read(A.data_ptr(), 4)
+    with pytest.raises(RuntimeError, match="bytes 20 to 28 of a block of 24 bytes"):
+        memory.read(there.data_ptr() + 20, 8)
+    address = there.data_ptr()
+    del there
+    with pytest.raises(RuntimeError, match="is no address of device reference"):
+        memory.read(address, 4)
+
+
+def test_a_host_that_takes_an_address_for_a_pointer_faults():
+    code = "import ctypes, weft; ctypes.string_at(weft.ones(3, device='reference').data_ptr(), 4)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode != 0
+
+
+def test_storages():
+    storage = weft.UntypedStorage([1, 2, 3, 4], device=HERE)
+    storage[1:3] = 9
+    storage[0] = 7
+    assert storage.tolist() == [7, 9, 9, 4] == storage.cpu().tolist()
+    assert storage.clone().device == weft.device(HERE)
+    storage.resize_(100)
+    assert storage[:4].tolist() == [7, 9, 9, 4]
+
+
+def test_uninitialised_memory_is_the_same_garbage():
+    assert np.all(weft.empty(4, dtype=weft.uint8, device=HERE).cpu().numpy() == 0xCB)
+
+
+def test_private_name():
+    code = """
+import weft as torch
+assert torch.zeros(2, device="privateuseone").device.type == "privateuseone"
+torch.utils.rename_privateuse1_backend("mine")
+assert torch.zeros(2, device="mine:1").add(1).cpu().tolist() == [1, 1]
+assert torch.device("privateuseone").type == "mine"
+assert torch._C._get_privateuse1_backend_name() == "mine"
+torch.utils.rename_privateuse1_backend("mine")
+try:
+    torch.utils.rename_privateuse1_backend("yours")
+except RuntimeError as error:
+    assert "already been set" in str(error)
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,182 @@
+"""Matrix products: BLAS, called by machine code or through NumPy, straight into the memory of the result."""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.dtype import INTEGER, DType, compute_type, numpy_dtype
+from ...core.spec import Spec, contiguous_spec, make_spec
+from ...engine import blas
+from ...engine.gemm import products
+from ...engine.kernel import Launch
+
+# NumPy warns about overflow and NaN, PyTorch does not. Entering a context costs a tenth of `np.errstate`.
+_QUIET: Any = contextvars.Context()
+_QUIET.run(np.seterr, all="ignore")
+
+# Below this many multiplications the detour of integers over floats does not pay.
+SMALL_INTEGER_WORK = 1 << 15
+
+# Products of more multiplications are left to BLAS, whose threads share the copies that it makes of the operands.
+MOST_WORK = 1 << 28
+MOST_PRODUCTS = 1 << 14  # each needs a few words of the plan
+# Products with a vector of more multiplications are left to NumPy, which calls BLAS's function for them.
+VECTOR_WORK = 1 << 16
+
+_ndarray = np.ndarray
+# All memory as one buffer: an array at an address. The caller of a launch holds the tensors until the launch returns.
+# It starts at an address that is never used, but not at 0, which NumPy takes for no buffer.
+_BASE = 64
+_MEMORY: Any = (ctypes.c_char * 2**62).from_address(_BASE)
+
+
+def prepare_product(a: Spec, b: Spec, result: Spec) -> Launch:
+    """See `devices/base.py`."""
+    if a.dtype.category <= INTEGER:
+        return Launch(_integers(a, b, result), 0, 0, None)
+    return _direct(a, b, result)
+
+
+def product_operands(a: Spec, b: Spec) -> tuple[Spec, Spec]:
+    """The specs that BLAS can read: the operands' own, or those of copies."""
+    if a.dtype.category <= INTEGER:
+        return a, b
+    a, b = _readable_one(a), _readable_one(b)
+    left = blas_strides(a)
+    assert left is not None
+    if len(b.shape) == 2 < len(a.shape) and left[-1] == 1 and not _is_even(a.shape[:-1], left[:-1]):
+        # A batch in order is one product instead of one for each of its matrices.
+        a = contiguous_spec(a.shape, a.dtype, a.device)
+    return a, b
+
+
+def _readable_one(spec: Spec) -> Spec:
+    """The compute type, in a memory order that BLAS takes: a transposed matrix stays transposed."""
+    if blas_strides(spec) is not None:
+        return spec
+    dtype = compute_type(spec.dtype)
+    wanted = make_spec(spec.shape, spec.stride, dtype, spec.device)
+    if spec.is_dense and blas_strides(wanted) is not None:
+        return wanted
+    return contiguous_spec(spec.shape, dtype, spec.device)
+
+
+def blas_strides(spec: Spec) -> tuple[int, ...] | None:
+    """Strides (elements) by which BLAS can read the matrices where they are, or None.
+
+    A matrix must have unit stride one way and must not overlap the other way; a vector must be contiguous.
+    """
+    if spec.dtype not in blas.LETTERS or spec.conj or spec.neg:
+        return None
+    if len(spec.shape) == 1:
+        return (1,) if spec.stride[0] == 1 or spec.numel <= 1 else None
+    (rows, columns), (down, across) = spec.shape[-2:], spec.stride[-2:]
+    # The stride of a dim of size 1 is never used, but BLAS checks it.
+    if (across == 1 or columns <= 1) and (down >= columns or rows <= 1):
+        return (*spec.stride[:-2], down if rows > 1 else max(columns, 1), 1)
+    if (down == 1 or rows <= 1) and (across >= rows or columns <= 1):
+        return (*spec.stride[:-2], 1, across if columns > 1 else max(rows, 1))
+    return None
+
+
+def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
+    left, right = blas_strides(a), blas_strides(b)
+    assert left is not None and right is not None
+    a_shape, b_shape, shape = tuple(a.shape), tuple(b.shape), tuple(result.shape)
+    if len(a_shape) > 2 and len(b_shape) <= 2 and left[-1] == 1 and _is_even(a_shape[:-1], left[:-1]):
+        # One product: the batch is more rows.
+        rows = math.prod(a_shape[:-1])
+        a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, *b_shape[1:])
+    found = _by_kernel(a_shape, left, b_shape, right, shape, a.dtype)
+    return found or Launch(_by_numpy(a_shape, left, b_shape, right, shape, a.dtype), 0, 0, None)
+
+
+def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | None:
+    """The products of matrices as a kernel; None if NumPy does better."""
+    if blas.gemm(dtype) is None:
+        return None
+    batch = shape[: len(shape) - (len(a_shape) > 1) - (len(b_shape) > 1)]
+    if len(a_shape) == 1:  # a row
+        a_shape, left = (1, *a_shape), (a_shape[0], 1)
+    if len(b_shape) == 1:  # a column
+        b_shape, right = (*b_shape, 1), (1, 1)
+    sizes = (a_shape[-2], a_shape[-1], b_shape[-1])
+    each, count = math.prod(sizes), math.prod(batch)
+    if each > MOST_WORK or count > MOST_PRODUCTS or not each:
+        return None
+    if 1 in (sizes[0], sizes[2]) and each > VECTOR_WORK:
+        return None
+    places = [np.arange(count) * (sizes[0] * sizes[2])]
+    places += [_offsets(own[:-2], step[:-2], batch) for own, step in ((a_shape, left), (b_shape, right))]
+    return products(dtype, sizes, left[-2:], right[-2:], np.stack(places, 1))
+
+
+def _by_numpy(a_shape, left, b_shape, right, shape, dtype: DType) -> Callable:
+    a_stride, b_stride = (tuple(step * dtype.itemsize for step in stride) for stride in (left, right))
+    own = numpy_dtype(dtype)
+    # np.dot makes the same BLAS call as np.matmul with half the overhead, but broadcasts differently.
+    multiply: Any = np.dot if len(a_shape) <= 2 and len(b_shape) <= 2 else np.matmul
+
+    def entry(result: int, a: int, b: int, meta: int, count: int) -> None:
+        _QUIET.copy().run(
+            multiply,
+            _ndarray(a_shape, own, _MEMORY, a - _BASE, a_stride),
+            _ndarray(b_shape, own, _MEMORY, b - _BASE, b_stride),
+            _ndarray(shape, own, _MEMORY, result - _BASE),
+        )
+
+    return entry
+
+
+def _offsets(sizes: Sequence[int], strides: Sequence[int], batch: Sequence[int]) -> np.ndarray:
+    """Where each matrix of a stack lies (in elements), when the stack is broadcast to `batch`."""
+    places = np.zeros((), np.int64)
+    for size, step in zip(sizes, strides, strict=True):
+        places = places[..., None] + np.arange(size) * step
+    return np.broadcast_to(places, batch).ravel()
+
+
+def _is_even(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether stepping through all dims in order always moves by the last stride."""
+    return all(
+        outer == size * inner for outer, size, inner in zip(strides, sizes[1:], strides[1:], strict=False)
+    )
+
+
+def _integers(a: Spec, b: Spec, result: Spec) -> Callable:
+    """Integer products wrap around. NumPy's loops are slow, so BLAS does what floats represent exactly."""
+    layouts = [
+        (each.shape, numpy_dtype(each.dtype), tuple(step * each.dtype.itemsize for step in each.stride))
+        for each in (result, a, b)
+    ]
+
+    def entry(result: int, a: int, b: int, meta: int, count: int) -> None:
+        _multiply_integers(
+            *[
+                _ndarray(sizes, dtype, _MEMORY, address - _BASE, strides)
+                for address, (sizes, dtype, strides) in zip((result, a, b), layouts, strict=True)
+            ]
+        )
+
+    return entry
+
+
+def _multiply_integers(out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+    terms = x.shape[-1]
+    if out.size * terms >= SMALL_INTEGER_WORK:
+        bound = terms * _magnitude(x) * _magnitude(y)  # of every partial sum, in whatever order
+        if bound < 2**53:
+            wide: Any = np.float32 if bound < 2**24 else np.float64
+            np.copyto(out, np.matmul(x.astype(wide), y.astype(wide)).astype(np.int64), casting="unsafe")
+            return
+    np.matmul(x, y, out=out)
+
+
+def _magnitude(values: np.ndarray) -> int:
+    return max(int(values.max()), -int(values.min()))

@@ -28,10 +28,10 @@ __getattr__ = _module_getattr(
 )
 
 _tape.record = _forward.record
-_tape.begin_write = _forward_inplace.begin_write
-_tape.finish_write = _forward_inplace.finish_write
+_tape.start_inplace = _forward_inplace.start_inplace
+_tape.finish_inplace = _forward_inplace.finish_inplace
 _tape.check_write = _inplace.check_write
-_tape.adopt = _forward_inplace.adopt
-_tape.become = _forward_inplace.become
+_tape.rebase_history = _forward_inplace.rebase_history
+_tape.take_grad_fn_of = _forward_inplace.take_grad_fn_of
 _tape.rename = _graph.rename
 _tape.recorded_view = _inplace.recorded_view

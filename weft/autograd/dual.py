@@ -71,7 +71,7 @@ def set_tangents(tensor: Tensor, found: dict[int, Tensor]) -> Tensor:
     return tensor
 
 
-def below(tensor: Tensor, level: int) -> Tensor:
+def at_outer_levels(tensor: Tensor, level: int) -> Tensor:
     """The tensor as outer levels see it: without the tangents of `level` and those opened after it."""
     edge = tensor._autograd
     alias = make(tensor._storage, tensor._start, tensor.spec)

@@ -16,7 +16,7 @@ from ..core.grad_mode import enable_grad, mode
 from ..core.names import FUNCTIONS
 from ..core.tensor import Tensor, make
 from . import dual, engine, graph
-from .dual import DUAL, below, set_tangents, tangents
+from .dual import DUAL, at_outer_levels, set_tangents, tangents
 from .graph import Leaf
 from .saved import Packed, Saved, SavedDual, SavedOutputs
 
@@ -35,7 +35,7 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     results = [result] if isinstance(result, Tensor) else list(result)
     for level in levels:  # outermost first: inner ones see their values with the tangents of outer ones
         given = [each.get(level) for each in found]
-        outs = [below(each, level) for each in results]
+        outs = [at_outer_levels(each, level) for each in results]
         pushed = push(op, outs, isinstance(result, Tensor), inputs, static, given, level)
         for each, tangent in zip(results, pushed, strict=True):
             if tangent is not None:
@@ -72,7 +72,7 @@ def _unrecorded(tensor: Tensor) -> Tensor:
 def _push(
     op: Any, outs: list, single: bool, inputs: Sequence[Any], static: tuple, given: Sequence[Any], level: int
 ) -> list:
-    values = [below(x, level) if isinstance(x, Tensor) else x for x in inputs]
+    values = [at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in inputs]
     differentiable = [k for k, out in enumerate(outs) if out.spec.dtype.category >= FLOAT]
     dummies: list = [None] * len(outs)
     for k in differentiable:

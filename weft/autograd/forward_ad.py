@@ -82,7 +82,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if not _opened:
         return UnpackedDualTensor(tensor, None)
     found = dual.tangents(tensor).get(_opened[-1])
-    return UnpackedDualTensor(tensor if found is None else dual.below(tensor, _opened[-1]), found)
+    return UnpackedDualTensor(tensor if found is None else dual.at_outer_levels(tensor, _opened[-1]), found)
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:

@@ -12,7 +12,7 @@ from ..core.names import FUNCTIONS
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
 from . import dual, inplace
-from .dual import DUAL, below, set_tangents, tangents
+from .dual import DUAL, at_outer_levels, set_tangents, tangents
 from .forward import keep_tangents, push
 
 
@@ -27,58 +27,58 @@ class _Write(NamedTuple):
     levels: list[int]
 
 
-def begin_write(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Any:
-    """As `inplace.begin_write`."""
+def start_inplace(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Any:
+    """As `inplace.start_inplace`."""
     if not dual.levels:
-        return inplace.begin_write(op, target, inputs, static)
+        return inplace.start_inplace(op, target, inputs, static)
     found = [tangents(x) for x in inputs]
     levels = sorted(set(tangents(target)).union(*found))
     with _unmarked((target, *inputs)):
         node = None
         if mode.reverse and any(isinstance(x, Tensor) and x._autograd is not None for x in (target, *inputs)):
-            node = inplace.begin_write(op, target, inputs, static)
+            node = inplace.start_inplace(op, target, inputs, static)
         inplace.check_write(target)
         if not levels or target.spec.dtype.category < FLOAT:
             return node
-        before = inplace.kept(inputs, range(len(inputs)), target)
+        before = inplace.copy_overwritten(inputs, range(len(inputs)), target)
     for old, x, own in zip(before, inputs, found, strict=True):
         if old is not x:
             set_tangents(old, own)
     return _Write(node, op, before, static, found, levels)
 
 
-def finish_write(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
-    """As `inplace.finish_write`."""
+def finish_inplace(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
+    """As `inplace.finish_inplace`."""
     if type(write) is not _Write:
-        inplace.finish_write(write, target, inputs)
+        inplace.finish_inplace(write, target, inputs)
         return
     if write.node is not None:
         with _unmarked((target, *inputs)):
-            inplace.finish_write(write.node, target, inputs)
+            inplace.finish_inplace(write.node, target, inputs)
     for level in write.levels:  # outermost first: inner ones see their values with the tangents of outer ones
         if write.op.derivative is nondifferentiable:
             tangent = FUNCTIONS["zeros_like"](target.detach())
         else:
             given = [each.get(level) for each in write.tangents]
             (tangent,) = push(
-                write.op, [below(target, level)], True, write.inputs, write.static, given, level
+                write.op, [at_outer_levels(target, level)], True, write.inputs, write.static, given, level
             )
         _set_tangent(target, level, tangent)
     if write.node is not None:
         keep_tangents(write.node, [target], write.inputs)
 
 
-def adopt(target: Tensor, result: Tensor) -> None:
-    """As `inplace.adopt`."""
+def rebase_history(target: Tensor, result: Tensor) -> None:
+    """As `inplace.rebase_history`."""
     found = tangents(result)
     if not found and not tangents(target):
-        inplace.adopt(target, result)
+        inplace.rebase_history(target, result)
         return
     if target._base is not None or result.spec.dtype is not target.spec.dtype:
         FUNCTIONS["copy_"](target, result)
         return
     with _unmarked((target, result)):
-        inplace.adopt(target, result)
+        inplace.rebase_history(target, result)
     for level in {**tangents(target), **found}:
         tangent = found.get(level)
         if tangent is None:
@@ -86,7 +86,7 @@ def adopt(target: Tensor, result: Tensor) -> None:
         _set_tangent(target, level, tangent)
 
 
-def become(target: Tensor, result: Tensor) -> None:
+def take_grad_fn_of(target: Tensor, result: Tensor) -> None:
     """Let the target take the place of a result in autograd."""
     target._autograd = result._autograd
     set_tangents(target, tangents(result))
@@ -99,14 +99,14 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
         base, whole = target, tangent
     else:
         before = tangents(base).get(level)
-        whole = inplace.like(base.spec, before)
+        whole = inplace.cotangent_like(base.spec, before)
         inplace.REGION(whole, target.spec, target._start - base._start).copy_(tangent)
     # Views made while the base took no part in autograd were not registered.
-    unknown = base._autograd is None and inplace.shared(base, 1 if base is target else 2)
+    unknown = base._autograd is None and inplace.is_aliased(base, 1 if base is target else 2)
     set_tangents(base, {**tangents(base), level: whole})
     views = inplace.views_of(base, unknown)
     if views and base is target:
-        whole = inplace.like(base.spec, whole)
+        whole = inplace.cotangent_like(base.spec, whole)
     for view in views:
         start = view._start - base._start
         set_tangents(view, {**tangents(view), level: inplace.REGION(whole, view.spec, start)})

@@ -361,7 +361,7 @@ def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
                 for x, t in zip(args, given, strict=True)
             ]
         saved = ctx._forward_saved or ctx._to_save
-        ctx.pushing = tuple([dual.below(x, level) if isinstance(x, Tensor) else x for x in saved])
+        ctx.pushing = tuple([dual.at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in saved])
         pushed = ctx.function.jvp(ctx, *given)
         ctx.pushing = None
         pushed = pushed if isinstance(pushed, tuple) else (pushed,)

@@ -87,7 +87,7 @@ class ConstantWrite(Node):
         ]
 
 
-def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Node | None:
+def start_inplace(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Node | None:
     """The node of a write that is about to happen; None if the target has an integer dtype."""
     check_write(target)
     if target.spec.dtype.category < 2:
@@ -95,7 +95,7 @@ def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
     rules, read, needs_out = step.derivative, inputs, False
     if rules is not None:
         need = rules.needs(_wanted(inputs), len(inputs))
-        read, needs_out = kept(inputs, need.inputs, target), need.out
+        read, needs_out = copy_overwritten(inputs, need.inputs, target), need.out
     node = new_node(step, read, static, None)
     if needs_out:
         node.saved[0] = _LATER
@@ -113,7 +113,7 @@ def begin_write(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
 _LATER = object()
 
 
-def kept(inputs: Sequence[Any], needed: Iterable[int], target: Tensor) -> Sequence[Any]:
+def copy_overwritten(inputs: Sequence[Any], needed: Iterable[int], target: Tensor) -> Sequence[Any]:
     """The inputs, with copies of old values that the rules need and the write destroys."""
     storage = target._storage
     for position in needed:
@@ -125,7 +125,7 @@ def kept(inputs: Sequence[Any], needed: Iterable[int], target: Tensor) -> Sequen
     return inputs
 
 
-def finish_write(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
+def finish_inplace(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     """The write has happened: make it part of history."""
     if node.saved and node.saved[0] is _LATER:
         node.saved[0] = save_output(target)
@@ -151,7 +151,7 @@ def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
 def _set_edge(base: Tensor, edge: Any, known: int) -> None:
     """Make a tensor that is no view, and all its views, the result of a step; `known` tensors share its memory."""
     before = base._autograd
-    aliased = before is None and shared(base, known)
+    aliased = before is None and is_aliased(base, known)
     base._autograd = edge
     if isinstance(before, (Node, Output)):  # whoever asked for the gradient of the tensor means the latest
         old, index = endpoint(before)
@@ -161,7 +161,7 @@ def _set_edge(base: Tensor, edge: Any, known: int) -> None:
     _refresh(base, aliased)
 
 
-def adopt(target: Tensor, result: Tensor) -> None:
+def rebase_history(target: Tensor, result: Tensor) -> None:
     """Write a result, whose steps are recorded, into `target`: they become those of `target` if nothing converts."""
     check_write(target)
     if (
@@ -218,7 +218,7 @@ class CopySlices(Node):
         if self.saved is RELEASED:
             raise RuntimeError(SECOND_TIME)
         inner, own = self.inner, self.own
-        whole = like(self.result, ct)
+        whole = cotangent_like(self.result, ct)
         part = REGION(whole, self.view, self.start)
         others = [k for k in range(len(inner.edges)) if k not in own]
         asked = list(inner.edges)
@@ -241,7 +241,7 @@ class CopySlices(Node):
         self.saved = self.inner = RELEASED  # the inner step lives on where its saved result is used
 
 
-def like(base: Spec, ct: Tensor | None = None) -> Tensor:
+def cotangent_like(base: Spec, ct: Tensor | None = None) -> Tensor:
     """The cotangent, or zeros, with the strides of the base, so that views are where those of the base are."""
     own, dense = _memory[base,]
     if ct is not None and dense:
@@ -265,7 +265,7 @@ def _region(spec: Spec, view: Spec, start: int) -> tuple[Spec, int]:
 
 
 def _region_back(ct, out, a, view, start, *, specs):
-    whole = like(specs[0])
+    whole = cotangent_like(specs[0])
     repeated = [dim for dim, step in enumerate(view.stride) if step == 0]
     if repeated:
         ct = ct.sum(repeated, keepdim=True)
@@ -337,7 +337,7 @@ CUSTOM = (
 )
 
 
-def shared(base: Tensor, known: int) -> bool:
+def is_aliased(base: Tensor, known: int) -> bool:
     """Whether more than `known` tensors look at the memory of a base that has not been part of autograd so far."""
     return sys.getrefcount(base._storage) > known + 1  # the call holds a reference too
 

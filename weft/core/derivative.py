@@ -30,27 +30,27 @@ class Derivative:
     Of several results only those are saved that rules use: those of `results`, else the positions that the rules write as
     constants (`out[1]`), else all.
 
-    `at_once`: when a rule is one kernel, bfloat16 and float16 are rounded once, not after each operation. So it is where
+    `round_once`: when a rule is one kernel, bfloat16 and float16 are rounded once, not after each operation. So it is where
     PyTorch has a kernel for the rule.
 
     `seed`: the value of the dummy cotangent on which forward mode records the rule (`autograd/forward.py`). It is 0 for
     rules that raise an error for some cotangents.
     """
 
-    __slots__ = ("rules", "joint", "results", "at_once", "seed", "fused", "needed")
+    __slots__ = ("rules", "joint", "results", "round_once", "seed", "fused", "needed")
 
     def __init__(
         self,
         *rules: Callable | None,
         joint: Callable | None = None,
         results: tuple[int, ...] | None = None,
-        at_once: bool = False,
+        round_once: bool = False,
         seed: int = 1,
     ):
         self.rules = rules
         self.joint = joint
         self.results = results if results is not None else _used_results([joint] if joint else rules)
-        self.at_once = at_once
+        self.round_once = round_once
         self.seed = seed
         self.fused: dict[int, Callable] = {}  # by position: rules as kernels, see `families/fusing.py`
         self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
@@ -147,9 +147,9 @@ def as_derivative(stated: Any) -> Derivative | None:
     return Derivative(*rules)
 
 
-def at_once(*rules: Callable | None) -> Derivative:
+def round_once(*rules: Callable | None) -> Derivative:
     """Rules that PyTorch has kernels for; see `Derivative`."""
-    return Derivative(*rules, at_once=True)
+    return Derivative(*rules, round_once=True)
 
 
 def differentiate(op: Any, *rules: Callable | None, joint: Callable | None = None, seed: int = 1) -> None:

@@ -171,7 +171,7 @@ def inplace(function: Callable, name: str) -> Callable:
             )
         check_dtype(self.spec, result.spec.dtype, f"{name}_")
         if needs_recording((result,)):
-            tape.adopt(self, result)
+            tape.rebase_history(self, result)
         else:
             outputs.copy_values(self, result)
         return self

@@ -17,12 +17,12 @@ class Tape:
     """What records steps; `weft/autograd` fills it in."""
 
     record: Callable  # (op, result, inputs, static) -> result
-    begin_write: Callable  # (op, target, inputs, static) -> node or None
-    finish_write: Callable  # (node, target, inputs)
+    start_inplace: Callable  # (op, target, inputs, static) -> node or None
+    finish_inplace: Callable  # (node, target, inputs)
     recorded_view: Callable  # (view, input, several=False)
     check_write: Callable  # (target)
-    adopt: Callable  # (target, result)
-    become: Callable  # (target, result)
+    rebase_history: Callable  # (target, result)
+    take_grad_fn_of: Callable  # (target, result)
     rename: Callable  # (result, change): the node that made a result gets the name change(its name)
 
 
@@ -42,11 +42,11 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     return tape.record(op, result, inputs, static)
 
 
-def recorded_write(
+def record_inplace(
     op: Any, target: Tensor, inputs: Sequence[Any], static: tuple, write: Callable, *args: Any
 ) -> Tensor:
     """Call `write(*args)`, which writes `target`, as a recorded step with these inputs."""
-    node = tape.begin_write(op, target, inputs, static)
+    node = tape.start_inplace(op, target, inputs, static)
     outer = mode.enabled
     mode.enabled = False
     try:
@@ -54,7 +54,7 @@ def recorded_write(
     finally:
         mode.enabled = outer
     if node is not None:
-        tape.finish_write(node, target, inputs)
+        tape.finish_inplace(node, target, inputs)
     return target
 
 

@@ -2,7 +2,7 @@
 
 A rule is written with tensors. Where nothing records it, the rule is traced once (`traced.py`), so that one kernel does what
 would be several passes over memory. Where it is recorded, for a derivative of higher order, it runs on tensors. The bits are
-the same, because a traced op rounds to its dtype as the op alone does. Only a rule of which the row says `at_once` computes
+the same, because a traced op rounds to its dtype as the op alone does. Only a rule of which the row says `round_once` computes
 in float32 and rounds bfloat16 and float16 at the end, as PyTorch's kernel for this rule does.
 """
 
@@ -35,7 +35,7 @@ def _fused(op: Any, rule: Callable) -> Callable:
     positions = _mentioned(rule) if isinstance(op, Map) else []
     if not positions or positions[0] != 0:  # without the cotangent, the rule is a constant
         return rule
-    kernel = _Kernel(op.name, rule, positions, op.derivative.at_once)
+    kernel = _Kernel(op.name, rule, positions, op.derivative.round_once)
     plan = kernel.plans[tuple([contiguous_spec((1,), float32)] * len(positions))]
     return rule if plan is None else FusedRule(rule, positions, kernel)
 
@@ -92,10 +92,10 @@ class FusedRule:
 class _Kernel(Map):
     """The kernel of a rule; its operands are the arguments at `positions`."""
 
-    def __init__(self, name: str, rule: Callable, positions: Sequence[int], at_once: bool):
+    def __init__(self, name: str, rule: Callable, positions: Sequence[int], round_once: bool):
         super().__init__(f"{name}_backward", keep, rule)
         self.positions = positions
-        self.at_once = at_once
+        self.round_once = round_once
         self.traces = PlanCache(self._trace)
 
     def _plan(self, *operands: Any) -> Any:
@@ -106,7 +106,7 @@ class _Kernel(Map):
 
     def _types(self, operands: Sequence[Any]) -> Types:
         result = self._traced(operands).spec.dtype
-        if self.at_once:
+        if self.round_once:
             common = common_dtype(operands)
             result = common if compute_type(common) is result else result
         return Types(float64, result)  # numbers arrive as float64
@@ -130,7 +130,7 @@ class _Kernel(Map):
         loads = params = 0
         for position, kind in zip(self.positions, kinds, strict=True):
             if type(kind) is Spec:
-                dtype = compute_type(kind.dtype) if self.at_once else kind.dtype
+                dtype = compute_type(kind.dtype) if self.round_once else kind.dtype
                 arguments[position] = Traced.load(loads, kind, dtype)
                 loads += 1
             else:

@@ -18,7 +18,7 @@ from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dim
 from ..core.op import Op
 from ..core.outputs import check_no_repeats
 from ..core.plans import PlanCache
-from ..core.recording import NO_RULE, needs_recording, record, recorded_write
+from ..core.recording import NO_RULE, needs_recording, record, record_inplace
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ..core.storage import Storage
@@ -395,7 +395,7 @@ class Put(_Indexed):
         combine: Callable | None = None,
     ) -> Tensor:
         if not (target._autograd is value._autograd is None) and needs_recording((target, value)):
-            return recorded_write(
+            return record_inplace(
                 self,
                 target,
                 (target, value, *indices),

@@ -32,7 +32,7 @@ from ..core.dtype import (
 from ..core.op import Op
 from ..core.out_of_memory import from_memory_error
 from ..core.plans import PlanCache
-from ..core.recording import needs_recording, record, recorded_write
+from ..core.recording import needs_recording, record, record_inplace
 from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.tensor import Tensor, as_new, empty, make
 from ..engine.kernel import Launch
@@ -245,7 +245,7 @@ class LibraryMap(Map):
             return answer
         values, key = keyed(self.name, operands)
         if needs_recording((target, *values)):
-            return recorded_write(self, target, values, (), self.write, target, *values)
+            return record_inplace(self, target, values, (), self.write, target, *values)
         plan = self.write_plans[(target.spec, *key)]
         return self._compute(target, values, plan.operand_dtype)
 

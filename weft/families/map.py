@@ -30,7 +30,7 @@ from ..core.outputs import (
 )
 from ..core.plans import PlanCache
 from ..core.promotion import common_dtype
-from ..core.recording import needs_recording, recorded_write, tape
+from ..core.recording import needs_recording, record_inplace, tape
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
@@ -313,7 +313,7 @@ class Map(Op):
             return answer
         numbers = normalise(self.name, operands)
         if needs_recording((target, *numbers)):
-            return recorded_write(self.as_write, target, numbers, (), self.write, target, *numbers)
+            return record_inplace(self.as_write, target, numbers, (), self.write, target, *numbers)
         values, key = keyed(self.name, [_unaliased(self.name, o, target) for o in numbers])
         return self._run(self.write_plans[(target.spec, *key)], target, values)
 
@@ -337,7 +337,7 @@ class Map(Op):
         plan = self.inplace_plans[(target.spec, *key)]
         if self.is_kernel and all(_apart(value, target) for value in values):
             if recorded:
-                return recorded_write(self, target, inputs, (), self._run, plan, target, inputs)
+                return record_inplace(self, target, inputs, (), self._run, plan, target, inputs)
             return self._run(plan, target, inputs)
         return self.write(target, target, *values)
 

@@ -267,7 +267,9 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
             return found
 
         pushed = tree_map(tangent_of, output)
-        output, aux = tree_map(lambda y: dual.below(y, level) if isinstance(y, Tensor) else y, (output, aux))
+        output, aux = tree_map(
+            lambda y: dual.at_outer_levels(y, level) if isinstance(y, Tensor) else y, (output, aux)
+        )
         del values
     finally:
         dual.close_level(level)

@@ -10,7 +10,7 @@ from ...core.dtype import REDUCED_FLOATS, bool_
 from ...core.limits import LIMITS, check_number
 from ...core.outputs import check_inplace
 from ...core.public import public
-from ...core.recording import needs_recording, recorded_write
+from ...core.recording import needs_recording, record_inplace
 from ...core.tensor import Tensor
 from ...families.calls import is_operand
 from ...families.map import COPY, FILL, NUMBERS, apart, scalar_arguments
@@ -34,7 +34,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
             check_inplace(input, "fill")
         value = apart(value, input)
         if needs_recording((input, value)):
-            return recorded_write(FILL_TENSOR, input, (value,), (), copy_values, input, value)
+            return record_inplace(FILL_TENSOR, input, (value,), (), copy_values, input, value)
         copy_values(input, value)
         return input
     if not is_operand(value):
@@ -85,5 +85,5 @@ def zero_(input: Tensor) -> Tensor:
     if input._autograd is None and input.spec.device is CPU:
         return fill_number(input, 0)
     if needs_recording((input,)):
-        return recorded_write(ZERO, input, (), (), fill_, input, 0)
+        return record_inplace(ZERO, input, (), (), fill_, input, 0)
     return fill_(input, 0)

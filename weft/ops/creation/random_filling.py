@@ -40,7 +40,7 @@ from ...core.limits import largest
 from ...core.outputs import check_inplace
 from ...core.plans import PlanCache
 from ...core.public import add_inplace
-from ...core.recording import needs_recording, recorded_write
+from ...core.recording import needs_recording, record_inplace
 from ...core.spec import Spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
@@ -123,7 +123,7 @@ def _constant(name: str) -> Callable[[Callable], Callable]:
         @functools.wraps(fill)
         def complete(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             if self._autograd is not None and needs_recording((self,)):
-                return recorded_write(op, self, (), (), functools.partial(fill, **kwargs), self, *args)
+                return record_inplace(op, self, (), (), functools.partial(fill, **kwargs), self, *args)
             return fill(self, *args, **kwargs)
 
         return complete

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.arguments import wrong_type
-from ...core.derivative import at_once
+from ...core.derivative import round_once
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.limits import check_number, largest
 from ...core.names import FUNCTIONS
@@ -120,21 +120,21 @@ def _softsign_rule(ct, out, a):
 
 
 # fmt: off
-GELU        = Map("gelu",        keep,     _gelu,                                     check=ONLY_FLOATS,       derivative=at_once(_gelu_rule))
-GELU_TANH   = Map("gelu",        keep,     _gelu_tanh,                                check=ONLY_FLOATS,       derivative=at_once(_gelu_tanh_rule))
-SILU        = Map("silu",        keep,     _silu,                                     check=refuse("bui"),     derivative=at_once(_silu_rule))
-MISH        = Map("mish",        keep,     _mish,                                     check=ONLY_FLOATS,       derivative=at_once(_mish_rule))
+GELU        = Map("gelu",        keep,     _gelu,                                     check=ONLY_FLOATS,       derivative=round_once(_gelu_rule))
+GELU_TANH   = Map("gelu",        keep,     _gelu_tanh,                                check=ONLY_FLOATS,       derivative=round_once(_gelu_tanh_rule))
+SILU        = Map("silu",        keep,     _silu,                                     check=refuse("bui"),     derivative=round_once(_silu_rule))
+MISH        = Map("mish",        keep,     _mish,                                     check=ONLY_FLOATS,       derivative=round_once(_mish_rule))
 SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
-                  derivative=at_once(lambda ct, out, a, beta, threshold: ct.where(a * beta > threshold, ct * (a * beta).sigmoid())))
-ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=at_once(_elu_rule))
-CELU        = Map("celu",        keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=at_once(_elu_rule))
+                  derivative=round_once(lambda ct, out, a, beta, threshold: ct.where(a * beta > threshold, ct * (a * beta).sigmoid())))
+ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=round_once(_elu_rule))
+CELU        = Map("celu",        keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=round_once(_elu_rule))
 LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, slope: ct.where(a > 0, ct * slope))
 LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS, contiguous=True,
-                  derivative=at_once(lambda ct, out, a: ct * (-a).sigmoid()))
+                  derivative=round_once(lambda ct, out, a: ct * (-a).sigmoid()))
 HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                              check=ONLY_FLOATS,
-                  derivative=at_once(lambda ct, out, a: (ct / 6).where((a > -3) & (a < 3), 0)))
-HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS,       derivative=at_once(_hardswish_rule))
+                  derivative=round_once(lambda ct, out, a: (ct / 6).where((a > -3) & (a < 3), 0)))
+HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS,       derivative=round_once(_hardswish_rule))
 SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"),       derivative=_softsign_rule)
 HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
@@ -149,8 +149,8 @@ HARDTANH    = Map("hardtanh",    keep,     CLAMP.element,                       
                   derivative=lambda ct, out, a, low, high: ct.masked_fill((a <= low) | (a >= high), 0))
 # In place the result is all there is: it tells as much while negative numbers stay negative.
 _IN_PLACE = {
-    ELU:        Map("elu",        keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=at_once(_elu_rule_in_place)),
-    CELU:       Map("celu",       keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=at_once(_elu_rule_in_place)),
+    ELU:        Map("elu",        keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
+    CELU:       Map("celu",       keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
     LEAKY_RELU: Map("leaky_relu", keep, _leaky, deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                     derivative=lambda ct, out, a, slope: ct.where(out > 0, ct * slope)),
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.arguments import integer
-from ...core.derivative import at_once, nondifferentiable
+from ...core.derivative import nondifferentiable, round_once
 from ...core.dtype import (
     FLOAT,
     DType,
@@ -140,12 +140,12 @@ _UNARY = (
     ("atan arctan",               to_float,      s.atan,                  None,          lambda ct, out, a: ct / (a * a + 1).conj(),                  "the inverse tangent, in radians"),
     ("sinh",                      to_float,      s.sinh,                  None,          lambda ct, out, a: ct * a.cosh().conj(),                     "the hyperbolic sine"),
     ("cosh",                      to_float,      s.cosh,                  None,          lambda ct, out, a: ct * a.sinh().conj(),                     "the hyperbolic cosine"),
-    ("tanh",                      to_float,      s.tanh,                  None,          at_once(lambda ct, out, a: ct * (1 - out * out).conj()),     "the hyperbolic tangent"),
+    ("tanh",                      to_float,      s.tanh,                  None,          round_once(lambda ct, out, a: ct * (1 - out * out).conj()),  "the hyperbolic tangent"),
     ("asinh arcsinh",             to_float,      s.asinh,                 None,          lambda ct, out, a: ct * (a * a + 1).rsqrt().conj(),          "the inverse hyperbolic sine"),
     ("acosh arccosh",             to_float,      s.acosh,                 None,          _acosh_rule,                                                 "the inverse hyperbolic cosine"),
     ("atanh arctanh",             to_float,      s.atanh,                 None,          lambda ct, out, a: ct / (1 - a * a).conj(),                  "the inverse hyperbolic tangent"),
     ("sinc special.sinc",         to_float,      _sinc,                   None,          _sinc_rule,                                                  "sin(pi input) / (pi input); 1 at 0"),
-    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          at_once(lambda ct, out, a: ct * ((1 - out) * out).conj()),   "1 / (1 + exp(-input))"),
+    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          round_once(lambda ct, out, a: ct * ((1 - out) * out).conj()), "1/ (1 + exp(-input))"),
     ("erf special.erf",           to_float,      s.erf,                   NO_COMPLEX,    lambda ct, out, a: ct * (TWO_BY_ROOT_PI * (-(a * a)).exp()), "the error function"),
     ("erfc special.erfc",         to_float,      s.erfc,                  NO_COMPLEX,    lambda ct, out, a: ct * (-TWO_BY_ROOT_PI * (-(a * a)).exp()),"1 - erf(input), accurate for large input"),
     ("erfinv special.erfinv",     to_float,      s.erfinv,                NO_COMPLEX,    lambda ct, out, a: ct * ((out * out).exp() / TWO_BY_ROOT_PI),"the inverse of the error function"),

@@ -19,7 +19,7 @@ from ...core.op import Op
 from ...core.outputs import check_inplace, write_out
 from ...core.promotion import common_dtype
 from ...core.public import add_inplace, public
-from ...core.recording import needs_recording, record, recorded_write
+from ...core.recording import needs_recording, record, record_inplace
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
@@ -268,7 +268,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         )
     check_inplace(self, "masked_scatter")
     if needs_recording((self, source)):
-        return recorded_write(
+        return record_inplace(
             MASKED_SCATTER, self, (self, mask, source), (), masked_scatter_, self, mask, source
         )
     mask = unshared(mask.expand(self.spec.shape), self)

@@ -6,7 +6,7 @@ from ...core.derivative import Derivative, Recorded
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.outputs import check_inplace
 from ...core.public import add_inplace, public
-from ...core.recording import check_recorded_write, needs_recording, recorded_write
+from ...core.recording import check_recorded_write, needs_recording, record_inplace
 from ...core.tensor import Tensor
 from ...families.indexed import Put, add_elements
 from .advanced_indexing import at
@@ -34,7 +34,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         raise IndexError("put_(): Tried to put elements into an empty tensor")
     check_inplace(self, "put")
     if needs_recording((self, source)):
-        return recorded_write(
+        return record_inplace(
             _PUT, self, (self, index, source, accumulate), (), put_, self, index, source, accumulate
         )
     spec = self.spec

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.dtype import FLOAT8, UNSIGNED_WIDE, DType, bool_, float32, int64
 from ...core.op import Op
-from ...core.recording import needs_recording, recorded_write
+from ...core.recording import needs_recording, record_inplace
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...engine import scalar as s
@@ -101,7 +101,7 @@ class Reduction(Op):
         write = (put, target, source, reduce, include_self)
         if needs_recording((target, source)):
             static = (dim, reduce, include_self)
-            return recorded_write(self, target, (target, source, index), static, _reduce, *write)
+            return record_inplace(self, target, (target, source, index), static, _reduce, *write)
         return _reduce(*write)
 
 

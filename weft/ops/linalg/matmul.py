@@ -623,7 +623,7 @@ def addbmm_(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
         resize(self, result.spec)
         copy_values(self, result)
     if needs_recording((result,)):
-        tape.become(self, result)
+        tape.take_grad_fn_of(self, result)
     return self
 
 

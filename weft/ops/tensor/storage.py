@@ -404,13 +404,13 @@ def _in_place(name: str, view: Any) -> None:
         recorded = needs_recording((self,))
         if recorded:
             tape.check_write(self)
-            tape.become(before, self)
+            tape.take_grad_fn_of(before, self)
         result = view(before, *args, **kwargs)
         self._storage.version += 1
         self._start, self.spec = result._start, result.spec
         if recorded:
             tape.rename(result, lambda node: f"{node[:-1]}{int(node[-1]) + overloads}")
-            tape.become(self, result)
+            tape.take_grad_fn_of(self, result)
         return self
 
     method.__doc__ = f"`{view.__name__}`, changing the metadata of this tensor."

@@ -21,7 +21,7 @@ def copied(result: Any) -> Any:
         return tuple([copied(piece) for piece in result])
     copy = clone(detach(result), memory_format=contiguous_format)
     if needs_recording((result,)):
-        tape.become(copy, result)
+        tape.take_grad_fn_of(copy, result)
         tape.rename(copy, lambda node: f"{node.removesuffix('_copy')}_copy")
     return copy
 

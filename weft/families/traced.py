@@ -16,7 +16,7 @@ can do with a tensor (read a value, ask for the shape, run an op that is not a M
 
 Derivative kernels (`fusing.py`), optimizers (`update.py`) and recurrent cells (`ops/recurrent_kernels.py`) are traced.
 
-A `Program` (`program.py`) is traced in another way, because its values are whole tensors in memory, not elements: they have
+A `KernelGraph` (`kernel_graph.py`) is traced in another way, because its values are whole tensors in memory, not elements: they have
 an address and a spec, and reductions, products and indexing are among its ops. A Traced value has none of these, so the two
 share no class. What they share is that a kernel of the graph may itself be a traced function.
 

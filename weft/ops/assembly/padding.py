@@ -16,9 +16,9 @@ from ...core.public import public
 from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor
 from ...families.custom_vjp import CustomVjp
+from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.library import tensor_of
 from ...families.map import COPY, FILL
-from ...families.program import Operand, Planner, Program
 from ..nn.window_views import like_format
 
 
@@ -28,18 +28,18 @@ def _by_dim(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
     return [(0, 0)] * (ndim - len(pairs)) + pairs[::-1]
 
 
-def _inside(planner: Planner, operand: Operand, pairs, outside: bool) -> Operand:
+def _inside(graph: GraphBuilder, operand: Value, pairs, outside: bool) -> Value:
     """The part that input and result share: of the result what is not padding, of the input what is not cut off."""
     for dim, (before, after) in enumerate(pairs):
         before, after = (max(before, 0), max(after, 0)) if outside else (max(-before, 0), max(-after, 0))
         if before or after:
             end = operand.spec.shape[dim] - after
-            operand = planner.view(view_rules.slice, operand, dim, before, end, 1)
+            operand = graph.view(view_rules.slice, operand, dim, before, end, 1)
     return operand
 
 
-def _describe_constant(planner: Planner, pad: tuple[int, ...]) -> list[Operand]:
-    (x,) = planner.inputs
+def _build_constant(graph: GraphBuilder, pad: tuple[int, ...]) -> list[Value]:
+    (x,) = graph.inputs
     spec = x.spec
     pairs = _by_dim(pad, len(spec.shape))
     sizes = tuple(size + before + after for size, (before, after) in zip(spec.shape, pairs, strict=True))
@@ -48,23 +48,21 @@ def _describe_constant(planner: Planner, pad: tuple[int, ...]) -> list[Operand]:
             f"The input size {list(spec.shape)}, plus negative padding {list(pad)}, resulted in a negative output "
             f"size {list(sizes)}, which is invalid. Check dimension {sizes.index(min(sizes))} of your input."
         )
-    inner = _inside(planner, x, pairs, outside=False)
+    inner = _inside(graph, x, pairs, outside=False)
     if all(width <= 0 for width in pad):
-        return [planner.map(COPY, inner)]
-    result = planner.new(
-        make_spec(sizes, strides_for(sizes, suggested_format(spec)), spec.dtype, spec.device)
-    )
-    planner.write(FILL, result, planner.numbers[0])
-    planner.write(COPY, _inside(planner, result, pairs, outside=True), inner)
+        return [graph.map(COPY, inner)]
+    result = graph.new(make_spec(sizes, strides_for(sizes, suggested_format(spec)), spec.dtype, spec.device))
+    graph.write(FILL, result, graph.numbers[0])
+    graph.write(COPY, _inside(graph, result, pairs, outside=True), inner)
     return [result]
 
 
 # By the type of the value. Negative widths cut elements off.
 _CONSTANT = {
-    kind: Program(
+    kind: KernelGraph(
         "constant_pad_nd",
         1,
-        _describe_constant,
+        _build_constant,
         numbers=(kind,),
         derivative=lambda ct, out, a, pad, value: constant_pad(ct, tuple([-n for n in pad])),
     )
@@ -153,9 +151,9 @@ def _pairs(widths: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(widths[::2], widths[1::2]))
 
 
-def _describe_repeating(planner: Planner, widths: tuple[int, ...], mode: str) -> list[Operand]:
+def _build_repeating(graph: GraphBuilder, widths: tuple[int, ...], mode: str) -> list[Value]:
     """The inside is copied, then each border, dim by dim, from what lies inside of it."""
-    (x,) = planner.inputs
+    (x,) = graph.inputs
     spec, pairs = x.spec, _by_dim(widths, len(x.spec.shape))
     found = [
         _INDEX_RULES[mode](size, *pair, dim, spec) if any(pair) else range(size)
@@ -163,19 +161,19 @@ def _describe_repeating(planner: Planner, widths: tuple[int, ...], mode: str) ->
     ]
     sizes = tuple([len(each) for each in found])
     memory_format = contiguous_format if mode == "circular" else suggested_format(spec)
-    result = planner.new(make_spec(sizes, strides_for(sizes, memory_format), spec.dtype, spec.device))
+    result = graph.new(make_spec(sizes, strides_for(sizes, memory_format), spec.dtype, spec.device))
     if not result.spec.numel:
         return [result]
-    planner.write(COPY, _inside(planner, result, pairs, outside=True), x)
+    graph.write(COPY, _inside(graph, result, pairs, outside=True), x)
     for dim, (before, after) in enumerate(pairs):
         outer = [(0, 0)] * (dim + 1) + pairs[dim + 1 :]
-        filled = _inside(planner, result, outer, outside=True)
+        filled = _inside(graph, result, outer, outside=True)
         for begin, end in ((0, before), (sizes[dim] - after, sizes[dim])):
             if begin < end:
                 first, last = (int(found[dim][each]) + before for each in (begin, end - 1))
                 step = (last > first) - (last < first)
-                source = planner.view(_run, filled, dim, first, end - begin, step)
-                planner.write(COPY, planner.view(_run, filled, dim, begin, end - begin, 1), source)
+                source = graph.view(_run, filled, dim, first, end - begin, step)
+                graph.write(COPY, graph.view(_run, filled, dim, begin, end - begin, 1), source)
     return [result]
 
 
@@ -251,8 +249,8 @@ def _folded_back(ct, out, input, widths, mode, *, specs):
     return ct
 
 
-def _repeating(name: str, node_name: str | None) -> Program:
-    return Program(name, 1, _describe_repeating, derivative=_folded_back, node_name=node_name)
+def _repeating(name: str, node_name: str | None) -> KernelGraph:
+    return KernelGraph(name, 1, _build_repeating, derivative=_folded_back, node_name=node_name)
 
 
 def _cutting(name: str, node_name: str | None) -> CustomVjp:

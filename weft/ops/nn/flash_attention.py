@@ -21,8 +21,8 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.custom_vjp import custom_vjp
+from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import Map, keep
-from ...families.program import Operand, Planner, Program
 from ..creation.creation import empty, ones, zeros_like
 from ..creation.ranges import arange
 from ..elementwise.arithmetic import ADD, MUL
@@ -118,58 +118,58 @@ def _positions(queries: int, keys: int, dtype: DType, where: device) -> tuple[Te
     return arange(keys, **options), arange(queries, **options).unsqueeze(-1)
 
 
-def _describe_powers(
-    planner: Planner, query: Operand, key: Operand, mask: Operand | None, first: int | None
-) -> tuple[Operand, Operand]:
+def _build_powers(
+    graph: GraphBuilder, query: Value, key: Value, mask: Value | None, first: int | None
+) -> tuple[Value, Value]:
     """The weights of a block before their division by the second result: the total of each row.
 
     first: of the queries, if they see no later keys.
     """
-    (scale,) = planner.numbers
-    turned = planner.view(view_rules.transpose, key, -2, -1)
-    scores = planner.matmul(MATMUL, planner.map(MUL, query, scale), turned)
+    (scale,) = graph.numbers
+    turned = graph.view(view_rules.transpose, key, -2, -1)
+    scores = graph.matmul(MATMUL, graph.map(MUL, query, scale), turned)
     if first is not None and first < scores.spec.shape[-1]:  # all keys before are seen by all queries
-        last = planner.view(view_rules.slice, scores, -1, first, None, 1)
+        last = graph.view(view_rules.slice, scores, -1, first, None, 1)
         positions = _positions[*last.spec.shape[-2:], last.spec.dtype, last.spec.device]
-        planner.write(_UNSEEN, last, last, *map(planner.constant, positions))
+        graph.write(_UNSEEN, last, last, *map(graph.constant, positions))
     elif mask is not None:
-        planner.write(_MASKED if mask.spec.dtype is bool_ else ADD, scores, scores, mask)
+        graph.write(_MASKED if mask.spec.dtype is bool_ else ADD, scores, scores, mask)
     dims = (len(scores.spec.shape) - 1,)
-    (highest,) = planner.reduce(AMAX, scores, dims=dims)
-    planner.write(_POWER, scores, scores, highest)
-    (total,) = planner.reduce(SUM, scores, dims=dims)
+    (highest,) = graph.reduce(AMAX, scores, dims=dims)
+    graph.write(_POWER, scores, scores, highest)
+    (total,) = graph.reduce(SUM, scores, dims=dims)
     return scores, total
 
 
-def _describe(planner: Planner, first: int | None) -> list[Operand]:
-    query, key, value, mask = planner.inputs
-    powers, total = _describe_powers(planner, query, key, mask, first)
-    result = planner.matmul(MATMUL, powers, value)
-    planner.write(_SHARE, result, result, total)
+def _build(graph: GraphBuilder, first: int | None) -> list[Value]:
+    query, key, value, mask = graph.inputs
+    powers, total = _build_powers(graph, query, key, mask, first)
+    result = graph.matmul(MATMUL, powers, value)
+    graph.write(_SHARE, result, result, total)
     return [result]
 
 
-def _describe_backward(planner: Planner, first: int | None, wanted: tuple[bool, bool, bool]) -> list[Operand]:
+def _build_backward(graph: GraphBuilder, first: int | None, wanted: tuple[bool, bool, bool]) -> list[Value]:
     """The cotangents of (query, key, value) that are wanted."""
-    ct, out, query, key, value, mask = planner.inputs
-    powers, total = _describe_powers(planner, query, key, mask, first)
-    (shared,) = planner.reduce(SUM_PRODUCTS, ct, out, dims=(len(ct.spec.shape) - 1,))
+    ct, out, query, key, value, mask = graph.inputs
+    powers, total = _build_powers(graph, query, key, mask, first)
+    (shared,) = graph.reduce(SUM_PRODUCTS, ct, out, dims=(len(ct.spec.shape) - 1,))
     found = []
     if wanted[0] or wanted[1]:
-        pulled = planner.matmul(MATMUL, ct, planner.view(view_rules.transpose, value, -2, -1))
-        planner.write(_SCORE_COTANGENT, pulled, pulled, powers, total, shared, planner.numbers[0])
+        pulled = graph.matmul(MATMUL, ct, graph.view(view_rules.transpose, value, -2, -1))
+        graph.write(_SCORE_COTANGENT, pulled, pulled, powers, total, shared, graph.numbers[0])
         if wanted[0]:
-            found.append(planner.matmul(MATMUL, pulled, key))
+            found.append(graph.matmul(MATMUL, pulled, key))
         if wanted[1]:
-            found.append(planner.matmul(MATMUL, planner.view(view_rules.transpose, pulled, -2, -1), query))
+            found.append(graph.matmul(MATMUL, graph.view(view_rules.transpose, pulled, -2, -1), query))
     if wanted[2]:
-        turned = planner.view(view_rules.transpose, powers, -2, -1)
-        found.append(planner.matmul(MATMUL, turned, planner.map(_SHARE, ct, total)))
+        turned = graph.view(view_rules.transpose, powers, -2, -1)
+        found.append(graph.matmul(MATMUL, turned, graph.map(_SHARE, ct, total)))
     return found
 
 
-_BLOCK = Program("attention", 4, _describe, numbers=(float,))
-_BLOCK_BACKWARD = Program("attention_backward", 6, _describe_backward, numbers=(float,))
+_BLOCK = KernelGraph("attention", 4, _build, numbers=(float,))
+_BLOCK_BACKWARD = KernelGraph("attention_backward", 6, _build_backward, numbers=(float,))
 
 
 # ---- All of it -------------------------------------------------------------------------------------------------------

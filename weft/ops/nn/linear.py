@@ -8,7 +8,7 @@ from ...core import view_rules
 from ...core.dtype import compute_type
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...families.program import Operand, Planner, Program
+from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ..elementwise.arithmetic import ADD
 from ..linalg.matmul import MATMUL, MM, check_same, check_tensors, matmul, outer, rows_of
 from ..views.complex_views import conj
@@ -67,32 +67,32 @@ def _weight_rule(ct, out, input, weight):
     return MM(T(rows_of(ct)), conj(rows_of(input)))
 
 
-def _describe(planner: Planner, input: Operand, weight: Operand) -> list[Operand]:
-    return [planner.matmul(MATMUL, input, planner.view(view_rules.t, weight))]
+def _build(graph: GraphBuilder, input: Value, weight: Value) -> list[Value]:
+    return [graph.matmul(MATMUL, input, graph.view(view_rules.t, weight))]
 
 
-def _describe_with_bias(planner: Planner) -> list[Operand]:
+def _build_with_bias(graph: GraphBuilder) -> list[Value]:
     """The narrow floats stay wide until the end."""
-    dtype = planner.inputs[1].spec.dtype
-    bias, input, weight = (planner.to(each, compute_type(dtype)) for each in planner.inputs)
-    (result,) = _describe(planner, input, weight)
-    planner.write(ADD, result, result, planner.view(view_rules.expand, bias, result.spec.shape))
-    return [planner.to(result, dtype)]
+    dtype = graph.inputs[1].spec.dtype
+    bias, input, weight = (graph.to(each, compute_type(dtype)) for each in graph.inputs)
+    (result,) = _build(graph, input, weight)
+    graph.write(ADD, result, result, graph.view(view_rules.expand, bias, result.spec.shape))
+    return [graph.to(result, dtype)]
 
 
 # PyTorch has several steps; the last gives the node its name.
 _NAMES = {1: "SqueezeBackward4", 2: "MmBackward0"}
-_LINEAR = Program(
+_LINEAR = KernelGraph(
     "linear",
     2,
-    lambda planner: _describe(planner, *planner.inputs),
+    lambda graph: _build(graph, *graph.inputs),
     derivative=(_input_rule, _weight_rule),
     node_name=lambda inputs, static: _NAMES.get(inputs[0].dim(), "UnsafeViewBackward0"),
 )
-_LINEAR_WITH_BIAS = Program(
+_LINEAR_WITH_BIAS = KernelGraph(
     "linear",
     3,
-    _describe_with_bias,
+    _build_with_bias,
     derivative=(
         _bias_rule,
         lambda ct, out, bias, input, weight: _input_rule(ct, None, None, weight),

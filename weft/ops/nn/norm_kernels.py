@@ -10,8 +10,8 @@ from ...core.dtype import DType, compute_type
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...engine.scalar import eq, rsqrt, where
+from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import Map, keep
-from ...families.program import Operand, Planner, Program
 from ...families.reduce import Reduce, Types
 from ..reductions.reduction import MEAN
 from .window_views import wide
@@ -66,32 +66,32 @@ SPREAD_OR_ZERO = _spread(lambda x: where(eq(x, 0.0), 0.0, rsqrt(x)))
 
 
 def standardized(
-    planner: Planner,
-    x: Operand,
+    graph: GraphBuilder,
+    x: Value,
     weight: Any,
     bias: Any,
     rows: Rows,
-    eps: Operand,
+    eps: Value,
     kept: DType,
     spread: Reduce = SPREAD,
-) -> tuple[list[Operand], Operand]:
+) -> tuple[list[Value], Value]:
     """The result, the means and the inverse deviations, as dtype `kept`; the variances.
 
     Where statistics are rounded, those that backward needs follow as they were.
     """
     dtype = x.spec.dtype
     compute = compute_type(dtype)
-    source, weight, bias = (planner.to(each, compute) for each in (x, weight, bias))
-    source = planner.reshape(source, rows.sizes)
-    weight, bias = (None if each is None else planner.reshape(each, rows.across) for each in (weight, bias))
-    (mean,) = planner.reduce(MEAN, source, dims=rows.dims, numbers=(rows.together,))
-    inverse, var = planner.reduce(spread, source, mean, dims=rows.dims, numbers=(rows.together, eps))
-    result = planner.map(AFFINE, source, mean, inverse, weight or 1.0, bias or 0.0)
-    result = planner.to(planner.reshape(result, x.spec.shape), dtype)
-    statistics = [planner.reshape(each, rows.statistics) for each in (mean, inverse)]
+    source, weight, bias = (graph.to(each, compute) for each in (x, weight, bias))
+    source = graph.reshape(source, rows.sizes)
+    weight, bias = (None if each is None else graph.reshape(each, rows.across) for each in (weight, bias))
+    (mean,) = graph.reduce(MEAN, source, dims=rows.dims, numbers=(rows.together,))
+    inverse, var = graph.reduce(spread, source, mean, dims=rows.dims, numbers=(rows.together, eps))
+    result = graph.map(AFFINE, source, mean, inverse, weight or 1.0, bias or 0.0)
+    result = graph.to(graph.reshape(result, x.spec.shape), dtype)
+    statistics = [graph.reshape(each, rows.statistics) for each in (mean, inverse)]
     if kept is compute:
         return [result, *statistics], var
-    return [result, *(planner.to(each, kept) for each in statistics), *statistics], var
+    return [result, *(graph.to(each, kept) for each in statistics), *statistics], var
 
 
 # What of the results above backward needs.
@@ -118,26 +118,26 @@ _INPUT_COTANGENT = Map(
 )
 
 
-def _describe_backward(
-    planner: Planner, rows: Rows, parameters: tuple[int, ...] | None, of_input: bool
+def _build_backward(
+    graph: GraphBuilder, rows: Rows, parameters: tuple[int, ...] | None, of_input: bool
 ) -> list:
     """The cotangent of x, if wanted; those of bias and weight, of shape `parameters`, if one of them is wanted."""
-    sizes = planner.inputs[1].spec.shape
-    ct, x = (planner.reshape(each, rows.sizes) for each in planner.inputs[:2])
-    mean, inverse = (planner.reshape(each, rows.kept) for each in planner.inputs[2:4])
-    weight = planner.inputs[4] and planner.reshape(planner.inputs[4], rows.across)
+    sizes = graph.inputs[1].spec.shape
+    ct, x = (graph.reshape(each, rows.sizes) for each in graph.inputs[:2])
+    mean, inverse = (graph.reshape(each, rows.kept) for each in graph.inputs[2:4])
+    weight = graph.inputs[4] and graph.reshape(graph.inputs[4], rows.across)
     results = []
     if of_input:
-        sums = planner.reduce(_SUMS, ct, x, mean, inverse, *[weight] * (weight is not None), dims=rows.dims)
-        found = planner.map(_INPUT_COTANGENT, ct, x, mean, inverse, weight or 1.0, *sums, rows.together)
-        results.append(planner.reshape(found, sizes))
+        sums = graph.reduce(_SUMS, ct, x, mean, inverse, *[weight] * (weight is not None), dims=rows.dims)
+        found = graph.map(_INPUT_COTANGENT, ct, x, mean, inverse, weight or 1.0, *sums, rows.together)
+        results.append(graph.reshape(found, sizes))
     if parameters is not None:
-        sums = planner.reduce(_SUMS, ct, x, mean, inverse, dims=rows.summed)
-        results += [planner.reshape(each, parameters) for each in sums]
+        sums = graph.reduce(_SUMS, ct, x, mean, inverse, dims=rows.summed)
+        results += [graph.reshape(each, parameters) for each in sums]
     return results
 
 
-_BACKWARD = Program("normalize_backward", 5, _describe_backward)
+_BACKWARD = KernelGraph("normalize_backward", 5, _build_backward)
 
 
 def cotangents(cts, outs, x: Tensor, weight: Tensor | None, rows: Rows, specs, wanted):

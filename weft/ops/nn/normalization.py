@@ -14,8 +14,8 @@ from ...core.public import public
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine.scalar import rsqrt
+from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import COPY, Map, keep
-from ...families.program import Operand, Planner, Program
 from ..assembly.padding import constant_pad
 from .average_pooling import avg_pool2d, avg_pool3d
 from .norm_kernels import AFFINE, SPREAD_OR_ZERO, STATISTICS, Rows, cotangents, standardized
@@ -28,7 +28,7 @@ def _spec(name: str, input: Any) -> Spec:
     return input.spec
 
 
-def _specs(*parameters: Operand | None) -> list[Spec | None]:
+def _specs(*parameters: Value | None) -> list[Spec | None]:
     return [None if each is None else each.spec for each in parameters]
 
 
@@ -79,19 +79,19 @@ _RUNNING = Map(
 )
 
 
-def _describe_training(planner: Planner, name: str) -> list[Operand]:
-    x, weight, bias, running_mean, running_var = planner.inputs
-    momentum, eps = planner.numbers
+def _build_training(graph: GraphBuilder, name: str) -> list[Value]:
+    x, weight, bias, running_mean, running_var = graph.inputs
+    momentum, eps = graph.numbers
     kept = _check_batch(name, x.spec, True, *_specs(running_mean, running_var, weight, bias))
     if not x.spec.numel:
-        return [planner.map(COPY, x), planner.empty(kept), planner.empty(kept)]
+        return [graph.map(COPY, x), graph.empty(kept), graph.empty(kept)]
     rows = _channels(x.spec)
-    results, var = standardized(planner, x, weight, bias, rows, eps, kept, SPREAD_OR_ZERO)
+    results, var = standardized(graph, x, weight, bias, rows, eps, kept, SPREAD_OR_ZERO)
     factor = rows.together / (rows.together - 1) if rows.together > 1 else math.nan
     for running, value, scale in ((running_mean, results[-2], 1.0), (running_var, var, factor)):
         if running is not None:
-            value = planner.reshape(value, running.spec.shape)
-            planner.write(_RUNNING, running, running, value, momentum, scale)
+            value = graph.reshape(value, running.spec.shape)
+            graph.write(_RUNNING, running, running, value, momentum, scale)
     return results
 
 
@@ -103,10 +103,10 @@ def _training_rule(
     return *cotangents(cts, outs, x, weight, _channels(specs[0]), specs, wanted), None, None
 
 
-_TRAINING = Program(
+_TRAINING = KernelGraph(
     "native_batch_norm",
     5,
-    _describe_training,
+    _build_training,
     numbers=(float, float),
     derivative=Derivative(joint=_training_rule, results=STATISTICS),
 )
@@ -114,21 +114,21 @@ _TRAINING = Program(
 _INVERSE = Map("inverse_deviation", keep, lambda var, eps: rsqrt(var + eps))
 
 
-def _describe_evaluation(planner: Planner, name: str) -> list[Operand]:
-    x, weight, bias, running_mean, running_var = planner.inputs
+def _build_evaluation(graph: GraphBuilder, name: str) -> list[Value]:
+    x, weight, bias, running_mean, running_var = graph.inputs
     kept = _check_batch(name, x.spec, False, *_specs(running_mean, running_var, weight, bias))
     if not x.spec.numel:
-        return [planner.map(COPY, x), planner.empty(kept), planner.empty(kept)]
+        return [graph.map(COPY, x), graph.empty(kept), graph.empty(kept)]
     compute, across = compute_type(x.spec.dtype), _channels(x.spec).across
     mean: Any
     var: Any
     weight, bias, mean, var = (
-        None if each is None else planner.reshape(planner.to(each, compute), across)
+        None if each is None else graph.reshape(graph.to(each, compute), across)
         for each in (weight, bias, running_mean, running_var)
     )
-    inverse = planner.map(_INVERSE, var, planner.numbers[1])
-    result = planner.map(AFFINE, planner.to(x, compute), mean, inverse, weight or 1.0, bias or 0.0)
-    return [planner.to(result, x.spec.dtype), planner.empty(kept), planner.empty(kept)]
+    inverse = graph.map(_INVERSE, var, graph.numbers[1])
+    result = graph.map(AFFINE, graph.to(x, compute), mean, inverse, weight or 1.0, bias or 0.0)
+    return [graph.to(result, x.spec.dtype), graph.empty(kept), graph.empty(kept)]
 
 
 def _evaluation_rule(cts, outs, x, weight, bias, mean, var, name, momentum, eps, *, specs, wanted):
@@ -143,10 +143,10 @@ def _evaluation_rule(cts, outs, x, weight, bias, mean, var, name, momentum, eps,
     return found, of_weight, ct.sum(dims) if wanted[2] else None, None, None
 
 
-_EVALUATION = Program(
+_EVALUATION = KernelGraph(
     "native_batch_norm",
     5,
-    _describe_evaluation,
+    _build_evaluation,
     numbers=(float, float),
     derivative=Derivative(joint=_evaluation_rule),
 )
@@ -156,8 +156,8 @@ def _batch_norm(
     name: str, input, weight, bias, running_mean, running_var, training: bool, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The result, and the mean and inverse deviation that it was normalised with in training, else empty."""
-    program = _TRAINING if training else _EVALUATION
-    found = program((input, weight, bias, running_mean, running_var), (name,), (momentum, eps))
+    graph = _TRAINING if training else _EVALUATION
+    found = graph((input, weight, bias, running_mean, running_var), (name,), (momentum, eps))
     return (found[0] if input.spec.is_contiguous else like_format(found[0], input)), found[1], found[2]
 
 
@@ -295,24 +295,24 @@ functional_instance_norm.__name__ = "instance_norm"
 # ---- What layers and groups share -----------------------------------------------------------------------------------------
 
 
-def _affine(name: str, kernel: str, rows: Callable[..., Rows]) -> Program:
+def _affine(name: str, kernel: str, rows: Callable[..., Rows]) -> KernelGraph:
     """(x, weight, bias), how to group them, eps -> the results of `native_{name}`; `rows` says what is standardized together.
 
     `kernel` is how PyTorch's message names the computation.
     """
 
-    def describe(planner: Planner, how: Any) -> list[Operand]:
-        x, weight, bias = planner.inputs
+    def build(graph: GraphBuilder, how: Any) -> list[Value]:
+        x, weight, bias = graph.inputs
         together = rows(x.spec, how, *_specs(weight, bias))
         _check_float(kernel, x.spec)
         kept = _check_dtypes(name, x.spec, *_specs(weight, bias))
-        return standardized(planner, x, weight, bias, together, planner.numbers[0], kept)[0]
+        return standardized(graph, x, weight, bias, together, graph.numbers[0], kept)[0]
 
     def rule(cts, outs, x, weight, bias, how, eps, *, specs, wanted):
         return cotangents(cts, outs, x, weight, rows(specs[0], how, *specs[1:]), specs, wanted)
 
     derivative = Derivative(joint=rule, results=STATISTICS)
-    return Program(f"native_{name}", 3, describe, numbers=(float,), derivative=derivative)
+    return KernelGraph(f"native_{name}", 3, build, numbers=(float,), derivative=derivative)
 
 
 # ---- Layers ---------------------------------------------------------------------------------------------------------------

@@ -34,9 +34,9 @@ from ...engine.monoid import index
 from ...engine.scalar import exp, isinf, log, sqrt, where
 from ...families.custom_vjp import custom_vjp
 from ...families.elements import as_type
+from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import COPY, Map, to_float
 from ...families.map import Types as MapTypes
-from ...families.program import Operand, Planner, Program
 from ...families.reduce import Reduce, Types, dims_of, single_dim
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
@@ -530,15 +530,13 @@ def _moment_arguments(
     return dims_of(given.get("dim"), len(input.spec.shape), name), correction, keepdim
 
 
-def _describe_moment(
-    planner: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool
-) -> Any:
+def _build_moment(graph: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     """A moment about the mean, in two passes of float64."""
-    (x,) = planner.inputs
+    (x,) = graph.inputs
     count = float(math.prod(x.spec.shape[dim] for dim in dims))
-    (center,) = planner.reduce(MEAN64, x, dims=dims, numbers=(count,))
+    (center,) = graph.reduce(MEAN64, x, dims=dims, numbers=(count,))
     divisor = float(max(0, count - correction))
-    return planner.reduce(op, x, center, dims=dims, numbers=(divisor,), keepdim=keepdim)
+    return graph.reduce(op, x, center, dims=dims, numbers=(divisor,), keepdim=keepdim)
 
 
 def _define_moment(op: Reduce, spread_rule: Callable) -> None:
@@ -553,8 +551,8 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
     }
     rule = rules[op.name]
 
-    spread = Program(
-        op.name, 1, lambda planner, *static: _describe_moment(planner, op, *static), derivative=rule
+    spread = KernelGraph(
+        op.name, 1, lambda graph, *static: _build_moment(graph, op, *static), derivative=rule
     )
 
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -631,17 +629,17 @@ _FINITE = Map("finite", to_float, lambda a: where(isinf(a), 0, a))
 _LOG_ABOVE = Map("log_above", to_float, lambda total, center: log(total) + center)
 
 
-def _describe_logsumexp(planner: Planner, dims: tuple[int, ...], keepdim: bool) -> list[Operand]:
-    (x,) = planner.inputs
-    (highest,) = planner.reduce(AMAX, x, dims=dims)
-    center = planner.map(_FINITE, highest)  # so that subtracting it is safe
-    (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
-    found = planner.map(_LOG_ABOVE, total, planner.to(center, total.spec.dtype))
-    found = planner.to(found, x.spec.dtype)
-    return [found if keepdim else planner.view(view_rules.squeeze, found, dims)]
+def _build_logsumexp(graph: GraphBuilder, dims: tuple[int, ...], keepdim: bool) -> list[Value]:
+    (x,) = graph.inputs
+    (highest,) = graph.reduce(AMAX, x, dims=dims)
+    center = graph.map(_FINITE, highest)  # so that subtracting it is safe
+    (total,) = graph.reduce(SUM_EXP, x, center, dims=dims)
+    found = graph.map(_LOG_ABOVE, total, graph.to(center, total.spec.dtype))
+    found = graph.to(found, x.spec.dtype)
+    return [found if keepdim else graph.view(view_rules.squeeze, found, dims)]
 
 
-_LOGSUMEXP = Program("logsumexp", 1, _describe_logsumexp, derivative=_logsumexp_rule)
+_LOGSUMEXP = KernelGraph("logsumexp", 1, _build_logsumexp, derivative=_logsumexp_rule)
 
 
 @custom_vjp(_logsumexp_rule)
@@ -655,64 +653,64 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     return found if keepdim else found.squeeze(dims)
 
 
-def _softmax_parts(planner: Any, op: Map, x: Any, dim: int) -> tuple[Any, Any]:
+def _softmax_parts(graph: Any, op: Map, x: Any, dim: int) -> tuple[Any, Any]:
     """The maximum along `dim`, and the sum of the exponentials of what is left above it."""
     dims = single_dim(dim, len(x.spec.shape), op.name)
     if x.spec.dtype.category != FLOAT:
         raise NotImplementedError(
             f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[x.spec.dtype]}'"
         )
-    (center,) = planner.reduce(AMAX, x, dims=dims)
-    (total,) = planner.reduce(SUM_EXP, x, center, dims=dims)
+    (center,) = graph.reduce(AMAX, x, dims=dims)
+    (total,) = graph.reduce(SUM_EXP, x, center, dims=dims)
     return center, total
 
 
-def _of_none(planner: Any, x: Any, dim: int) -> Any:
+def _of_none(graph: Any, x: Any, dim: int) -> Any:
     """The result for an input without elements, which may have any dtype; None for other inputs."""
     if x.spec.numel:
         return None
     single_dim(dim, len(x.spec.shape), "softmax")
-    return planner.map(COPY, x)
+    return graph.map(COPY, x)
 
 
-def describe_softmax(planner: Any, x: Any, dim: int) -> Any:
-    if (nothing := _of_none(planner, x, dim)) is not None:
+def build_softmax(graph: Any, x: Any, dim: int) -> Any:
+    if (nothing := _of_none(graph, x, dim)) is not None:
         return nothing
-    return planner.map(SOFTMAX, x, *_softmax_parts(planner, SOFTMAX, x, dim))
+    return graph.map(SOFTMAX, x, *_softmax_parts(graph, SOFTMAX, x, dim))
 
 
-def describe_log_softmax(planner: Any, x: Any, dim: int) -> Any:
-    if (nothing := _of_none(planner, x, dim)) is not None:
+def build_log_softmax(graph: Any, x: Any, dim: int) -> Any:
+    if (nothing := _of_none(graph, x, dim)) is not None:
         return nothing
-    center, total = _softmax_parts(planner, LOG_SOFTMAX, x, dim)
-    return planner.map(LOG_SOFTMAX, x, center, planner.map(LOG, total))
+    center, total = _softmax_parts(graph, LOG_SOFTMAX, x, dim)
+    return graph.map(LOG_SOFTMAX, x, center, graph.map(LOG, total))
 
 
-def _describe_softmax_backward(planner: Any, dim: int) -> list:
-    ct, out = planner.inputs
-    (total,) = planner.reduce(SUM_PRODUCTS, ct, out, dims=single_dim(dim, len(out.spec.shape), "softmax"))
-    return [planner.map(SOFTMAX_BACKWARD, ct, out, total)]
+def _build_softmax_backward(graph: Any, dim: int) -> list:
+    ct, out = graph.inputs
+    (total,) = graph.reduce(SUM_PRODUCTS, ct, out, dims=single_dim(dim, len(out.spec.shape), "softmax"))
+    return [graph.map(SOFTMAX_BACKWARD, ct, out, total)]
 
 
-def _describe_log_softmax_backward(planner: Any, dim: int) -> list:
-    ct, out = planner.inputs
-    (total,) = planner.reduce(SUM, ct, dims=single_dim(dim, len(out.spec.shape), "log_softmax"))
-    return [planner.map(LOG_SOFTMAX_BACKWARD, ct, out, total)]
+def _build_log_softmax_backward(graph: Any, dim: int) -> list:
+    ct, out = graph.inputs
+    (total,) = graph.reduce(SUM, ct, dims=single_dim(dim, len(out.spec.shape), "log_softmax"))
+    return [graph.map(LOG_SOFTMAX_BACKWARD, ct, out, total)]
 
 
-def _softmax_program(name: str, describe: Callable, describe_backward: Callable) -> Program:
-    """The program of (input, dim)."""
-    backward = Program(f"{name}_backward", 2, describe_backward)
-    return Program(
+def _softmax_graph(name: str, build: Callable, build_backward: Callable) -> KernelGraph:
+    """The graph of (input, dim)."""
+    backward = KernelGraph(f"{name}_backward", 2, build_backward)
+    return KernelGraph(
         name,
         1,
-        lambda planner, dim: [describe(planner, *planner.inputs, dim)],
+        lambda graph, dim: [build(graph, *graph.inputs, dim)],
         derivative=lambda ct, out, input, dim: backward((ct, out), (dim,)),
     )
 
 
-_SOFTMAX = _softmax_program("softmax", describe_softmax, _describe_softmax_backward)
-_LOG_SOFTMAX = _softmax_program("log_softmax", describe_log_softmax, _describe_log_softmax_backward)
+_SOFTMAX = _softmax_graph("softmax", build_softmax, _build_softmax_backward)
+_LOG_SOFTMAX = _softmax_graph("log_softmax", build_log_softmax, _build_log_softmax_backward)
 
 
 @public("function method", "special.softmax")

@@ -15,10 +15,10 @@ from ....core.tensor import Tensor
 from ....engine import scalar as s
 from ....engine.expr import lift
 from ....families.indexed import Access, Take, add_elements
+from ....families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ....families.map import Map, keep
-from ....families.program import Operand, Planner, Program
 from ....families.reduce import Reduce, Types
-from ...reductions.reduction import describe_log_softmax, log_softmax
+from ...reductions.reduction import build_log_softmax, log_softmax
 from .arguments import check_reduction, reduced, reduction_of
 
 
@@ -116,72 +116,70 @@ _TOTALS = {
 }
 
 
-def _loss_of(
-    planner: Planner, scores: Operand, target: Operand, weight: Any, reduction: str
-) -> list[Operand]:
+def _loss_of(graph: GraphBuilder, scores: Value, target: Value, weight: Any, reduction: str) -> list[Value]:
     """The loss, and the sum of the weights of all targets."""
     _check_classes(scores.spec, target.spec, weight and weight.spec)
-    (ignored,) = planner.numbers
-    target = planner.to(_target(planner, scores.spec, target), int64)
-    classes = planner.map(_CLASS, target, ignored)
-    found = planner.take(_AT_CLASS, scores, (classes,), _class_dim(scores.spec))
-    factors = [planner.map(_KEPT, found, target, ignored)]
+    (ignored,) = graph.numbers
+    target = graph.to(_target(graph, scores.spec, target), int64)
+    classes = graph.map(_CLASS, target, ignored)
+    found = graph.take(_AT_CLASS, scores, (classes,), _class_dim(scores.spec))
+    factors = [graph.map(_KEPT, found, target, ignored)]
     if weight is not None:
-        factors.append(planner.take(_WEIGHT, weight, (classes,), None))
+        factors.append(graph.take(_WEIGHT, weight, (classes,), None))
     if reduction == "none":
         return [
-            planner.map(_LOSS, found, *factors, *[1.0] * (weight is None)),
-            planner.empty(found.spec.dtype),
+            graph.map(_LOSS, found, *factors, *[1.0] * (weight is None)),
+            graph.empty(found.spec.dtype),
         ]
     dims = tuple(range(len(found.spec.shape)))
-    return planner.reduce(_TOTALS[reduction], found, *factors, dims=dims, keepdim=False)
+    return graph.reduce(_TOTALS[reduction], found, *factors, dims=dims, keepdim=False)
 
 
-def _describe_nll(planner: Planner, reduction: str) -> list[Operand]:
-    scores, target, weight = planner.inputs
-    return _loss_of(planner, scores, target, weight, reduction)
+def _build_nll(graph: GraphBuilder, reduction: str) -> list[Value]:
+    scores, target, weight = graph.inputs
+    return _loss_of(graph, scores, target, weight, reduction)
 
 
-def _describe_cross_entropy(planner: Planner, reduction: str) -> list[Operand]:
-    x, target, weight = planner.inputs
-    scores = describe_log_softmax(planner, x, _class_dim(x.spec))
-    return [*_loss_of(planner, scores, target, weight, reduction), scores]
+def _build_cross_entropy(graph: GraphBuilder, reduction: str) -> list[Value]:
+    x, target, weight = graph.inputs
+    scores = build_log_softmax(graph, x, _class_dim(x.spec))
+    return [*_loss_of(graph, scores, target, weight, reduction), scores]
 
 
-def _target(planner: Any, spec: Spec, target: Any) -> Any:
+def _target(graph: Any, spec: Spec, target: Any) -> Any:
     """A target of shape [1] of a single sample, which has no batch dim, as one without dims."""
-    return planner.reshape(target, ()) if len(spec.shape) == 1 and target.spec.shape else target
+    return graph.reshape(target, ()) if len(spec.shape) == 1 and target.spec.shape else target
 
 
-def _shares(planner: Any, spec: Spec, ct: Any, target: Any, weight: Any, total: Any) -> tuple[Any, Any]:
+def _shares(graph: Any, spec: Spec, ct: Any, target: Any, weight: Any, total: Any) -> tuple[Any, Any]:
     """The class of each target, and the cotangent of its score."""
-    (ignored,) = planner.numbers
-    target = planner.to(_target(planner, spec, target), int64)
-    classes = planner.map(_CLASS, target, ignored)
-    kept = planner.map(_KEPT, ct, target, ignored)
-    factor = 1.0 if weight is None else planner.take(_WEIGHT, weight, (classes,), None)
-    return classes, planner.map(_SHARE, ct, kept, factor, 1.0 if total is None else total)
+    (ignored,) = graph.numbers
+    target = graph.to(_target(graph, spec, target), int64)
+    classes = graph.map(_CLASS, target, ignored)
+    kept = graph.map(_KEPT, ct, target, ignored)
+    factor = 1.0 if weight is None else graph.take(_WEIGHT, weight, (classes,), None)
+    return classes, graph.map(_SHARE, ct, kept, factor, 1.0 if total is None else total)
 
 
-def _describe_nll_backward(planner: Any, spec: Spec) -> list:
-    classes, share = _shares(planner, spec, *planner.inputs)
-    return [planner.adjoint(_AT_CLASS, share, (classes,), _class_dim(spec), spec)]
+def _build_nll_backward(graph: Any, spec: Spec) -> list:
+    classes, share = _shares(graph, spec, *graph.inputs)
+    return [graph.adjoint(_AT_CLASS, share, (classes,), _class_dim(spec), spec)]
 
 
-def _describe_cross_entropy_backward(planner: Planner) -> list[Operand]:
-    scores, *rest = planner.inputs
+def _build_cross_entropy_backward(graph: GraphBuilder) -> list[Value]:
+    scores, *rest = graph.inputs
     spec = scores.spec
     dim = _class_dim(spec)
-    classes, share = _shares(planner, spec, *rest)
-    share_of_all = planner.reshape(share, tuple(1 if d == dim else n for d, n in enumerate(spec.shape)))
-    found = planner.map(_DENSE, scores, share_of_all)
-    planner.put(_AT_CLASS.put, found, (classes,), share, dim, add_elements)
+    classes, share = _shares(graph, spec, *rest)
+    share_of_all = graph.reshape(share, tuple(1 if d == dim else n for d, n in enumerate(spec.shape)))
+    found = graph.map(_DENSE, scores, share_of_all)
+    graph.put(_AT_CLASS.put, found, (classes,), share, dim, add_elements)
     return [found]
 
 
-_NLL_BACKWARD = Program("nll_loss_backward", 4, _describe_nll_backward, numbers=(int,))
-_CROSS_ENTROPY_BACKWARD = Program(
-    "cross_entropy_backward", 5, _describe_cross_entropy_backward, numbers=(int,)
+_NLL_BACKWARD = KernelGraph("nll_loss_backward", 4, _build_nll_backward, numbers=(int,))
+_CROSS_ENTROPY_BACKWARD = KernelGraph(
+    "cross_entropy_backward", 5, _build_cross_entropy_backward, numbers=(int,)
 )
 
 
@@ -210,19 +208,19 @@ def _blame(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str,
     _AT_CLASS(input.detach(), (_CLASS(target.to(int64), ignored),), _class_dim(input.spec))
 
 
-_NLL = Program(
+_NLL = KernelGraph(
     "nll_loss",
     3,
-    _describe_nll,
+    _build_nll,
     numbers=(int,),
     derivative=Derivative(joint=_nll_rule, results=(1,)),
     node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",
     blame=_blame,
 )
-_CROSS_ENTROPY = Program(
+_CROSS_ENTROPY = KernelGraph(
     "cross_entropy",
     3,
-    _describe_cross_entropy,
+    _build_cross_entropy,
     numbers=(int,),
     derivative=Derivative(joint=_cross_entropy_rule, results=(1, 2)),
     node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",

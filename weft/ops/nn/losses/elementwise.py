@@ -11,8 +11,8 @@ from ....core.iteration import broadcast_shapes
 from ....core.recording import needs_recording
 from ....core.tensor import Tensor
 from ....families.fusing import kernel_of
+from ....families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ....families.map import Map
-from ....families.program import Operand, Planner, Program
 from ...reductions.reduction import MEAN, SUM
 from .arguments import check_reduction
 
@@ -21,14 +21,14 @@ def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
     """`loss(input, target, reduction, *numbers)` of an op of (input, target, *numbers)."""
     rules = op.derivative.rules  # type: ignore[union-attr]
 
-    def describe(planner: Planner, reduction: str) -> list[Operand]:
-        loss = planner.map(op, *planner.inputs, *planner.numbers)
+    def build(graph: GraphBuilder, reduction: str) -> list[Value]:
+        loss = graph.map(op, *graph.inputs, *graph.numbers)
         if reduction == "none":
             return [loss]
         dims = tuple(range(len(loss.spec.shape)))
         if reduction == "sum":
-            return planner.reduce(SUM, loss, dims=dims, keepdim=False)
-        return planner.reduce(MEAN, loss, dims=dims, numbers=(float(loss.spec.numel),), keepdim=False)
+            return graph.reduce(SUM, loss, dims=dims, keepdim=False)
+        return graph.reduce(MEAN, loss, dims=dims, numbers=(float(loss.spec.numel),), keepdim=False)
 
     def rule(ct, out, input, target, reduction, *numbers, specs, wanted):
         if reduction == "mean":
@@ -43,10 +43,10 @@ def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
             for k, each in enumerate(wanted)
         ]
 
-    program = Program(op.name, 2, describe, numbers=numbers, derivative=Derivative(joint=rule))
+    graph = KernelGraph(op.name, 2, build, numbers=numbers, derivative=Derivative(joint=rule))
 
     def loss(input: Tensor, target: Tensor, reduction: str, *numbers: float) -> Tensor:
         check_reduction(reduction)
-        return program((input, target), (reduction,), numbers)
+        return graph((input, target), (reduction,), numbers)
 
     return loss

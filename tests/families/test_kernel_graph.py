@@ -4,8 +4,8 @@ import torch
 import weft
 from weft.core import view_rules
 from weft.engine.scalar import exp
+from weft.families.kernel_graph import KernelGraph
 from weft.families.map import Map, keep
-from weft.families.program import Program
 from weft.ops.elementwise.arithmetic import ADD, MUL, SUB
 from weft.ops.indexing.advanced_indexing import PUT
 from weft.ops.indexing.gather import GATHER
@@ -16,14 +16,14 @@ SCALED = Map("scaled", keep, lambda a, total, factor, shift: a / total * factor 
 EXP = Map("exp", keep, exp)
 
 
-def _describe(planner, dims):
-    x, shift = planner.inputs
-    powers = planner.map(EXP, x)
-    (total,) = planner.reduce(SUM, powers, dims=dims)
-    return [total, planner.map(SCALED, powers, total, planner.numbers[0], shift or 0.5)]
+def _build(graph, dims):
+    x, shift = graph.inputs
+    powers = graph.map(EXP, x)
+    (total,) = graph.reduce(SUM, powers, dims=dims)
+    return [total, graph.map(SCALED, powers, total, graph.numbers[0], shift or 0.5)]
 
 
-PROGRAM = Program("scaled_powers", 2, _describe, numbers=(float,))
+PROGRAM = KernelGraph("scaled_powers", 2, _build, numbers=(float,))
 
 
 def test_kernels_run_one_after_the_other():
@@ -42,20 +42,20 @@ def test_programs_run_without_memory():
     assert total.shape == (3, 1) and result.shape == (3, 4) and result.is_meta
 
 
-def _describe_centered(planner):
-    (x,) = planner.inputs
-    (total,) = planner.reduce(SUM, planner.reshape(x, (x.spec.shape.numel(),)), dims=(0,))
-    return [planner.map(SUB, x, total)]
+def _build_centered(graph):
+    (x,) = graph.inputs
+    (total,) = graph.reduce(SUM, graph.reshape(x, (x.spec.shape.numel(),)), dims=(0,))
+    return [graph.map(SUB, x, total)]
 
 
-CENTERED = Program("centered", 1, _describe_centered)
-RECORDED = Program("centered", 1, _describe_centered, derivative=lambda ct, out, x: ct - ct.sum())
+CENTERED = KernelGraph("centered", 1, _build_centered)
+RECORDED = KernelGraph("centered", 1, _build_centered, derivative=lambda ct, out, x: ct - ct.sum())
 
 
 def test_a_program_is_one_step_or_without_a_derivative_the_steps_it_is_made_of():
-    for program, steps in ((CENTERED, "SubBackward0"), (RECORDED, "CenteredBackward0")):
+    for graph, steps in ((CENTERED, "SubBackward0"), (RECORDED, "CenteredBackward0")):
         x = weft.randn(2, 3, requires_grad=True)
-        y = program((x,))
+        y = graph((x,))
         assert y.grad_fn.name() == steps
         (y * y).sum().backward()
         expected = x.detach().clone().requires_grad_()
@@ -63,25 +63,25 @@ def test_a_program_is_one_step_or_without_a_derivative_the_steps_it_is_made_of()
         assert weft.allclose(x.grad, expected.grad)
 
 
-def _describe_counter(planner):
-    x, total = planner.inputs
-    planner.write(ADD, total, total, x)
-    return [planner.to(x, weft.float64)]
+def _build_counter(graph):
+    x, total = graph.inputs
+    graph.write(ADD, total, total, x)
+    return [graph.to(x, weft.float64)]
 
 
 def test_writes_into_inputs_count_as_such():
-    program = Program("counter", 2, _describe_counter)
+    graph = KernelGraph("counter", 2, _build_counter)
     x, total = weft.ones(2), weft.zeros(2)
-    found = program((x, total))
+    found = graph((x, total))
     assert found.dtype is weft.float64 and total.tolist() == [1.0, 1.0]
     assert total._version == 1 and x._version == 0
 
 
-def _describe_taken(planner):
-    x, index = planner.inputs
-    taken = planner.take(GATHER, x, (index,), 0)
-    zeros = planner.map(MUL, x, 0.0)
-    planner.put(GATHER.put, zeros, (index,), taken, 0)
+def _build_taken(graph):
+    x, index = graph.inputs
+    taken = graph.take(GATHER, x, (index,), 0)
+    zeros = graph.map(MUL, x, 0.0)
+    graph.put(GATHER.put, zeros, (index,), taken, 0)
     return [taken, zeros]
 
 
@@ -89,25 +89,25 @@ def test_indices_are_checked():
     def blame(x, index):
         raise IndexError("there")
 
-    program = Program("taken", 2, _describe_taken, blame=blame)
+    graph = KernelGraph("taken", 2, _build_taken, blame=blame)
     x = weft.tensor([1.0, 2.0, 3.0])
-    taken, put = program((x, weft.tensor([2, 0])))
+    taken, put = graph((x, weft.tensor([2, 0])))
     assert taken.tolist() == [3.0, 1.0] and put.tolist() == [1.0, 0.0, 3.0]
     with pytest.raises(IndexError, match="there"):
-        program((x, weft.tensor([2, 3])))
+        graph((x, weft.tensor([2, 3])))
 
 
-def _describe_products(planner, rule):
+def _build_products(graph, rule):
     """a, or a view of it, times the last two columns of its own transpose plus a constant."""
-    (a,) = planner.inputs
-    a = planner.view(rule, a, 0, 1)
-    columns = planner.view(view_rules.slice, planner.view(view_rules.t, a), 1, 1, 3, 1)
-    shifted = planner.map(ADD, columns, planner.constant(SHIFT))
-    return [planner.matmul(MATMUL, a, shifted)]
+    (a,) = graph.inputs
+    a = graph.view(rule, a, 0, 1)
+    columns = graph.view(view_rules.slice, graph.view(view_rules.t, a), 1, 1, 3, 1)
+    shifted = graph.map(ADD, columns, graph.constant(SHIFT))
+    return [graph.matmul(MATMUL, a, shifted)]
 
 
 SHIFT = weft.tensor([1, 0])
-PRODUCTS = Program("products", 1, _describe_products)
+PRODUCTS = KernelGraph("products", 1, _build_products)
 
 
 @pytest.mark.parametrize("dtype", [weft.float32, weft.complex128, weft.bfloat16, weft.int64])
@@ -120,9 +120,9 @@ def test_products_of_views(dtype, step):
         assert weft.equal(result, x @ (x.t()[:, 1:3] + SHIFT))
 
 
-def _describe_missing(planner):
-    x, index = planner.inputs
-    return [planner.take(GATHER, x, (index,), 0)]
+def _build_missing(graph):
+    x, index = graph.inputs
+    return [graph.take(GATHER, x, (index,), 0)]
 
 
 def _blame_missing(x, index):
@@ -131,12 +131,12 @@ def _blame_missing(x, index):
 
 def test_indices_into_a_dimension_without_elements_are_checked():
     """No kernel runs then, so none can meet the bad index."""
-    program = Program("missing", 2, _describe_missing, blame=_blame_missing)
+    graph = KernelGraph("missing", 2, _build_missing, blame=_blame_missing)
     for index in ([0], [-1], [0, 5]):
         with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
-            program((weft.ones(0), weft.tensor(index)))
-    assert program((weft.ones(0), weft.tensor([], dtype=weft.int64))).tolist() == []
-    assert program((weft.ones(2), weft.tensor([], dtype=weft.int64))).tolist() == []
+            graph((weft.ones(0), weft.tensor(index)))
+    assert graph((weft.ones(0), weft.tensor([], dtype=weft.int64))).tolist() == []
+    assert graph((weft.ones(2), weft.tensor([], dtype=weft.int64))).tolist() == []
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -154,52 +154,50 @@ def test_losses_of_no_classes(reduction):
 # ---- Operands that do not fit are refused where the plan is made ------------------------------------------------------
 
 
-def _write(planner):
-    target, value = planner.inputs
-    copied = planner.map(ADD, target, 0.0)
-    planner.write(ADD, copied, copied, value)
+def _write(graph):
+    target, value = graph.inputs
+    copied = graph.map(ADD, target, 0.0)
+    graph.write(ADD, copied, copied, value)
     return [copied]
 
 
-def _put(planner):
-    target, index, value = planner.inputs
-    whole = planner.map(ADD, target, 0.0)
-    planner.put(PUT, whole, [index], value, (0,))
+def _put(graph):
+    target, index, value = graph.inputs
+    whole = graph.map(ADD, target, 0.0)
+    graph.put(PUT, whole, [index], value, (0,))
     return [whole]
 
 
-def _view(planner, sizes, strides, offset):
-    return [
-        planner.map(ADD, planner.view(view_rules.as_strided, planner.inputs[0], sizes, strides, offset), 0.0)
-    ]
+def _view(graph, sizes, strides, offset):
+    return [graph.map(ADD, graph.view(view_rules.as_strided, graph.inputs[0], sizes, strides, offset), 0.0)]
 
 
-def _take(planner, dim):
-    x, index = planner.inputs
-    return [planner.take(GATHER, x, [index], dim)]
+def _take(graph, dim):
+    x, index = graph.inputs
+    return [graph.take(GATHER, x, [index], dim)]
 
 
-def _multiplied(planner):
-    return [planner.matmul(MATMUL, *planner.inputs)]
+def _multiplied(graph):
+    return [graph.matmul(MATMUL, *graph.inputs)]
 
 
-def _sum_of_products(planner):
-    a, b = planner.inputs
-    return planner.reduce(SUM_PRODUCTS, a, b, dims=(1,))
+def _sum_of_products(graph):
+    a, b = graph.inputs
+    return graph.reduce(SUM_PRODUCTS, a, b, dims=(1,))
 
 
 @pytest.mark.parametrize("value", [(3,), (2, 1, 4), (1, 2, 4), (5, 4), (0,), (2, 3)])
 def test_a_program_refuses_operands_that_do_not_broadcast(value):
-    for describe in (_write, _sum_of_products):
+    for build in (_write, _sum_of_products):
         with pytest.raises(RuntimeError):
-            Program("refused", 2, describe)((weft.ones(2, 4), weft.ones(value)))
+            KernelGraph("refused", 2, build)((weft.ones(2, 4), weft.ones(value)))
 
 
 @pytest.mark.parametrize("value", [(2,), (2, 1), (3, 5), (0, 4), (1, 3, 4)])
 def test_a_program_refuses_values_that_do_not_fit_what_indices_point_at(value):
     index = weft.tensor([0, 2, 1])
     with pytest.raises(RuntimeError):
-        Program("refused", 3, _put)((weft.ones(3, 4), index, weft.ones(value)))
+        KernelGraph("refused", 3, _put)((weft.ones(3, 4), index, weft.ones(value)))
 
 
 @pytest.mark.parametrize(
@@ -207,27 +205,27 @@ def test_a_program_refuses_values_that_do_not_fit_what_indices_point_at(value):
 )
 def test_a_program_refuses_views_that_reach_outside(place):
     with pytest.raises(RuntimeError, match="reaches the elements"):
-        Program("refused", 1, _view)((weft.ones(6),), place)
-    assert Program("allowed", 1, _view)((weft.ones(6),), ((2, 3), (3, 1), 0)).shape == (2, 3)
+        KernelGraph("refused", 1, _view)((weft.ones(6),), place)
+    assert KernelGraph("allowed", 1, _view)((weft.ones(6),), ((2, 3), (3, 1), 0)).shape == (2, 3)
 
 
 def test_a_program_refuses_indices_and_matrices_that_do_not_fit():
     for index in (weft.zeros(1, 2, 2, dtype=weft.int64), weft.zeros(3, 2, dtype=weft.int64)):
         with pytest.raises(RuntimeError):
-            Program("refused", 2, _take)((weft.ones(2, 2), index), (1,))
+            KernelGraph("refused", 2, _take)((weft.ones(2, 2), index), (1,))
     with pytest.raises(RuntimeError):
-        Program("refused", 2, _multiplied)((weft.ones(2, 3), weft.ones(2, 3)))
+        KernelGraph("refused", 2, _multiplied)((weft.ones(2, 3), weft.ones(2, 3)))
 
 
-def _describe_parts(planner):
+def _build_parts(graph):
     """Views of views, each of which begins behind the start of the one before."""
-    (x,) = planner.inputs
-    part = planner.view(view_rules.slice, planner.view(view_rules.slice, x, 0, 1, 6, 1), 0, 2, 4, 1)
-    made = planner.map(ADD, x, 100)
-    other = planner.view(view_rules.select, planner.view(view_rules.slice, made, 0, 2, 6, 1), 0, 1)
-    return [planner.map(ADD, part, 0), planner.map(ADD, other, 0)]
+    (x,) = graph.inputs
+    part = graph.view(view_rules.slice, graph.view(view_rules.slice, x, 0, 1, 6, 1), 0, 2, 4, 1)
+    made = graph.map(ADD, x, 100)
+    other = graph.view(view_rules.select, graph.view(view_rules.slice, made, 0, 2, 6, 1), 0, 1)
+    return [graph.map(ADD, part, 0), graph.map(ADD, other, 0)]
 
 
 def test_views_of_views():
-    part, other = Program("parts", 1, _describe_parts)((weft.arange(6),))
+    part, other = KernelGraph("parts", 1, _build_parts)((weft.arange(6),))
     assert part.tolist() == [3, 4] and other.item() == 103

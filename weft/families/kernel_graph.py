@@ -1,8 +1,8 @@
 """Several kernels planned together, for functions that would otherwise spend their time between them.
 
-A program is described once per combination of specs: `describe(planner, *static)` names kernels and what they read, and
+A graph is described once per combination of specs: `build(graph, *static)` names kernels and what they read, and
 returns the operands that are results. A call then makes the results, and one block for all values on the way, and
-launches the kernels one after the other. Like every leaf, a program is recorded as one step.
+launches the kernels one after the other. Like every leaf, a graph is recorded as one step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .reduce import Reduce
 ALIGNMENT = 64  # of the values on the way, in bytes
 
 
-class Operand(NamedTuple):
+class Value(NamedTuple):
     """What a kernel reads or writes: an address, or a number (then `spec` is its type)."""
 
     kind: str  # "input", "made", "number" or "constant"
@@ -45,18 +45,18 @@ class Operand(NamedTuple):
         return f"{name}.real, {name}.imag" if self.spec is complex else name
 
 
-class Planner:
-    """Collects the launches of a program."""
+class GraphBuilder:
+    """Collects the launches of a kernel graph."""
 
     def __init__(self, specs: Sequence[Spec | None], numbers: Sequence[type]):
-        # An Operand each; None for what is missing.
+        # A Value each; None for what is missing.
         self.inputs: list[Any] = [
-            None if each is None else Operand("input", k, each) for k, each in enumerate(specs)
+            None if each is None else Value("input", k, each) for k, each in enumerate(specs)
         ]
-        self.numbers = [Operand("number", k, kind) for k, kind in enumerate(numbers)]
-        self.made: list[Operand] = []
+        self.numbers = [Value("number", k, kind) for k, kind in enumerate(numbers)]
+        self.made: list[Value] = []
         self.constants: list[Any] = []
-        self.launches: list[tuple[Callable, list[Operand]]] = []
+        self.launches: list[tuple[Callable, list[Value]]] = []
         self.plans: list[Any] = []  # they keep the kernels, and constants
         self.written: list[int] = []  # the inputs that are
         self.guarded = self.idle = (
@@ -65,14 +65,14 @@ class Planner:
 
     # -- kernels -------------------------------------------------------------------------------------------------------
 
-    def map(self, op: Map, *operands: Operand | float) -> Operand:
+    def map(self, op: Map, *operands: Value | float) -> Value:
         """The result of an elementwise op of operands and numbers."""
         plan = op.plans[_key(operands)]
         result = self.new(plan.spec)
         self._launch_map(plan, result, operands)
         return result
 
-    def write(self, op: Map, target: Operand, *operands: Operand | float) -> None:
+    def write(self, op: Map, target: Value, *operands: Value | float) -> None:
         """Write the result of an elementwise op into an operand."""
         self._launch_map(op.write_plans[(target.spec, *_key(operands))], target, operands)
         if target.kind == "input":
@@ -81,11 +81,11 @@ class Planner:
     def reduce(
         self,
         op: Reduce,
-        *inputs: Operand,
+        *inputs: Value,
         dims: tuple[int, ...],
-        numbers: Sequence[Operand | float] = (),
+        numbers: Sequence[Value | float] = (),
         keepdim: bool = True,
-    ) -> list[Operand]:
+    ) -> list[Value]:
         """The results of a reduction."""
         plan = op.plans[tuple([each.spec for each in inputs]), dims, keepdim, None, len(numbers)]
         results = [self.new(each) for each in plan.results]
@@ -93,7 +93,7 @@ class Planner:
             self._launch(plan, [*results, *inputs, plan.reduced, *numbers])
         return results
 
-    def matmul(self, op: Product, a: Operand, b: Operand) -> Operand:
+    def matmul(self, op: Product, a: Value, b: Value) -> Value:
         """The product of matrices."""
         dtype = a.spec.dtype
         wanted = op.plans[a.spec, b.spec].wanted
@@ -103,7 +103,7 @@ class Planner:
         self._launch(plan, [result, a, b])
         return self.to(result, dtype)
 
-    def take(self, op: Take, input: Operand, indices: Sequence[Operand], static: Any) -> Operand:
+    def take(self, op: Take, input: Value, indices: Sequence[Value], static: Any) -> Value:
         """What the indices point at."""
         plan = op.plans[(input.spec, static, *[each.spec for each in indices])]
         result = self.new(plan.spec)
@@ -113,9 +113,9 @@ class Planner:
     def put(
         self,
         op: Put,
-        target: Operand,
-        indices: Sequence[Operand],
-        value: Operand,
+        target: Value,
+        indices: Sequence[Value],
+        value: Value,
         static: Any,
         combine: Callable | None = None,
     ) -> None:
@@ -123,7 +123,7 @@ class Planner:
         plan = op.plans[(target.spec, value.spec, combine, static, *[each.spec for each in indices])]
         self._follow(plan.launch, [target, *[target] * (combine is not None), value, *indices])
 
-    def adjoint(self, op: Take, ct: Operand, indices: Sequence[Operand], static: Any, input: Spec) -> Operand:
+    def adjoint(self, op: Take, ct: Value, indices: Sequence[Value], static: Any, input: Spec) -> Value:
         """Zeros of the shape of `input` with what was taken added to where it was."""
         whole = self.new(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device))
         self.write(FILL, whole, 0)
@@ -138,7 +138,7 @@ class Planner:
         dense = spec.like(dtype=dtype) if spec.is_dense else contiguous_spec(spec.shape, dtype, spec.device)
         return self._copy(operand, dense)
 
-    def reshape(self, operand: Operand, sizes: tuple[int, ...]) -> Operand:
+    def reshape(self, operand: Value, sizes: tuple[int, ...]) -> Value:
         """An operand with other sizes: the same memory if it can be, else a copy."""
         spec = operand.spec
         if spec.shape == sizes:
@@ -147,7 +147,7 @@ class Planner:
             operand = self._copy(operand, contiguous_spec(spec.shape, spec.dtype, spec.device))
         return self.view(view_rules.view, operand, sizes)
 
-    def view(self, rule: Callable[..., tuple[Spec, int]], operand: Operand, *static: Any) -> Operand:
+    def view(self, rule: Callable[..., tuple[Spec, int]], operand: Value, *static: Any) -> Value:
         """A view of an operand, by one of `core.view_rules`.
 
         Raises: RuntimeError if it shows more than the operand does.
@@ -157,26 +157,26 @@ class Planner:
             check_reach("view", operand.spec, spec.shape, spec.stride, offset)
         return operand._replace(spec=spec, offset=operand.offset + offset * spec.dtype.itemsize)
 
-    def constant(self, tensor: Tensor) -> Operand:
+    def constant(self, tensor: Tensor) -> Value:
         """A tensor that is the same for all calls."""
         self.plans.append(tensor)
         return self._constant(tensor._storage.ptr + tensor._start)._replace(spec=tensor.spec)
 
-    def empty(self, dtype: DType) -> Operand:
+    def empty(self, dtype: DType) -> Value:
         """In place of a result that there is not."""
         return self.new(contiguous_spec((0,), dtype, self.inputs[0].spec.device))
 
-    def _copy(self, operand: Operand, wanted: Spec) -> Operand:
+    def _copy(self, operand: Value, wanted: Spec) -> Value:
         result = self.new(wanted)
         self.write(COPY, result, operand)
         return result
 
-    def new(self, spec: Spec) -> Operand:
+    def new(self, spec: Spec) -> Value:
         """Memory to be written."""
-        self.made.append(Operand("made", len(self.made), spec))
+        self.made.append(Value("made", len(self.made), spec))
         return self.made[-1]
 
-    def _launch_map(self, plan: Any, result: Operand, operands: Sequence[Any]) -> None:
+    def _launch_map(self, plan: Any, result: Value, operands: Sequence[Any]) -> None:
         numbers = [each for each in operands if not _is_address(each)]
         self._launch(plan, [result, *filter(_is_address, operands), *numbers])
 
@@ -190,18 +190,18 @@ class Planner:
     def _launch(self, plan: Any, arguments: Sequence[Any]) -> None:
         self.plans.append(plan)
         given = [
-            each if isinstance(each, Operand) else self._constant(each)
+            each if isinstance(each, Value) else self._constant(each)
             for each in (*arguments, plan.meta, plan.count)
         ]
         self.launches.append((plan.entry, given))
 
-    def _constant(self, value: Any) -> Operand:
+    def _constant(self, value: Any) -> Value:
         self.constants.append(value)
-        return Operand("constant", len(self.constants) - 1, None)
+        return Value("constant", len(self.constants) - 1, None)
 
     # -- the plan ------------------------------------------------------------------------------------------------------
 
-    def finish(self, results: Sequence[Operand]) -> Plan:
+    def finish(self, results: Sequence[Value]) -> Plan:
         """The plan, as a function written for it: a loop over launches would take longer than small kernels do.
 
         Its source has no sizes in it: compiling takes longer than all the rest, so plans share it.
@@ -259,20 +259,20 @@ def _names(letters: str, values: Sequence[Any]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _compiled(source: str) -> Any:
-    return compile(source, "<program>", "exec")
+    return compile(source, "<kernel graph>", "exec")
 
 
 def _key(operands: Sequence[Any]) -> tuple:
     """The key of a Map's plan."""
-    return tuple([each.spec if isinstance(each, Operand) else type(each) for each in operands])
+    return tuple([each.spec if isinstance(each, Value) else type(each) for each in operands])
 
 
 def _is_address(operand: Any) -> bool:
-    return isinstance(operand, Operand) and type(operand.spec) is Spec
+    return isinstance(operand, Value) and type(operand.spec) is Spec
 
 
 class Plan(NamedTuple):
-    """A program for one combination of specs."""
+    """A graph for one combination of specs."""
 
     run: Callable  # (inputs, numbers) -> the result, or a tuple of them
     guarded: bool
@@ -280,8 +280,8 @@ class Plan(NamedTuple):
     faults: Sequence[int]  # of the device
 
 
-class Eager:
-    """In place of a Planner: carries out each op as it comes, so that each is recorded."""
+class EagerBuilder:
+    """In place of a GraphBuilder: carries out each op as it comes, so that each is recorded."""
 
     def __init__(self, inputs: Sequence[Tensor | None], numbers: Sequence[Any]):
         self.inputs, self.numbers = inputs, numbers
@@ -312,7 +312,7 @@ class Eager:
         return operand.reshape(sizes)
 
 
-class Program(Op):
+class KernelGraph(Op):
     """A function of tensors (`inputs` of them), static arguments and numbers, made of kernels; see above.
 
     `numbers` are the types of the numbers, which may change from call to call. `derivative`: rules get (ct, out,
@@ -325,7 +325,7 @@ class Program(Op):
         self,
         name: str,
         inputs: int,
-        describe: Callable[..., Sequence[Operand]],
+        build: Callable[..., Sequence[Value]],
         *,
         numbers: Sequence[type] = (),
         derivative: Any = None,
@@ -334,7 +334,7 @@ class Program(Op):
     ):
         self.name = name
         self.inputs = inputs
-        self.describe = describe
+        self.build = build
         self.numbers = tuple(numbers)
         self.derivative = as_derivative(derivative)
         self.node_name = node_name
@@ -342,8 +342,8 @@ class Program(Op):
         self.plans = PlanCache(self._plan)
 
     def _plan(self, *key: Any) -> Plan:
-        planner = Planner(key[: self.inputs], self.numbers)
-        return planner.finish(self.describe(planner, *key[self.inputs :]))
+        graph = GraphBuilder(key[: self.inputs], self.numbers)
+        return graph.finish(self.build(graph, *key[self.inputs :]))
 
     def run(self, inputs: tuple, static: tuple = (), numbers: tuple = ()) -> Any:
         """The result, or a tuple of them; inputs that are missing are None."""
@@ -357,7 +357,7 @@ class Program(Op):
                 if each._autograd is not None:
                     recorded = mode.enabled
         if recorded and self.derivative is None:
-            results = self.describe(Eager(inputs, numbers), *static)
+            results = self.build(EagerBuilder(inputs, numbers), *static)
             return results[0] if len(results) == 1 else tuple(results)
         plan = self.plans[(*specs, *static)]
         faults = plan.faults

@@ -13,7 +13,7 @@ import torch
 
 import weft
 import weft.overrides
-from weft.core.overrides import known
+from weft.core.overrides import override_types
 
 LIBRARIES = pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
 
@@ -493,17 +493,17 @@ def test_ducks(expression, first, monkeypatch):
     for lib in (torch, weft):
         duck, p = duck_class(lib)(), lib.ones(2)
         if first and lib is weft:
-            before = set(known)
-            known.clear()
+            before = set(override_types)
+            override_types.clear()
         elif lib is weft:
-            known.add(type(duck))
+            override_types.add(type(duck))
         func, kinds, args, kwargs = eval(expression, {"lib": lib, "e": duck, "p": p})
         names = [type(arg).__name__ for arg in args]
         name = func.__name__.removeprefix("linalg_").removeprefix("special_").removeprefix("fft_")
         seen.append((name, names, sorted(kwargs)))
         assert type(duck) in kinds
     if first:
-        known.update(before)
+        override_types.update(before)
     assert seen[0] == seen[1]
 
 
@@ -515,12 +515,12 @@ def test_every_overridable_function_asks():
         silent = []
         for namespace, functions in listed.items():
             for function in functions if isinstance(namespace, types.ModuleType) else ():
-                before = set(known)
-                known.clear()
-                known.update({type(duck)} if known_before else ())
+                before = set(override_types)
+                override_types.clear()
+                override_types.update({type(duck)} if known_before else ())
                 if not any(asks(function, args) for args in attempts):
                     silent.append(function.__name__)
-                known.update(before)
+                override_types.update(before)
         assert silent == []
 
 

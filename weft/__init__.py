@@ -25,17 +25,17 @@ from .core.grad_mode import (
 from .core.layout import Layout as layout
 from .core.layout import MemoryFormat as memory_format
 from .core.limits import finfo, iinfo
-from .core.names import FUNCTIONS as _FUNCTIONS
 from .core.names import INNER as _INNER
-from .core.names import name_functions as _name_functions
 from .core.names import name_methods as _name_methods
 from .core.names import name_public as _name_public
 from .core.out_of_memory import OutOfMemoryError
 from .core.overrides import DisableTorchFunctionSubclass
-from .core.overrides import separate_aliases as _separate_aliases
 from .core.promotion import can_cast, promote_types
 from .core.qscheme import SCHEMES as _SCHEMES
 from .core.qscheme import AcceleratorError, FatalError, qscheme
+from .core.registry import FUNCTIONS as _FUNCTIONS
+from .core.registry import name_functions as _name_functions
+from .core.registry import separate_aliases as _separate_aliases
 from .core.size import Size
 from .core.streams import Event, Stream
 from .core.tensor import Tensor

@@ -14,8 +14,8 @@ from ._C._schema import FunctionSchema
 from ._library import operators as _operators
 from ._library.operators import Operator, tensors_in
 from .compat.missing import module_getattr
+from .core.entry import entry
 from .core.grad_mode import is_grad_enabled
-from .core.overrides import PLAIN, known, meets, overridden
 
 # Operators whose tensor arguments may be given as numbers.
 _NUMBERS_AS_TENSORS = frozenset(
@@ -39,8 +39,13 @@ class OperatorBase:
     def __init__(self) -> None:
         self.py_kernels: dict[Any, Callable] = {}
         self.python_key_table: dict[Any, Callable] = {}
+        self._entry = entry(self._run, reported=self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._entry(*args, **kwargs)
+
+    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator, which neither a mode nor a class overrides."""
         raise NotImplementedError("This method should be implemented by the class")
 
     def has_kernel_for_dispatch_key(self, k: Any) -> bool:
@@ -130,11 +135,8 @@ class HigherOrderOperator(OperatorBase):
             )
         return found(*args, **kwargs)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        values = (*args, *kwargs.values())
-        if known and (answer := overridden(self, args, kwargs)) is not PLAIN:
-            return answer
-        tensors = tensors_in(values)
+    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
+        tensors = tensors_in((*args, *kwargs.values()))
         for each in tensors:
             rule = self.python_key_table.get(type(each))
             if rule is not None:
@@ -152,8 +154,6 @@ class HigherOrderOperator(OperatorBase):
         for key in keys:
             if key in self.py_kernels:
                 return self.py_kernels[key](*args, **kwargs)
-        if meets(values):
-            return self(*args, **kwargs)
         return self.dispatch(DispatchKey[device_key(backend)], *args, **kwargs)
 
     def __str__(self) -> str:
@@ -210,16 +210,8 @@ class OpOverload(OperatorBase):
     def _operator(self) -> Operator | None:
         return _operators.find(self._schema.name, self._schema.overload_name)
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if known and (answer := overridden(self, args, kwargs)) is not PLAIN:
-            return answer
-        try:
-            values = self._schema.bind(args, kwargs, self._numbers)
-        except RuntimeError:
-            if meets((*args, *kwargs.values())):
-                return self(*args, **kwargs)
-            raise
-        return self._op(values)
+    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._op(self._schema.bind(args, kwargs, self._numbers))
 
     def redispatch(self, /, keyset: DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
         """Call the kernel for the first of these dispatch keys."""
@@ -299,6 +291,7 @@ class OpOverloadPacket:
         self.__module__ = f"torch._ops.{qualified_op_name.split('::')[0]}"
         self._overload_names = overload_names
         self._dir: list[str] = []
+        self._entry = entry(self._run, reported=self)
 
     @property
     def _operators(self) -> dict[str, Operator]:
@@ -332,8 +325,9 @@ class OpOverloadPacket:
         return overload
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if known and (answer := overridden(self, args, kwargs)) is not PLAIN:
-            return answer
+        return self._entry(*args, **kwargs)
+
+    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
         overloads = self._operators
         numbers = self._qualified_op_name in _NUMBERS_AS_TENSORS
         errors = []
@@ -341,13 +335,11 @@ class OpOverloadPacket:
             try:
                 values = operator.schema.bind(args, kwargs, numbers)
             except RuntimeError as error:
-                if len(overloads) == 1 and not meets((*args, *kwargs.values())):
+                if len(overloads) == 1:
                     raise
                 errors.append(str(error))
                 continue
             return operator.call(values)
-        if known and overridden(self, args, kwargs) is not PLAIN or meets((*args, *kwargs.values())):
-            return self(*args, **kwargs)
         raise RuntimeError(
             "Overloaded torch operator invoked from Python failed to match any schema:\n"
             + "\n\n".join(errors)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from .compat.missing import module_getattr
 from .core.device import device as _device
 from .core.dtype import DType
-from .core.names import FUNCTIONS
+from .core.registry import FUNCTIONS
 from .core.tensor import Tensor
 
 

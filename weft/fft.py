@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compat.missing import module_getattr
-from .core.public import namespace
+from .core.registry import namespace
 from .core.tensor import Tensor as Tensor
 
 globals().update(namespace("fft"))

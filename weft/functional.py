@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compat.missing import module_getattr
-from .core.names import FUNCTIONS
+from .core.registry import FUNCTIONS
 
 __all__ = [  # noqa: F822 (they come from the table of functions)
     "atleast_1d",

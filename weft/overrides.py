@@ -1,4 +1,4 @@
-"""Classes that have a say in what functions make of their objects: `torch.overrides`.
+"""Classes that override functions for their objects: `torch.overrides`.
 
 A class defines `__torch_function__(cls, func, types, args=(), kwargs=None)`, as in PyTorch: a subclass of Tensor, whose
 default gives results of the subclass, or any other class.
@@ -26,17 +26,17 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .compat.missing import module_getattr
+from .core.dispatch import PLAIN
 from .core.modes import (
     BaseTorchFunctionMode,
     TorchFunctionMode,
-    ask_modes,
-    modes,
     pop_mode,
     pop_mode_temporarily,
     push_mode,
 )
-from .core.names import FUNCTIONS
-from .core.overrides import UNASKED, ask, full_name, overriding, switch, unconverted
+from .core.overrides import full_name, modes, overridden, overriding, switch
+from .core.registry import FUNCTIONS
+from .core.subclasses import UNASKED, unconverted
 from .core.tensor import Tensor
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether one of these objects has a say: its class defines `__torch_function__` and is no plain Tensor.
+    """Whether the class of one of these objects overrides functions: it defines `__torch_function__` and is not Tensor.
 
     It is also True within a `TorchFunctionMode`.
 
@@ -91,9 +91,12 @@ def handle_torch_function(
 
     Raises: TypeError if all of them answer NotImplemented.
     """
-    if modes.stack:
-        return ask_modes(public_api, args, kwargs, relevant_args)
-    return ask(public_api, overriding(relevant_args), args, kwargs)
+    answer = overridden(public_api, args, kwargs, relevant=relevant_args)
+    if answer is PLAIN:
+        raise TypeError(
+            f"no implementation found for '{full_name(public_api) or public_api}' on types that implement __torch_function__: []"
+        )
+    return answer
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable[[Callable], Callable]:

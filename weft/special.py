@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .compat.missing import module_getattr
-from .core.names import FUNCTIONS
+from .core.registry import FUNCTIONS
 
 PREFIX = "special."
 globals().update({name.removeprefix(PREFIX): f for name, f in FUNCTIONS.items() if name.startswith(PREFIX)})

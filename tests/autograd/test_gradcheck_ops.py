@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from weft.autograd import gradcheck, gradgradcheck
-from weft.core.names import FUNCTIONS
+from weft.core.registry import FUNCTIONS
 
 # ---- Sample inputs ---------------------------------------------------------------------------------------------------
 

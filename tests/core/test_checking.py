@@ -10,7 +10,7 @@ import torch
 
 import weft
 from weft.core.checking import checked
-from weft.core.names import FUNCTIONS
+from weft.core.registry import FUNCTIONS
 from weft.core.tensor import Tensor
 
 # Each right call makes the plan that its wrong ones would find.

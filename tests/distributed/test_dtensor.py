@@ -136,5 +136,5 @@ def test_checkpoints_have_the_part(tmp_path):
 
 def test_asking_costs_nothing(run):
     """A class with `__torch_function__` makes every call slower, so there is none before the first DTensor."""
-    code = "import weft; from weft.core.overrides import known; from weft.distributed.tensor import DTensor; print(len(known))"
+    code = "import weft; from weft.core.overrides import override_types; from weft.distributed.tensor import DTensor; print(len(override_types))"
     assert run("-c", code).stdout.split() == ["0"]

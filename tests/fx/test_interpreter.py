@@ -232,7 +232,7 @@ def test_other_tracers(tmp_path):
 def test_tracing_leaves_nothing_behind():
     from weft.core import overrides
 
-    known = set(overrides.known)
+    known = set(overrides.override_types)
     call, get, view = weft.nn.Module.__call__, weft.nn.Module.__getattr__, weft.Tensor.view
     for program in (lambda x: x + 1, lambda x: x if x else 1):
         try:
@@ -240,5 +240,5 @@ def test_tracing_leaves_nothing_behind():
         except weft.fx.proxy.TraceError:
             pass
         assert (weft.nn.Module.__call__, weft.nn.Module.__getattr__, weft.Tensor.view) == (call, get, view)
-        assert overrides.known == known
+        assert overrides.override_types == known
         assert not weft.fx._symbolic_trace.is_fx_tracing()

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import weft
-from weft.core.names import FUNCTIONS as FUNCTIONS_OF_WEFT
+from weft.core.registry import FUNCTIONS as FUNCTIONS_OF_WEFT
 from weft.fx._qualified_name import is_written_in_python
 
 

@@ -8,7 +8,7 @@ from ..compat.missing import module_getattr
 from ..core.device import device
 from ..core.dtype import DType
 from ..core.layout import preserve_format
-from ..core.public import namespace
+from ..core.registry import namespace
 from ..ops.assembly.copying import parse_to
 
 _FUNCTIONS = namespace("nn.functional")

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core.grad_mode import is_grad_enabled as is_grad_enabled
 from ..core.grad_mode import mode
-from ..core.names import FUNCTIONS
-from ..core.overrides import has_say, overriding, switch
+from ..core.overrides import overrides_functions, overriding, switch
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..engine.workers import get_num_threads as get_num_threads
 from ..engine.workers import set_num_threads as set_num_threads
@@ -33,7 +33,7 @@ def _has_torch_function(values: Any) -> bool:
 
 def _has_torch_function_unary(value: Any) -> bool:
     """Whether a value is of a class with a handler."""
-    return switch.on and has_say(type(value))
+    return switch.on and overrides_functions(type(value))
 
 
 def _has_torch_function_variadic(*values: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compat.missing import module_getattr
-from ..core.public import namespace
+from ..core.registry import namespace
 
 globals().update({f"special_{name}": function for name, function in namespace("special").items()})
 

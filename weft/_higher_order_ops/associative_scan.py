@@ -8,7 +8,7 @@ from typing import Any
 from .._C._keys import DispatchKey
 from .._ops import HigherOrderOperator
 from ..compat.missing import module_getattr
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .utils import call, check_same

@@ -14,8 +14,8 @@ from typing import Any
 
 from .._C._keys import Tag
 from .._C._schema import FunctionSchema, parse_schema
-from ..core.names import FUNCTIONS
 from ..core.outputs import write_out
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from . import aten_functions
 from .operators import Kernel, Operator

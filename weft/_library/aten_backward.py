@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.grad_mode import enable_grad, is_grad_enabled
-from ..core.names import FUNCTIONS as PUBLIC
+from ..core.registry import FUNCTIONS as PUBLIC
 from ..core.tensor import Tensor
 from .aten_functions import FUNCTIONS as OWN
 from .aten_functions import REDUCTIONS, UPSAMPLING, functional, own, upsampled

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import bool_
-from ..core.names import FUNCTIONS as PUBLIC
-from ..core.public import namespace
+from ..core.registry import FUNCTIONS as PUBLIC
+from ..core.registry import namespace
 from ..core.tensor import Tensor
 
 # Operator -> function, which is given the arguments of the schema.

@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.names import FUNCTIONS
-from ..core.overrides import overridable, unasked
+from ..core.entry import entry
+from ..core.registry import FUNCTIONS
+from ..core.subclasses import without_overrides
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from . import engine
@@ -16,7 +17,7 @@ from .dual import Dual
 from .graph import GradientEdge, Leaf
 
 
-@unasked
+@without_overrides
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -59,7 +60,7 @@ def backward(
     engine.run(roots, wanted=wanted, keep_graph=keep, create_graph=create_graph)
 
 
-@overridable
+@entry
 def grad(
     outputs: Any,
     inputs: Any,

@@ -14,9 +14,8 @@ from typing import Any
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
-from ..core.modes import modes
-from ..core.names import FUNCTIONS
-from ..core.overrides import switch
+from ..core.overrides import modes, switch
+from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from . import anomaly

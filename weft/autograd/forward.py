@@ -13,7 +13,7 @@ from typing import Any
 from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad, mode
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make
 from . import dual, engine, graph
 from .dual import DUAL, at_outer_levels, set_tangents, tangents

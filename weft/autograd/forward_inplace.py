@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import mode
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
 from . import dual, inplace

@@ -11,8 +11,8 @@ from typing import Any
 from ..core.derivative import Derivative, Recorded
 from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
-from ..core.names import FUNCTIONS
 from ..core.recording import needs_recording, unrecorded
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make, view_of
 from ..core.warn import user_level
 from . import anomaly, dual, graph

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from . import dual

@@ -15,9 +15,9 @@ from typing import Any
 from ..core import outputs
 from ..core.derivative import nondifferentiable
 from ..core.grad_mode import mode
-from ..core.names import FUNCTIONS
 from ..core.plans import PlanCache
 from ..core.recording import unrecorded
+from ..core.registry import FUNCTIONS
 from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty, make
 from ..families.view import View

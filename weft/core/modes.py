@@ -1,47 +1,35 @@
 """`TorchFunctionMode`: an object that is asked about each call of a public function or method inside its `with` block.
 
-Functions know nothing of modes, so that they cost nothing while there are none. The first mode that is entered, in any
-thread, exchanges the code of each public function for code that looks at the modes of its thread (`_watch`); the last
-one that ends puts the code back. The function object stays the same, so that handlers compare it with `torch.add`, and
-names that were imported earlier are watched as well. One exchange of all functions takes about 1 ms.
+Functions that `entry` makes ask modes themselves. Others, and those with a fast path in front of their entry, know
+nothing of modes, so that they cost nothing while there are none. The first mode that is entered, in any thread,
+exchanges the code of each of these for code that calls an entry; the last one that ends puts the code back. The function
+object stays the same, so that handlers compare it with `torch.add`, and names that were imported earlier ask as well.
+One exchange of all functions takes about 1 ms.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
+from .entry import entry
 from .locks import new_lock
-from .names import FUNCTIONS, ROOT
+from .names import ROOT
 from .overrides import (
     OPERATORS,
-    PLAIN,
     REFLECTED,
-    UNASKED,
-    AskingTensor,
     DisableTorchFunctionSubclass,
-    ask,
-    complete_asking,
-    full_name,
-    known,
-    overridden,
-    overriding,
+    modes,
+    override_types,
     public_function,
-    switch,
 )
+from .registry import FUNCTIONS, entry_of
 from .restoring import Restoring
+from .subclasses import UNASKED
 from .tensor import Tensor
-
-
-class _Modes(threading.local):
-    stack: tuple[Any, ...] = ()  # the innermost last
-
-
-modes = _Modes()
 
 
 class TorchFunctionMode(Restoring):
@@ -139,53 +127,6 @@ def pop_mode_temporarily() -> _Without:
     return _Without(modes.stack[:-1])
 
 
-class _Call(NamedTuple):
-    """What the exchanged code of a function passes on."""
-
-    function: Any  # what modes hear of
-    original: Callable  # a copy of the function that has its own code
-    is_operator: bool  # operators answer NotImplemented where methods raise TypeError
-
-
-def _called(call: _Call, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What becomes of a call while a mode is on in some thread."""
-    if not modes.stack:
-        # A handler calls the function that it was told of: then the classes of the arguments are asked.
-        if known and (answer := overridden(call.function, args, kwargs)) is not PLAIN:
-            return answer
-        return call.original(*args, **kwargs)
-    if switch.skips:
-        switch.skips = False
-        return call.original(*args, **kwargs)
-    if not call.is_operator:
-        return ask_modes(call.function, args, kwargs)
-    try:
-        return ask_modes(call.function, args, kwargs)
-    except TypeError:
-        return NotImplemented
-
-
-def ask_modes(function: Callable, args: tuple, kwargs: dict[str, Any], relevant: Any = None) -> Any:
-    """What the innermost mode makes of a call; if it answers NotImplemented, what the classes of the arguments do.
-
-    relevant: the arguments whose classes are asked; all, if it is None.
-    """
-    values = (*args, *kwargs.values()) if relevant is None else relevant
-    found = overriding(values) if switch.on else []
-    with _Without(modes.stack[:-1]) as mode:
-        answer = mode.__torch_function__(
-            public_function(function), tuple(map(type, found)), args, kwargs or None
-        )
-        if answer is NotImplemented and found:
-            return ask(function, found, args, kwargs)
-    if answer is NotImplemented:
-        raise TypeError(
-            f"Multiple dispatch failed for '{full_name(function) or function.__name__}'; all __torch_function__ handlers "
-            f"returned NotImplemented:\n\n  - mode object {mode!r}"
-        )
-    return answer
-
-
 # ---- The exchange of code ------------------------------------------------------------------------------------------
 
 _lock = new_lock()
@@ -203,52 +144,59 @@ _REFLECTED_NAMES = frozenset(name for name, _ in REFLECTED.values())
 
 @functools.cache
 def _watched() -> list[tuple[FunctionType, CodeType]]:
-    """The functions that modes are asked about, each with the code that asks."""
+    """The functions that do not ask modes themselves, each with code that calls an entry."""
     import importlib
 
-    complete_asking()
     init = importlib.import_module(f"{ROOT}.nn.init")
-    found: dict[int, tuple[FunctionType, CodeType]] = {}
     functions = [
         *(function for name, function in FUNCTIONS.items() if name not in _UNWATCHED),
         *(value for name, value in vars(init).items() if name.endswith("_") and not name.startswith("_")),
     ]
-    for calls in (((each, each, False) for each in functions), _members(Tensor), _members(AskingTensor)):
+    result: dict[int, tuple[FunctionType, CodeType]] = {}
+    for calls in (((each, each, False) for each in functions), _members()):
         for function, reported, is_operator in calls:
-            if isinstance(function, FunctionType) and id(function) not in found:
-                found[id(function)] = function, _asking_code(function, reported, is_operator)
-    return list(found.values())
+            if not isinstance(function, FunctionType) or id(function) in result:
+                continue
+            behind = entry_of.get(function)
+            if behind is None:
+                behind = entry(_with_own_code(function), reported=reported, is_operator=is_operator)
+            if behind is not function:
+                result[id(function)] = function, _calling(behind, function.__code__)
+    return list(result.values())
 
 
-def _members(cls: type) -> Iterator[tuple[Any, Any, bool]]:
-    """Methods and the functions of properties: what runs, what modes hear of, and whether it is an operator."""
-    for name, member in vars(cls).items():
+def _members() -> Iterator[tuple[Any, Any, bool]]:
+    """Methods of Tensor and the functions of its properties: what runs, what modes are told of, whether it is an operator."""
+    for name, member in vars(Tensor).items():
         if name in _UNWATCHED_METHODS:
             continue
-        public = vars(Tensor).get(name, member)
         if isinstance(member, property):
-            yield member.fget, public.__get__, False
-            yield member.fset, public.__set__, False
-            yield member.fdel, public.__delete__, False
+            yield member.fget, member.__get__, False
+            yield member.fset, member.__set__, False
+            yield member.fdel, member.__delete__, False
         elif isinstance(member, FunctionType):
-            yield member, public_function(public), name in OPERATORS or name in _REFLECTED_NAMES
+            yield member, public_function(member), name in OPERATORS or name in _REFLECTED_NAMES
 
 
-def _asking_code(function: FunctionType, reported: Any, is_operator: bool) -> CodeType:
-    """Code for `function` that calls `_called` with what modes hear of, and with a copy that has the function's own code."""
-    own = function.__code__
+def _with_own_code(function: FunctionType) -> FunctionType:
+    """A copy of the function, which keeps its code."""
     copy = FunctionType(
-        own, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
     )
-    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
+    return copy
+
+
+def _calling(behind: Callable, own: CodeType) -> CodeType:
+    """Code that calls `behind`, for a function whose code is `own`."""
     # A function keeps its cells, so the new code must have as many free variables, under the same names.
     template = _template(len(own.co_freevars))
-    values = {"called": _called, "call": _Call(reported, copy, is_operator)}
-    constants = tuple(
-        values.get(each, each) if isinstance(each, str) else each for each in template.co_consts
-    )
     return template.replace(
-        co_consts=constants,
+        co_consts=tuple(behind if each == "behind" else each for each in template.co_consts),
         co_freevars=own.co_freevars,
         co_name=own.co_name,
         co_qualname=own.co_qualname,
@@ -263,11 +211,11 @@ def _template(free_variables: int) -> CodeType:
     uses = f"        if 0: {', '.join(names)}\n" if names else ""
     source = (
         f"def outer({', '.join(names)}):\n    def inner(*args, **kwargs):\n{uses}"
-        "        return 'called'('call', args, kwargs)\n    return inner\n"
+        "        return 'behind'(*args, **kwargs)\n    return inner\n"
     )
     namespace: dict[str, Any] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # the constants that are called become functions
+        warnings.simplefilter("ignore", SyntaxWarning)  # the constant that is called becomes a function
         exec(source, namespace)
     return namespace["outer"](*names).__code__
 
@@ -277,6 +225,7 @@ def _watch() -> None:
     with _lock:
         if _entered == 0:
             _own_code[:] = [(function, function.__code__) for function, _ in _watched()]
+            override_types.add(TorchFunctionMode)
             for function, code in _watched():
                 function.__code__ = code
         _entered += 1
@@ -287,5 +236,6 @@ def _unwatch() -> None:
     with _lock:
         _entered -= 1
         if _entered == 0:
+            override_types.discard(TorchFunctionMode)
             for function, code in _own_code:
                 function.__code__ = code

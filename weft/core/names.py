@@ -1,15 +1,11 @@
-"""The public names of functions and classes: the table of functions, and where an object says that it is public."""
+"""Where functions and classes say that they are public: their `__module__` and `__qualname__`."""
 
 import sys
-from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 # The name of the package: `__module__` of all that is public begins with it, so that pickles find it there.
 ROOT = __name__.partition(".")[0]
-
-# name -> function: what `weft/__init__.py` offers. Names with dots belong to submodules ("linalg.inv").
-FUNCTIONS: dict[str, Callable] = {}
 
 # Modules that only weft has. What they define is public under the names of other modules.
 INNER = frozenset(
@@ -23,39 +19,6 @@ def set_name(value: Any, module: str, qualname: str, name: str | None = None) ->
         _resolve_annotations(value)
     value.__module__, value.__qualname__ = module, qualname
     value.__name__ = name or qualname.rpartition(".")[2]
-
-
-# Namespaces whose functions PyTorch writes in C under names such as `linalg_inv`: handlers see them as `__name__`.
-_PREFIXED = ("fft", "linalg", "special")
-# Other functions that PyTorch defines under another name than the public one.
-_DEFINED_AS = {
-    "nn.functional.logsigmoid": "log_sigmoid",
-    "nn.functional.threshold": "_threshold",
-    "symeig": "_symeig",
-}
-
-
-def name_functions() -> None:
-    """Give all functions of `FUNCTIONS` the names under which they are public.
-
-    A function with several names is known by the first that is its own `__name__`, else by the first of all.
-    """
-    paths: dict[int, str] = {}
-    for path, function in FUNCTIONS.items():
-        if not isinstance(function, FunctionType):
-            continue
-        known = paths.get(id(function))
-        if known is None or _last(known) != function.__name__ == _last(path):
-            paths[id(function)] = path
-    for path, function in FUNCTIONS.items():
-        if paths.get(id(function)) == path:
-            place, _, name = path.rpartition(".")
-            own = f"{place}_{name}" if place in _PREFIXED else _DEFINED_AS.get(path, name)
-            set_name(function, f"{ROOT}.{place}".removesuffix("."), name, own)
-
-
-def _last(path: str) -> str:
-    return path.rpartition(".")[2]
 
 
 def name_methods(cls: type) -> None:

@@ -7,24 +7,11 @@ import inspect
 from collections.abc import Callable
 
 from . import outputs
-from .autocast import cast_arguments
-from .checking import check_tensors, checked
-from .names import FUNCTIONS
-from .out_of_memory import from_memory_error
+from .checking import checked
+from .entry import entry, numpy_names
 from .outputs import check_dtype, check_inplace, with_out
-from .overrides import PLAIN, insides, known, meets, overridable, overridden, twin
 from .recording import needs_recording, tape
-from .tensor import Tensor
-
-# Other names of arguments that PyTorch accepts, after NumPy.
-_NUMPY_ARGUMENTS = {
-    "axis": "dim",
-    "keepdims": "keepdim",
-    "x": "input",
-    "a": "input",
-    "x2": "other",
-    "x1": "input",
-}
+from .registry import FUNCTIONS, add_function, add_method
 
 
 def public(
@@ -33,6 +20,8 @@ def public(
     name: str | None = None,
     out: bool | str = False,
     checks: bool = True,
+    autocast: str | None = None,
+    asks: bool = False,
 ):
     """Decorator: make a function part of the public interface.
 
@@ -42,27 +31,33 @@ def public(
     which computes and then writes into the tensor). `out=True` gives it an `out=` argument: the results are
     written into given tensors, which are resized if need be; with `out="exact"` they must be of the results' dtype,
     with `out="apart"` they must not share memory with an argument either, with `out="decides"` the dtype of the tensor
-    is that of the computation unless the caller states dtype=. `aliases` are further names for all forms.
+    is that of the computation unless the caller states dtype=. `autocast` is the class of the function under autocast
+    ("lower", "raise" or "widen", see `core/autocast.py`). With `asks` it asks the classes of its arguments although none is
+    annotated as a Tensor. `aliases` are further names for all forms.
     """
     wanted = forms.split()
 
     def decorate(function: Callable) -> Callable:
         own = name or function.__name__
-        if checks:
-            function = checked(function, own)
-        asking = _with_keywords(function, own, out)
-        if asking is function and _takes_tensors(function, further="function" not in wanted):
-            asking = overridable(function, own)
-        complete = cast_arguments(asking, own, *aliases)
-        if complete is not asking:
-            insides[asking] = complete
+        body = checked(function, own) if checks else function
+        complete = body
+        if (
+            out
+            or asks
+            or autocast
+            or numpy_names(body)
+            or _takes_tensors(body, further="function" not in wanted)
+        ):
+            writing = with_out(body, own, out) if out else None
+            complete = entry(body, own, writing=writing, autocast=autocast)
         for each in (own, *aliases):
             if "function" in wanted:
-                FUNCTIONS[each] = complete
+                add_function(each, complete)
+        for each in dict.fromkeys([path.rpartition(".")[2] for path in (own, *aliases)]):
             if "method" in wanted:
-                add_method(each.rpartition(".")[2], complete)
+                add_method(each, complete)
             if "inplace" in wanted:
-                add_method(f"{each.rpartition('.')[2]}_", inplace(function, own))
+                add_method(f"{each}_", inplace(body, own))
         return complete
 
     return decorate
@@ -84,87 +79,25 @@ def _takes_tensors(function: Callable, further: bool) -> bool:
     return any("Tensor" in str(kind) for kind in kinds[further:])
 
 
-def namespace(module: str) -> dict[str, Callable]:
-    """The public functions of a submodule: those whose names are `module.name`."""
-    prefix = module + "."
-    return {
-        name.removeprefix(prefix): function
-        for name, function in FUNCTIONS.items()
-        if name.startswith(prefix) and "." not in name.removeprefix(prefix)
-    }
-
-
-def add_method(name: str, function: Callable) -> None:
-    setattr(Tensor, name, twin(function, name))
-
-
 def add_inplace(name: str, function: Callable) -> None:
     """Make a function that writes its first argument the method `name_`."""
     function = checked(function, f"{name}_")
     add_method(
-        f"{name}_", overridable(function, f"{name}_") if _takes_tensors(function, further=True) else function
+        f"{name}_", entry(function, f"{name}_") if _takes_tensors(function, further=True) else function
     )
-
-
-def add_function(name: str, function: Callable) -> None:
-    FUNCTIONS[name] = function
-
-
-def _with_keywords(function: Callable, name: str, out: bool | str) -> Callable:
-    """Also take out=, and axis= for dim= and the like. Calls without keywords go straight through."""
-    code = function.__code__
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    renamed = {
-        theirs: ours
-        for theirs, ours in _NUMPY_ARGUMENTS.items()
-        if ours in parameters and theirs not in parameters
-    }
-    if not renamed and not out:
-        return function
-    writing = with_out(function, name, out) if out else function
-
-    @functools.wraps(function)
-    def complete(*args, **kwargs):
-        if known and (answer := overridden(complete, args, kwargs)) is not PLAIN:
-            return answer
-        try:
-            if not kwargs:
-                return function(*args)
-            for theirs in renamed.keys() & kwargs.keys():
-                kwargs[renamed[theirs]] = kwargs.pop(theirs)
-            return writing(*args, **kwargs)
-        except MemoryError as error:  # of NumPy, or of a list
-            raise from_memory_error(error) from None
-        except Exception as error:
-            if meets((*args, *kwargs.values())):
-                return complete(*args, **kwargs)
-            if isinstance(error, AttributeError):
-                check_tensors(function, name, args, kwargs)
-            raise
-
-    return complete
 
 
 def inplace(function: Callable, name: str) -> Callable:
     """The in-place form: compute, then write into the first argument, which keeps its shape and dtype."""
 
     @functools.wraps(function)
-    def method(self, *args, **kwargs):
-        if known and (answer := overridden(method, (self, *args), kwargs)) is not PLAIN:
-            return answer
-        try:
-            check_inplace(self, name)
-            old = self
-            if needs_recording((self,)):  # what the steps save must survive the write
-                tape.check_write(self)
-                old = self.clone()
-            result = function(old, *args, **kwargs)
-        except Exception as error:
-            if meets((self, *args, *kwargs.values())):
-                return method(self, *args, **kwargs)
-            if isinstance(error, AttributeError):
-                check_tensors(function, f"{name}_", (self, *args), kwargs)
-            raise
+    def body(self, *args, **kwargs):
+        check_inplace(self, name)
+        old = self
+        if needs_recording((self,)):  # what the steps save must survive the write
+            tape.check_write(self)
+            old = self.clone()
+        result = function(old, *args, **kwargs)
         if result.spec.shape != self.spec.shape:
             raise RuntimeError(
                 f"output with shape {list(self.spec.shape)} doesn't match the broadcast shape {list(result.spec.shape)}"
@@ -176,5 +109,6 @@ def inplace(function: Callable, name: str) -> Callable:
             outputs.copy_values(self, result)
         return self
 
+    method = entry(body, f"{name}_")
     method.__name__ = f"{name}_"
     return method

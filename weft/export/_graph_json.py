@@ -14,7 +14,7 @@ from typing import Any
 import weft
 
 from .._ops import OpOverload
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.tensor import Tensor
 from ..fx._qualified_name import public_name

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import weft
 
 from .._dynamo.exc import UserError
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.tensor import Tensor
 from ..fx._symbolic_trace import Tracer, _maybe_revert_all_patches, _orig_module_call

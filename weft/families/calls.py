@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.checking import check_tensors, checked
+from ..core.checking import checked
 from ..core.dispatch import fast_path_switches
 from ..core.dtype import from_numpy_dtype, numpy_dtype
-from ..core.names import FUNCTIONS
-from ..core.overrides import PLAIN, declined, known, meets, overridden, overridden_operator
-from ..core.public import add_method
+from ..core.entry import declined, entry, in_front_of
+from ..core.registry import FUNCTIONS, add_function, add_method
 from ..core.tensor import Tensor, make
 from .map import NUMBERS, Map, not_a_tensor, to_float
 
@@ -38,6 +37,14 @@ def unary(op: Map) -> Callable:
     plans = op.plans
     plain = Tensor if op.is_kernel else _Nothing
 
+    def body(input, *, out=None):
+        if not isinstance(input, Tensor):
+            raise not_a_tensor(op.name, 0, input)
+        return op(input) if out is None else op.into(out, input)
+
+    general = entry(body, op.name)
+
+    @in_front_of(general)
     def function(input, *, out=None):
         if _fast and type(input) is plain and out is None and input._autograd is None:
             plan = plans[(input.spec,)]
@@ -49,16 +56,7 @@ def unary(op: Map) -> Callable:
             result.spec = plan.spec
             result._autograd = result._base = None
             return result
-        if known and (answer := overridden(function, (input,), _given(out))) is not PLAIN:
-            return answer
-        try:
-            if not isinstance(input, Tensor):
-                raise not_a_tensor(op.name, 0, input)
-            return op(input) if out is None else op.into(out, input)
-        except TypeError:
-            if meets((input, out)):
-                return function(input, out=out)
-            raise
+        return general(input) if out is None else general(input, out=out)
 
     return _named(function, op)
 
@@ -70,9 +68,21 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
     """
     plans = op.plans
     plain = Tensor if op.is_kernel else _Nothing
-    asked = overridden_operator if operator else overridden
     fast_numbers = operator or numbers in ("all", "other", "input other")
 
+    def body(input, other, *, out=None):
+        if operator:
+            if not is_operand(other):
+                return declined(other)
+            if isinstance(other, np.ndarray):
+                input, other = with_array(op, input, other)
+        elif type(input) is not Tensor or type(other) is not Tensor:
+            check_operands(op.name, numbers, input, other)
+        return op(input, other) if out is None else op.into(out, input, other)
+
+    general = entry(body, op.name, is_operator=operator)
+
+    @in_front_of(general)
     def function(input, other, *, out=None):
         if _fast and type(input) is plain and out is None and input._autograd is None:
             if type(other) is Tensor:
@@ -100,27 +110,9 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                     storage = plan.allocate()
                     plan.entry(storage.ptr, input._storage.ptr + input._start, other, plan.meta, plan.count)
                     return make(storage, 0, plan.spec)
-        if known and (answer := asked(function, (input, other), _given(out))) is not PLAIN:
-            return answer
-        if operator:
-            if not is_operand(other):
-                return declined(function, input, other)
-            if isinstance(other, np.ndarray):
-                input, other = with_array(op, input, other)
-        try:
-            if not operator and (type(input) is not Tensor or type(other) is not Tensor):
-                check_operands(op.name, numbers, input, other)
-            return op(input, other) if out is None else op.into(out, input, other)
-        except TypeError:
-            if meets((input, other, out)):
-                return function(input, other, out=out)
-            raise
+        return general(input, other) if out is None else general(input, other, out=out)
 
     return _named(function, op)
-
-
-def _given(out: Any) -> dict[str, Any]:
-    return {} if out is None else {"out": out}
 
 
 def check_operands(name: str, numbers: str, *operands: Any) -> None:
@@ -159,10 +151,19 @@ def with_array(op: Map, tensor: Tensor, array: np.ndarray) -> tuple[Tensor, Tens
 def reflected(op: Map) -> Callable:
     """`other op self`, for the operators with an r in their names."""
 
-    def function(self, other):
+    def body(self, other):
+        if not is_operand(other):
+            return declined(other)
         if isinstance(other, np.ndarray):
             self, other = with_array(op, self, other)
-        return op(other, self) if is_operand(other) else declined(function, self, other)
+        return op(other, self)
+
+    general = entry(body, op.name, is_operator=True)
+
+    @in_front_of(general)
+    def function(self, other):
+        kind = type(other)
+        return op(other, self) if kind is int or kind is float else general(self, other)
 
     return _named(function, op)
 
@@ -178,6 +179,14 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
     plain = Tensor if op.is_kernel else _Nothing
     fast_numbers = "other" in numbers or numbers == "all"
 
+    def body(self, other):
+        if type(other) is not Tensor:
+            check_operands(op.name, numbers, self, other)
+        return op.inplace(self, other)
+
+    general = entry(body, f"{op.name}_")
+
+    @in_front_of(general)
     def method(self, other):
         if _fast and type(self) is plain and self._autograd is None:
             kind = type(other)
@@ -197,25 +206,19 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
                     storage.version += 1
                     plan.entry(address, address, other, plan.meta, plan.count)
                     return self
-        if known and (answer := overridden(method, (self, other), {})) is not PLAIN:
-            return answer
-        try:
-            if type(other) is not Tensor:
-                check_operands(op.name, numbers, self, other)
-            return op.inplace(self, other)
-        except TypeError:
-            if meets((self, other)):
-                return method(self, other)
-            raise
+        return general(self, other)
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
     return method
 
 
 def inplace_unary(op: Map) -> Callable:
+    """`method_(self)`, with a fast path for a plain tensor."""
     plans = op.inplace_plans
     plain = Tensor if op.is_kernel else _Nothing
+    general = entry(lambda self: op.inplace(self), f"{op.name}_")
 
+    @in_front_of(general)
     def method(self):
         if _fast and type(self) is plain and self._autograd is None:
             plan = plans[(self.spec,)]
@@ -224,11 +227,7 @@ def inplace_unary(op: Map) -> Callable:
             storage.version += 1
             plan.entry(address, address, plan.meta, plan.count)
             return self
-        if known and (answer := overridden(method, (self,), {})) is not PLAIN:
-            return answer
-        if not isinstance(self, Tensor) and meets((self,)):
-            return method(self)
-        return op.inplace(self)
+        return general(self)
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
     return method
@@ -254,16 +253,16 @@ def add_forms(
     name: str, forms: Sequence[str], function: Callable, method: Callable, function_inplace: bool
 ) -> None:
     if "." in name:
-        FUNCTIONS[name] = function
+        add_function(name, function)
         return
     if "function" in forms:
-        FUNCTIONS[name] = function
+        add_function(name, function)
     if "method" in forms:
         add_method(name, function)
     if "inplace" in forms:
         add_method(f"{name}_", method)
         if function_inplace:
-            FUNCTIONS[f"{name}_"] = method
+            add_function(f"{name}_", method)
 
 
 def chosen(forms: str, *aliases: str) -> Callable:
@@ -277,33 +276,16 @@ def chosen(forms: str, *aliases: str) -> Callable:
         choose = checked(choose, name, tensors_alone=True)  # Maps take numbers, too
 
         @functools.wraps(choose)
-        def function(*args, out=None, **kwargs):
-            if known and (answer := overridden(function, args, {**kwargs, **_given(out)})) is not PLAIN:
-                return answer
-            try:
-                op, operands = choose(*args, **kwargs)
-                return op(*operands) if out is None else op.into(out, *operands)
-            except Exception as error:
-                if meets((*args, *kwargs.values(), out)):
-                    return function(*args, out=out, **kwargs)
-                if isinstance(error, AttributeError):
-                    check_tensors(choose, name, args, kwargs)
-                raise
+        def computed(*args, out=None, **kwargs):
+            op, operands = choose(*args, **kwargs)
+            return op(*operands) if out is None else op.into(out, *operands)
 
         @functools.wraps(choose)
-        def method(*args, **kwargs):
-            if known and (answer := overridden(method, args, kwargs)) is not PLAIN:
-                return answer
-            try:
-                op, operands = choose(*args, **kwargs)
-                return op.inplace(*operands)
-            except Exception as error:
-                if meets((*args, *kwargs.values())):
-                    return method(*args, **kwargs)
-                if isinstance(error, AttributeError):
-                    check_tensors(choose, f"{name}_", args, kwargs)
-                raise
+        def written(*args, **kwargs):
+            op, operands = choose(*args, **kwargs)
+            return op.inplace(*operands)
 
+        function, method = entry(computed, name), entry(written, f"{name}_")
         method.__name__ = method.__qualname__ = f"{name}_"
         for each in (name, *aliases):
             add_forms(each, forms.split(), function, method, function_inplace=True)

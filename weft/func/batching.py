@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.generator import default_generator
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 

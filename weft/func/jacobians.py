@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.layout import contiguous_format
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .transforms import chosen, jvp, vjp, with_arguments

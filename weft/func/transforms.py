@@ -14,7 +14,7 @@ from ..autograd import dual, engine
 from ..autograd.graph import Leaf, Output
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 

@@ -12,8 +12,8 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from ..core.names import _DEFINED_AS, FUNCTIONS
 from ..core.overrides import full_name
+from ..core.registry import DEFINED_AS, FUNCTIONS
 from ..core.tensor import Tensor
 
 # Functions of `nn.functional` that PyTorch binds in `torch` itself and in `torch._C._nn`.
@@ -69,7 +69,7 @@ def torch_name(name: str) -> str:
     if space == "nn.functional":
         if last in _IN_TORCH:
             return f"torch.{last}"
-        return f"torch.{'_C._nn' if last in _IN_C_NN else space}.{_DEFINED_AS.get(name, last)}"
+        return f"torch.{'_C._nn' if last in _IN_C_NN else space}.{DEFINED_AS.get(name, last)}"
     if space in ("fft", "linalg", "special"):
         return f"torch._C._{space}.{space}_{last}"
     if space == "masked":

@@ -36,7 +36,7 @@ import weft
 from .._C._script import ScriptObject as ScriptObject
 from ..compat.missing import module_getattr
 from ..core import overrides
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..nn import Module, Parameter, Sequential
 from ..utils import _pytree as pytree
@@ -438,7 +438,7 @@ class Tracer(TracerBase):
         """
         global _is_fx_tracing_flag
         outer_flag, _is_fx_tracing_flag = _is_fx_tracing_flag, True
-        knew_none = not overrides.known
+        knew_none = not overrides.override_types
         try:
             fn, module = self._set_root(root)
             self.graph = Graph(tracer_cls=getattr(self, "__class__", None))
@@ -462,8 +462,8 @@ class Tracer(TracerBase):
         finally:
             _is_fx_tracing_flag = outer_flag
             if knew_none:  # plain tensors do not pay for an end that only proxies need
-                overrides.known.difference_update(
-                    [kind for kind in overrides.known if issubclass(kind, Proxy)]
+                overrides.override_types.difference_update(
+                    [kind for kind in overrides.override_types if issubclass(kind, Proxy)]
                 )
         return self.graph
 

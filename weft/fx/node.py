@@ -22,7 +22,7 @@ from ..core import dtype as _dtypes
 from ..core.device import device
 from ..core.dtype import DType
 from ..core.layout import Layout, MemoryFormat
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ._compatibility import compatibility
 from ._qualified_name import public_name, torch_path

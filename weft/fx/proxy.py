@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..core import overrides
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..overrides import is_tensor_method_or_property
 from ._codegen import magic_methods, reflectable_magic_methods
@@ -295,7 +295,7 @@ class Proxy:
     @compatibility(is_backward_compatible=True)
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         # From now on functions ask the classes of their arguments before they look at them.
-        overrides.known.add(type(self))
+        overrides.override_types.add(type(self))
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
@@ -513,7 +513,7 @@ class Attribute(Proxy):
 
     @compatibility(is_backward_compatible=True)
     def __init__(self, root: Proxy, attr: str) -> None:
-        overrides.known.add(type(self))
+        overrides.override_types.add(type(self))
         self.root = root
         self.attr = attr
         self.tracer = root.tracer

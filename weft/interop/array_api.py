@@ -24,8 +24,8 @@ from ..core.device import CPU
 from ..core.dtype import DType, get_default_dtype
 from ..core.limits import finfo as _finfo
 from ..core.limits import iinfo as _iinfo
-from ..core.names import FUNCTIONS
 from ..core.promotion import common_dtype, promote_types
+from ..core.registry import FUNCTIONS
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, wrap_dim
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from ..core.names import FUNCTIONS
 from ..core.public import public
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from .when_imported import when_imported
 

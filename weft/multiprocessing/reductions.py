@@ -11,7 +11,8 @@ import weakref
 from typing import Any
 
 from ..compat.missing import module_getattr
-from ..core.names import FUNCTIONS, name_public
+from ..core.names import name_public
+from ..core.registry import FUNCTIONS
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..interop.sharing import reduce_storage, reduce_tensor

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 from ..core.dtype import DType, bool_
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..compat.missing import module_getattr
 from ..core.names import name_public
-from ..core.public import namespace
+from ..core.registry import namespace
 from ..ops.linalg.scaled_matmul import ScalingType as ScalingType
 from ..ops.linalg.scaled_matmul import SwizzleType as SwizzleType
 from ._projection import (  # noqa: F401 (other libraries import these from here)

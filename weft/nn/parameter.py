@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..core.overrides import disabled, make_subclass
+from ..core.overrides import disabled
 from ..core.restoring import contextmanager
+from ..core.subclasses import make_subclass
 from ..core.tensor import Tensor
 from ..interop.pickling import attributes
 from ..ops.creation.creation import empty

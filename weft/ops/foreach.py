@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import DType
-from ..core.names import FUNCTIONS
-from ..core.public import add_function
+from ..core.registry import FUNCTIONS, add_function
 from ..core.tensor import Tensor
 from ..families.map import NUMBERS
 from .reductions.norms import vector_norm

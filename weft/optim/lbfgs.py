@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.grad_mode import no_grad
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.views.complex_views import view_as_real
 from .line_search import Point, strong_wolfe

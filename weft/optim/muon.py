@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.creation.creation import zeros_like
 from .optimizer import ParamsT, check, check_lr

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.dtype import float32, float64, get_default_dtype
 from ..core.grad_mode import enable_grad, no_grad
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.creation.from_data import tensor as new_tensor
 from ..utils.hooks import RemovableHandle

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.dtype import DType
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 
 
 class StorageType:

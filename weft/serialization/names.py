@@ -11,7 +11,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core import layout as layouts
 from ..core.device import device
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor

@@ -16,7 +16,7 @@ from ..autograd.graph import Leaf
 from ..core.device import device
 from ..core.dtype import LEGACY_NAMES, DType
 from ..core.layout import Layout, MemoryFormat
-from ..core.names import FUNCTIONS
+from ..core.registry import FUNCTIONS
 from ..core.size import Size
 from ..core.storage import Storage
 from ..core.tensor import Tensor

@@ -205,7 +205,7 @@ def _factory(name: str, summary: str) -> Callable[..., DTensor]:
         device_mesh: DeviceMesh | None = None,
         placements: Sequence[Placement] | None = None,
     ) -> DTensor:
-        from ...core.names import FUNCTIONS
+        from ...core.registry import FUNCTIONS
 
         made = FUNCTIONS[name](*size, dtype=dtype)
         mesh, places = _checked(made, device_mesh, placements)
@@ -234,7 +234,7 @@ def full(
     placements: Sequence[Placement] | None = None,
 ) -> DTensor:
     """A DTensor of one value."""
-    from ...core.names import FUNCTIONS
+    from ...core.registry import FUNCTIONS
 
     made = FUNCTIONS["full"](size, fill_value, dtype=dtype)
     mesh, places = _checked(made, device_mesh, placements)

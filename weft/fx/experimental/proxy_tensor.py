@@ -17,8 +17,8 @@ from typing import Any
 import weft
 
 from ...compat.missing import module_getattr
-from ...core.names import FUNCTIONS
 from ...core.overrides import DisableTorchFunctionSubclass, full_name
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...nn import Module, Parameter
 from ...overrides import is_tensor_method_or_property

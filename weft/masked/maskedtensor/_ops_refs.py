@@ -8,7 +8,7 @@ from typing import Any
 
 from ...autograd.function import Function
 from ...core.dtype import bool_
-from ...core.names import FUNCTIONS
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from .binary import BINARY_NAMES, INPLACE_BINARY_NAMES, _apply_native_binary
 from .core import _GetData, _masks_match, _maybe_get_mask, _Reduced, _with_mask, is_masked_tensor

@@ -7,7 +7,7 @@ count is kept beside it. Shapes: dense [..., rows, columns], counts [..., rows],
 from __future__ import annotations
 
 from ...core.dtype import int32
-from ...core.names import FUNCTIONS
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 
 

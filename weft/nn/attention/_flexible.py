@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ...autograd.backward import grad as gradients
 from ...core.dtype import float32, float64, get_default_dtype
 from ...core.grad_mode import enable_grad, is_grad_enabled
-from ...core.names import FUNCTIONS
 from ...core.recording import needs_recording
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
 from ._lanes import over_indices

@@ -13,8 +13,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.names import FUNCTIONS
 from ...core.overrides import switch
+from ...core.registry import FUNCTIONS
 from ...core.restoring import Restoring
 from ...core.tensor import Tensor
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...compat.missing import module_getattr
 from ...core.dtype import bool_
-from ...core.names import FUNCTIONS
 from ...core.overrides import DisableTorchFunctionSubclass
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn, TypedDict
 
 from ...compat.missing import module_getattr
 from ...core.dtype import bool_
-from ...core.names import FUNCTIONS
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ._block_masks import SeenKeys, adjusted, dense_of, filled_blocks, ordered, transposed
 

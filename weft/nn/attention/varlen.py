@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...compat.missing import module_getattr
 from ...core.dtype import bool_
-from ...core.names import FUNCTIONS
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ._flexible import attend
 

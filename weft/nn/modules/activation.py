@@ -6,7 +6,8 @@ import warnings
 from typing import Any
 
 from ...core.dtype import DType
-from ...core.names import FUNCTIONS, name_public
+from ...core.names import name_public
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...ops.creation.creation import empty
 from .. import functional as F

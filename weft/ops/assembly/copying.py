@@ -8,6 +8,7 @@ from ...core import dtype as dt
 from ...core.derivative import Recorded
 from ...core.device import as_device, as_named_device, device
 from ...core.dtype import PYTHON_DTYPES, DType
+from ...core.entry import entry, in_front_of
 from ...core.grad_mode import mode
 from ...core.iteration import broadcast_shapes, memory_order
 from ...core.layout import (
@@ -20,10 +21,10 @@ from ...core.layout import (
     suggested_format,
 )
 from ...core.outputs import check_inplace, set_copy
-from ...core.overrides import PLAIN, known, meets, overridden
 from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.recording import needs_recording, record, tape
+from ...core.registry import add_member
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once
@@ -170,8 +171,10 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             storage.version += 1  # first, because it may raise
             plan.entry(storage.ptr + self._start, src._storage.ptr + src._start, plan.meta, plan.count)
             return self
-    if (known or meets((src,))) and (answer := overridden(copy_, (self, src), {})) is not PLAIN:
-        return answer
+    return _copy_entry(self, src)
+
+
+def _copied(self: Tensor, src: Any) -> Tensor:
     if isinstance(src, NUMBERS):
         return self.fill_(src)
     if not isinstance(src, Tensor):
@@ -192,10 +195,10 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return self
 
 
-setattr(Tensor, "copy_", copy_)  # noqa: B010 (not `public`, because it asks on its long way only)
+_copy_entry = entry(_copied, "copy_")
+add_member("copy_", in_front_of(_copy_entry)(copy_))
 
 
-@public("method")
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor with another dtype or device: itself if nothing changes and `copy` is not asked for.
 
@@ -205,8 +208,6 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     >>> torch.tensor([1.9, -1.9]).to(torch.int32)
     tensor([ 1, -1], dtype=torch.int32)
     """
-    if known and (answer := overridden(vars(Tensor)["to"], (self, *args), kwargs)) is not PLAIN:
-        return answer
     spec = self.spec
     if not kwargs and len(args) == 1 and args[0] is spec.device:
         return self
@@ -214,6 +215,11 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if args[0] is spec.dtype:
             return self
         return copy_to(self, formatted_spec(spec, preserve_format, args[0], spec.device))
+    return _to_entry(self, *args, **kwargs)
+
+
+def _moved(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    spec = self.spec
     wanted_device, wanted_dtype, copy, memory_format = parse_to(args, kwargs)
     where = wanted_device or spec.device
     dtype = wanted_dtype or spec.dtype
@@ -221,6 +227,10 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if not copy and dtype is spec.dtype and where is spec.device and same_format:
         return self
     return copy_to(self, formatted_spec(spec, memory_format, dtype, where))
+
+
+_to_entry = entry(_moved, "to")
+add_member("to", in_front_of(_to_entry)(to))
 
 
 def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bool, MemoryFormat]:
@@ -294,7 +304,7 @@ def _short_form(name: str, dtype: DType) -> None:
 
     method.__doc__ = f"The tensor as {dtype!r}: itself if it is that already."
     method.__name__ = name
-    setattr(Tensor, name, method)
+    add_member(name, method)
 
 
 # fmt: off

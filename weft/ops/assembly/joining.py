@@ -140,7 +140,7 @@ def _tensor_list(tensors: Any, name: str) -> Sequence[Tensor]:
     return tensors
 
 
-@public("function", "concat", "concatenate", checks=False)
+@public("function", "concat", "concatenate", checks=False, autocast="widen")
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one behind the other along a dimension; their other sizes must be equal.
 
@@ -156,7 +156,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
     return CAT(tensors, dim) if out is None else CAT.into(out, tensors, dim)
 
 
-@public("function", checks=False)
+@public("function", checks=False, autocast="widen")
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of equal shape along a new dimension.
 

@@ -28,12 +28,12 @@ from ...core.dtype import (
     int64,
 )
 from ...core.limits import LIMITS, overflow
-from ...core.overrides import plain
 from ...core.plans import PlanCache
 from ...core.promotion import promote_types
 from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.storage import Storage
+from ...core.subclasses import as_base_tensor
 from ...core.tensor import Tensor, as_new, make
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
@@ -73,7 +73,7 @@ def tensor(
             return with_grad(result, requires_grad)
     if isinstance(data, Tensor):
         _warn_about_copy(requires_grad)
-        data = plain(data)
+        data = as_base_tensor(data)
     result = from_data(data, check_dtype(dtype, "tensor"), None if device is None else as_device(device))
     return with_grad(result, requires_grad)
 

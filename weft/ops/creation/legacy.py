@@ -12,11 +12,12 @@ from ...core import dtype as dt
 from ...core.device import CPU, as_device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype, set_default_dtype
 from ...core.names import ROOT
-from ...core.overrides import check_subclass
-from ...core.public import add_function, public
+from ...core.public import public
+from ...core.registry import add_function
 from ...core.size import Size
 from ...core.spec import contiguous_spec
 from ...core.storage import Storage
+from ...core.subclasses import check_subclass
 from ...core.tensor import Tensor, make, of_class
 from ...core.warn import user_level
 from ..indexing.basic_indexing import GETITEM

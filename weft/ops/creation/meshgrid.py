@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import text
-from ...core.overrides import overridable
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
@@ -20,8 +19,7 @@ from ..views.views import EXPAND, UNSAFE_VIEW, VIEW
 from .creation import new
 
 
-@public("function")
-@overridable
+@public("function", asks=True)
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """The coordinates of a grid: each tensor of one dimension repeated along those of the others.
 

@@ -9,10 +9,10 @@ from typing import Any
 from ...core.arguments import wrong_type
 from ...core.derivative import round_once
 from ...core.dtype import LEGACY_NAMES, int64
+from ...core.entry import entry
 from ...core.limits import check_number, largest
-from ...core.names import FUNCTIONS
-from ...core.overrides import overridable
-from ...core.public import add_function, public
+from ...core.public import public
+from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.custom_vjp import custom_vjp
@@ -352,7 +352,7 @@ def _inplace_form(name: str, function: Any) -> None:
 
     method.__name__ = f"{name}_"
     method.__doc__ = f"In-place form of `{name}`."
-    method = overridable(method)
+    method = entry(method)
     add_function(f"nn.functional.{name}_", method)
     if name in ("celu", "selu", "threshold"):
         add_function(f"{name}_", method)

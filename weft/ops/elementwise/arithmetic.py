@@ -11,7 +11,7 @@ import numpy as np
 from ...core.arguments import text
 from ...core.derivative import nondifferentiable
 from ...core.dtype import bool_
-from ...core.overrides import PLAIN, insides, known, meets, overridden, twin
+from ...core.entry import entry, in_front_of
 from ...core.plans import PlanCache
 from ...core.promotion import common_dtype
 from ...core.tensor import Tensor
@@ -74,7 +74,6 @@ SUB.node_name = lambda inputs, static: "SubBackward0" if isinstance(inputs[0], T
 
 plain_add = publish(ADD, 2, "", numbers="all")
 plain_sub = publish(SUB, 2, "", numbers="all")
-plain_div = publish(DIV, 2, "", numbers="all")
 mul = publish(MUL, 2, "function method inplace", "multiply", numbers="all", doc="input * other, elementwise.")
 
 
@@ -82,42 +81,40 @@ def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, wh
     """`function(input, other, *, alpha=1, out=None)` and its in-place form."""
     plain_inplace = inplace_of(op)
 
-    def of(plain: Callable) -> Callable:
-        def function(input, other, *, alpha=1, out=None):
-            if type(alpha) is int and alpha == 1:
-                return plain(input, other, out=out)
-            keywords = {"alpha": alpha} if out is None else {"alpha": alpha, "out": out}
-            if known and (answer := overridden(plain, (input, other), keywords)) is not PLAIN:
-                return answer
-            if meets((input, other, out)):
-                return function(input, other, **keywords)
-            _check_alpha(alpha, name, input, other)
-            return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
-
-        function.__name__ = function.__qualname__ = name
-        function.__doc__ = what
-        return function
-
-    def method(self, other, *, alpha=1):
+    def body(input, other, *, alpha=1, out=None):
         if type(alpha) is int and alpha == 1:
-            return plain_inplace(self, other)
-        if (known or meets((other,))) and (
-            answer := overridden(plain_inplace, (self, other), {"alpha": alpha})
-        ) is not PLAIN:
-            return answer
+            return op(input, other) if out is None else op.into(out, input, other)
+        _check_alpha(alpha, name, input, other)
+        return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
+
+    def body_inplace(self, other, *, alpha=1):
+        if type(alpha) is int and alpha == 1:
+            return op.inplace(self, other)
         _check_alpha(alpha, name, self, other)
         return scaled.inplace(self, other, alpha)
 
+    general, general_inplace = entry(body, name), entry(body_inplace, f"{name}_")
+
+    @in_front_of(general, plain)
+    def function(input, other, *, alpha=1, out=None):
+        if type(alpha) is int and alpha == 1:
+            return plain(input, other, out=out)
+        if out is None:
+            return general(input, other, alpha=alpha)
+        return general(input, other, alpha=alpha, out=out)
+
+    @in_front_of(general_inplace, plain_inplace)
+    def method(self, other, *, alpha=1):
+        if type(alpha) is int and alpha == 1:
+            return plain_inplace(self, other)
+        return general_inplace(self, other, alpha=alpha)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = what
     method.__name__ = method.__qualname__ = f"{name}_"
-    plain_method = twin(plain, name)  # another one, to tell the method from the function
-    function, as_method = of(plain), of(plain_method)
     for each in (name, alias):
         if each:
-            add_forms(each, ("function",), function, method, function_inplace=False)
-            add_forms(each, ("method", "inplace"), as_method, method, function_inplace=False)
-    insides[plain] = function
-    insides[plain_method] = getattr(Tensor, name)
-    insides[plain_inplace] = getattr(Tensor, f"{name}_")
+            add_forms(each, ("function", "method", "inplace"), function, method, function_inplace=False)
     return function
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.overrides import declined
-from ...core.public import add_method
+from ...core.entry import declined, entry, in_front_of
+from ...core.registry import add_member, add_method
 from ...core.tensor import Tensor
 from ...families.calls import binary, inplace_of, is_operand, reflected, unary, with_array
 from ...families.map import Map
@@ -19,24 +19,39 @@ from .pointwise import OPS, positive
 
 def _install(symbol: str, op: Map) -> None:
     """`a symbol b`, `b symbol a` and `a symbol= b`."""
-    _set(symbol, binary(op, operator=True), reflected(op), inplace_of(op))
+    backward = entry(_divided_by, is_operator=True) if op is rows.DIV else reflected(op)
+    _set(symbol, binary(op, operator=True), backward, inplace_of(op))
 
 
 def _set(symbol: str, forward: Callable, backward: Callable, inplace: Callable | None) -> None:
-    add_method(f"__{symbol}__", forward)
-    add_method(f"__r{symbol}__", backward)
+    add_member(f"__{symbol}__", forward)
+    add_member(f"__r{symbol}__", backward)
     if inplace is not None:
-        add_method(f"__i{symbol}__", _augmented(inplace))
+        add_member(f"__i{symbol}__", _augmented(inplace))
 
 
 def _augmented(method: Callable) -> Callable:
-    def augmented(self, other):
+    def body(self, other):
         # As in PyTorch, `tensor += array` is `tensor = tensor + array`.
         if isinstance(other, np.ndarray):
             return NotImplemented
-        return method(self, other) if is_operand(other) else declined(augmented, self, other)
+        return method(self, other) if is_operand(other) else declined(other)
+
+    general = entry(body, is_operator=True)
+
+    @in_front_of(general, method)
+    def augmented(self, other):
+        return method(self, other) if type(other) is Tensor else general(self, other)
 
     return augmented
+
+
+def _divided_by(self: Tensor, other: Any) -> Tensor:
+    """other / self as PyTorch computes it: the reciprocal is rounded before it is multiplied."""
+    if isinstance(other, np.ndarray):
+        self, other = with_array(rows.DIV, self, other)
+        return rows.DIV(other, self)
+    return OPS["reciprocal"](self) * other if is_operand(other) else declined(other)
 
 
 # fmt: off
@@ -50,21 +65,7 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 for _symbol, _op in _ARITHMETIC.items():
     _install(_symbol, _op)
 for _symbol in _COMPARISONS:
-    add_method(f"__{_symbol}__", binary(OPS[_symbol], operator=True))
-
-
-def _reflected_division(self: Tensor, other: Any) -> Tensor:
-    """other / self as PyTorch computes it: the reciprocal is rounded before it is multiplied."""
-    if isinstance(other, np.ndarray):
-        self, other = with_array(rows.DIV, self, other)
-        return rows.DIV(other, self)
-    return (
-        OPS["reciprocal"](self) * other if is_operand(other) else declined(Tensor.__rtruediv__, self, other)
-    )
-
-
-for _symbol in ("truediv", "div"):
-    add_method(f"__r{_symbol}__", _reflected_division)
+    add_member(f"__{_symbol}__", binary(OPS[_symbol], operator=True))
 
 
 # ---- Powers: the exponent may choose a simpler row ------------------------------------------------------------------
@@ -74,24 +75,32 @@ _SIMPLE_POWERS = {exponent: unary(row) for exponent, row in powers.SIMPLE_POWERS
 _tensor_power = binary(powers.POW, operator=True)
 
 
+def _general_power(self: Tensor, other: Any) -> Tensor:
+    if isinstance(other, np.ndarray):
+        self, other = with_array(powers.POW, self, other)
+    return powers.pow(self, other) if is_operand(other) else declined(other)
+
+
+_power_entry = entry(_general_power, is_operator=True)
+
+
+@in_front_of(_power_entry, _tensor_power, *_SIMPLE_POWERS.values())
 def _power(self: Tensor, other: Any) -> Tensor:
     kind = type(other)
     if kind is Tensor:
         return _tensor_power(self, other)
     if kind in (int, float) and self.spec.dtype.kind in "fc" and other in _SIMPLE_POWERS:
         return _SIMPLE_POWERS[other](self)
-    if isinstance(other, np.ndarray):
-        self, other = with_array(powers.POW, self, other)
-    return powers.pow(self, other) if is_operand(other) else declined(Tensor.__pow__, self, other)
+    return _power_entry(self, other)
 
 
 def _reflected_power(self: Tensor, other: Any) -> Tensor:
     if isinstance(other, np.ndarray):
         self, other = with_array(powers.POW, self, other)
-    return powers.pow(other, self) if is_operand(other) else declined(Tensor.__rpow__, self, other)
+    return powers.pow(other, self) if is_operand(other) else declined(other)
 
 
-_set("pow", _power, _reflected_power, getattr(Tensor, "pow_"))  # noqa: B009
+_set("pow", _power, entry(_reflected_power, is_operator=True), getattr(Tensor, "pow_"))  # noqa: B009
 
 
 # ---- One operand ---------------------------------------------------------------------------------------------------

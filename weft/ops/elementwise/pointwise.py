@@ -15,8 +15,9 @@ from ...core.dtype import (
     float32,
     float64,
 )
-from ...core.overrides import overridable
-from ...core.public import add_function, add_inplace, public
+from ...core.entry import entry
+from ...core.public import add_inplace, public
+from ...core.registry import add_function
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import check_operands, chosen, publish
@@ -176,7 +177,8 @@ def _publish_unary(table, forms: str) -> None:
     for names, promotion, element, check, derivative, what in table:
         name, *aliases = names.split()
         OPS[name] = Map(name, promotion, element, check=check, derivative=derivative)
-        publish(OPS[name], 1, forms, *aliases, doc=f"Of each element {what}.")
+        shown = forms.removesuffix(" inplace") if name == "abs" else forms  # its in-place form is below
+        publish(OPS[name], 1, shown, *aliases, doc=f"Of each element {what}.")
 
 
 _publish_unary(_UNARY, "function method inplace")
@@ -192,7 +194,7 @@ def _abs_(self: Tensor) -> Tensor:
 
 for _name in ("abs", "absolute"):
     add_inplace(_name, _abs_)
-add_function("abs_", overridable(_abs_))
+add_function("abs_", entry(_abs_))
 _publish_unary([(*row[:-1], nondifferentiable, row[-1]) for row in _QUESTIONS], "function method")
 
 

@@ -157,7 +157,7 @@ def pow(input, exponent):
     return POW, (input, exponent)
 
 
-@chosen("function method inplace")
+@chosen("function method")
 def float_power(input, exponent):
     """input to the power of `exponent`, computed in float64 or complex128."""
     check_operands("float_power", "input other", input, exponent)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.derivative import nondifferentiable
 from ...core.public import add_inplace
+from ...core.registry import add_member
 from ...core.tensor import Tensor
 from ...engine import blas
 from ...engine import scalar as s
@@ -247,7 +248,7 @@ def polygamma(n: int, input: Tensor):
 
 
 # The method has its arguments the other way round.
-setattr(Tensor, "polygamma", lambda self, n: polygamma(n, self))  # noqa: B010 (mypy knows the methods in the class)
+add_member("polygamma", lambda self, n: polygamma(n, self))
 
 
 def _polygamma_(self: Tensor, n: int) -> Tensor:

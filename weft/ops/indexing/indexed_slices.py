@@ -175,7 +175,7 @@ def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return INDEX_COPY(self, (index,), source, dim)
 
 
-@public("function method", out="exact")
+@public("function method", out="exact", autocast="widen")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """A copy of `input` whose slices along `dim`, numbered by `index`, are those of `source`.
 

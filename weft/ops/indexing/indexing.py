@@ -12,11 +12,12 @@ import numpy as np
 
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, REDUCED_FLOATS, bool_, int64
+from ...core.entry import check_overrides, entry, in_front_of
 from ...core.limits import check_number
 from ...core.outputs import check_inplace
-from ...core.overrides import PLAIN, known, meets, overridden
 from ...core.plans import PlanCache
 from ...core.recording import check_recorded_write, needs_recording
+from ...core.registry import add_member
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty
@@ -79,15 +80,13 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             return INDEX(self, (index,), (0,))
         if found.dtype is bool_ and found.shape == spec.shape:
             return _take_masked(self, index)
-    if (known or meets((index,))) and (
-        answer := overridden(Tensor.__getitem__, (self, index), {})
-    ) is not PLAIN:
-        return answer
-    return _general(self, as_tuple(index))
+    return _getitem_entry(self, index)
 
 
-def _general(self: Tensor, index: tuple) -> Tensor:
+def _getitem(self: Tensor, index: Any) -> Tensor:
     """A view where all items are numbers, slices, None or ..., else a copy."""
+    check_overrides(index)
+    index = as_tuple(index)
     found = strided(self, index)
     if found is not None:
         return found
@@ -111,8 +110,14 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
 
     Raises: as reading; RuntimeError if the value does not fit, TypeError if it is neither. Nothing is written then.
     """
-    if known and overridden(Tensor.__setitem__, (self, index, value), {}) is not PLAIN:
-        return
+    kind = type(index)
+    if (kind is int or kind is slice) and type(value) is Tensor and self._autograd is None:
+        _assign(__getitem__(self, index), value)
+    else:
+        _setitem_entry(self, index, value)
+
+
+def _setitem(self: Tensor, index: Any, value: Any) -> None:
     if type(value) is np.ndarray:
         value = from_data(value, self.spec.dtype, self.spec.device)
     try:
@@ -236,5 +241,6 @@ def _number(value: Any, like: Spec) -> Tensor:
 _scalars = PlanCache(lambda dtype, device: contiguous_spec((), dtype, device))
 
 
-for _function in (__getitem__, __setitem__):
-    setattr(Tensor, _function.__name__, _function)
+_getitem_entry, _setitem_entry = entry(_getitem, "__getitem__"), entry(_setitem, "__setitem__")
+for _function, _behind in ((__getitem__, _getitem_entry), (__setitem__, _setitem_entry)):
+    add_member(_function.__name__, in_front_of(_behind)(_function))

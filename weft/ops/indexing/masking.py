@@ -14,12 +14,12 @@ from ...core.device import device
 from ...core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
 from ...core.iteration import broadcast_shapes
 from ...core.limits import check_number
-from ...core.names import FUNCTIONS
 from ...core.op import Op
 from ...core.outputs import check_inplace, write_out
 from ...core.promotion import common_dtype
 from ...core.public import add_inplace, public
 from ...core.recording import needs_recording, record, record_inplace
+from ...core.registry import FUNCTIONS
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level

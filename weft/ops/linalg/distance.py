@@ -40,7 +40,7 @@ _MANY_VECTORS, _MANY_DIMENSIONS = 25, 16
 _DIMENSIONS_AT_ONCE = 8
 
 
-@public("function")
+@public("function", autocast="raise")
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:

@@ -129,14 +129,14 @@ def _check_eig(A: Tensor, name: str) -> None:
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 
-@public("function", name="linalg.eig", out=True)
+@public("function", name="linalg.eig", out=True, autocast="raise")
 def eig(input: Tensor) -> Any:
     """Eigenvalues and eigenvectors, as complex numbers: A @ V = V * eigenvalues. Not in any order."""
     _check_eig(input, "linalg.eig")
     return Eig(_linalg_eig(input))
 
 
-@public("function", name="linalg.eigvals", out=True)
+@public("function", name="linalg.eigvals", out=True, autocast="raise")
 def eigvals(input: Tensor) -> Tensor:
     """The eigenvalues, as complex numbers, in no particular order."""
     _check_eig(input, "linalg.eigvals")
@@ -187,7 +187,7 @@ def _check_eigh(A: Tensor, UPLO: str, name: str) -> str:
     return UPLO.upper()
 
 
-@public("function", name="linalg.eigh", out=True)
+@public("function", name="linalg.eigh", out=True, autocast="raise")
 def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """Eigenvalues, ascending, and orthonormal eigenvectors of symmetric or Hermitian matrices.
 
@@ -196,7 +196,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Any:
     return Eigh(_linalg_eigh(A, UPLO=_check_eigh(A, UPLO, "linalg.eigh")))
 
 
-@public("function", name="linalg.eigvalsh", out=True)
+@public("function", name="linalg.eigvalsh", out=True, autocast="raise")
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues, ascending, of symmetric or Hermitian matrices."""
     UPLO = _check_eigh(A, UPLO, "linalg.eigvalsh")
@@ -342,7 +342,7 @@ def _check_svd(A: Tensor, driver: str | None, name: str) -> None:
     check_supported(A, "linalg_svd_cpu")
 
 
-@public("function", name="linalg.svd", out=True)
+@public("function", name="linalg.svd", out=True, autocast="raise")
 def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """A = U @ diag(S) @ Vh with orthonormal columns in U and rows in Vh, S descending.
 
@@ -352,7 +352,7 @@ def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = No
     return SVD(_linalg_svd(A, full_matrices=full_matrices, infinite=False))
 
 
-@public("function", name="linalg.svdvals", out=True)
+@public("function", name="linalg.svdvals", out=True, autocast="raise")
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, descending: [..., m, n] -> [..., min(m, n)].
 
@@ -364,7 +364,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     return _linalg_svd(A, full_matrices=False, infinite=True)[1] if needs_recording((A,)) else _svdvals(A)
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     """The older form of `linalg.svd`: U, S and V with A = U @ diag(S) @ V.mH."""
     check_matrix(input, "linalg.svd")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import string
 from collections.abc import Sequence
 from typing import Any
 
 from ...core.arguments import integer
-from ...core.overrides import overridable
-from ...core.public import public
+from ...core.entry import entry, in_front_of
+from ...core.registry import add_function
 from ...core.tensor import Tensor
 from .matmul import bmm
 
@@ -25,21 +24,8 @@ def _operands_one_by_one(args: tuple) -> tuple:
     return args
 
 
-@public("function")
-@functools.partial(overridable, flatten=_operands_one_by_one)
-def einsum(*args: Any) -> Tensor:
-    """Sums of products of tensors: `einsum("ij,jk->ik", a, b)` is the product of two matrices.
-
-    Each letter is a dimension; letters that the result does not have are summed over, repeated letters of one operand
-    are its diagonal, "..." are dims that broadcast. Without "->" the result has the letters that appear once,
-    in alphabetical order. Also takes `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
-
-    Raises: RuntimeError if the sizes of a letter differ, or the equation does not fit the operands.
-
-    >>> import weft as torch
-    >>> torch.einsum("ii", torch.eye(3)), torch.einsum("i,j->ij", torch.ones(2), torch.ones(3)).shape
-    (tensor(3.), torch.Size([2, 3]))
-    """
+def _computed(*args: Any) -> Tensor:
+    """`einsum`, with the operands one by one."""
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
@@ -55,6 +41,29 @@ def einsum(*args: Any) -> Tensor:
     terms = [_one_dim_per_label(*pair) for pair in zip(labels, operands, strict=True)]
     sizes = _sizes(terms, operands)
     return _contract([_without_broadcast(term, sizes) for term in terms], output, sizes)
+
+
+_entry = entry(_computed, "einsum", autocast="lower")
+
+
+@in_front_of(_entry)
+def einsum(*args: Any) -> Tensor:
+    """Sums of products of tensors: `einsum("ij,jk->ik", a, b)` is the product of two matrices.
+
+    Each letter is a dimension; letters that the result does not have are summed over, repeated letters of one operand
+    are its diagonal, "..." are dims that broadcast. Without "->" the result has the letters that appear once,
+    in alphabetical order. Also takes `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+
+    Raises: RuntimeError if the sizes of a letter differ, or the equation does not fit the operands.
+
+    >>> import weft as torch
+    >>> torch.einsum("ii", torch.eye(3)), torch.einsum("i,j->ij", torch.ones(2), torch.ones(3)).shape
+    (tensor(3.), torch.Size([2, 3]))
+    """
+    return _entry(*_operands_one_by_one(args))
+
+
+add_function("einsum", einsum)
 
 
 # ---- What the caller wrote ---------------------------------------------------------------------------------------------

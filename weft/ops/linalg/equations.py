@@ -10,8 +10,8 @@ from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES
 from ...core.iteration import broadcast_shapes
 from ...core.layout import contiguous_format
-from ...core.names import FUNCTIONS
 from ...core.public import public
+from ...core.registry import FUNCTIONS
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim
@@ -160,7 +160,7 @@ def _check_solvable(info: Tensor, name: str) -> None:
         raise LinAlgError(f"{name}: {failed[0]}The solver failed because the input matrix is singular.")
 
 
-@public("function", name="linalg.solve", out=True)
+@public("function", name="linalg.solve", out=True, autocast="raise")
 def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with A @ X = B, or X @ A = B if not `left`. The leading dims broadcast.
 
@@ -283,7 +283,7 @@ def _triangular_solve(
     return solution, cloned
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X with A @ X = input, where `input2` is the Cholesky factor of A."""
     for tensor, what in ((input, "b"), (input2, "u")):
@@ -315,7 +315,7 @@ def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
     return solve_triangular(second, solve_triangular(first, b, upper=False), upper=True)
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of the matrix whose Cholesky factor is `input`."""
     check_square(input, "cholesky_inverse")
@@ -437,7 +437,7 @@ def _linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint:
     return _lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH.resolve_conj()
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """The older form of `linalg.lu_solve`."""
     return linalg_lu_solve(LU_data, LU_pivots, input)

@@ -98,7 +98,7 @@ def _check_positive_definite(info: Tensor, name: str) -> None:
         )
 
 
-@public("function", name="linalg.cholesky", out=True)
+@public("function", name="linalg.cholesky", out=True, autocast="raise")
 def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with A = L @ L.mH of positive-definite matrices, or its adjoint if `upper`.
 
@@ -119,7 +119,7 @@ def linalg_cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool
     return CholeskyEx((factor, info))
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The older name of `linalg.cholesky`."""
     check_square(input, "cholesky")
@@ -487,7 +487,7 @@ def _qr_rule(ct, out, a, mode, *, specs):
 differentiate(_linalg_qr, joint=_qr_rule)
 
 
-@public("function", name="linalg.qr", out=True)
+@public("function", name="linalg.qr", out=True, autocast="raise")
 def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
     """A = Q @ R with orthonormal columns in Q and R upper triangular.
 
@@ -505,7 +505,7 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
     return QR(found if len(found) == 2 else (new_empty(0, dtype=A.spec.dtype), *found))
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def qr(input: Tensor, some: bool = True) -> Any:
     """The older form of `linalg.qr`."""
     return OldQR(linalg_qr(input, "reduced" if some else "complete"))
@@ -517,7 +517,7 @@ def _geqrf(a: np.ndarray) -> tuple[Tensor, Tensor]:
     return columns(reflectors.swapaxes(-1, -2)), rows(scales)
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def geqrf(input: Tensor) -> Any:
     """LAPACK's QR: R on and above the diagonal, the Householder vectors of Q below it, and their factors tau."""
     check_matrix(input, "torch.geqrf", "input")
@@ -574,7 +574,7 @@ def _householder_rule(ct, out, a, tau):
 differentiate(_linalg_householder_product, joint=_householder_rule)
 
 
-@public("function", name="linalg.householder_product", out=True)
+@public("function", name="linalg.householder_product", out=True, autocast="raise")
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of k Householder matrices: [..., m, n], [..., k] -> [..., m, n]."""
     name = "torch.linalg.householder_product"
@@ -608,7 +608,7 @@ def _check_reflectors(input: Tensor, tau: Tensor, name: str) -> None:
         )
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """The older name of `linalg.householder_product`."""
     return householder_product(input, input2)
@@ -644,7 +644,7 @@ def _ormqr_rule(ct, out, a, tau, c, left, transpose):
 differentiate(_ormqr, joint=_ormqr_rule)
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def ormqr(
     input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:

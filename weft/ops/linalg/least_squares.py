@@ -102,7 +102,7 @@ def _lstsq(
     return columns(found), rows(residuals), rows(rank), rows(values)
 
 
-@public("function", name="linalg.lstsq", out=True)
+@public("function", name="linalg.lstsq", out=True, autocast="raise")
 def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """X that minimises |A @ X - B|, for each column of B.
 

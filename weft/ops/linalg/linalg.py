@@ -13,9 +13,9 @@ from ...core.arguments import number
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES, bool_
 from ...core.layout import contiguous_format
-from ...core.names import FUNCTIONS
 from ...core.outputs import write_out
 from ...core.public import public
+from ...core.registry import add_function
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
@@ -45,7 +45,7 @@ from .lapack import (
 )
 from .matmul import matmul, mm
 
-FUNCTIONS["linalg.LinAlgError"] = LinAlgError
+add_function("linalg.LinAlgError", LinAlgError)
 
 # ---- Determinants ----------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ def slogdet(input: Tensor) -> Any:
     return OldSlogdet(_sign_and_logarithm(input))
 
 
-@public("function method")
+@public("function method", autocast="raise")
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant: NaN where that is negative, -inf where it is 0."""
     check_square(input, "linalg.slogdet")
@@ -190,7 +190,7 @@ def _check_invertible(info: Tensor, name: str) -> None:
         )
 
 
-@public("function", name="linalg.inv", out=True)
+@public("function", name="linalg.inv", out=True, autocast="raise")
 def inv(A: Tensor) -> Tensor:
     """The inverses of square matrices: [..., n, n] -> [..., n, n].
 
@@ -206,7 +206,7 @@ def inv(A: Tensor) -> Tensor:
     return inverse
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="raise")
 def inverse(input: Tensor) -> Tensor:
     """The older name of `linalg.inv`."""
     return inv(input)
@@ -303,13 +303,13 @@ def _linalg_pinv(A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     return matmul(left * inverted.unsqueeze(-2), right.mH)
 
 
-@public("function method")
+@public("function method", autocast="raise")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The older form of `linalg.pinv`."""
     return pinv(input, rcond)
 
 
-@public("function", name="linalg.matrix_rank", out=True)
+@public("function", name="linalg.matrix_rank", out=True, autocast="raise")
 def matrix_rank(
     input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
@@ -333,7 +333,7 @@ def matrix_rank(
 # ---- Powers, products, exponentials -----------------------------------------------------------------------------------
 
 
-@public("function method", "linalg.matrix_power", out=True)
+@public("function method", "linalg.matrix_power", out=True, autocast="lower")
 def matrix_power(input: Tensor, n: int) -> Tensor:
     """The matrices multiplied by themselves n times; their inverses for negative n."""
     check_square(input, "linalg.matrix_power", "A")
@@ -396,7 +396,7 @@ def _chain(matrices: Sequence[Tensor]) -> Tensor:
     return products[0]
 
 
-@public("function", name="linalg.multi_dot")
+@public("function", name="linalg.multi_dot", autocast="lower")
 def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The product of two or more matrices in the order with the fewest multiplications.
 
@@ -485,7 +485,7 @@ def _matrix_exp_rule(ct, out, a):
 differentiate(_linalg_matrix_exp, _matrix_exp_rule)
 
 
-@public("function method", "linalg.matrix_exp")
+@public("function method", "linalg.matrix_exp", autocast="lower")
 def matrix_exp(input: Tensor) -> Tensor:
     """The matrix exponentials I + A + A @ A / 2 + ...: [..., n, n] -> [..., n, n]."""
     check_square(input, "linalg.matrix_exp")
@@ -498,7 +498,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 # ---- Tensors as matrices -----------------------------------------------------------------------------------------------
 
 
-@public("function", name="linalg.tensorinv", out=True)
+@public("function", name="linalg.tensorinv", out=True, autocast="raise")
 def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of `tensordot(A, ., ind)`: the first `ind` dims change places with the others."""
     if ind <= 0:
@@ -516,7 +516,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     return inv(A.reshape(rows_, columns_)).reshape((*last, *first))
 
 
-@public("function", name="linalg.tensorsolve", out=True)
+@public("function", name="linalg.tensorsolve", out=True, autocast="raise")
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """X with `tensordot(A, X, X.ndim) == B`; `dims` of A are moved to its end first."""
     check_tensor(A, "linalg.tensorsolve")
@@ -592,7 +592,7 @@ def _along(ct: Tensor, dims: tuple[int, ...]) -> Tensor:
     return ct.unsqueeze(dims[0]) if dims else ct
 
 
-@public("function", name="linalg.vecdot", out=True)
+@public("function", name="linalg.vecdot", out=True, autocast="lower")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products of vectors along `dim`, those of `x` conjugated; the other dims broadcast.
 

@@ -16,12 +16,13 @@ from ...core.dtype import (
     compute_type,
     cpp_name,
 )
+from ...core.entry import declined, entry, in_front_of
 from ...core.limits import check_number
 from ...core.outputs import copy_values, resize, write_out
-from ...core.overrides import declined
 from ...core.promotion import common_dtype
 from ...core.public import inplace, public, show_out
 from ...core.recording import check_recorded_write, needs_recording, tape, unrecorded
+from ...core.registry import add_member
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import user_level
@@ -258,7 +259,7 @@ def check_tensors(name: str, **arguments: Any) -> None:
 # ---- Plain products --------------------------------------------------------------------------------------------------
 
 
-@public("function method", "linalg.matmul", out=True)
+@public("function method", "linalg.matmul", out=True, autocast="lower")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The product of vectors, matrices, or stacks of matrices whose leading dims broadcast.
 
@@ -274,7 +275,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return MATMUL(input, other)
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="lower")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices: [n, k] @ [k, m] -> [n, m]."""
     if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
@@ -282,7 +283,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return MM(input, mat2)
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="lower")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two stacks of matrices: [b, n, k] @ [b, k, m] -> [b, n, m]."""
     if not isinstance(input, Tensor) or not isinstance(mat2, Tensor):
@@ -351,7 +352,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
-@public("function", out=True)
+@public("function", out=True, autocast="lower")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """The products summed over pairs of dims; the other dims of `a`, then those of `b`, remain.
 
@@ -429,7 +430,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     return owned(mul(left, right).reshape([n * p for n, p in zip(a, b, strict=True)]))
 
 
-@public("function")
+@public("function", autocast="lower")
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices in the cheapest order. Deprecated: use `linalg.multi_dot`."""
     from .linalg import multi_dot
@@ -535,7 +536,7 @@ _BADDBMM = added_step(
 )
 
 
-@public("function method inplace", out=True)
+@public("function method inplace", out=True, autocast="lower")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2), with `input` broadcast to the product; beta 0 ignores its values.
 
@@ -579,7 +580,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     return _ADDR(input, beta, alpha, vec1.to(dtype), vec2.to(dtype))
 
 
-@public("function method inplace", out=True)
+@public("function method inplace", out=True, autocast="lower")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
     check_tensors("baddbmm", input=input, batch1=batch1, batch2=batch2)
@@ -596,7 +597,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     return _BADDBMM(input, beta, alpha, batch1, batch2)
 
 
-@public("function method", out=True)
+@public("function method", out=True, autocast="lower")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of bmm(batch1, batch2) over the batch."""
     check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
@@ -688,18 +689,26 @@ def _linalg_cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
 # ---- The operator ----------------------------------------------------------------------------------------------------
 
 
+def _product(self: Tensor, other: Any) -> Tensor:
+    return matmul(self, other) if isinstance(other, Tensor) else declined(other)
+
+
+_product_entry = entry(_product, is_operator=True)
+
+
+@in_front_of(_product_entry)
 def __matmul__(self: Tensor, other: Any) -> Tensor:
-    if open_contexts and isinstance(other, Tensor):
-        return matmul(self, other)
-    return MATMUL(self, other) if isinstance(other, Tensor) else declined(__matmul__, self, other)
+    if type(other) is Tensor and not open_contexts:
+        return MATMUL(self, other)
+    return _product_entry(self, other)
 
 
 def __rmatmul__(self: Tensor, other: Any) -> Tensor:
-    return matmul(other, self) if isinstance(other, Tensor) else declined(__rmatmul__, self, other)
+    return matmul(other, self) if isinstance(other, Tensor) else declined(other)
 
 
-for _function in (__matmul__, __rmatmul__):
-    setattr(Tensor, _function.__name__, _function)
+add_member("__matmul__", __matmul__)
+add_member("__rmatmul__", entry(__rmatmul__, is_operator=True))
 
 
 show_out("tensordot")

@@ -120,7 +120,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _adaptive_average("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@public(name="nn.functional.adaptive_avg_pool3d")
+@public(name="nn.functional.adaptive_avg_pool3d", autocast="raise")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Averages over as many windows of the last three dims as wanted; None keeps a size.
 

@@ -64,7 +64,7 @@ def log_softmax(
 # ---- Scaled dot products ------------------------------------------------------------------------------------------------------
 
 
-@public(name="nn.functional.scaled_dot_product_attention")
+@public(name="nn.functional.scaled_dot_product_attention", autocast="lower")
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

@@ -88,7 +88,7 @@ def avg_pool2d(
     )
 
 
-@public(name="nn.functional.avg_pool3d")
+@public(name="nn.functional.avg_pool3d", autocast="raise")
 def avg_pool3d(
     input: Tensor,
     kernel_size: Any,

@@ -245,8 +245,8 @@ def _define(n: int) -> None:
     Shapes: input [N, C, *positions] or [C, *positions], weight [C, M / groups, *kernel], bias [M] -> [N, M, *sizes],
     where size = (position - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
     """
-    public("function", f"nn.functional.{name}")(function)
-    public("function", f"nn.functional.{transposed_name}")(transposed)
+    public("function", f"nn.functional.{name}", autocast="lower")(function)
+    public("function", f"nn.functional.{transposed_name}", autocast="lower")(transposed)
 
 
 for _n in (1, 2, 3):
@@ -274,7 +274,7 @@ def convolution(
     return convolve("convolution", n, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("function", "nn.functional.conv_tbc")
+@public("function", "nn.functional.conv_tbc", autocast="lower")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """A convolution over time. Shapes: input [T, N, C], weight [kernel, C, M], bias [M] -> [positions, N, M]."""
     found = convolve("conv_tbc", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)

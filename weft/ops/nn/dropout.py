@@ -10,10 +10,11 @@ from typing import Any
 from ...core.arguments import boolean, number
 from ...core.checking import tensor
 from ...core.dtype import LEGACY_NAMES, bool_, float64
+from ...core.entry import entry
 from ...core.generator import default_generator
 from ...core.layout import contiguous_format
-from ...core.overrides import overridable
-from ...core.public import add_function, public
+from ...core.public import public
+from ...core.registry import add_function
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
@@ -78,8 +79,8 @@ def _define(name: str, **kind: bool) -> None:
     inplace.__name__ = inplace.__qualname__ = f"{name}_"
     function.__doc__ = f"`nn.functional.{name.replace('feature_dropout', 'dropout2d')}`; `train` turns it on."
     inplace.__doc__ = f"In-place form of `{name}`."
-    add_function(name, overridable(function))
-    add_function(f"{name}_", overridable(inplace))
+    add_function(name, entry(function))
+    add_function(f"{name}_", entry(inplace))
 
 
 _define("dropout")
@@ -250,9 +251,9 @@ def _rrelu_forms(write: bool) -> Callable:
     return function
 
 
-add_function("rrelu", overridable(_rrelu_forms(write=False)))
-add_function("rrelu_", overridable(_rrelu_forms(write=True)))
-add_function("nn.functional.rrelu_", overridable(_rrelu_forms(write=True)))
+add_function("rrelu", entry(_rrelu_forms(write=False)))
+add_function("rrelu_", entry(_rrelu_forms(write=True)))
+add_function("nn.functional.rrelu_", entry(_rrelu_forms(write=True)))
 
 
 @public(name="nn.functional.gumbel_softmax")

@@ -13,8 +13,8 @@ from __future__ import annotations
 import warnings
 
 from ...core.grad_mode import no_grad
-from ...core.names import FUNCTIONS
 from ...core.public import public
+from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor
 from ..creation.creation import empty
 from .losses.arguments import REDUCTIONS
@@ -171,8 +171,8 @@ def _maxima(weight: Tensor, indices: Tensor, counted: Tensor, bags: Tensor, size
     return found
 
 
-FUNCTIONS["native_channel_shuffle"] = FUNCTIONS["channel_shuffle"]
-FUNCTIONS["nn.functional.native_channel_shuffle"] = FUNCTIONS["channel_shuffle"]
+for _place in ("", "nn.functional."):
+    add_function(f"{_place}native_channel_shuffle", FUNCTIONS["channel_shuffle"])
 
 
 @public(name="norm_except_dim")

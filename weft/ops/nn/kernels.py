@@ -16,8 +16,8 @@ from typing import Any
 from ...core import dtype as dt
 from ...core.dtype import DType, float16, float32, int32, int64
 from ...core.limits import finfo
-from ...core.names import FUNCTIONS
-from ...core.public import add_function, public
+from ...core.public import public
+from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor, wrap_dim
 from ..creation.creation import empty
 
@@ -553,5 +553,5 @@ def _amp_update_scale_(
     return input
 
 
-FUNCTIONS["_adaptive_avg_pool2d"] = FUNCTIONS["nn.functional.adaptive_avg_pool2d"]
-FUNCTIONS["_adaptive_avg_pool3d"] = FUNCTIONS["nn.functional.adaptive_avg_pool3d"]
+for _name in ("adaptive_avg_pool2d", "adaptive_avg_pool3d"):
+    add_function(f"_{_name}", FUNCTIONS[f"nn.functional.{_name}"])

@@ -15,7 +15,7 @@ from ..views.complex_views import conj
 from ..views.views import T
 
 
-@public("function", name="nn.functional.linear")
+@public("function", name="nn.functional.linear", autocast="lower")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias.
 
@@ -102,7 +102,7 @@ _LINEAR_WITH_BIAS = KernelGraph(
 )
 
 
-@public("function", "bilinear", name="nn.functional.bilinear")
+@public("function", "bilinear", name="nn.functional.bilinear", autocast="raise")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input1 @ weight[k] @ input2 + bias[k] for each output k.
 

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.arguments import wrong_type
-from ...core.autocast import cast_arguments
+from ...core.autocast import casting
 from ...core.checking import checked
 from ...core.dtype import bfloat16, float32
-from ...core.overrides import overridable
 from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.spec import Spec
@@ -59,7 +58,7 @@ def _layers(
 
 
 # Under autocast, PyTorch's LSTM of sequences is one product; what it composes of products chooses in each of them.
-_lowered_layers = cast_arguments(_layers, "mkldnn_rnn_layer")
+_lowered_layers = casting(_layers, "lower")
 
 
 def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
@@ -149,7 +148,7 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
     function.__doc__ = (
         f"Layers of {kind.name} over sequences: the output of the last layer, then the final states."
     )
-    return public("function")(overridable(function))
+    return public("function", asks=True)(function)
 
 
 rnn_tanh, rnn_relu, gru, lstm = map(_network, (TANH, RELU, GRU, LSTM))

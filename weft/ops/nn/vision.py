@@ -24,7 +24,7 @@ _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
 
 
-@public(name="nn.functional.grid_sample")
+@public(name="nn.functional.grid_sample", autocast="raise")
 def grid_sample(
     input: Tensor,
     grid: Tensor,

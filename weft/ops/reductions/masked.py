@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from ...core.dtype import DType, bool_, float32, int64
-from ...core.names import FUNCTIONS
 from ...core.public import public
+from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor, wrap_dim
 from ...families.reduce import dims_of
 from . import reduction

@@ -300,7 +300,7 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> T
     return matrix_norm(input, "nuc", _pair(dim), keepdim)
 
 
-@public("function", name="linalg.cond", out=True)
+@public("function", name="linalg.cond", out=True, autocast="raise")
 def cond(A: Tensor, p: Any = None) -> Tensor:
     """The condition numbers: the ratio of largest and smallest singular value, or norm(A, p) * norm(inv(A), p).
 

@@ -38,7 +38,7 @@ def _define(name: str, ignore_nan: bool) -> None:
     >>> torch.{name}(torch.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
     tensor(2.5000)
     """
-    public("function method", out=True)(function)
+    public("function method", out=True, autocast="raise")(function)
 
 
 def _check(input: Tensor, q: Any, interpolation: str) -> Tensor:

@@ -364,7 +364,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTyp
     return NANSUM.direct(input, dim, keepdim, dtype)
 
 
-@public("function method", out="decides")
+@public("function method", out="decides", autocast="raise")
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """The product over one dim, or of all elements. Integers and bools multiply in int64."""
     check_tensor(input, "prod")

@@ -349,7 +349,7 @@ def _define_one(name: str, transform: Callable, forward: bool, what: str) -> Non
     n: the size of the {"input" if name in ("fft", "ifft", "rfft", "ihfft") else "result"} along `dim`, cut off or padded
     with zeros; norm: where to divide by n: "backward" (in inverse transforms), "forward" or "ortho" (by its root in both).
     """
-    public(name=f"fft.{name}", out=True)(function)
+    public(name=f"fft.{name}", out=True, autocast="raise")(function)
 
 
 def _define_many(
@@ -364,7 +364,7 @@ def _define_many(
 
     s: a size for each of the dims (-1: as it is), cut off or padded with zeros; norm: as in the transform of one dim.
     """
-    public(name=f"fft.{name}", out=True)(function)
+    public(name=f"fft.{name}", out=True, autocast="raise")(function)
 
 
 for _name, _one, _many, _forward, _what in TRANSFORMS:

@@ -30,7 +30,7 @@ def _is_complex(*tensors: Tensor | None) -> bool:
     return any(each is not None and each.spec.dtype.is_complex for each in tensors)
 
 
-@public("function method")
+@public("function method", autocast="raise")
 def stft(
     input: Tensor,
     n_fft: int,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.overrides import PLAIN, overridden
-from ...core.public import add_function, public
+from ...core.entry import check_overrides, entry
+from ...core.public import public
+from ...core.registry import add_function
 from ...core.tensor import Tensor
 
 
@@ -16,8 +17,8 @@ def _assert(condition: Any, message: str) -> None:
     >>> import weft as torch
     >>> torch._assert(torch.tensor(1) < 2, "too large")
     """
-    if overridden(_assert, (condition, message), {}) is PLAIN:
-        assert condition, message
+    check_overrides(condition, message)
+    assert condition, message
 
 
 @public("function", name="_assert_async")
@@ -133,7 +134,8 @@ def _check_is_size(i: Any, message: Callable[[], str] | None = None, *, max: int
 
 
 for _function in (
-    _assert, _assert_scalar, _check, _check_with, _check_index, _check_value, _check_type, _check_not_implemented,
+    _assert_scalar, _check, _check_with, _check_index, _check_value, _check_type, _check_not_implemented,
     _check_is_size, _check_tensor_all, _check_tensor_all_with,
 ):  # fmt: skip
     add_function(_function.__name__, _function)
+add_function("_assert", entry(_assert))

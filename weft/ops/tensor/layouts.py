@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.dtype import DType, float32
-from ...core.overrides import overridable
-from ...core.public import add_function, add_method, public
+from ...core.entry import entry
+from ...core.public import public
+from ...core.registry import add_function, add_method
 from ...core.tensor import Tensor
 from ..linalg.matmul import mm
 
@@ -95,7 +96,7 @@ def _converting(name: str) -> Any:
 for _name in (*_EXPECTED, *_UNKNOWN):
     add_method(_name, _refusing(_name, _EXPECTED.get(_name)))
 for _name in _FUNCTIONS.split():
-    add_function(_name, overridable(_refusing(_name, None)))
+    add_function(_name, entry(_refusing(_name, None)))
 for _name in _TO.split():
     add_method(_name, _converting(_name))
 

@@ -6,10 +6,11 @@ import inspect
 from typing import Any
 
 from ...core.dtype import DType
+from ...core.entry import entry
 from ...core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format
-from ...core.overrides import overridable
 from ...core.promotion import common_dtype
-from ...core.public import add_function, public
+from ...core.public import public
+from ...core.registry import add_function, add_member
 from ...core.tensor import Tensor
 from ...families.map import NUMBERS
 from ..assembly.copying import is_contiguous
@@ -32,7 +33,7 @@ def _asked(name: str) -> None:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = method.__doc__
-    add_function(name, overridable(function))
+    add_function(name, entry(function))
 
 
 for _name in ("is_floating_point", "is_complex", "is_signed", "is_conj", "is_neg", "numel"):
@@ -64,8 +65,7 @@ def get_device(input: Tensor) -> int:
     return -1 if where.index is None and not input.is_cuda else where.index or 0
 
 
-@public("function")
-@overridable
+@public("function", asks=True)
 def result_type(tensor1: Any, tensor2: Any) -> DType:
     """The dtype of an arithmetic result of two tensors or numbers.
 
@@ -105,7 +105,7 @@ _NEVER = (
     "is_sparse is_sparse_csr is_quantized is_mkldnn is_nested is_xpu is_mps is_vulkan is_maia is_ipu is_xla is_mtia"
 ).split()
 for _name in _NEVER:
-    setattr(Tensor, _name, property(lambda self: False))
+    add_member(_name, property(lambda self: False))
 Tensor.name = property(lambda self: None)  # type: ignore[attr-defined]
 
 

@@ -8,6 +8,7 @@ from ...core.dtype import DType, float64, int64
 from ...core.limits import overflow
 from ...core.public import public
 from ...core.recording import needs_recording
+from ...core.registry import add_member
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
 from ...families.library import host_array
@@ -142,7 +143,7 @@ for _function in (
     __repr__,
     __format__,
 ):
-    setattr(Tensor, _function.__name__, _function)
+    add_member(_function.__name__, _function)
 
 
 @public("function method")

@@ -10,10 +10,11 @@ from ...core.arguments import integers
 from ...core.device import as_device, device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
-from ...core.names import FUNCTIONS, ROOT, set_name
+from ...core.names import ROOT, set_name
 from ...core.outputs import grow, resize
 from ...core.public import public
 from ...core.recording import NO_RULE, needs_recording, tape
+from ...core.registry import FUNCTIONS, add_function
 from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.storage import Storage
@@ -315,12 +316,13 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyType):
 
 for _dtype, _name in LEGACY_NAMES.items():
     if _dtype not in dt.FLOAT8 | dt.UNSIGNED_WIDE and _dtype is not dt.complex32:
-        FUNCTIONS[f"{_name}Storage"] = _LegacyType(
-            f"{_name}Storage", (_LegacyStorage,), {"dtype": _dtype, "__module__": ROOT}
+        add_function(
+            f"{_name}Storage",
+            _LegacyType(f"{_name}Storage", (_LegacyStorage,), {"dtype": _dtype, "__module__": ROOT}),
         )
-FUNCTIONS["Storage"] = FUNCTIONS["FloatStorage"]
-FUNCTIONS["TypedStorage"] = TypedStorage
-FUNCTIONS["UntypedStorage"] = Storage
+add_function("Storage", FUNCTIONS["FloatStorage"])
+add_function("TypedStorage", TypedStorage)
+add_function("UntypedStorage", Storage)
 
 
 @public("function")

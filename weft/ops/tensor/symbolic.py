@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ...core.public import add_function
+from ...core.registry import add_function
 
 
 class _Symbol:

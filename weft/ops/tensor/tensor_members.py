@@ -6,10 +6,10 @@ import warnings
 from typing import Any, NoReturn
 
 from ...core.dtype import LEGACY_NAMES, DType
+from ...core.entry import entry
 from ...core.grad_mode import no_grad
-from ...core.names import FUNCTIONS
-from ...core.overrides import overridable
-from ...core.public import add_function, add_method, public
+from ...core.public import public
+from ...core.registry import FUNCTIONS, add_function, add_method
 from ...core.streams import Stream
 from ...core.tensor import Tensor
 from ...core.warn import user_level
@@ -163,7 +163,7 @@ def _in_place(name: str) -> None:
 
     function.__name__ = name
     function.__doc__ = f"`input.{name}(...)`."
-    add_function(name, overridable(function))
+    add_function(name, entry(function))
 
 
 for _name in ("addmv_", "gcd_", "lcm_", "xlogy_"):

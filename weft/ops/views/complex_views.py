@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.names import FUNCTIONS
 from ...core.public import public
+from ...core.registry import add_function
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
 from ..assembly.copying import clone
@@ -25,7 +25,7 @@ def view_as_real(input: Tensor) -> Tensor:
     return VIEW_AS_REAL(input)
 
 
-@public("function")
+@public("function", autocast="raise")
 def view_as_complex(input: Tensor) -> Tensor:
     """Pairs of real numbers, the last dimension, read as complex numbers.
 
@@ -114,7 +114,5 @@ def neg_view(input: Tensor) -> Tensor:
     return NEG_VIEW(input)
 
 
-FUNCTIONS["_conj"] = conj
-FUNCTIONS["conj_physical_"] = vars(Tensor)["conj_physical_"]
-FUNCTIONS["is_conj"] = Tensor.is_conj
-FUNCTIONS["is_neg"] = Tensor.is_neg
+add_function("_conj", conj)
+add_function("conj_physical_", vars(Tensor)["conj_physical_"])

@@ -189,7 +189,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     )
 
 
-@public("function method")
+@public("function method", autocast="raise")
 def trace(input: Tensor) -> Tensor:
     """The sum of the main diagonal of a matrix."""
     if input.spec.dtype is bool_:

@@ -10,11 +10,11 @@ from ...core import view_rules as rules
 from ...core.arguments import integers
 from ...core.checking import tensors as check_tensors
 from ...core.dtype import DType
+from ...core.entry import entry
 from ...core.layout import contiguous_format
-from ...core.names import FUNCTIONS
-from ...core.overrides import overridable
 from ...core.plans import PlanCache
 from ...core.public import public
+from ...core.registry import add_function
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ..assembly.copying import clone, contiguous
@@ -201,7 +201,7 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
 def _each(function):
     """Also for several tensors, or one sequence of them: a tuple of results."""
 
-    @overridable
+    @entry
     @functools.wraps(function)
     def complete(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], Tensor):
@@ -210,7 +210,7 @@ def _each(function):
             tensors = tuple(check_tensors(tensors[0], function.__name__, "tensors", 1))
         return tuple(function(tensor) for tensor in tensors)
 
-    FUNCTIONS[function.__name__] = complete
+    add_function(function.__name__, complete)
     return complete
 
 

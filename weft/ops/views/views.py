@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...core import view_rules as rules
 from ...core.derivative import Derivative, nondifferentiable
-from ...core.names import FUNCTIONS
 from ...core.op import Op
 from ...core.recording import needs_recording, record
+from ...core.registry import FUNCTIONS
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty, make

@@ -228,7 +228,7 @@ _CROSS_ENTROPY = KernelGraph(
 )
 
 
-@public(name="nn.functional.nll_loss")
+@public(name="nn.functional.nll_loss", autocast="raise")
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -247,7 +247,7 @@ def nll_loss(
     return _NLL((input, target, weight), (reduction,), (ignore_index,))[0]
 
 
-@public(name="nn.functional.cross_entropy")
+@public(name="nn.functional.cross_entropy", autocast="raise")
 def cross_entropy(
     input: Tensor,
     target: Tensor,

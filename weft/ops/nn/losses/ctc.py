@@ -17,7 +17,7 @@ from ....families.library import array, library, tensor_of, wide_array
 from .arguments import REDUCTIONS, check_reduction
 
 
-@public("function", "nn.functional.ctc_loss")
+@public("function", "nn.functional.ctc_loss", autocast="raise")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -15,7 +15,7 @@ from ..window_views import wide
 from .arguments import check_reduction, check_result, reduced, reduction_of
 
 
-@public(name="nn.functional.soft_margin_loss")
+@public(name="nn.functional.soft_margin_loss", autocast="raise")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -39,7 +39,7 @@ def soft_margin_loss(
     return shown_as(loss, "SoftMarginLossBackward0")
 
 
-@public(name="nn.functional.hinge_embedding_loss")
+@public(name="nn.functional.hinge_embedding_loss", autocast="raise")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -56,7 +56,7 @@ def hinge_embedding_loss(
     return reduced(loss, reduction).to(own) if own.category >= FLOAT else reduced(loss.to(own), reduction)
 
 
-@public(name="nn.functional.margin_ranking_loss")
+@public(name="nn.functional.margin_ranking_loss", autocast="raise")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -76,7 +76,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@public(name="nn.functional.multi_margin_loss")
+@public(name="nn.functional.multi_margin_loss", autocast="raise")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -134,7 +134,7 @@ def _check_float(name: str, input: Tensor) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
 
 
-@public(name="nn.functional.multilabel_margin_loss")
+@public(name="nn.functional.multilabel_margin_loss", autocast="raise")
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -191,7 +191,7 @@ def multilabel_soft_margin_loss(
     return reduced(loss.sum(-1) / input.size(-1), reduction_of(reduction, size_average, reduce))
 
 
-@public(name="nn.functional.cosine_embedding_loss")
+@public(name="nn.functional.cosine_embedding_loss", autocast="raise")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,

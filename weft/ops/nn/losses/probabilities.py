@@ -59,7 +59,7 @@ def _no_probabilities(input: Tensor, target: Tensor) -> RuntimeError:
     return RuntimeError(f"result type {spec} can't be cast to the desired output type {wanted}")
 
 
-@public(name="nn.functional.binary_cross_entropy")
+@public(name="nn.functional.binary_cross_entropy", autocast="raise")
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -97,7 +97,7 @@ def binary_cross_entropy(
     return shown_as(loss, "BinaryCrossEntropyBackward0")
 
 
-@public(name="nn.functional.binary_cross_entropy_with_logits")
+@public(name="nn.functional.binary_cross_entropy_with_logits", autocast="raise")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -128,7 +128,7 @@ def binary_cross_entropy_with_logits(
     return shown_as(loss, "BinaryCrossEntropyWithLogitsBackward0")
 
 
-@public(name="nn.functional.kl_div")
+@public(name="nn.functional.kl_div", autocast="raise")
 def kl_div(
     input: Tensor,
     target: Tensor,

@@ -64,7 +64,7 @@ _HUBER     = Map("huber_loss",     keep, _huber_element,
 _mse, _smooth_l1, _huber = elementwise(_MSE), elementwise(_SMOOTH_L1, float), elementwise(_HUBER, float)
 
 
-@public(name="nn.functional.mse_loss")
+@public(name="nn.functional.mse_loss", autocast="raise")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -89,7 +89,7 @@ def mse_loss(
     return weighted(difference * difference, input, weight, reduction)
 
 
-@public(name="nn.functional.l1_loss")
+@public(name="nn.functional.l1_loss", autocast="raise")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -104,7 +104,7 @@ def l1_loss(
     return weighted((a - b).abs(), input, weight, reduction_of(reduction, size_average, reduce))
 
 
-@public(name="nn.functional.smooth_l1_loss")
+@public(name="nn.functional.smooth_l1_loss", autocast="raise")
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -124,7 +124,7 @@ def smooth_l1_loss(
     return _smooth_l1(*expanded(input, target), reduction, float(beta))
 
 
-@public(name="nn.functional.huber_loss")
+@public(name="nn.functional.huber_loss", autocast="raise")
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -148,7 +148,7 @@ def huber_loss(
     return reduced(loss * weight, reduction)
 
 
-@public(name="nn.functional.poisson_nll_loss")
+@public(name="nn.functional.poisson_nll_loss", autocast="raise")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....core.names import FUNCTIONS
 from ....core.public import public
+from ....core.registry import FUNCTIONS
 from ....core.tensor import Tensor
 from .arguments import reduced, reduction_of
 
@@ -26,7 +26,7 @@ def _triplet_loss(
     return reduced((near - far + margin).clamp_min(0), reduction)
 
 
-@public(name="nn.functional.triplet_margin_loss")
+@public(name="nn.functional.triplet_margin_loss", autocast="raise")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,

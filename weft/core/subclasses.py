@@ -1,0 +1,191 @@
+"""Subclasses of Tensor: the class between Tensor and the classes of users, and their default `__torch_function__`.
+
+`Tensor.__init_subclass__` gives each class that overrides functions the base `AskingTensor`. Its methods, operators and
+properties are entries, which ask the classes of their arguments. Plain tensors have Tensor's own and pay nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from .entry import entry
+from .overrides import (
+    OPERATORS,
+    REFLECTED,
+    UNARY,
+    DisableTorchFunctionSubclass,
+    note_class,
+    overrides_functions,
+    switch,
+)
+from .tensor import Tensor, of_class
+
+
+def without_overrides(function: Callable) -> Callable:
+    """`function`, inside of which classes are not asked."""
+
+    @functools.wraps(function)
+    def complete(*args: Any, **kwargs: Any) -> Any:
+        with DisableTorchFunctionSubclass():
+            return function(*args, **kwargs)
+
+    return complete
+
+
+@functools.cache
+def unconverted() -> frozenset[Callable]:
+    """The functions whose results stay what they are: `torch.overrides.get_default_nowrap_functions`."""
+    return frozenset((Tensor.grad.__get__, vars(Tensor)["_base"].__get__))
+
+
+def _default(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+    """Call `func` as for plain tensors; its results become objects of this class.
+
+    NotImplemented if an argument is of a class with a say that this is no subclass of.
+    """
+    if not all(issubclass(cls, each) for each in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **kwargs or {})
+        return result if func in unconverted() else _converted(result, cls)
+
+
+def _converted(result: Any, cls: type) -> Any:
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)
+    if isinstance(result, (tuple, list)) and any(isinstance(each, (Tensor, tuple, list)) for each in result):
+        kind: Any = type(result)
+        return getattr(kind, "_make", kind)(_converted(each, cls) for each in result)
+    return result
+
+
+def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+    """A leaf of class `cls` that shares the memory of `data`."""
+    if not isinstance(data, Tensor):
+        raise TypeError(
+            f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}"
+        )
+    check_subclass(cls)
+    if require_grad and not (data.spec.dtype.is_floating_point or data.spec.dtype.is_complex):
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+    with DisableTorchFunctionSubclass():
+        result = of_class(cls, data.detach())
+        result._base = None
+        return result.requires_grad_() if require_grad else result
+
+
+def as_base_tensor(tensor: Tensor) -> Tensor:
+    """The same tensor for those who are not to ask its class."""
+    return tensor if type(tensor) is Tensor else of_class(Tensor, tensor)
+
+
+def check_subclass(cls: Any) -> None:
+    """Raises: TypeError if `cls` is no class of tensors."""
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, Tensor):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            "class inherits from Tensor."
+        )
+
+
+class AskingTensor(Tensor):
+    """What users' subclasses of Tensor inherit first: the methods, operators and properties of Tensor, which ask."""
+
+    __slots__ = ()
+
+
+def _init_subclass(cls: Any, **kwargs: Any) -> None:
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    if not note_class(cls):
+        return
+    complete_asking()
+    if AskingTensor not in cls.__mro__:
+        bases = cls.__bases__
+        cls.__bases__ = (
+            tuple(AskingTensor if base is Tensor else base for base in bases)
+            if Tensor in bases
+            else (*bases, AskingTensor)
+        )
+
+
+_default.__qualname__, _default.__name__ = "Tensor.__torch_function__", "__torch_function__"
+Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
+Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignment]
+Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
+
+# Members that nobody is asked about.
+UNASKED = frozenset(
+    "__new__ __hash__ __iter__ __init_subclass__ __torch_function__ __array_namespace__ __buffer__ as_subclass".split()
+)
+
+
+@functools.cache
+def complete_asking() -> None:
+    """Give `AskingTensor` its members; by now Tensor has all of its own."""
+    for name, member in list(vars(Tensor).items()):
+        if name in UNASKED:
+            continue
+        if isinstance(member, FunctionType):
+            setattr(AskingTensor, name, _asking_method(member, UNARY.get(name, name)))
+        elif isinstance(member, property):
+            setattr(AskingTensor, name, _asking_property(member))
+    for name, method in OPERATORS.items():
+        if hasattr(Tensor, name):
+            setattr(AskingTensor, name, _asking_operator(name, method))
+    for forward, (name, method) in REFLECTED.items():
+        setattr(AskingTensor, name, _asking_reflected(name, method, OPERATORS[forward]))
+    AskingTensor.__hash__ = Tensor.__hash__  # type: ignore[method-assign]  # __eq__ took it away
+
+
+def _asking_method(function: Callable, name: str) -> Callable:
+    return entry(function, name, reported=getattr(Tensor, name))
+
+
+def _asking_property(member: property) -> property:
+    """Handlers are told of a property by its `__get__`, `__set__` and `__delete__`."""
+    return property(
+        entry(member.__get__, reported=member.__get__),
+        entry(member.__set__, reported=member.__set__) if member.fset else None,
+        entry(member.__delete__, reported=member.__delete__) if member.fdel else None,
+        member.__doc__,
+    )
+
+
+def _asking_operator(name: str, method: str) -> Callable:
+    """As in PyTorch, operators return NotImplemented where the method raises TypeError."""
+    return entry(getattr(Tensor, name), name, reported=getattr(Tensor, method, None), is_operator=True)
+
+
+_SYMBOLS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "floordiv": "//", "mod": "%", "pow": "** or pow()",
+    "matmul": "@", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
+}  # fmt: skip
+
+
+def _asking_reflected(name: str, method: str, forward: str) -> Callable:
+    """Python prefers the reflected operator of a subclass: `tensor + mine` comes here, and is turned round again."""
+    function = getattr(Tensor, name)
+    own = entry(function, name, reported=getattr(Tensor, method), is_operator=True)
+    turned = entry(
+        lambda other, self: function(self, other), name, reported=getattr(Tensor, forward), is_operator=True
+    )
+    symbol = _SYMBOLS[name.strip("_")[1:]]
+
+    def operator(self: Any, other: Any) -> Any:
+        if not isinstance(other, Tensor):
+            return own(self, other)
+        answer = turned(other, self)
+        if answer is NotImplemented and switch.on and not overrides_functions(type(other)):
+            # Python would go on to the operator of the plain tensor, which asks nobody.
+            raise TypeError(
+                f"unsupported operand type(s) for {symbol}: '{type(other).__name__}' and '{type(self).__name__}'"
+            )
+        return answer
+
+    operator.__name__ = operator.__qualname__ = name
+    return operator

@@ -1,6 +1,6 @@
 """Reverse and forward mode differentiation, `torch.autograd`.
 
-Ops call `core.recording.record` for results that need derivatives; this package is what answers.
+Ops call `core.recording.record` for results that require grad. This package implements the functions behind it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..compat.missing import module_getattr as _module_getattr
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.recording import tape as _tape
-from . import attributes as _attributes  # noqa: F401 (adds what users see of nodes)
+from . import attributes as _attributes  # noqa: F401 (adds the attributes of nodes that users see)
 from . import forward as _forward
 from . import forward_inplace as _forward_inplace
 from . import graph as _graph

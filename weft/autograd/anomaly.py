@@ -1,4 +1,4 @@
-"""Anomaly mode: remember where each step was recorded, and stop at the first NaN of a backward pass."""
+"""Anomaly mode: store the stack trace of each recorded operation, and raise at the first NaN in a backward pass."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ..core.public import public
 from ..core.restoring import Restoring
 from ..core.warn import user_level
 
-tracing = False  # whether new nodes remember where they were made
-checking = False  # whether cotangents are searched for NaN
+tracing = False  # whether new nodes store a stack trace
+checking = False  # whether backward checks cotangents for NaN
 
 
 def trace(node: Any) -> None:
-    """Store the stack of the recorded step in `node.metadata`."""
+    """Store the stack trace of the forward operation in `node.metadata`."""
     node.metadata["traceback_"] = traceback.format_stack()[:-3]
 
 
 def report(node: Any) -> None:
-    """Warn where the step was recorded whose backward fails."""
+    """Warn with the stack trace of the forward operation whose backward fails."""
     stack = node.metadata.get("traceback_") if node.extra else None
     if stack is None:
         text = (
@@ -34,7 +34,7 @@ def report(node: Any) -> None:
 
 
 class set_detect_anomaly(Restoring, contextlib.ContextDecorator):  # noqa: N801 (PyTorch's name)
-    """Anomaly detection is on or off from now on; as a context, until its end.
+    """Switch anomaly detection on or off; as a context manager, until the end of the context.
 
     While it is on, errors of backward come with the traceback of the forward step, and NaN in a cotangent raises
     RuntimeError (unless `check_nan` is False). It costs time: for debugging only.
@@ -83,7 +83,7 @@ class detect_anomaly(set_detect_anomaly):  # noqa: N801
         outer = tracing, checking
         super().__init__(True, check_nan)
         self._outer = [outer]
-        _set(*outer)  # on from `with` on
+        _set(*outer)  # `__enter__` switches it on
 
 
 @public("function")

@@ -1,6 +1,6 @@
-"""`grad_fn._saved_self` and the like: PyTorch's names for what a step keeps for backward.
+"""`grad_fn._saved_self` and similar attributes: PyTorch's names for the values that a node saves for backward.
 
-`grad_fn._raw_saved_self` is the place where it is kept, a `SavedTensor`, to which hooks can be attached.
+`grad_fn._raw_saved_self` is the `SavedTensor`, to which users can attach hooks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from .graph import Node, original
 from .saved import RELEASED, SECOND_TIME, Packed, Saved, SavedTensor
 
-# op -> names of its inputs, where they are not "self" and "other".
+# op -> names of its inputs. The default is "self other".
 INPUTS = {
     name: names.split()
     for name, names in {
@@ -86,7 +86,7 @@ _MISSING = object()
 
 
 def _raw(node: Node, name: str) -> Any:
-    """The place of a tensor that a step keeps."""
+    """The SavedTensor for an input, or for the result, of the node."""
     if node.saved is RELEASED:
         raise RuntimeError(SECOND_TIME)
     inputs, _ = _names(node)

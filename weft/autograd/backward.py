@@ -1,4 +1,4 @@
-"""`backward` and `grad`: what users give is checked here, then the engine runs."""
+"""`backward` and `grad`: they check their arguments and run the engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Add the derivatives of `tensors`, each times its gradient in `grad_tensors`, to the `.grad` of the leaves.
+    """Compute the gradients of `tensors`, weighted by `grad_tensors`, and add them to the `.grad` of the leaves.
 
     >>> import weft as torch
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -72,10 +72,11 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The derivatives of the sum of `outputs`, each times its gradient in `grad_outputs`, with respect to `inputs`.
+    """The gradients of `outputs`, weighted by `grad_outputs`, with respect to `inputs`.
 
-    allow_unused: inputs that play no part get None instead of an error. materialize_grads: zeros instead of None.
-    is_grads_batched: the first dimension of each of `grad_outputs` counts gradients; so does that of the results.
+    allow_unused: return None, instead of raising an error, for inputs that the outputs do not depend on.
+    materialize_grads: return zeros for these inputs. is_grads_batched: the first dimension of each of `grad_outputs`, and of
+    each result, is a batch dimension.
 
     >>> import weft as torch
     >>> x = torch.tensor(2.0, requires_grad=True)
@@ -149,7 +150,7 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
 
 
 def takes_gradient(edge: Any) -> bool:
-    """Whether a tensor with this in `_autograd` requires grad."""
+    """Whether a tensor whose `_autograd` is `edge` requires grad."""
     return edge is not None and type(edge) is not Dual
 
 
@@ -204,7 +205,7 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any], create_graph: bool)
 
 
 def _stand_in(edge: GradientEdge) -> Tensor:
-    """A tensor without values that has the edge and the metadata of the one the edge was taken of."""
+    """An uninitialized tensor with the edge, and with the metadata of the tensor that the edge belongs to."""
     if isinstance(edge.node, Leaf):
         return edge.node.tensor()  # type: ignore[return-value]
     result = edge.node.result

@@ -1,7 +1,7 @@
-"""Cotangents that carry more than their elements: those of a MaskedTensor carry its mask.
+"""Cotangents with extra data, such as the mask of a MaskedTensor.
 
-Rules of derivatives are written for plain tensors. Where the backward pass meets a cotangent of a class that is
-registered in `carriers`, it leaves to the Carrier of that class what it does to other cotangents itself.
+Backward rules are written for plain tensors. For a cotangent whose class is in `carriers`, the engine calls the functions of
+the Carrier where it would otherwise call the rule, add two cotangents, and so on.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ..core.tensor import Tensor
 
 
 class Carrier(NamedTuple):
-    """What the backward pass does to cotangents of one class."""
+    """The functions that the engine calls for cotangents of one class."""
 
     pull: Callable[..., Sequence[Any]]  # (node, ct, edges, recording): the cotangents of the node's inputs
-    add: Callable[[Tensor, Tensor], Tensor]  # the sum of two cotangents, one of which may be plain
+    add: Callable[[Tensor, Tensor], Tensor]  # the sum of two cotangents; one may be a plain tensor
     fit: Callable[[Tensor, Any], Tensor]  # (ct, spec): the cotangent in the shape and dtype of an input
-    seed: Callable[[Tensor, Tensor], Tensor]  # (result, ct): the cotangent that a pass begins with
-    keep: Callable[[Tensor], Tensor]  # a copy that nobody else holds, for `.grad`
+    seed: Callable[[Tensor, Tensor], Tensor]  # (result, ct): the cotangent with which backward starts
+    keep: Callable[[Tensor], Tensor]  # a copy for `.grad`
 
 
 # By the class of the cotangent. Empty until a module with such a class is imported.
@@ -27,7 +27,7 @@ carriers: dict[type, Carrier] = {}
 
 
 def carrier_of(*cts: Any) -> Carrier | None:
-    """The carrier of the first of the cotangents that has one."""
+    """The Carrier of the first cotangent whose class has one, or None."""
     for ct in cts:
         for each in ct if type(ct) is tuple else (ct,):
             found = carriers.get(type(each))

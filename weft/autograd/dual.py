@@ -1,7 +1,7 @@
-"""Tensors with tangents, for forward mode: levels, and where tangents are kept.
+"""Levels of forward mode, and the tangents of tensors.
 
-A tensor's tangents are in its `_tangents`, by level; levels of an outer differentiation have smaller numbers. A tensor that
-has tangents but requires no grad has the `DUAL` mark in `_autograd`, so that operations on it are recorded.
+`tensor._tangents` maps a level to the tangent at this level. A level that was opened later has a larger number. A tensor that
+has tangents and does not require grad has `DUAL` in `_autograd`, so that operations on it are recorded.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from ..core.tensor import Tensor, make, view_of
 
 
 class Dual:
-    """The mark of tensors that only forward mode follows."""
+    """The type of `DUAL`, the value of `_autograd` of tensors that have tangents and do not require grad."""
 
     __slots__ = ()
 
 
 DUAL = Dual()
-levels = open_levels  # those that are open, outermost first
+levels = open_levels  # outermost first
 _numbers = itertools.count(1)
-_marked: dict[int, list[weakref.ref[Tensor]]] = {}  # the tensors that have a tangent of a level
+_marked: dict[int, list[weakref.ref[Tensor]]] = {}  # by level: the tensors that have a tangent at this level
 
 
 _outer: dict[int, tuple[bool, bool]] = {}
@@ -38,7 +38,7 @@ def open_level() -> int:
 
 
 def close_level(level: int) -> None:
-    """Close a level: its tangents are gone."""
+    """Close a level and drop the tangents at this level."""
     levels.remove(level)
     mode.enabled, mode.reverse = _outer.pop(level)
     for reference in _marked.pop(level, ()):
@@ -52,7 +52,7 @@ def close_level(level: int) -> None:
 
 
 def tangents(tensor: Any) -> dict[int, Tensor]:
-    """The tangents of open levels."""
+    """The tangents of the tensor at the open levels."""
     if not levels or not isinstance(tensor, Tensor):
         return {}
     found = tensor.__dict__.get("_tangents")
@@ -72,7 +72,7 @@ def set_tangents(tensor: Tensor, found: dict[int, Tensor]) -> Tensor:
 
 
 def at_outer_levels(tensor: Tensor, level: int) -> Tensor:
-    """The tensor as outer levels see it: without the tangents of `level` and those opened after it."""
+    """The tensor with its tangents at the levels outside of `level` only."""
     edge = tensor._autograd
     alias = make(tensor._storage, tensor._start, tensor.spec)
     alias._autograd = None if edge is DUAL else edge

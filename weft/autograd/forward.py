@@ -1,7 +1,8 @@
-"""Forward mode: tangents go along with values.
+"""Forward mode: each recorded operation also computes the tangents of its results.
 
-No op states how its tangent is computed. The cotangent of an input is linear in that of the result, so its own
-derivative is the tangent of the result: the rule is recorded on a cotangent that nobody needs, and pulled back.
+No op states a forward derivative. Its backward rule maps the cotangent of the result to the cotangent of an input, and this
+map is linear. So forward mode records the rule on a dummy cotangent and runs backward through the rule, with the tangent of
+the input as the cotangent. The gradient of the dummy is the tangent of the result.
 Source: Townsend 2017, "A new trick for calculating Jacobian vector products".
 """
 
@@ -22,7 +23,7 @@ from .saved import Packed, Saved, SavedDual, SavedOutputs
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
-    """As `graph.record`; the result has tangents if inputs have."""
+    """As `graph.record`. The results get tangents if an input has a tangent."""
     if not dual.levels:
         return graph.record(op, result, inputs, static)
     found = [tangents(x) for x in inputs]
@@ -33,7 +34,9 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     if not levels or op.derivative is nondifferentiable:
         return result
     results = [result] if isinstance(result, Tensor) else list(result)
-    for level in levels:  # outermost first: inner ones see their values with the tangents of outer ones
+    for (
+        level
+    ) in levels:  # outermost first, because an inner level sees values with the tangents of the outer levels
         given = [each.get(level) for each in found]
         outs = [at_outer_levels(each, level) for each in results]
         pushed = push(op, outs, isinstance(result, Tensor), inputs, static, given, level)
@@ -84,7 +87,7 @@ def _push(
     marked = [make(x._storage, x._start, x.spec) if isinstance(x, Tensor) else x for x in values]
     for x, tangent in zip(marked, given, strict=True):
         if tangent is not None:
-            x._autograd = DUAL  # stands for an edge: rules run for the inputs that have one
+            x._autograd = DUAL  # in place of an edge, because rules run only for inputs that have an edge
     node = graph.new_node(op, marked, static, outs[0] if single else tuple(outs))
     node.result = outs[0].spec if single else tuple([out.spec for out in outs])
     node.saved = [outs[0] if single else tuple(outs), *values] if node.saved else node.saved
@@ -94,7 +97,7 @@ def _push(
         ct = cts[position] if tangent is not None else None
         if ct is not None and ct.requires_grad:
             pairs.append((engine.fitted(ct, node.specs[position], node, position), tangent))
-        elif ct is not None and bool((ct != 0).any()):  # its rule is not made of recorded steps
+        elif ct is not None and bool((ct != 0).any()):  # the rule computes its result without recording it
             raise NotImplementedError(f"forward mode through {op.name}")
     zero = [None if each is None else FUNCTIONS["zeros_like"](each.detach()) for each in dummies]
     if not pairs:
@@ -125,7 +128,7 @@ def _node_of(results: Sequence[Tensor]) -> Any:
 
 
 def keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) -> None:
-    """Saved values keep their tangents, so that the backward pass can itself be differentiated forward."""
+    """Store the tangents of the saved values in the node, so that forward mode can differentiate the backward pass."""
     saved = node.saved
     if type(saved[0]) is SavedOutputs:
         saved[0] = SavedOutputs(map(_with_tangents, saved[0], results))

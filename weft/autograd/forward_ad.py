@@ -24,7 +24,7 @@ _opened: list[int] = []
 
 
 class UnpackedDualTensor(NamedTuple):
-    """A value and its tangent, None if it has none."""
+    """A value and its tangent, or None if it has no tangent."""
 
     primal: Tensor
     tangent: Tensor | None
@@ -41,7 +41,7 @@ def enter_dual_level() -> int:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Close the level opened last: tangents of it are gone."""
+    """Close the level that was opened last, and drop the tangents at this level."""
     global _current_level
     if level is None:
         level = _current_level
@@ -58,7 +58,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of `tensor` that has a tangent of the same shape.
 
-    Raises: RuntimeError outside of `dual_level`, or if shapes differ; ValueError for integers.
+    Raises: RuntimeError outside of `dual_level`, or if the shapes differ; ValueError for integer tensors.
     """
     if not _opened:
         raise RuntimeError(
@@ -90,12 +90,12 @@ def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:
     return tensor_repr(value, tensor_contents=tensor_contents, tangent=tangent)
 
 
-_repr.__name__ = "__repr__"  # what handlers of `__torch_function__` are told
+_repr.__name__ = "__repr__"  # the name that `__torch_function__` gets to see
 Tensor.__repr__ = _repr  # type: ignore[method-assign, assignment]
 
 
 class dual_level(Restoring):  # noqa: N801 (PyTorch's name)
-    """The context in which dual tensors live."""
+    """A context with a level of forward mode. Tangents made in the context end with it."""
 
     def __enter__(self) -> int:
         return enter_dual_level()

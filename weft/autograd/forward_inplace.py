@@ -1,4 +1,4 @@
-"""Writes in forward mode: the tensor written to gets new tangents, and so do its base and the views of that."""
+"""In-place operations in forward mode: the target, its base and the other views of the base get new tangents."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .forward import keep_tangents, push
 
 
 class _Write(NamedTuple):
-    """A write that is about to happen, while levels are open."""
+    """An in-place operation between `start_inplace` and `finish_inplace`, while a level of forward mode is open."""
 
-    node: Any  # if it is recorded for backward, too
+    node: Any  # the node that records the operation for backward; None if backward does not need it
     op: Any
-    inputs: Sequence[Any]  # as they were before it
+    inputs: Sequence[Any]  # with the values before the write
     static: tuple
     tangents: list[dict[int, Tensor]]  # of the inputs
     levels: list[int]
@@ -55,7 +55,9 @@ def finish_inplace(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
     if write.node is not None:
         with _unmarked((target, *inputs)):
             inplace.finish_inplace(write.node, target, inputs)
-    for level in write.levels:  # outermost first: inner ones see their values with the tangents of outer ones
+    for level in (
+        write.levels
+    ):  # outermost first, because an inner level sees values with the tangents of the outer levels
         if write.op.derivative is nondifferentiable:
             tangent = FUNCTIONS["zeros_like"](target.detach())
         else:
@@ -87,13 +89,13 @@ def rebase_history(target: Tensor, result: Tensor) -> None:
 
 
 def take_grad_fn_of(target: Tensor, result: Tensor) -> None:
-    """Let the target take the place of a result in autograd."""
+    """Give the target the grad_fn and the tangents of a result."""
     target._autograd = result._autograd
     set_tangents(target, tangents(result))
 
 
 def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
-    """Give the target a new tangent, its base the part of it that the target shows, and all other views theirs."""
+    """Set the tangent of the target, and update the tangents of its base and of all other views of the base."""
     base = target._base
     if base is None:
         base, whole = target, tangent
@@ -101,7 +103,7 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
         before = tangents(base).get(level)
         whole = inplace.cotangent_like(base.spec, before)
         inplace.REGION(whole, target.spec, target._start - base._start).copy_(tangent)
-    # Views made while the base took no part in autograd were not registered.
+    # A view is registered only if its base has an edge or tangents when the view is made.
     unknown = base._autograd is None and inplace.is_aliased(base, 1 if base is target else 2)
     set_tangents(base, {**tangents(base), level: whole})
     views = inplace.views_of(base, unknown)
@@ -114,7 +116,7 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
 
 @contextmanager
 def _unmarked(tensors: Sequence[Any]) -> Iterator[None]:
-    """Within this context, tensors that only forward mode follows take no part in autograd."""
+    """Within this context, tensors with the DUAL mark look to reverse mode like tensors that do not require grad."""
     marked = [x for x in tensors if isinstance(x, Tensor) and x._autograd is DUAL]
     for x in marked:
         x._autograd = None

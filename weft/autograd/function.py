@@ -1,4 +1,4 @@
-"""Steps that users write: `torch.autograd.Function`."""
+"""`torch.autograd.Function`: operations with a derivative that users define."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .saved import RELEASED, SECOND_TIME, SavedDual, SavedTensor, save
 
 
 class FunctionCtx(Node):
-    """What `forward` leaves for `backward`: the `ctx` of both, and the node in the graph."""
+    """The `ctx` of `forward` and `backward`, which is also the node in the graph."""
 
     __slots__ = (
         "function", "needs_input_grad", "materialize_grads", "_to_save", "_forward_saved", "pushing",
@@ -35,7 +35,7 @@ class FunctionCtx(Node):
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `backward`, where they are `ctx.saved_tensors`: inputs, results, or others."""
+        """Save tensors (inputs, results or others) for `backward`, which reads them from `ctx.saved_tensors`."""
         for position, each in enumerate(tensors):
             if each is not None and not isinstance(each, Tensor):
                 raise TypeError(
@@ -44,26 +44,26 @@ class FunctionCtx(Node):
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Keep tensors for `jvp`, where they are `ctx.saved_tensors`, too."""
+        """Save tensors for `jvp`, which reads them from `ctx.saved_tensors` as well."""
         self._forward_saved = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
-        """Say which inputs `forward` writes to."""
+        """Declare the inputs that `forward` modifies in place."""
         self._dirty = tensors
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
-        """Say which results are constants."""
+        """Declare the results that require no grad."""
         self._not_differentiable = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` gets zeros (the default) or None for results that nobody used."""
+        """Whether `backward` gets zeros (the default) or None as the gradient of an unused result."""
         self.materialize_grads = value
 
     @property
     def saved_tensors(self) -> tuple:
-        """What `save_for_backward` kept.
+        """The tensors that `save_for_backward` saved.
 
-        Raises: RuntimeError after backward freed it, or if a tensor was written to since.
+        Raises: RuntimeError after backward has freed them, or if one was modified in place since.
         """
         if self.saved is RELEASED:
             raise RuntimeError(SECOND_TIME)
@@ -77,7 +77,7 @@ class FunctionCtx(Node):
 
     @property
     def _raw_saved_tensors(self) -> tuple:
-        """The places where `save_for_backward` keeps tensors; hooks can be attached to them."""
+        """The SavedTensor of each saved tensor, to which users can attach hooks."""
         if self.saved is RELEASED:
             raise RuntimeError(SECOND_TIME)
         return tuple([SavedTensor(self, place) for place in range(len(self.saved))])
@@ -94,7 +94,7 @@ class FunctionCtx(Node):
     # -- the node --------------------------------------------------------------------------------------------------
 
     def finish(self, results: Sequence[Any], constants: Container[int] = ()) -> None:
-        """Save what was asked for, now that the results are known; `constants` are the ids of some of them."""
+        """Save the tensors of `save_for_backward`. `constants` are the ids of the results that require no grad."""
         where = {id(each): index for index, each in enumerate(results) if id(each) not in constants}
         self.saved = [
             None if each is None else save(each, where.get(id(each), each._autograd))
@@ -102,7 +102,7 @@ class FunctionCtx(Node):
         ]
 
     def keep_tangents(self) -> None:
-        """What was saved keeps its tangents, so that the backward pass can itself be differentiated forward."""
+        """Store the tangents of the saved tensors, so that forward mode can differentiate the backward pass."""
         for position, each in enumerate(self._to_save):
             found = dual.tangents(each)
             if found:
@@ -145,13 +145,13 @@ class FunctionCtx(Node):
 
 
 class BackwardCFunction(FunctionCtx):
-    """The base of the nodes of Functions."""
+    """The base class of the nodes of Functions."""
 
     __slots__ = ()
 
 
 class FunctionMeta(type):
-    """Finds out, once for each Function, how it is to be called."""
+    """Decides, once for each Function, which of its methods `apply` and the engine call."""
 
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
@@ -175,7 +175,7 @@ def _overrides(cls: Any, name: str) -> bool:
 
 
 class Function(metaclass=FunctionMeta):
-    """A function with a derivative of one's own: subclasses state `forward` and `backward`, and call `apply`.
+    """A function with a custom derivative. A subclass defines `forward` and `backward`; callers use `apply`.
 
     `forward(ctx, *args)` computes; `backward(ctx, *gradients of the results)` returns a gradient (or None) for each
     argument of forward. Or `forward(*args)` with `setup_context(ctx, inputs, output)`. `jvp(ctx, *tangents)` serves
@@ -224,17 +224,17 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """What the function computes. To be stated by subclasses."""
+        """Compute the results. Subclasses define this method."""
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Any) -> Any:
-        """What to keep for backward, where forward has no `ctx`."""
+        """Save values for backward. Subclasses define this method if their `forward` takes no `ctx`."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
-        """The gradients of the arguments of forward. To be stated by subclasses, here or as `vjp`."""
+        """Return the gradients of the arguments of forward. Subclasses define this method or `vjp`."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
             "backward mode AD."
@@ -244,14 +244,14 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """The tangents of the results. To be stated by subclasses that serve forward mode."""
+        """Return the tangents of the results. Subclasses that support forward mode define this method."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
-        """The function over a batch. To be stated by subclasses."""
+        """Compute the function over a batch. Subclasses define this method."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
             "generate_vmap_rule=True."
@@ -259,7 +259,7 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; its step is recorded if an argument requires grad."""
+        """Call the function, and record it if an argument requires grad."""
         if kwargs and not cls._takes_ctx:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
@@ -272,7 +272,7 @@ class Function(metaclass=FunctionMeta):
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
         if not isinstance(output, (Tensor, tuple)):
-            return output  # nothing that could be differentiated
+            return output  # there is no tensor to differentiate
         if is_grad_enabled() and any(edge is not None for edge in ctx.edges):
             output = _recorded(ctx, args, output)
         if dual.levels:
@@ -301,7 +301,7 @@ def _context(cls: Any, args: Sequence[Any]) -> Any:
 
 
 def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
-    """The results of `forward`, as those of the node."""
+    """Make the node the grad_fn of the results of `forward`."""
     single = isinstance(output, Tensor)
     results = [output] if single else list(output)
     constants = {id(each) for each in ctx._not_differentiable}
@@ -319,7 +319,7 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     for index, each in enumerate(results):
         if isinstance(each, Tensor) and id(each) not in dirty:
             if id(each) in inputs:
-                # An input returned as it is becomes a view of it: the input itself must not get a history.
+                # For an input that `forward` returns as it is, return a view, because the input must keep its own grad_fn.
                 results[index] = view_of(each, each._start, each.spec)
             elif each._autograd is not None:
                 results[index] = _without_history(each)
@@ -328,7 +328,7 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     ctx._to_save = tuple([given.get(id(each), each) for each in ctx._to_save])
     constants |= {id(given[each]) for each in constants if each in given}
     ctx.finish(results, constants)
-    # Positions of results are those that `forward` returned: backward has an argument for each, tensor or not.
+    # Every result that `forward` returned has a position, tensor or not, because backward has an argument for each.
     ctx.result = results[0].spec if single else tuple([getattr(each, "spec", None) for each in results])
     for index, each in enumerate(results):
         if not isinstance(each, Tensor) or id(each) in constants or each.spec.dtype.category < FLOAT:
@@ -350,7 +350,7 @@ def _without_history(tensor: Tensor) -> Tensor:
 
 
 def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
-    """Give the results the tangents that `jvp` finds, for every level at which an input has one."""
+    """For every level at which an input has a tangent, call `jvp` and set the tangents of the results."""
     found = [dual.tangents(x) for x in args]
     results = [output] if isinstance(output, Tensor) else list(output)
     for level in sorted(set().union(*found)):
@@ -382,7 +382,7 @@ def _is_float(x: Any) -> bool:
 
 
 class InplaceFunction(Function):
-    """A Function with a flag that says whether it works in place."""
+    """A Function with a flag `inplace`."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
@@ -390,7 +390,7 @@ class InplaceFunction(Function):
 
 
 class NestedIOFunction(Function):
-    """PyTorch's base for Functions of nested inputs, from before functions were static: instances cannot be called."""
+    """PyTorch's old base class for Functions of nested inputs. It only exists by name, because `forward` is static now."""
 
     @staticmethod
     def forward_extended(*input: Any) -> Any:
@@ -402,7 +402,7 @@ class NestedIOFunction(Function):
 
 
 def once_differentiable(fn: Any) -> Any:
-    """Decorator for `backward`s that are not themselves differentiable: asking for second derivatives raises."""
+    """Decorator for a `backward` that is not differentiable. Second derivatives raise an error."""
 
     @functools.wraps(fn)
     def wrapper(ctx: Any, *cts: Any) -> Any:

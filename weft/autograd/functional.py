@@ -1,7 +1,7 @@
 """Derivatives of functions of tensors, `torch.autograd.functional`; `torch.func` composes better.
 
-Each takes a function of tensors and a tensor, or a tuple of them, as `inputs`; results have the same form.
-`create_graph`: the results can be differentiated again. `strict`: an input that plays no part is an error.
+`inputs` is a tensor or a tuple of tensors, and the results have the same form. `create_graph`: the results can be
+differentiated again. `strict`: raise an error if an output does not depend on an input.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def _push(
     create_graph: bool,
     strict: bool,
 ) -> tuple[Tensor, ...]:
-    """The pullback is linear in its cotangents: its own pullback is the pushforward."""
+    """The tangents of `outputs`: the vjp of the vjp, which is linear in its cotangents."""
     dummies = tuple(FUNCTIONS["ones_like"](y.detach()).requires_grad_() for y in outputs)
     pulled = _grad(name, outputs, values, dummies, True, strict)
     return _grad(name, pulled, dummies, tangents, create_graph, False)

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class _Setting(Restoring):
-    """A switch of PyTorch's engine that changes nothing here, because a backward pass has one way to run."""
+    """A setting of PyTorch's engine that has no effect in weft."""
 
     def __enter__(self) -> None:
         """Nothing changes."""
@@ -30,7 +30,7 @@ class _Setting(Restoring):
 
 
 class set_multithreading_enabled(_Setting):  # noqa: N801 (PyTorch's name)
-    """Accepted; a backward pass runs in the thread that asks for it."""
+    """Accepted without effect, because a backward pass runs in the calling thread."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
@@ -41,7 +41,7 @@ class set_multithreading_enabled(_Setting):  # noqa: N801 (PyTorch's name)
 
 
 class enforce_grad_layout_policy(_Setting):  # noqa: N801
-    """Accepted; gradients have the strides of dense leaves in any case."""
+    """Accepted without effect, because a gradient always has the strides of a dense leaf."""
 
     def __init__(self, enable: bool = True) -> None:
         self.enable = enable

@@ -1,7 +1,8 @@
-"""Derivatives against finite differences: `gradcheck` and `gradgradcheck`.
+"""`gradcheck` and `gradgradcheck`: compare derivatives with finite differences.
 
-Complex tensors count as pairs of real numbers. For a result y and an input x, the Jacobian has a row for each real number
-in y and a column for each in x. Its row for the cotangent v is the gradient of Re(conj(v) y), which is what backward gives.
+A complex number counts as two real numbers. For a result y and an input x, the Jacobian has a row for each real number in y
+and a column for each real number in x. Backward with the cotangent v computes the gradient of Re(conj(v) y), which is the
+row of the Jacobian for v.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .backward import grad
 
 
 class GradcheckError(RuntimeError):
-    """A derivative is not what finite differences say."""
+    """A derivative differs from the finite differences."""
 
 
 def gradcheck(

@@ -1,4 +1,4 @@
-"""Hooks on what the graph saves, and on several gradients at once; public as `torch.autograd.graph`."""
+"""Hooks on saved tensors, and hooks on several gradients; public as `torch.autograd.graph`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import saved
 
 
 class saved_tensors_hooks(Restoring):  # noqa: N801 (PyTorch's name)
-    """Within this context, what is saved for backward goes through `pack_hook`, and back through `unpack_hook`.
+    """Within this context, nodes save `pack_hook(tensor)` instead of a tensor, and call `unpack_hook` in backward.
 
     >>> import weft as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -40,7 +40,7 @@ class saved_tensors_hooks(Restoring):  # noqa: N801 (PyTorch's name)
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801
-    """Within this context, what is saved for backward is kept in the CPU's memory."""
+    """Within this context, nodes save copies in host memory."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda"):
         def pack(tensor: Tensor) -> tuple:
@@ -88,7 +88,7 @@ _mutation_allowed = False
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
-    """Within this context, tensors that backward needs may be written to: what is saved is a copy of each.
+    """Within this context, programs may write to tensors that are saved for backward, because nodes save copies.
 
     Forward and backward must both run within the context.
 
@@ -117,7 +117,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
 
 
 def region_activation_memory_budget(budget: float) -> Any:
-    """PyTorch's compiler has budgets for what it saves; there is no such compiler here.
+    """A setting of PyTorch's compiler, which weft does not have.
 
     Raises: ValueError unless 0 <= budget <= 1; otherwise RuntimeError, as in eager PyTorch.
     """
@@ -130,11 +130,11 @@ def region_activation_memory_budget(budget: float) -> Any:
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Accepted; it is about graphs of CUDA."""
+    """Accepted without effect, because weft has no CUDA graphs."""
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Accepted; it is about streams of CUDA."""
+    """Accepted without effect, because weft has no CUDA streams."""
 
 
 class _MultiHandle:
@@ -160,14 +160,14 @@ running = _Running()
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all") -> _MultiHandle:
-    """`fn(grads)` runs once in each backward pass, when all gradients of the tensors that it computes are known.
+    """Call `fn(grads)` once in each backward pass, after the pass has computed the gradients of all the tensors.
 
-    Those that it does not compute are None. With mode "any", `fn(grad)` runs for the first that is known.
+    Gradients that the pass does not compute are None. With mode "any", call `fn(grad)` with the first gradient computed.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = new_lock()
-    of_pass: WeakKeyDictionary[Any, list] = WeakKeyDictionary()  # the gradients so far, by backward pass
+    of_pass: WeakKeyDictionary[Any, list] = WeakKeyDictionary()  # backward pass -> the gradients so far
 
     def hook_of(position: int) -> Callable:
         def hook(grad: Tensor) -> None:
@@ -191,6 +191,6 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
 
 
 def increment_version(tensor: Any) -> None:
-    """Tell autograd that the memory of a tensor (or several) has been written to behind its back."""
+    """Increment the version of a tensor, or of several, after a write that autograd cannot see."""
     for each in (tensor,) if isinstance(tensor, Tensor) else tensor:
         each._storage.version += 1

@@ -1,7 +1,8 @@
-"""Writes that are recorded: the tensor written to becomes the result of a new node; so does what it is a view of.
+"""Recorded in-place operations: the target becomes the result of a new node, and so does the base of a view.
 
-A write through a view is a step of the base: its cotangent is cut out of the base's, what the step does not pass on
-is zero there. The other views of the base are told that they come from the new base (`AsStridedBackward0`).
+An in-place operation on a view counts as an operation on its base (`CopySlices`). Backward takes the cotangent of the view out
+of the cotangent of the base, and replaces this region by what the rule returns for the view. All other views of the base get a
+new grad_fn (`AsStridedBackward0`), whose input is the new base.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from .saved import RELEASED, short_name
 
 
 def check_write(target: Tensor) -> None:
-    """Raises: RuntimeError for leaves that require grad, and views of them: writing would change what they are."""
+    """Raises: RuntimeError for leaves that require grad and for views of them."""
     if not mode.reverse:
         return
     base = target._base
@@ -62,7 +63,7 @@ VIEW_OF_LEAF = LEAF.format("a view of a leaf")
 
 
 class Overwrite(Node):
-    """A write whose op does not read the target: what the target was gets a cotangent of zero."""
+    """An in-place operation that does not read its target. The old value of the target gets a cotangent of zero."""
 
     __slots__ = ()
 
@@ -72,9 +73,9 @@ class Overwrite(Node):
 
 
 class ConstantWrite(Node):
-    """A write by a nondifferentiable op: every input, the old target included, gets a cotangent of zero.
+    """An in-place nondifferentiable operation. Every input, the old target included, gets a cotangent of zero.
 
-    Without this node the target would keep the history of the values that the write destroyed.
+    Without this node the target would keep the grad_fn of the values that the operation has overwritten.
     """
 
     __slots__ = ()
@@ -88,7 +89,7 @@ class ConstantWrite(Node):
 
 
 def start_inplace(step: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Node | None:
-    """The node of a write that is about to happen; None if the target has an integer dtype."""
+    """The node for an in-place operation that is about to run; None if the dtype of the target is not differentiable."""
     check_write(target)
     if target.spec.dtype.category < 2:
         return None
@@ -109,12 +110,12 @@ def start_inplace(step: Any, target: Tensor, inputs: Sequence[Any], static: tupl
     return node
 
 
-# In place of a result to be saved, which has not been written yet.
+# Placeholder for the result in `node.saved`, until the operation has run.
 _LATER = object()
 
 
 def copy_overwritten(inputs: Sequence[Any], needed: Iterable[int], target: Tensor) -> Sequence[Any]:
-    """The inputs, with copies of old values that the rules need and the write destroys."""
+    """The inputs, with copies of those inputs that the rules need and that share memory with the target."""
     storage = target._storage
     for position in needed:
         value = inputs[position]
@@ -126,7 +127,7 @@ def copy_overwritten(inputs: Sequence[Any], needed: Iterable[int], target: Tenso
 
 
 def finish_inplace(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
-    """The write has happened: make it part of history."""
+    """The operation has run: make `node` the grad_fn of the target."""
     if node.saved and node.saved[0] is _LATER:
         node.saved[0] = save_output(target)
     own = [k for k, x in enumerate(inputs) if x is target]
@@ -136,7 +137,7 @@ def finish_inplace(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
 
 
 def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
-    """`target` was written by the step at the end of `edge`, of which it is the inputs `own` as well."""
+    """Make `edge` the grad_fn of `target`. `own` are the positions of the target among the inputs of the node."""
     base = target._base
     if base is None:
         _set_edge(target, edge, 1)
@@ -149,11 +150,11 @@ def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
 
 
 def _set_edge(base: Tensor, edge: Any, known: int) -> None:
-    """Make a tensor that is no view, and all its views, the result of a step; `known` tensors share its memory."""
+    """Set the edge of a tensor that is not a view, and update its views. `known` counts the known users of its memory."""
     before = base._autograd
     aliased = before is None and is_aliased(base, known)
     base._autograd = edge
-    if isinstance(before, (Node, Output)):  # whoever asked for the gradient of the tensor means the latest
+    if isinstance(before, (Node, Output)):  # `retain_grad` means the gradient of the new value from now on
         old, index = endpoint(before)
         if old.hooks is not None and index in old.hooks.retained:
             new, position = endpoint(edge)
@@ -162,7 +163,7 @@ def _set_edge(base: Tensor, edge: Any, known: int) -> None:
 
 
 def rebase_history(target: Tensor, result: Tensor) -> None:
-    """Write a result, whose steps are recorded, into `target`: they become those of `target` if nothing converts."""
+    """Write `result` into `target`, which takes over the grad_fn of the result if their dtypes are equal."""
     check_write(target)
     if (
         target._base is not None
@@ -187,14 +188,14 @@ def _wanted(inputs: Sequence[Any]) -> int:
 
 
 class CopySlices(Node):
-    """A write through a view, as a step of the base."""
+    """The node of an in-place operation on a view; its result is the base."""
 
     __slots__ = ("inner", "own", "view", "start")
 
-    inner: Node  # the step as seen by the view
-    own: list[int]  # which of its inputs are the view itself
+    inner: Node  # the operation on the view
+    own: list[int]  # the positions of the view among the inputs of `inner`
     view: Spec
-    start: int  # of the view within the base, in bytes
+    start: int  # bytes from the start of the base to the start of the view
 
     @classmethod
     def of(cls, inner: Node, own: list[int], base: Tensor, view: Tensor) -> CopySlices:
@@ -205,11 +206,13 @@ class CopySlices(Node):
         node.specs = (base.spec, *[inner.specs[k] for k in others])
         node.static, node.saved = (), ()
         node.result = base.spec
-        node.order = next_order()  # its own: the inner step, too, may be reached, through its saved result
+        node.order = (
+            next_order()
+        )  # a new number, because backward may also reach `inner`, through its saved result
         node.hooks, node.extra = None, inner.extra
         node.leaf_tensors_ = getattr(inner, "leaf_tensors_", None)
         node.inner, node.own, node.view = inner, own, view.spec
-        node.start = view._start - base._start if view.spec.numel else 0  # no elements lie nowhere
+        node.start = view._start - base._start if view.spec.numel else 0  # an empty view may start anywhere
         if not 0 <= node.start <= _bytes(base.spec) - _bytes(view.spec):
             raise NotImplementedError("a recorded write to memory outside of what the view's base shows")
         return node
@@ -224,7 +227,7 @@ class CopySlices(Node):
         asked = list(inner.edges)
         for position, k in enumerate(others):
             asked[k] = edges[position + 1]
-        if isinstance(inner, Overwrite):  # nothing is passed on to what the view showed before
+        if isinstance(inner, Overwrite):  # the overwritten values of the view get no gradient
             asked[-1] = None
         found = inner.pull(part.clone(), tuple(asked), recording)
         result = [found[k] for k in others]
@@ -238,11 +241,13 @@ class CopySlices(Node):
         return [whole, *result]
 
     def release(self) -> None:
-        self.saved = self.inner = RELEASED  # the inner step lives on where its saved result is used
+        self.saved = self.inner = (
+            RELEASED  # the inner node itself may still be alive, because others use its saved result
+        )
 
 
 def cotangent_like(base: Spec, ct: Tensor | None = None) -> Tensor:
-    """The cotangent, or zeros, with the strides of the base, so that views are where those of the base are."""
+    """A copy of `ct`, or zeros, with the strides of the base, so that a view lies at the same place in both."""
     own, dense = _memory[base,]
     if ct is not None and dense:
         return empty(own).copy_(ct)
@@ -274,7 +279,7 @@ def _region_back(ct, out, a, view, start, *, specs):
     return whole
 
 
-# What a view shows of its base, given the metadata of both; it begins at byte `start`.
+# The view with metadata `view` that begins `start` bytes after the first element of its base.
 REGION = View(_region, _region_back, node_name="AsStridedBackward0")
 
 
@@ -286,17 +291,21 @@ def _register(base: Tensor, view: Tensor) -> None:
     if views is None:
         views = base.__dict__["_views"] = []
     views.append(weakref.ref(view))
-    if len(views) > 64 and len(views) & (len(views) - 1) == 0:  # now and then: forget those that are gone
+    # Drop dead references when the length reaches a power of two, so that the cost per view stays constant.
+    if len(views) > 64 and len(views) & (len(views) - 1) == 0:
         views[:] = [each for each in views if each() is not None]
 
 
 def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
-    """A view of a tensor that takes part in autograd was made, or one of several: it must hear of writes."""
+    """Prepare a new view for in-place operations on its base.
+
+    `several`: the view is one of the results of an op such as `split`.
+    """
     assert view._base is not None
     if not (mode.enabled and mode.reverse):
         if type(input._autograd) is Dual:
             return
-        # As in PyTorch it requires grad, but is not connected.
+        # As in PyTorch, the view requires grad and has no path to its base.
         view._autograd = Leaf(view)
         view._unwritable, view._unconnected = _unrecorded_reason(), True  # type: ignore[attr-defined]
         return
@@ -309,7 +318,7 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
         _register(view._base, view)
 
 
-# Why a view must not be written in place where that would be recorded.
+# The errors for in-place operations on such views while grad mode is on.
 UNRECORDED = (
     "A view was created in {1} mode and is being modified inplace {2}. Given that this use case is "
     "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
@@ -338,21 +347,21 @@ CUSTOM = (
 
 
 def is_aliased(base: Tensor, known: int) -> bool:
-    """Whether more than `known` tensors look at the memory of a base that has not been part of autograd so far."""
-    return sys.getrefcount(base._storage) > known + 1  # the call holds a reference too
+    """Whether more than `known` tensors use the memory of the base. For a base that had no edge so far."""
+    return sys.getrefcount(base._storage) > known + 1  # the call to getrefcount holds a reference as well
 
 
 def _refresh(base: Tensor, search: bool) -> None:
-    """Give all views of `base` the node that makes them from the base as it is now."""
+    """Give all views of `base` a new grad_fn whose input is the current value of the base."""
     for view in views_of(base, search):
         view._autograd = _as_strided_node(base, view)
 
 
 def views_of(base: Tensor, search: bool) -> list[Tensor]:
-    """The views of a base that are registered; with `search`, the others too."""
+    """The registered views of a base; with `search`, all its views."""
     views = [each() for each in base.__dict__.get("_views", ())]
     if search:
-        # Views made while the base took no part in autograd were not registered, to keep them cheap.
+        # Views that were made before the base required grad are not registered, because that would cost time for each view.
         known = {id(each) for each in views}
         for each in gc.get_referrers(base):
             if isinstance(each, Tensor) and each._base is base and id(each) not in known:

@@ -1,4 +1,4 @@
-"""What autograd adds to Tensor: requires_grad, grad, grad_fn, backward, hooks, detach."""
+"""The members of Tensor for autograd: requires_grad, grad, grad_fn, backward, hooks, detach."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .graph import Leaf, Node, Output, add_hook, endpoint, node_hooks
 
 
 def _requires_grad(self: Tensor) -> bool:
-    """Whether derivatives with respect to this tensor, or what it was made from, are wanted."""
+    """Whether autograd records operations on this tensor."""
     edge = self._autograd
     return edge is not None and type(edge) is not Dual
 
@@ -36,7 +36,7 @@ def _set_requires_grad(self: Tensor, value: Any) -> None:
 
 @public("method")
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Ask for derivatives with respect to this tensor, or no longer.
+    """Set `requires_grad` of this tensor.
 
     Raises: RuntimeError for integer and bool tensors, and when a result is told not to require grad.
 
@@ -69,7 +69,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _grad(self: Tensor) -> Tensor | None:
-    """The gradient that `backward` has added up; None if there is none."""
+    """The sum of the gradients that `backward` has computed for this tensor; None before the first."""
     found = self.__dict__.get("_grad")
     if found is None and isinstance(self._autograd, (Node, Output)) and not _retains_grad(self):
         warnings.warn(
@@ -149,7 +149,7 @@ def _check_leaf(self: Tensor, verb: str) -> None:
 
 
 def _grad_fn(self: Tensor) -> Any:
-    """The node that made this tensor; None for a leaf."""
+    """The node whose result this tensor is; None for a leaf."""
     edge = self._autograd
     if edge is None or type(edge) is Leaf or type(edge) is Dual:
         return None
@@ -163,7 +163,7 @@ def _output_nr(self: Tensor) -> int:
 
 
 def _is_leaf(self: Tensor) -> bool:
-    """Whether this tensor was not made by a recorded operation."""
+    """Whether this tensor is not the result of a recorded operation."""
     return _grad_fn(self) is None
 
 
@@ -179,7 +179,7 @@ def _retains_grad(self: Tensor) -> bool:
 def _version(self: Tensor) -> int:
     """How often the memory has been written to.
 
-    Raises: RuntimeError for tensors made in inference mode, where nobody counts.
+    Raises: RuntimeError for tensors made in inference mode, whose writes are not counted.
     """
     if is_inference(self):
         raise RuntimeError("Inference tensors do not track version counter.")
@@ -191,7 +191,7 @@ def _is_view(self: Tensor) -> bool:
 
 
 def _backward_hooks(self: Tensor) -> dict | None:
-    """The hooks that `register_hook` added, by their number; None if there never were any."""
+    """The hooks that `register_hook` added, by their ids; None if there were never any."""
     edge = self._autograd
     if edge is None or type(edge) is Dual:
         return None
@@ -214,7 +214,7 @@ def _set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
 
 
 def _post_accumulate_grad_hooks(self: Tensor) -> dict | None:
-    """The hooks that `register_post_accumulate_grad_hook` added; None if there never were any."""
+    """The hooks that `register_post_accumulate_grad_hook` added; None if there were never any."""
     return self._autograd.after if type(self._autograd) is Leaf else None
 
 
@@ -240,10 +240,10 @@ def backward(
     create_graph: bool = False,
     inputs: Any = None,
 ) -> None:
-    """Add the derivatives of this tensor, times `gradient`, to the `.grad` of all leaves it was made from.
+    """Compute the gradients of this tensor, weighted by `gradient`, and add them to the `.grad` of the leaves.
 
-    gradient: of the tensor's shape; a tensor of one element needs none. retain_graph: keep what was saved, to call it
-    again. create_graph: record the derivatives themselves. inputs: only these tensors get a `.grad`.
+    gradient: a tensor of the same shape; optional for a tensor of one element. retain_graph: keep the saved tensors, so that
+    backward can run again. create_graph: record the backward pass. inputs: compute `.grad` only for these tensors.
 
     Raises: RuntimeError if the tensor does not require grad, if gradient is missing or of another shape, or when it
     is called twice without retain_graph.
@@ -253,7 +253,7 @@ def backward(
 
 @public("method")
 def retain_grad(self: Tensor) -> None:
-    """Let this result, which is no leaf, keep its gradient in `.grad`."""
+    """Let backward store the gradient of this result, which is not a leaf, in `.grad`."""
     edge = self._autograd
     if edge is None or type(edge) is Dual:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
@@ -265,7 +265,7 @@ def retain_grad(self: Tensor) -> None:
 
 @public("method")
 def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
-    """`hook(grad)` runs when the gradient of this tensor is known; a tensor that it returns replaces the gradient.
+    """Call `hook(grad)` when backward has computed the gradient of this tensor. A tensor that it returns replaces the gradient.
 
     >>> import weft as torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -287,7 +287,7 @@ def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
 
 @public("method")
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> RemovableHandle:
-    """`hook(tensor)` runs when the gradient of this leaf has been added to its `.grad`."""
+    """Call `hook(tensor)` after backward has added the gradient of this leaf to its `.grad`."""
     edge = self._autograd
     if edge is None:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -300,9 +300,9 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> Removabl
 
 @public("function method", name="detach_")
 def detach_(input: Tensor) -> Tensor:
-    """Take the tensor itself out of autograd.
+    """Detach this tensor in place: it requires no grad afterwards.
 
-    Raises: RuntimeError for views, whose base would not notice.
+    Raises: RuntimeError for views.
     """
     if input._base is not None and not mode.inference:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""`torch.autograd.Variable`: what tensors that require grad were before version 0.4."""
+"""`torch.autograd.Variable`, the type of tensors that require grad before PyTorch 0.4."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ..core.tensor import Tensor
 
 
 class VariableMeta(type):
-    """Takes all tensors for Variables."""
+    """Makes `isinstance(tensor, Variable)` true for every tensor."""
 
     def __instancecheck__(cls, other: Any) -> bool:
         return isinstance(other, Tensor)
 
 
 class Variable(metaclass=VariableMeta):
-    """`Variable(tensor)` is a tensor on the same memory; all tensors are Variables.
+    """`Variable(tensor)` is a new tensor with the same memory.
 
     >>> import weft as torch
     >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)

@@ -146,7 +146,7 @@ _UNARY = (
     ("acosh arccosh",             to_float,      s.acosh,                 None,          _acosh_rule,                                                 "the inverse hyperbolic cosine"),
     ("atanh arctanh",             to_float,      s.atanh,                 None,          lambda ct, out, a: ct / (1 - a * a).conj(),                  "the inverse hyperbolic tangent"),
     ("sinc special.sinc",         to_float,      _sinc,                   None,          _sinc_rule,                                                  "sin(pi input) / (pi input); 1 at 0"),
-    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          round_once(lambda ct, out, a: ct * ((1 - out) * out).conj()), "1/ (1 + exp(-input))"),
+    ("sigmoid special.expit",     to_float,      s.sigmoid,               None,          round_once(lambda ct, out, a: ct * ((1 - out) * out).conj()), "1 / (1 + exp(-input))"),
     ("erf special.erf",           to_float,      s.erf,                   NO_COMPLEX,    lambda ct, out, a: ct * (TWO_BY_ROOT_PI * (-(a * a)).exp()), "the error function"),
     ("erfc special.erfc",         to_float,      s.erfc,                  NO_COMPLEX,    lambda ct, out, a: ct * (-TWO_BY_ROOT_PI * (-(a * a)).exp()),"1 - erf(input), accurate for large input"),
     ("erfinv special.erfinv",     to_float,      s.erfinv,                NO_COMPLEX,    lambda ct, out, a: ct * ((out * out).exp() / TWO_BY_ROOT_PI),"the inverse of the error function"),

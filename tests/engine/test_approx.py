@@ -10,7 +10,7 @@ import torch
 
 from weft.core.dtype import float32, float64
 from weft.engine import approx
-from weft.engine.expr import absolute, const, load, rarely
+from weft.engine.expr import absolute, const, load, slow_path
 from weft.engine.interpreter import evaluate
 from weft.engine.kernel import prepare_map
 from weft.engine.loops import Result
@@ -150,16 +150,16 @@ def test_the_interpreter_agrees_to_the_bit(name, dtype):
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=lambda d: d.name)
 @pytest.mark.parametrize("count", [1, 7, 16, 61])
-def test_rarely_takes_the_exception_where_its_condition_holds(dtype, count):
+def test_slow_path_takes_the_exception_where_its_condition_holds(dtype, count):
     x = np.arange(count).astype(TYPES[dtype])
     operand, argument = load(0, dtype), load(0, dtype)
-    expr = rarely(operand, operand + 1, const(5.0, dtype) < absolute(argument), argument * -1)
+    expr = slow_path(operand, operand + 1, const(5.0, dtype) < absolute(argument), argument * -1)
     np.testing.assert_array_equal(compiled(expr, x), np.where(x > 5, -x, x + 1))
 
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=lambda d: d.name)
-def test_rarely_of_several_operands(dtype):
+def test_slow_path_of_several_operands(dtype):
     a, b = (np.arange(61).astype(TYPES[dtype])[::step].copy() for step in (1, -1))
     x, y = load(0, dtype), load(1, dtype)
-    expr = rarely((x, y), x + y, x < y, x - y)
+    expr = slow_path((x, y), x + y, x < y, x - y)
     np.testing.assert_array_equal(compiled(expr, a, b), np.where(a < b, a - b, a + b))

@@ -5,15 +5,15 @@ import weft
 from weft.core import view_rules
 from weft.engine.scalar import exp
 from weft.families.kernel_graph import KernelGraph
-from weft.families.map import Map, keep
+from weft.families.map import Map, same_dtype
 from weft.ops.elementwise.arithmetic import ADD, MUL, SUB
 from weft.ops.indexing.advanced_indexing import PUT
 from weft.ops.indexing.gather import GATHER
 from weft.ops.linalg.matmul import MATMUL
 from weft.ops.reductions.reduction import SUM, SUM_PRODUCTS
 
-SCALED = Map("scaled", keep, lambda a, total, factor, shift: a / total * factor + shift)
-EXP = Map("exp", keep, exp)
+SCALED = Map("scaled", same_dtype, lambda a, total, factor, shift: a / total * factor + shift)
+EXP = Map("exp", same_dtype, exp)
 
 
 def _build(graph, dims):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import weft
 from weft.families.traced import Traced
-from weft.families.update import Update
+from weft.families.update import FusedUpdate
 from weft.ops.elementwise.arithmetic import ADDCMUL, LERP, MUL
 from weft.ops.elementwise.pointwise import OPS
 from weft.ops.indexing.masking import WHERE
@@ -46,14 +46,14 @@ def test_same_bits_as_the_composition(dtype, options, layout, seed):
 
     source, first, second = tensor(layout == "expanded source"), tensor(), tensor()
     expected = rule(options, source, first, second, 0.3, -0.01)
-    update = Update(rule)
+    update = FusedUpdate(rule)
     update(options, source, (first, second), (0.3, -0.01))
     assert len(update.plans) == 1 and None not in update.plans.values()
     assert bits(first) == bits(expected[0]) and bits(second) == bits(expected[1])
 
 
 def test_versions_count_and_plans_are_kept():
-    update = Update(rule)
+    update = FusedUpdate(rule)
     source, first, second = weft.ones(3), weft.ones(3), weft.ones(3)
     for _ in range(3):
         update("sign", source, (first, second), (0.5, 1.0))
@@ -64,7 +64,7 @@ def test_versions_count_and_plans_are_kept():
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (1,), (1 << 17,)])
 def test_shapes(shape):
     source, first, second = weft.ones(shape), weft.zeros(shape), weft.zeros(shape)
-    Update(rule)("sign", source, (first, second), (0.5, 2.0))
+    FusedUpdate(rule)("sign", source, (first, second), (0.5, 2.0))
     assert np.array_equal(first.numpy(), np.full(shape, 2.0)) and np.array_equal(
         second.numpy(), np.full(shape, 0.5)
     )
@@ -73,19 +73,19 @@ def test_shapes(shape):
 def test_source_in_the_memory_of_a_target_is_read_first():
     memory = weft.arange(6.0)
     source, first, second = memory[2:], memory[:4], weft.zeros(4)
-    Update(rule)("sign", source, (first, second), (1.0, 10.0))
+    FusedUpdate(rule)("sign", source, (first, second), (1.0, 10.0))
     assert first.tolist() == [20.0, 31.0, 42.0, 53.0]
 
 
 def test_integers_are_left_to_the_ops():
     whole = weft.arange(3)
     with pytest.raises(NotImplementedError, match="lerp"):
-        Update(rule)("sign", whole, (whole.clone(), whole.clone()), (0.5, 2.0))
+        FusedUpdate(rule)("sign", whole, (whole.clone(), whole.clone()), (0.5, 2.0))
 
 
 def test_repeated_targets_are_refused():
     with pytest.raises(RuntimeError, match="more than one element"):
-        Update(rule)("sign", weft.ones(3), (weft.ones(1).expand(3), weft.ones(3)), (0.5, 2.0))
+        FusedUpdate(rule)("sign", weft.ones(3), (weft.ones(1).expand(3), weft.ones(3)), (0.5, 2.0))
 
 
 def test_a_source_that_overlaps_the_target_is_read_before_the_target_is_written():
@@ -99,7 +99,7 @@ def test_a_source_that_overlaps_the_target_is_read_before_the_target_is_written(
 
 def test_other_devices_are_named():
     with pytest.raises(RuntimeError, match="same device"):
-        Update(rule)("sign", weft.ones(3, device="meta"), (weft.ones(3), weft.ones(3)), (0.5, 2.0))
+        FusedUpdate(rule)("sign", weft.ones(3, device="meta"), (weft.ones(3), weft.ones(3)), (0.5, 2.0))
 
 
 def test_traced_values_compare_and_choose():
@@ -111,5 +111,5 @@ def test_traced_values_compare_and_choose():
         return (OPS["maximum"](WHERE(large, limit, source), target),)
 
     target = weft.zeros(3)
-    Update(clipped)((), weft.tensor([-1.0, 0.5, 7.0]), (target,), (2.0,))
+    FusedUpdate(clipped)((), weft.tensor([-1.0, 0.5, 7.0]), (target,), (2.0,))
     assert seen == [True] and target.tolist() == [0.0, 0.5, 2.0]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..core.dtype import float32, float64
 from . import approx
 from .approx.floats import clamp
-from .expr import Expr, cast, const, copysign, fma, lift, select
+from .expr import Expr, as_expr, cast, const, copysign, fma, select
 from .expr import absolute as _size
 from .expr import eq as _eq
 from .expr import isnan as _isnan
@@ -37,7 +37,7 @@ class Complex:
             return other
         if isinstance(other, Expr):
             return Complex(other, const(0.0, other.dtype))
-        return Complex(lift(float(other.real), self.real), lift(float(other.imag), self.real))
+        return Complex(as_expr(float(other.real), self.real), as_expr(float(other.imag), self.real))
 
     def __add__(self, other: Any) -> Complex:
         other = self._lift(other)
@@ -169,7 +169,7 @@ def _polar(x: Expr, y: Expr) -> Complex:
     endless = _eq(x, _INF) & ~turning
     vanishing = _eq(x, -_INF) & ~turning
     return Complex(
-        select(endless, lift(_INF, x), select(vanishing, 0.0, real)),
+        select(endless, as_expr(_INF, x), select(vanishing, 0.0, real)),
         select(_eq(y, 0), y, select(vanishing, 0.0, imag)),
     )
 
@@ -198,7 +198,7 @@ def _log_of_size(z: Complex, log: Callable[[Expr], Expr] = approx.log, base: flo
         size = fma(log(total.high) + low / math.log(base), 0.5, exponent / math.log2(base))
     else:
         size = cast((approx.log_short(total.high) + low) * (0.5 / math.log(base)), float32)
-    return select(isinf(z), lift(_INF, x), size)
+    return select(isinf(z), as_expr(_INF, x), size)
 
 
 def _into_range(x: Expr, y: Expr) -> tuple[Expr, Expr]:
@@ -206,13 +206,13 @@ def _into_range(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
     The squares of float32 are in the range of float64.
     """
-    one, zero = lift(1.0, x), lift(0.0, x)
+    one, zero = as_expr(1.0, x), as_expr(0.0, x)
     if x.dtype is float32:
         return one, zero
     larger = approx.larger(x, y)
     tiny, huge = larger < 2.0**-400, const(2.0**400, float64) < larger
-    factor = select(tiny, lift(2.0**600, x), select(huge, lift(2.0**-600, x), one))
-    return factor, select(tiny, lift(-600.0, x), select(huge, lift(600.0, x), zero))
+    factor = select(tiny, as_expr(2.0**600, x), select(huge, as_expr(2.0**-600, x), one))
+    return factor, select(tiny, as_expr(-600.0, x), select(huge, as_expr(600.0, x), zero))
 
 
 def _exact_sum(a: Wide, b: Wide) -> Double:
@@ -265,16 +265,16 @@ def sqrt(z: Complex) -> Complex:
     scale = _SQRT_SCALE[z.real.dtype]
     size = _size(z.real) + _size(z.imag)
     large, small = const(2.0**100, z.real.dtype) < size, size < 1.0 / scale
-    shrink = select(large, lift(0.0625, z.real), select(small, lift(scale, z.real), 1.0))
+    shrink = select(large, as_expr(0.0625, z.real), select(small, as_expr(scale, z.real), 1.0))
     x, y = z.real * shrink, z.imag * shrink
     root = _sqrt((_size(x) + approx.hypot(x, y)) * 0.5)
     other = select(_eq(root, 0), _size(y), _size(y) / (root + root))
     left = x < 0
-    grow = select(large, lift(4.0, z.real), select(small, lift(scale**-0.5, z.real), 1.0))
+    grow = select(large, as_expr(4.0, z.real), select(small, as_expr(scale**-0.5, z.real), 1.0))
     real = select(left, other, root) * grow
     imag = copysign(select(left, root, other) * grow, y)
     endless = _eq(_size(y), _INF)
-    return Complex(select(endless, lift(_INF, x), real), select(endless, y, imag))
+    return Complex(select(endless, as_expr(_INF, x), real), select(endless, y, imag))
 
 
 # ------------------------------------------------------------------------- circular and hyperbolic functions
@@ -296,7 +296,7 @@ def cosh(z: Complex) -> Complex:
     zero = copysign(const(0.0, x.dtype), x) * copysign(const(1.0, y.dtype), y)
     imag = select(_eq(x, 0) | _eq(y, 0), zero, _grown(x, approx.sinh, sine))
     endless = _eq(_size(x), _INF) & ~(_size(y) < _INF)
-    return Complex(select(endless, lift(_INF, x), real), imag)
+    return Complex(select(endless, as_expr(_INF, x), real), imag)
 
 
 def _grown(x: Expr, function: Any, factor: Expr) -> Expr:
@@ -352,9 +352,9 @@ def asin(z: Complex) -> Complex:
 def _asinh_of_product(z: Complex, a: Complex, b: Complex) -> Expr:
     """asinh(Im(conj(a) * b)) for |a * b| about |z|; a quarter of it, where asinh is a logarithm, does not overflow."""
     large = const(2.0**100, z.real.dtype) < _size(z.real) + _size(z.imag)
-    quarter = select(large, lift(0.25, z.real), 1.0)
+    quarter = select(large, as_expr(0.25, z.real), 1.0)
     product = (a.real * quarter) * b.imag - (a.imag * quarter) * b.real
-    return approx.asinh(product) + copysign(select(large, lift(math.log(4), z.real), 0.0), product)
+    return approx.asinh(product) + copysign(select(large, as_expr(math.log(4), z.real), 0.0), product)
 
 
 def _endless_inverse(z: Complex, inverse: Complex) -> Complex:
@@ -367,7 +367,7 @@ def _endless_inverse(z: Complex, inverse: Complex) -> Complex:
 
 def acos(z: Complex) -> Complex:
     plus, minus = _roots_around_1(z)
-    real = select(_eq(z.real, 0), lift(math.pi / 2, z.real), approx.atan2(minus.real, plus.real) * 2.0)
+    real = select(_eq(z.real, 0), as_expr(math.pi / 2, z.real), approx.atan2(minus.real, plus.real) * 2.0)
     imag = _asinh_of_product(z, plus, minus)
     infinite = isinf(z)
     return Complex(
@@ -413,12 +413,12 @@ def atanh(z: Complex) -> Complex:
     large = const(limits.large, x.dtype) < x + _size(y)
     close = _eq(less, 0) & (_size(y) < limits.close)  # log(2 / |y|) / 2
     width, height = select(large, x * limits.shrink, less), select(large, y * limits.shrink, y)
-    above = select(close, lift(2.0 ** (1 - limits.exponent), x), select(large, width, x * 4.0))
+    above = select(close, as_expr(2.0 ** (1 - limits.exponent), x), select(large, width, x * 4.0))
     ratio = above / select(close, _size(y), fma(width, width, height * height))
     logarithm = approx.log1p(ratio) * 0.25
     grown = fma(logarithm, 2.0, limits.exponent * math.log(2) / 2)
     real = select(close, grown, select(large, ratio * limits.shrink, logarithm))
-    run = select(large, lift(-1.0, x), fma(less, more, -(y * y)))
+    run = select(large, as_expr(-1.0, x), fma(less, more, -(y * y)))
     imag = approx.atan2(select(large, y * 0.0, y + y), run) * 0.5
     infinite = isinf(z)
     imag = select(infinite & ~_isnan(y), copysign(const(math.pi / 2, y.dtype), y), imag)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import llvmlite.binding as llvm
 
 from ..core.restoring import Restoring
-from .host import METH_FASTCALL, compile_ir, keep, method
+from .host import METH_FASTCALL, compile_ir, keepalive, method
 
-_RESTORE = keep("_restore")
+_RESTORE = keepalive("_restore")
 
 _IR = """
 @"weft.restore" = external global i8

@@ -28,7 +28,7 @@ PRIMITIVES = {
     "select": 3,  # (condition, if true, if false)
     "cast": 1,  # to `dtype`, as PyTorch converts (see `llvm.py`)
     "bitcast": 1,  # the same bits as another dtype of this size
-    "rarely": None,  # (*xs, usual result); `value`: (condition, result where it holds), of loads standing for the xs
+    "slow_path": None,  # (*xs, usual result); `value`: (condition, result where it holds), of loads standing for the xs
 }  # fmt: skip
 
 _interned: WeakValueDictionary[tuple, Expr] = WeakValueDictionary()
@@ -44,13 +44,13 @@ class Expr:
 
     # fmt: off
     def __add__(self, other): return _binary("add", self, other)
-    def __radd__(self, other): return _binary("add", lift(other, self), self)
+    def __radd__(self, other): return _binary("add", as_expr(other, self), self)
     def __sub__(self, other): return _binary("sub", self, other)
-    def __rsub__(self, other): return _binary("sub", lift(other, self), self)
+    def __rsub__(self, other): return _binary("sub", as_expr(other, self), self)
     def __mul__(self, other): return _binary("mul", self, other)
-    def __rmul__(self, other): return _binary("mul", lift(other, self), self)
+    def __rmul__(self, other): return _binary("mul", as_expr(other, self), self)
     def __truediv__(self, other): return _binary("div", self, other)
-    def __rtruediv__(self, other): return _binary("div", lift(other, self), self)
+    def __rtruediv__(self, other): return _binary("div", as_expr(other, self), self)
     def __mod__(self, other): return _binary("rem", self, other)
     def __neg__(self): return node("neg", self.dtype, (self,))
     def __and__(self, other): return _binary("and", self, other)
@@ -61,8 +61,8 @@ class Expr:
     def __rshift__(self, other): return _binary("shr", self, other)
     def __lt__(self, other): return _compare("lt", self, other)
     def __le__(self, other): return _compare("le", self, other)
-    def __gt__(self, other): return _compare("lt", lift(other, self), self)
-    def __ge__(self, other): return _compare("le", lift(other, self), self)
+    def __gt__(self, other): return _compare("lt", as_expr(other, self), self)
+    def __ge__(self, other): return _compare("le", as_expr(other, self), self)
     # == and != build expressions through eq() and ne(): an Expr must stay a dictionary key.
     # fmt: on
 
@@ -109,7 +109,7 @@ def param(index: int, dtype: DType) -> Expr:
     return node("param", dtype, (), index)
 
 
-def lift(value: Any, like: Expr) -> Expr:
+def as_expr(value: Any, like: Expr) -> Expr:
     """A Python number as a constant of the dtype of `like`; an Expr as it is."""
     return value if isinstance(value, Expr) else const(value, like.dtype)
 
@@ -124,7 +124,7 @@ def _binary(op: str, a: Expr, b: Any) -> Expr:
 
 
 def _compare(op: str, a: Expr, b: Any) -> Expr:
-    b = lift(b, a)
+    b = as_expr(b, a)
     _same(op, a, b)
     return node(op, bool_, (a, b))
 
@@ -149,13 +149,13 @@ def clz(a): return node("clz", a.dtype, (a,))
 
 
 def copysign(magnitude: Expr, sign: Any) -> Expr:
-    return _binary("copysign", magnitude, lift(sign, magnitude))
+    return _binary("copysign", magnitude, as_expr(sign, magnitude))
 
 
 def fma(a: Any, b: Any, c: Any) -> Expr:
     """a * b + c, rounded once."""
     like = next(x for x in (a, b, c) if isinstance(x, Expr))
-    a, b, c = lift(a, like), lift(b, like), lift(c, like)
+    a, b, c = as_expr(a, like), as_expr(b, like), as_expr(c, like)
     _same("fma", a, b)
     _same("fma", b, c)
     return node("fma", a.dtype, (a, b, c))
@@ -163,8 +163,8 @@ def fma(a: Any, b: Any, c: Any) -> Expr:
 
 def select(condition: Expr, a: Any, b: Any) -> Expr:
     """`a` where the condition holds, else `b`; both are computed."""
-    a = lift(a, b) if not isinstance(a, Expr) else a
-    b = lift(b, a)
+    a = as_expr(a, b) if not isinstance(a, Expr) else a
+    b = as_expr(b, a)
     _same("select", a, b)
     return node("select", a.dtype, (condition, a, b))
 
@@ -179,13 +179,13 @@ def bitcast(a: Expr, dtype: DType) -> Expr:
     return a if a.dtype is dtype else node("bitcast", dtype, (a,))
 
 
-def rarely(xs: Expr | tuple[Expr, ...], usual: Expr, condition: Expr, exception: Expr) -> Expr:
+def slow_path(xs: Expr | tuple[Expr, ...], usual: Expr, condition: Expr, exception: Expr) -> Expr:
     """`exception` where `condition` holds, else `usual`; the first two are of load(k), which stands for xs[k].
 
     Unlike with `select`, the exception is computed only where it is needed: it may be long.
     """
     xs = (xs,) if isinstance(xs, Expr) else xs
-    return node("rarely", usual.dtype, (*xs, usual), (condition, exception))
+    return node("slow_path", usual.dtype, (*xs, usual), (condition, exception))
 
 
 def isnan(a: Expr) -> Expr:
@@ -200,7 +200,7 @@ def int_like(a: Expr) -> DType:
 def horner(x: Expr, coefficients) -> Expr:
     """The polynomial with these coefficients, highest power first, by fused multiply-adds."""
     first, *rest = coefficients
-    total = lift(first, x)
+    total = as_expr(first, x)
     for coefficient in rest:
         total = fma(total, x, coefficient)
     return total

@@ -59,7 +59,7 @@ _alive: list[Any] = []
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))
 
 
-def keep(value: Any) -> Any:
+def keepalive(value: Any) -> Any:
     """`value`, which now lives until the process ends."""
     _alive.append(value)
     return value
@@ -157,7 +157,7 @@ def _link(code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
     """Load object code. One engine for each: functions of different kernels have the same names."""
     # An engine frees its machine when it dies, so each has its own. It only links, for which any processor's will do:
     # one that knows this processor takes 0.3 ms to make.
-    engine = keep(
+    engine = keepalive(
         llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine(jit=True))
     )
     binary = llvm.ObjectFileRef.from_data(code)
@@ -185,7 +185,7 @@ def method(cls: type, name: str, address: int, flags: int) -> Any:
 
 @functools.cache
 def _method_definition(address: int, name: str, flags: int = METH_FASTCALL) -> _MethodDef:
-    return keep(_MethodDef(name.encode(), address, flags, None))
+    return keepalive(_MethodDef(name.encode(), address, flags, None))
 
 
 def entry_ir(operands: int, params: str, bound: bool = False) -> str:

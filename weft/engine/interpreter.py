@@ -160,7 +160,7 @@ def _float_to_uint64(a: np.ndarray) -> np.ndarray:
     return np.where(large, bits ^ np.uint64(2**63), bits)
 
 
-def _rarely(expr: Expr, *operands: np.ndarray) -> np.ndarray:
+def _slow_path(expr: Expr, *operands: np.ndarray) -> np.ndarray:
     *xs, usual = operands
     holds, exception = evaluate(expr.value, xs)
     return np.where(holds, exception, usual)
@@ -200,5 +200,5 @@ TABLE: dict[str, Callable] = {
     "select": _numpy(np.where),
     "cast": _cast,
     "bitcast": _bitcast,
-    "rarely": _rarely,
+    "slow_path": _slow_path,
 }

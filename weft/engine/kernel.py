@@ -43,7 +43,7 @@ class Launch(NamedTuple):
     entry: Callable | None
     meta: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
-    keep: Any  # the memory behind `meta`
+    keepalive: Any  # the memory behind `meta`
 
 
 class Indexing(NamedTuple):
@@ -66,7 +66,7 @@ class IndexedLaunch(NamedTuple):
     table: int
     meta: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
-    keep: Any
+    keepalive: Any
 
 
 class Code(NamedTuple):
@@ -169,7 +169,7 @@ class ReduceLaunch(NamedTuple):
     reduced: int
     meta: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
-    keep: Any
+    keepalive: Any
 
 
 @functools.lru_cache(maxsize=4096)

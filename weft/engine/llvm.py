@@ -251,7 +251,7 @@ _VECTOR_VARIANTS = (2, 4, 8, 16)
 _PURE = "noinline willreturn memory(none) #0"
 
 
-def _rarely(block, expr, lanes, *operands):
+def _slow_path(block, expr, lanes, *operands):
     """A call of a function that branches. Loops still vectorise: it has variants for vectors.
 
     They call the exception only for the lanes whose condition holds, one by one.
@@ -269,24 +269,24 @@ def _rarely(block, expr, lanes, *operands):
         if width > 1:
             block.declarations.add(_each_lane_ir(block, expr, width, name))
     variants = ",".join(
-        f"_ZGV_LLVM_N{width}{'v' * len(operands)}_rarely_{name}_1(rarely_{name}_{width})"
+        f"_ZGV_LLVM_N{width}{'v' * len(operands)}_slow_path_{name}_1(slow_path_{name}_{width})"
         for width in _VECTOR_VARIANTS
     )
     hint = f' "vector-function-abi-variant"="{variants}"' if lanes == 1 else ""
     return block.let(
-        f"call {value_type(target, lanes)} @rarely_{name}_{lanes}({_arguments(expr, lanes, operands)}) "
+        f"call {value_type(target, lanes)} @slow_path_{name}_{lanes}({_arguments(expr, lanes, operands)}) "
         f"nounwind willreturn memory(none){hint}"
     )
 
 
 def _arguments(expr: Expr, lanes: int, names: Iterable[str] = ()) -> str:
-    """The arguments of the functions of a `rarely`: those called `names`, or its formal ones."""
+    """The arguments of the functions of a `slow_path`: those called `names`, or its formal ones."""
     given = names or [*_stand_ins(expr).values(), "%usual"]
     return ", ".join(f"{value_type(arg.dtype, lanes)} {n}" for arg, n in zip(expr.args, given, strict=True))
 
 
 def _stand_ins(expr: Expr) -> dict[Expr, str]:
-    """The loads that the condition and the exception of a `rarely` are written with, as formal arguments."""
+    """The loads that the condition and the exception of a `slow_path` are written with, as formal arguments."""
     return {load(k, x.dtype): f"%x{k}" for k, x in enumerate(expr.args[:-1])}
 
 
@@ -300,7 +300,7 @@ def _check_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
         flags = lines.let(f"call i1 @llvm.vector.reduce.or.v{lanes}i1(<{lanes} x i1> {flags})")
     return "\n".join(
         [
-            f"define {target} @rarely_{name}_{lanes}({formal}) {_PURE} {{",
+            f"define {target} @slow_path_{name}_{lanes}({formal}) {_PURE} {{",
             *lines.lines,
             f"br i1 {flags}, label %exception, label %usually",
             f"usually:\nret {target} %usual",
@@ -327,7 +327,7 @@ def _each_lane_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
             "%i = phi i64 [0, %start], [%next, %lane]",
             f"%before = phi {target} [%usual, %start], [%after, %lane]",
             *extracts,
-            f"%new = call {element} @rarely_{name}_1({_arguments(expr, 1, lane)})",
+            f"%new = call {element} @slow_path_{name}_1({_arguments(expr, 1, lane)})",
             f"%after = insertelement {target} %before, {element} %new, i64 %i",
             "%next = add i64 %i, 1",
             f"%more = icmp ult i64 %next, {lanes}",
@@ -375,5 +375,5 @@ HOST = {
     "select": _select,
     "cast": _cast,
     "bitcast": _bitcast,
-    "rarely": _rarely,
+    "slow_path": _slow_path,
 }

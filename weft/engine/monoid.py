@@ -20,7 +20,7 @@ CHUNK_ROWS = 4096  # rows of a chunk where rounding does not depend on the order
 class Monoid(NamedTuple):
     """How elements become one value. States are tuples of expressions."""
 
-    lift: tuple[Expr, ...]  # the state of one element: made of loads and `index()`
+    to_state: tuple[Expr, ...]  # the state of one element: made of loads and `index()`
     left: tuple[Expr, ...]  # the parameters of `combine`: two states
     right: tuple[Expr, ...]
     combine: tuple[Expr, ...]  # of `left` and `right`

@@ -65,7 +65,7 @@ class _Writer:
         }
         self.lanes = vector_lanes(self.monoid)
         self.width = kernel.block or STREAMS * self.lanes  # states side by side
-        leaves = [leaf for leaf in postorder(self.monoid.lift) if leaf.op == "load"]
+        leaves = [leaf for leaf in postorder(self.monoid.to_state) if leaf.op == "load"]
         self.loads = [leaf for leaf in leaves if leaf is not index()]
         self.uses_index = index() in leaves
 
@@ -226,7 +226,7 @@ class _Writer:
             names[leaf] = self._load(body, operand, part, leaf.dtype, lanes, addresses[operand], how)
         if self.uses_index:
             names[index()] = position
-        return emit(body, self.monoid.lift, names, lanes)
+        return emit(body, self.monoid.to_state, names, lanes)
 
     def _load(self, body, operand, part, dtype, lanes, address, how) -> str:
         kind, itemsize = memory_type(dtype), dtype.itemsize

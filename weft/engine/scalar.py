@@ -8,10 +8,10 @@ from typing import Any
 from . import approx, complexes
 from . import expr as _expr
 from .complexes import Complex
-from .expr import Expr, bitcast, cast, clz, const, copysign, fma, lift, popcount, rint, select
+from .expr import Expr, as_expr, bitcast, cast, clz, const, copysign, fma, popcount, rint, select
 
 __all__ = [
-    "Complex", "Expr", "bitcast", "cast", "clz", "const", "copysign", "fma", "lift", "popcount", "rint", "select",
+    "Complex", "Expr", "bitcast", "cast", "clz", "const", "copysign", "fma", "as_expr", "popcount", "rint", "select",
 ]  # fmt: skip
 
 
@@ -69,14 +69,14 @@ def _isfinite(a: Expr) -> Expr:
 def _sign(a: Expr) -> Expr:
     """-1, 0 or 1, of a's type; 0 for NaN."""
     return (
-        select(lift(0, a) < a, lift(1, a), select(a < 0, lift(-1, a), lift(0, a)))
+        select(as_expr(0, a) < a, as_expr(1, a), select(a < 0, as_expr(-1, a), as_expr(0, a)))
         if a.dtype.kind != "b"
         else a
     )
 
 
 def _angle(a: Expr) -> Expr:
-    return select(a < 0, lift(3.141592653589793, a), select(_expr.isnan(a), a, lift(0.0, a)))
+    return select(a < 0, as_expr(3.141592653589793, a), select(_expr.isnan(a), a, as_expr(0.0, a)))
 
 
 def fmod(a: Expr, b: Expr) -> Expr:
@@ -91,7 +91,7 @@ def fmod(a: Expr, b: Expr) -> Expr:
     x, y = _expr.load(0, a.dtype), _expr.load(1, a.dtype)
     size = _expr.absolute(y)
     simple = (_expr.absolute(x) < limit * size) & (size < float("inf"))
-    return _expr.rarely((a, b), usual, ~simple, x % y)
+    return _expr.slow_path((a, b), usual, ~simple, x % y)
 
 
 def minimum(a: Expr, b: Any) -> Expr:
@@ -105,7 +105,7 @@ def maximum(a: Expr, b: Any) -> Expr:
 
 
 def _extreme(a: Any, b: Any, before: Callable) -> Expr:
-    a, b = (a, lift(b, a)) if isinstance(a, Expr) else (lift(a, b), b)
+    a, b = (a, as_expr(b, a)) if isinstance(a, Expr) else (as_expr(a, b), b)
     chosen = select(before(a, b), a, b)  # b if unordered, which is right when b is the NaN
     return select(_expr.isnan(a), a, chosen) if a.dtype.kind == "f" else chosen
 

@@ -44,10 +44,10 @@ class _ScanRow(Inner):
         """Take in the element at `%i` and store the results; returns the new state."""
         monoid = self.kernel.monoid
         names = {index(): "%i"}
-        for leaf in postorder(monoid.lift):
+        for leaf in postorder(monoid.to_state):
             if leaf.op == "load" and leaf is not index():
                 names[leaf] = self._load(block, len(self.kernel.results) + self._index(leaf), leaf, "%i")
-        lifted = emit(block, monoid.lift, names)
+        lifted = emit(block, monoid.to_state, names)
         before = {leaf: f"%state{k}" for k, leaf in enumerate(monoid.left)}
         after = emit(block, monoid.combine, before | dict(zip(monoid.right, lifted, strict=True)))
         parts = [part for result in monoid.finish for part in result.parts]

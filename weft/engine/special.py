@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from ..core.dtype import float32, float64
 from .approx import exp, log, log_short, sin, tan
-from .expr import Expr, absolute, cast, copysign, eq, fma, horner, isnan, lift, rint, select, sqrt
+from .expr import Expr, absolute, as_expr, cast, copysign, eq, fma, horner, isnan, rint, select, sqrt
 
 # fmt: off
 # exp(-x) I0(x) and exp(-x) I1(x) / x in x / 4 - 1, for x <= 8.
@@ -91,7 +91,7 @@ def _chebyshev(t: Expr, coefficients: Sequence[float], short: bool) -> Expr:
     if short:
         coefficients = [c for c in coefficients if abs(c) > 2.0**-32 * abs(coefficients[0])]
     twice = t + t
-    current, before = lift(coefficients[-1], t), lift(0.0, t)
+    current, before = as_expr(coefficients[-1], t), as_expr(0.0, t)
     for coefficient in reversed(coefficients[1:-1]):
         current, before = fma(twice, current, coefficient - before), current
     return fma(t, current, coefficients[0] - before)
@@ -137,7 +137,7 @@ def _grown(scaled: Callable[[Expr, bool], Expr]) -> Callable[[Expr, bool], Expr]
 def _digamma(x: Expr, short: bool) -> Expr:
     """Upwards by psi(x) = psi(x + 1) - 1 / x to the asymptotic series; left of 0 by reflection."""
     left = x < 0
-    y, total = select(left, 1.0 - x, x), lift(0.0, x)
+    y, total = select(left, 1.0 - x, x), as_expr(0.0, x)
     for _ in range(ASYMPTOTIC):
         below = y < ASYMPTOTIC
         total = select(below, total - 1.0 / y, total)
@@ -149,12 +149,12 @@ def _digamma(x: Expr, short: bool) -> Expr:
     offset = x - rint(x)
     reflected = select(eq(offset, 0), math.nan, value - math.pi / tan(offset * math.pi))
     value = select(left, reflected, value)
-    return select(eq(x, 0), copysign(lift(math.inf, x), -x), value)
+    return select(eq(x, 0), copysign(as_expr(math.inf, x), -x), value)
 
 
 def _trigamma(x: Expr, short: bool) -> Expr:
     left = x < 0.5
-    y, total = select(left, 1.0 - x, x), lift(0.0, x)
+    y, total = select(left, 1.0 - x, x), as_expr(0.0, x)
     for _ in range(ASYMPTOTIC):
         below = y < ASYMPTOTIC
         inverse = 1.0 / y
@@ -188,7 +188,7 @@ def _lgamma(x: Expr, short: bool) -> Expr:
 def _lgamma_right(x: Expr, short: bool, log_: Callable[[Expr], Expr]) -> Expr:
     """For x >= 0. Downwards by lgamma(x + 1) = log(x) + lgamma(x), or one up, to 1 <= y <= 2."""
     far, below = LGAMMA_FAR <= x, x < 1
-    y, product = select(below, x + 1.0, x), lift(1.0, x)
+    y, product = select(below, x + 1.0, x), as_expr(1.0, x)
     for _ in range(LGAMMA_FAR - 2):
         above, less = 2 < y, y - 1.0
         product, y = select(above, product * less, product), select(above, less, y)

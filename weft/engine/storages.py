@@ -19,7 +19,7 @@ from ..core.device import CPU
 from ..core.grad_mode import INFERENCE_VERSION, mode, open_inference
 from ..core.storage import Storage
 from . import exits, memory
-from .host import METH_NOARGS, builtin, compile_ir, keep, method
+from .host import METH_NOARGS, builtin, compile_ir, keepalive, method
 
 # Where an object holds its type, in bytes from its start; free-threaded builds have more in front of it.
 _TYPE = object.__basicsize__ - 8
@@ -196,7 +196,7 @@ declare void @Py_DecRef(ptr)
 @functools.cache
 def _allocate() -> int:
     """The address of `allocate`. From here on storages give their blocks back, and contexts end, in machine code."""
-    keep(list(_OBJECTS.values()))
+    keepalive(list(_OBJECTS.values()))
     for name, value in _OBJECTS.items():
         llvm.add_symbol(f"weft.{name}", id(value))
     allocate, release = compile_ir(_ir(), "allocate", "release")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.dtype import DType, float32, float64
-from .expr import Expr, cast, eq, fma, lift, select
+from .expr import Expr, as_expr, cast, eq, fma, select
 from .expr import sqrt as _sqrt
 
 
@@ -65,7 +65,7 @@ class Double:
         return self._lift(other) / self
 
     def _lift(self, other: Any) -> Double:
-        return other if isinstance(other, Double) else Double(lift(other, self.high))
+        return other if isinstance(other, Double) else Double(as_expr(other, self.high))
 
 
 def _plus(first: Expr, *rest: Expr | None) -> Expr:
@@ -109,8 +109,8 @@ def leading(x: Wide) -> Expr:
 def constant(high: float, low: float, like: Wide) -> Wide:
     """high + low; a float64 alone needs only the first."""
     if isinstance(like, Double):
-        return Double(lift(high, like.high), lift(low, like.high))
-    return lift(high, like)
+        return Double(as_expr(high, like.high), as_expr(low, like.high))
+    return as_expr(high, like)
 
 
 def where(condition: Expr, a: Any, b: Any) -> Any:
@@ -121,7 +121,7 @@ def where(condition: Expr, a: Any, b: Any) -> Any:
 
 
 def _low(x: Double) -> Expr:
-    return lift(0.0, x.high) if x.low is None else x.low
+    return as_expr(0.0, x.high) if x.low is None else x.low
 
 
 def sqrt(x: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.locks import new_lock
 from . import blas
-from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_arguments, keep
+from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_arguments, keepalive
 
 
 def available_cpus() -> int:
@@ -342,13 +342,14 @@ class _Worker:
         python.PyThread_allocate_lock.restype = ctypes.c_void_p
         lock = python.PyThread_allocate_lock()
         python.PyThread_acquire_lock(ctypes.c_void_p(lock), 1)
-        self.words = keep(np.zeros(_SLOT_WORDS, np.int64))  # the thread outlives the interpreter's objects
+        # The thread outlives the interpreter's objects.
+        self.words = keepalive(np.zeros(_SLOT_WORDS, np.int64))
         self.words[LOCK] = lock
         self.slot = self.words.ctypes.data
         threading.Thread(target=_native().serve, args=(self.slot,), name="weft-worker", daemon=True).start()
 
 
-_pool = keep(np.zeros(SLOTS + MOST_WORKERS, np.int64))
+_pool = keepalive(np.zeros(SLOTS + MOST_WORKERS, np.int64))
 _workers: list[_Worker] = []
 _hiring = new_lock()
 

@@ -19,7 +19,7 @@ from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.tensor import Tensor
 from ..engine.loops import Result
 from .elements import store_as
-from .map import Map, Types, keep
+from .map import Map, Types, same_dtype
 from .traced import NoKernel, Traced, tracing
 
 
@@ -93,7 +93,7 @@ class _Kernel(Map):
     """The kernel of a rule; its operands are the arguments at `positions`."""
 
     def __init__(self, name: str, rule: Callable, positions: Sequence[int], round_once: bool):
-        super().__init__(f"{name}_backward", keep, rule)
+        super().__init__(f"{name}_backward", same_dtype, rule)
         self.positions = positions
         self.round_once = round_once
         self.traces = PlanCache(self._trace)

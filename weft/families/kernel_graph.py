@@ -248,7 +248,7 @@ class GraphBuilder:
         found = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {found}")
         exec(_compiled("\n".join(lines)), known)
-        known["keep"] = self.plans  # the memory behind the constants lives as long as the function
+        known["keepalive"] = self.plans  # the memory behind the constants lives as long as the function
         backend = results[0].spec.device.backend
         return Plan(known["run"], self.guarded, self.idle, backend.faults)
 

@@ -51,7 +51,7 @@ class Types(NamedTuple):
 # ---- Promotion rules: common dtype -> Types ----------------------------------------------------------------------
 
 
-def keep(common: DType) -> Types:
+def same_dtype(common: DType) -> Types:
     """Compute and return in the common dtype."""
     return Types(common, common)
 
@@ -78,8 +78,8 @@ def to_real_float(common: DType) -> Types:
 
 
 def promote_bool(common: DType) -> Types:
-    """As `keep`, but bools count as int64."""
-    return keep(int64 if common is bool_ else common)
+    """As `same_dtype`, but bools count as int64."""
+    return same_dtype(int64 if common is bool_ else common)
 
 
 # ---- Checks: which operand dtypes an op rejects --------------------------------------------------------------------
@@ -108,11 +108,11 @@ class Plan:
     `limits`: the dtype that numbers must fit, or None for any number.
     """
 
-    __slots__ = ("spec", "entry", "meta", "count", "allocate", "operand_dtype", "limits", "keep")
+    __slots__ = ("spec", "entry", "meta", "count", "allocate", "operand_dtype", "limits", "keepalive")
 
     def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType, limits: DType | None = None):
         self.spec = spec
-        self.entry, self.meta, self.count, self.keep = launch
+        self.entry, self.meta, self.count, self.keepalive = launch
         self.allocate = allocate
         self.operand_dtype = operand_dtype
         self.limits = limits
@@ -517,7 +517,7 @@ class _Copy(Map):
 
 
 # The identity: copies and converts.
-COPY = _Copy("clone", keep, lambda a: a, derivative=lambda ct, out, a: ct)
+COPY = _Copy("clone", same_dtype, lambda a: a, derivative=lambda ct, out, a: ct)
 COPY.as_write = Recorded("copy_", COPY.derivative, "CopyBackwards")
 
 
@@ -528,5 +528,5 @@ class _Fill(Map):
         return self._launch(target, operands, Types(target.dtype, target.dtype))
 
 
-FILL = _Fill("fill", keep, lambda a: a, derivative=(None,))
+FILL = _Fill("fill", same_dtype, lambda a: a, derivative=(None,))
 FILL.as_write = Recorded("fill_", FILL.derivative, "FillBackward2")

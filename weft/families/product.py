@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     entry: Callable | None
     meta: int
     count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
-    keep: Any
+    keepalive: Any
     wanted: tuple[Spec, Spec]
     step: Product
 

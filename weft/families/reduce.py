@@ -40,7 +40,7 @@ class Reduce(Op):
 
     types(dtype, wanted) -> Types            `wanted` is the argument dtype=, or None
     identity(dtype) -> values                the state of no elements, in the compute type: numbers or (number, dtype)
-    lift(*elements) -> state                 of one element; `engine.monoid.index()` is its position
+    to_state(*elements) -> state                 of one element; `engine.monoid.index()` is its position
     combine(a, b) -> state                   of two states, in any order unless it uses positions
     finish(state, *params) -> results        of the final state
     cascade                                  partial results in levels: for sums of floats
@@ -58,7 +58,7 @@ class Reduce(Op):
         name: str,
         types: Callable[[DType, DType | None], Types],
         identity: Callable[[DType], Sequence[Any]],
-        lift: Callable,
+        to_state: Callable,
         combine: Callable,
         finish: Callable = lambda state: state,
         *,
@@ -71,7 +71,7 @@ class Reduce(Op):
         derivative: Any = None,
     ):
         self.name, self.types, self.identity = name, types, identity
-        self.lift, self.combine, self.finish = lift, combine, finish
+        self.to_state, self.combine, self.finish = to_state, combine, finish
         self.cascade, self.ordered, self.counted = cascade, ordered, counted
         self.derivative = as_derivative(derivative)
         self.one_dim = one_dim
@@ -152,7 +152,7 @@ class Reduce(Op):
             for value, dtype in zip(finished, types.results, strict=True)
         )
         return Monoid(
-            _flat(self.lift(*elements)),
+            _flat(self.to_state(*elements)),
             _flat(left),
             _flat(right),
             _flat(self.combine(left, right)),
@@ -230,11 +230,11 @@ def check_recordable(dtype: DType) -> None:
 class Plan:
     """What a reduction decided: the results' specs and the launch."""
 
-    __slots__ = ("results", "entry", "reduced", "meta", "count", "keep", "operand_dtype", "allocators")
+    __slots__ = ("results", "entry", "reduced", "meta", "count", "keepalive", "operand_dtype", "allocators")
 
     def __init__(self, results, launch, operand_dtype, allocators):
         self.results, self.allocators = results, allocators
-        self.entry, self.reduced, self.meta, self.count, self.keep = launch
+        self.entry, self.reduced, self.meta, self.count, self.keepalive = launch
         self.operand_dtype = operand_dtype
 
 

@@ -23,13 +23,13 @@ from .traced import Traced, tracing
 
 
 class _Plan:
-    __slots__ = ("entry", "meta", "count", "keep")
+    __slots__ = ("entry", "meta", "count", "keepalive")
 
     def __init__(self, launch):
-        self.entry, self.meta, self.count, self.keep = launch
+        self.entry, self.meta, self.count, self.keepalive = launch
 
 
-class Update(Op):
+class FusedUpdate(Op):
     """In-place updates by a rule: `rule(options, source, *targets, *numbers)` returns the new values of the targets.
 
     `options` is hashable and chooses among the rule's variants; for each there is a kernel. All tensors have the shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, addcmul, directed, sqrt
 from .elementwise import Elementwise, count
 from .optimizer import ParamsT, check, check_lr
@@ -31,7 +31,7 @@ class Adadelta(Elementwise):
     tensor([0.9968, 1.0032])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
 
     def __init__(
         self,

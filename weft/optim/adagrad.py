@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from ..ops.creation.creation import full_like
 from .arithmetic import addcdiv, addcmul, directed, sqrt
 from .elementwise import Elementwise, count
@@ -31,7 +31,7 @@ class Adagrad(Elementwise):
     tensor([0.9000, 1.1000])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
     _legacy_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from .arithmetic import addcdiv, addcmul, decayed, lerp, maximum, sqrt
 from .elementwise import Elementwise, count, decay_kind
 from .optimizer import ParamsT, check_adam_options, check_fused
@@ -39,7 +39,7 @@ class Adam(Elementwise):
     tensor([0.9000, 0.9000])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
     _legacy_options: dict[str, Any] = {
         "amsgrad": False,
         "maximize": False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from .arithmetic import absolute, addcdiv, directed, lerp, maximum
 from .elementwise import Elementwise, count
 from .optimizer import ParamsT, check_adam_options
@@ -31,7 +31,7 @@ class Adamax(Elementwise):
     tensor([0.9000, 1.1000])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
 
     def __init__(
         self,

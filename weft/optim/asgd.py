@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, directed
 from .elementwise import Elementwise, count
 from .optimizer import ParamsT, check, check_lr, scalar_tensor
@@ -31,7 +31,7 @@ class ASGD(Elementwise):
     tensor([0.9000, 1.2000])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
     _scalar_state = ("step", "eta", "mu")
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.grad_mode import enable_grad
 from ..core.recording import unrecorded
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from ..ops.creation.creation import zeros_like
 from ..ops.views.complex_views import view_as_real
 from .optimizer import Optimizer, evaluate, scalar_tensor
@@ -20,7 +20,7 @@ class Elementwise(Optimizer):
     The rule is `rule(options, grad, param, *state, *numbers)`, as `families/update.py` describes.
     """
 
-    update: Update
+    update: FusedUpdate
     _legacy_options: dict[str, Any] = {
         "foreach": None,
         "maximize": False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from .arithmetic import addcdiv, addcmul, decayed, lerp, sqrt
 from .elementwise import Elementwise, count, decay_kind
 from .optimizer import ParamsT, check, check_adam_options, scalar_tensor
@@ -33,7 +33,7 @@ class NAdam(Elementwise):
     tensor([0.8944, 1.1056])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
     _legacy_options = {
         "maximize": False,
         "foreach": None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, addcmul, decayed, lerp, reciprocal, sqrt
 from .elementwise import Elementwise, count, decay_kind
 from .optimizer import ParamsT, check_adam_options
@@ -35,7 +35,7 @@ class RAdam(Elementwise):
     tensor([0.9000, 1.2000])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
     _legacy_options = {
         "foreach": None,
         "maximize": False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from .arithmetic import add_scaled, addcdiv, addcmul, directed, lerp, sqrt
 from .elementwise import Elementwise, count
 from .optimizer import ParamsT, check, check_lr
@@ -39,7 +39,7 @@ class RMSprop(Elementwise):
     tensor([5.9605e-08, 2.0000e+00])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
     _legacy_options = {
         "momentum": 0,
         "centered": False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from ..ops.creation.creation import full_like
 from .arithmetic import absolute, addcmul, clamp, sign, where
 from .elementwise import Elementwise, count
@@ -37,7 +37,7 @@ class Rprop(Elementwise):
     tensor([0.9000, 1.1000])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core.tensor import Tensor
-from ..families.update import Update
+from ..families.update import FusedUpdate
 from ..ops.creation.creation import empty_like
 from .arithmetic import add_scaled, directed
 from .elementwise import Elementwise
@@ -35,7 +35,7 @@ class SGD(Elementwise):
     tensor([0.9000, 0.8000])
     """
 
-    update = Update(_rule)
+    update = FusedUpdate(_rule)
     _legacy_options = {
         "nesterov": False,
         "maximize": False,

@@ -99,7 +99,7 @@ def _states(leaves: Sequence[Expr], state: State) -> dict[Any, np.ndarray]:
 def _lift(monoid: Monoid, inputs: Sequence[np.ndarray], position: Any, sizes: Sequence[int]) -> State:
     """The states of elements; `position` is theirs along the reduced dims."""
     operands: dict[Any, np.ndarray] = {**dict(enumerate(inputs)), "index": np.asarray(position, np.int64)}
-    values = evaluate(monoid.lift, operands)
+    values = evaluate(monoid.to_state, operands)
     return [np.broadcast_to(value, tuple(sizes)) for value in values]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ...core.dtype import DType, float32, float64, int64, uint64
-from ..expr import Expr, absolute, bitcast, cast, const, eq, fma, horner, load, ne, rarely, select
+from ..expr import Expr, absolute, bitcast, cast, const, eq, fma, horner, load, ne, select, slow_path
 from ..wide import Double, fast_two_sum, narrow, where
 from .floats import FORMAT, INF, NAN
 
@@ -100,7 +100,7 @@ def _unless_huge(x: Expr, limit: float, usual: Expr, of_huge: Callable[[Expr, Ex
     argument = load(0, x.dtype)
     wide = absolute(cast(argument, float64))
     exception = select(wide < INF, of_huge(argument, *_quadrant_of_huge(wide)), NAN)
-    return rarely(x, usual, const(limit, x.dtype) < absolute(argument), exception)
+    return slow_path(x, usual, const(limit, x.dtype) < absolute(argument), exception)
 
 
 def _sin_cos(r: Double) -> tuple[Double, Double]:

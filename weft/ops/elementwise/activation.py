@@ -16,7 +16,7 @@ from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.custom_vjp import custom_vjp
-from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, not_a_tensor, refuse, to_float
+from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, not_a_tensor, refuse, same_dtype, to_float
 from ..assembly.joining import cat
 from .arithmetic import SUB
 from .comparison import CLAMP, bounded
@@ -62,16 +62,16 @@ def _hardsigmoid(a):
 
 
 def _softshrink(a, lambd):
-    shrunk = s.where(lambd < a, a - lambd, s.where(a < -lambd, a + lambd, s.lift(0.0, a)))
+    shrunk = s.where(lambd < a, a - lambd, s.where(a < -lambd, a + lambd, s.as_expr(0.0, a)))
     return s.where(s.isnan(a), a, shrunk)
 
 
 def _hardshrink(a, lambd):
-    return s.where((-lambd <= a) & (a <= lambd), s.lift(0.0, a), a)
+    return s.where((-lambd <= a) & (a <= lambd), s.as_expr(0.0, a), a)
 
 
 def _leaky(a, slope):
-    return s.where(s.lift(0, a) < a, a, a * slope)
+    return s.where(s.as_expr(0, a) < a, a, a * slope)
 
 
 # ---- Derivatives that do not fit a row ---------------------------------------------------------------------------------
@@ -120,38 +120,38 @@ def _softsign_rule(ct, out, a):
 
 
 # fmt: off
-GELU        = Map("gelu",        keep,     _gelu,                                     check=ONLY_FLOATS,       derivative=round_once(_gelu_rule))
-GELU_TANH   = Map("gelu",        keep,     _gelu_tanh,                                check=ONLY_FLOATS,       derivative=round_once(_gelu_tanh_rule))
-SILU        = Map("silu",        keep,     _silu,                                     check=refuse("bui"),     derivative=round_once(_silu_rule))
-MISH        = Map("mish",        keep,     _mish,                                     check=ONLY_FLOATS,       derivative=round_once(_mish_rule))
-SOFTPLUS    = Map("softplus",    keep,     _softplus,            deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
+GELU        = Map("gelu",        same_dtype, _gelu,                                     check=ONLY_FLOATS,       derivative=round_once(_gelu_rule))
+GELU_TANH   = Map("gelu",        same_dtype, _gelu_tanh,                                check=ONLY_FLOATS,       derivative=round_once(_gelu_tanh_rule))
+SILU        = Map("silu",        same_dtype, _silu,                                     check=refuse("bui"),     derivative=round_once(_silu_rule))
+MISH        = Map("mish",        same_dtype, _mish,                                     check=ONLY_FLOATS,       derivative=round_once(_mish_rule))
+SOFTPLUS    = Map("softplus",    same_dtype, _softplus,            deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=round_once(lambda ct, out, a, beta, threshold: ct.where(a * beta > threshold, ct * (a * beta).sigmoid())))
-ELU         = Map("elu",         keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=round_once(_elu_rule))
-CELU        = Map("celu",        keep,     _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=round_once(_elu_rule))
-LEAKY_RELU  = Map("leaky_relu",  keep,     _leaky,               deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
+ELU         = Map("elu",         same_dtype, _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=round_once(_elu_rule))
+CELU        = Map("celu",        same_dtype, _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=round_once(_elu_rule))
+LEAKY_RELU  = Map("leaky_relu",  same_dtype, _leaky,               deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, slope: ct.where(a > 0, ct * slope))
-LOGSIGMOID  = Map("logsigmoid",  keep,     _logsigmoid,                               check=ONLY_FLOATS, contiguous=True,
+LOGSIGMOID  = Map("logsigmoid",  same_dtype, _logsigmoid,                               check=ONLY_FLOATS, contiguous=True,
                   derivative=round_once(lambda ct, out, a: ct * (-a).sigmoid()))
-HARDSIGMOID = Map("hardsigmoid", keep,     _hardsigmoid,                              check=ONLY_FLOATS,
+HARDSIGMOID = Map("hardsigmoid", same_dtype, _hardsigmoid,                              check=ONLY_FLOATS,
                   derivative=round_once(lambda ct, out, a: (ct / 6).where((a > -3) & (a < 3), 0)))
-HARDSWISH   = Map("hardswish",   keep,     lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS,       derivative=round_once(_hardswish_rule))
+HARDSWISH   = Map("hardswish",   same_dtype, lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS,       derivative=round_once(_hardswish_rule))
 SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"),       derivative=_softsign_rule)
-HARDSHRINK  = Map("hardshrink",  keep,     _hardshrink,          deciding=1, limited=True, check=ONLY_FLOATS,
+HARDSHRINK  = Map("hardshrink",  same_dtype, _hardshrink,          deciding=1, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
-SOFTSHRINK  = Map("softshrink",  keep,     _softshrink,          deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
+SOFTSHRINK  = Map("softshrink",  same_dtype, _softshrink,          deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
-THRESHOLD   = Map("threshold",   keep,     lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, wide=True, limited=True, check=NO_COMPLEX,
+THRESHOLD   = Map("threshold",   same_dtype, lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, wide=True, limited=True, check=NO_COMPLEX,
                   derivative=lambda ct, out, a, threshold, value: ct.masked_fill(a <= threshold, 0))
-PRELU       = Map("prelu",       keep,     _leaky,                                    check=ONLY_FLOATS,
+PRELU       = Map("prelu",       same_dtype, _leaky,                                    check=ONLY_FLOATS,
                   derivative=(lambda ct, out, a, b: ct.where(a > 0, ct * b),
                               lambda ct, out, a, b: (ct * a).masked_fill(a > 0, 0)))
-HARDTANH    = Map("hardtanh",    keep,     CLAMP.element,                             check=CLAMP.check,
+HARDTANH    = Map("hardtanh",    same_dtype, CLAMP.element,                             check=CLAMP.check,
                   derivative=lambda ct, out, a, low, high: ct.masked_fill((a <= low) | (a >= high), 0))
 # In place the result is all there is: it tells as much while negative numbers stay negative.
 _IN_PLACE = {
-    ELU:        Map("elu",        keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
-    CELU:       Map("celu",       keep, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
-    LEAKY_RELU: Map("leaky_relu", keep, _leaky, deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
+    ELU:        Map("elu",        same_dtype, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
+    CELU:       Map("celu",       same_dtype, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
+    LEAKY_RELU: Map("leaky_relu", same_dtype, _leaky, deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                     derivative=lambda ct, out, a, slope: ct.where(out > 0, ct * slope)),
 }
 # fmt: on

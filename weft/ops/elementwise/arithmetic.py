@@ -18,7 +18,16 @@ from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import add_forms, check_operands, chosen, inplace_of, publish
 from ...families.library import LibraryMap, host_array
-from ...families.map import NO_BOOL_OR_COMPLEX, Map, keep, keyed, normalise, refuse, spec_or_type, to_float
+from ...families.map import (
+    NO_BOOL_OR_COMPLEX,
+    Map,
+    keyed,
+    normalise,
+    refuse,
+    same_dtype,
+    spec_or_type,
+    to_float,
+)
 from ..tensor.rules import conj, negative, numbered, same, zero
 from .pointwise import is_float
 
@@ -57,16 +66,16 @@ class Subtraction(Map):
 
 
 # fmt: off
-ADD        = Map("add", keep,         _add,                                            derivative=(same, same))
-SUB        = Subtraction("sub", keep, lambda a, b: a - b,                              derivative=(same, negative))
-ADD_SCALED = Map("add", keep,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2, limited=True,
+ADD        = Map("add", same_dtype,         _add,                                            derivative=(same, same))
+SUB        = Subtraction("sub", same_dtype, lambda a, b: a - b,                              derivative=(same, negative))
+ADD_SCALED = Map("add", same_dtype,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2, limited=True,
                  derivative=(same, lambda ct, out, a, b, alpha: ct * conj(alpha)))
-SUB_SCALED = Subtraction("sub", keep, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2, limited=True,
+SUB_SCALED = Subtraction("sub", same_dtype, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2, limited=True,
                  derivative=(same, lambda ct, out, a, b, alpha: ct * conj(-alpha)))
-MUL        = Map("mul", keep,         lambda a, b: a * b,                              wide=True,
+MUL        = Map("mul", same_dtype,         lambda a, b: a * b,                              wide=True,
                  derivative=(lambda ct, out, a, b: ct * conj(b),
                              lambda ct, out, a, b: ct * conj(a)))
-DIV        = Map("div", to_float,     lambda a, b: a / b,                              wide=True,
+DIV        = Map("div", to_float,           lambda a, b: a / b,                              wide=True,
                  derivative=(lambda ct, out, a, b: ct / conj(b),
                              lambda ct, out, a, b: -ct * (a / b / b).conj()))
 # fmt: on
@@ -187,7 +196,7 @@ class Division(Map):
 
 def _safe_divisor(a, b):
     """For signed integers: the quotient of the smallest by -1 traps, so divide by 1 and negate."""
-    return s.eq(b, -1), s.where(s.eq(b, -1), s.lift(1, b), b)
+    return s.eq(b, -1), s.where(s.eq(b, -1), s.as_expr(1, b), b)
 
 
 def _div_trunc(a, b):
@@ -203,7 +212,7 @@ def _fmod(a, b):
     if a.dtype.kind != "i":
         return s.fmod(a, b)
     negate, safe = _safe_divisor(a, b)
-    return s.where(negate, s.lift(0, a), a % safe)
+    return s.where(negate, s.as_expr(0, a), a % safe)
 
 
 def _remainder(a, b):
@@ -232,20 +241,20 @@ def _floor_divide_floats(a, b):
     quotient = (a - rest) / b
     quotient = s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), quotient - 1, quotient)
     whole = s.floor(quotient)
-    whole = s.where(s.lift(0.5, a) < quotient - whole, whole + 1, whole)
-    whole = s.where(s.eq(quotient, 0), s.copysign(s.lift(0.0, a), a / b), whole)
+    whole = s.where(s.as_expr(0.5, a) < quotient - whole, whole + 1, whole)
+    whole = s.where(s.eq(quotient, 0), s.copysign(s.as_expr(0.0, a), a / b), whole)
     return s.where(s.eq(b, 0), a / b, whole)
 
 
 # fmt: off
 _FLOOR = refuse("bc", message='"div_floor_cpu" not implemented for \'{dtype}\'')
 _TRUNC = refuse("bc", message='"div_trunc_cpu" not implemented for \'{dtype}\'')
-FLOOR_DIVIDE = Division("floor_divide", keep, _floor_divide, check=_FLOOR)  # PyTorch has a derivative for div only
-DIV_FLOOR    = Division("div",          keep, _floor_divide, check=_FLOOR,             derivative=(zero, zero))
-DIV_TRUNC    = Division("div",          keep, _div_trunc,    check=_TRUNC,             derivative=(zero, zero))
-REMAINDER    = Division("remainder",    keep, _remainder,    check=NO_BOOL_OR_COMPLEX,
+FLOOR_DIVIDE = Division("floor_divide", same_dtype, _floor_divide, check=_FLOOR)  # PyTorch has a derivative for div only
+DIV_FLOOR    = Division("div",          same_dtype, _floor_divide, check=_FLOOR,             derivative=(zero, zero))
+DIV_TRUNC    = Division("div",          same_dtype, _div_trunc,    check=_TRUNC,             derivative=(zero, zero))
+REMAINDER    = Division("remainder",    same_dtype, _remainder,    check=NO_BOOL_OR_COMPLEX,
                         derivative=(same, lambda ct, out, a, b: -ct * DIV_FLOOR(a, b)))
-FMOD         = Division("fmod",         keep, _fmod,         check=NO_BOOL_OR_COMPLEX,
+FMOD         = Division("fmod",         same_dtype, _fmod,         check=NO_BOOL_OR_COMPLEX,
                         derivative=(same, lambda ct, out, a, b: -ct * DIV_TRUNC(a, b)))
 floor_divide = publish(FLOOR_DIVIDE, 2, "function method inplace", numbers="all", doc="The largest integers not above input / other.")
 remainder    = publish(REMAINDER,    2, "function method inplace", numbers="input other", doc="Python's input % other: the sign is that of other.")
@@ -293,13 +302,13 @@ _LERP: dict[str, Any] = {"check": refuse("bui", message='"lerp_kernel" not imple
               lambda ct, out, a, b, weight: ct * (1 - conj(weight)),
               lambda ct, out, a, b, weight: ct * conj(weight),
               lambda ct, out, a, b, weight: ct * (b - a).conj())}
-LERP    = Map("lerp", keep, _lerp, deciding=2, limited=True, **_LERP)
-LERP_TENSOR = Map("lerp", keep, _lerp, **_LERP)  # a weight of 0 dims takes part in promotion
-ADDCMUL = Map("addcmul", keep, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True, limited=True,
+LERP    = Map("lerp", same_dtype, _lerp, deciding=2, limited=True, **_LERP)
+LERP_TENSOR = Map("lerp", same_dtype, _lerp, **_LERP)  # a weight of 0 dims takes part in promotion
+ADDCMUL = Map("addcmul", same_dtype, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True, limited=True,
               derivative=(same,
                           lambda ct, out, a, b, c, value: ct * conj(c * value),
                           lambda ct, out, a, b, c, value: ct * conj(b * value)))
-ADDCDIV = Map("addcdiv", keep, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True, limited=True,
+ADDCDIV = Map("addcdiv", same_dtype, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True, limited=True,
               derivative=(same,
                           lambda ct, out, a, b, c, value: ct * conj(value / c),
                           lambda ct, out, a, b, c, value: -ct * (value * b / (c * c)).conj()))
@@ -340,7 +349,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
 
 # ---- Integers --------------------------------------------------------------------------------------------------------
 
-GCD = LibraryMap("gcd", keep, np.gcd, check=refuse("bfc"), derivative=nondifferentiable)
+GCD = LibraryMap("gcd", same_dtype, np.gcd, check=refuse("bfc"), derivative=nondifferentiable)
 
 
 def _lcm(a, b):
@@ -349,6 +358,6 @@ def _lcm(a, b):
     return np.abs(np.lcm(a.astype(wide), b.astype(wide))).astype(a.dtype)
 
 
-LCM = LibraryMap("lcm", keep, _lcm, check=refuse("bfc"), derivative=nondifferentiable)
+LCM = LibraryMap("lcm", same_dtype, _lcm, check=refuse("bfc"), derivative=nondifferentiable)
 gcd = publish(GCD, 2, "function method inplace", numbers="", doc="The greatest common divisor, elementwise.")
 lcm = publish(LCM, 2, "function method inplace", numbers="", doc="The least common multiple, elementwise.")

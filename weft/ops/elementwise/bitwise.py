@@ -5,24 +5,24 @@ from __future__ import annotations
 from ...core.derivative import nondifferentiable
 from ...engine import scalar as s
 from ...families.calls import publish
-from ...families.map import ONLY_BITS, Map, keep, refuse
+from ...families.map import ONLY_BITS, Map, refuse, same_dtype
 from .pointwise import OPS
 
 
 def _left_shift(a, b):
     """Zero once all bits are gone; so too for negative counts."""
-    return s.where(_beyond(a, b), s.lift(0, a), a << b)
+    return s.where(_beyond(a, b), s.as_expr(0, a), a << b)
 
 
 def _right_shift(a, b):
     """Zero, or -1 for negative numbers, once all bits are gone; so too for negative counts."""
     width = 8 * a.dtype.itemsize
-    gone = s.lift(0, a) if a.dtype.kind == "u" else a >> (width - 1)
+    gone = s.as_expr(0, a) if a.dtype.kind == "u" else a >> (width - 1)
     return s.where(_beyond(a, b), gone, a >> b)
 
 
 def _beyond(a, b):
-    return (b < 0) | (s.lift(8 * a.dtype.itemsize - 1, b) < b)
+    return (b < 0) | (s.as_expr(8 * a.dtype.itemsize - 1, b) < b)
 
 
 # fmt: off
@@ -36,7 +36,9 @@ _ROWS = (
 )
 # fmt: on
 for _name, _element, _check, _what in _ROWS:
-    OPS[_name] = Map(_name, keep, _element, check=_check, derivative=nondifferentiable)
+    OPS[_name] = Map(_name, same_dtype, _element, check=_check, derivative=nondifferentiable)
     publish(OPS[_name], 2, "function method inplace", numbers="input other", doc=f"{_what}, elementwise.")
-OPS["bitwise_not"] = Map("bitwise_not", keep, lambda a: ~a, check=ONLY_BITS, derivative=nondifferentiable)
+OPS["bitwise_not"] = Map(
+    "bitwise_not", same_dtype, lambda a: ~a, check=ONLY_BITS, derivative=nondifferentiable
+)
 publish(OPS["bitwise_not"], 1, "function method inplace", doc="All bits flipped; of bools, the opposite.")

@@ -14,7 +14,7 @@ from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import check_operands, chosen, publish
 from ...families.library import host_array
-from ...families.map import Map, Types, common_device, keep, normalise, refuse, spec_or_type, to_bool
+from ...families.map import Map, Types, common_device, normalise, refuse, same_dtype, spec_or_type, to_bool
 from ..tensor.rules import numbered
 from .pointwise import OPS, is_float
 
@@ -98,7 +98,7 @@ _EXTREMA = (
 )
 # fmt: on
 for _name, _element, _what, _derivative in _EXTREMA:
-    OPS[_name] = Map(_name, keep, _element, check=_NO_COMPLEX, derivative=_derivative)
+    OPS[_name] = Map(_name, same_dtype, _element, check=_NO_COMPLEX, derivative=_derivative)
     publish(OPS[_name], 2, "function method", numbers="", doc=f"Of each pair {_what}.")
 
 
@@ -114,12 +114,12 @@ _AT_MOST  = (lambda ct, out, a, high: ct.where(a <= high, 0),
 _BETWEEN  = (lambda ct, out, a, low, high: ct.where((a >= low) & (a <= high), 0),
              lambda ct, out, a, low, high: ct.where((low < high) & (a < low), 0),
              lambda ct, out, a, low, high: ct.where((high < low) | (a > high), 0))
-CLAMP     = Map("clamp",     keep, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP, derivative=_BETWEEN)
-CLAMP_MIN = Map("clamp_min", keep, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
-CLAMP_MAX = Map("clamp_max", keep, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
+CLAMP     = Map("clamp",     same_dtype, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP, derivative=_BETWEEN)
+CLAMP_MIN = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
+CLAMP_MAX = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
 # The same for `clamp` with one bound, under whose name autograd shows them.
-AT_LEAST  = Map("clamp_min", keep, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
-AT_MOST   = Map("clamp_max", keep, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
+AT_LEAST  = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
+AT_MOST   = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
 # fmt: on
 CLAMP_MIN.node_name, CLAMP_MAX.node_name = numbered("ClampMin"), numbered("ClampMax")
 CLAMP.node_name = AT_LEAST.node_name = AT_MOST.node_name = lambda inputs, static: (

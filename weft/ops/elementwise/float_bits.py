@@ -16,7 +16,7 @@ from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...engine.convert import convert
 from ...families.calls import check_operands, chosen
-from ...families.map import COPY, ONLY_FLOATS, Map, Types, keep, refuse
+from ...families.map import COPY, ONLY_FLOATS, Map, Types, refuse, same_dtype
 from ..tensor.rules import zero
 
 _NEXTAFTER = (lambda ct, out, a, b: ct.masked_fill(a == b, 0), zero)
@@ -39,7 +39,7 @@ def _nextafter(dtype: DType) -> Map:
         result = s.where(s.eq(a, b), b, moved)
         return s.where(s.isnan(a), a, s.where(s.isnan(b), b, result))
 
-    return Map("nextafter", keep, element, check=ONLY_FLOATS, derivative=_NEXTAFTER)
+    return Map("nextafter", same_dtype, element, check=ONLY_FLOATS, derivative=_NEXTAFTER)
 
 
 @chosen("function method inplace")
@@ -60,7 +60,7 @@ def _nan_to_num(a, nan, posinf, neginf):
 
 NAN_TO_NUM = Map(
     "nan_to_num",
-    keep,
+    same_dtype,
     _nan_to_num,
     deciding=1,
     derivative=lambda ct, out, a, nan, posinf, neginf: ct.where(a.isfinite(), 0),
@@ -115,7 +115,7 @@ FREXP_EXPONENT = Map(
 )
 FREXP_MANTISSA = Map(
     "frexp",
-    keep,
+    same_dtype,
     lambda a: _frexp(a)[0],
     check=_FREXP,
     derivative=lambda ct, out, a: ct / FREXP_EXPONENT(a).exp2(),

@@ -26,9 +26,9 @@ from ...families.map import (
     ONLY_FLOATS,
     Map,
     Types,
-    keep,
     promote_bool,
     refuse,
+    same_dtype,
     to_bool,
     to_float,
     to_real,
@@ -59,7 +59,7 @@ def _frac(a):
 
 
 def _relu(a):
-    return s.where(a < 0, s.lift(0, a), a)
+    return s.where(a < 0, s.as_expr(0, a), a)
 
 
 def _sinc(a):
@@ -119,9 +119,9 @@ _NO_COMPLEX_RELU = refuse("c", message="clamp is not supported for complex types
 _UNARY = (
     # names                       promotion      one element              rejects        derivative                                                   what
     ("abs absolute",              to_real,       s.absolute,              NO_BOOL_ABS,   lambda ct, out, a: ct * a.sgn(),                             "the absolute value"),
-    ("sgn",                       keep,          s.sgn,                   None,          _sgn_rule,                                                   "the sign; of a complex number, its direction"),
-    ("sign",                      keep,          s.sign,                  _SIGN,         zero,                                                        "-1, 0 or 1; 0 for NaN"),
-    ("neg negative",              keep,          lambda a: -a,            _NEGATION,     negative,                                                    "the negative"),
+    ("sgn",                       same_dtype,    s.sgn,                   None,          _sgn_rule,                                                   "the sign; of a complex number, its direction"),
+    ("sign",                      same_dtype,    s.sign,                  _SIGN,         zero,                                                        "-1, 0 or 1; 0 for NaN"),
+    ("neg negative",              same_dtype,    lambda a: -a,            _NEGATION,     negative,                                                    "the negative"),
     ("reciprocal",                to_float,      s.reciprocal,            None,          lambda ct, out, a: -ct * (out * out).conj(),                 "1 / input"),
     ("square",                    promote_bool,  s.square,                None,          lambda ct, out, a: ct * (2 * a).conj(),                      "input * input"),
     ("sqrt",                      to_float,      s.sqrt,                  None,          lambda ct, out, a: ct / (2 * out.conj()),                    "the square root"),
@@ -150,10 +150,10 @@ _UNARY = (
     ("erf special.erf",           to_float,      s.erf,                   NO_COMPLEX,    lambda ct, out, a: ct * (TWO_BY_ROOT_PI * (-(a * a)).exp()), "the error function"),
     ("erfc special.erfc",         to_float,      s.erfc,                  NO_COMPLEX,    lambda ct, out, a: ct * (-TWO_BY_ROOT_PI * (-(a * a)).exp()),"1 - erf(input), accurate for large input"),
     ("erfinv special.erfinv",     to_float,      s.erfinv,                NO_COMPLEX,    lambda ct, out, a: ct * ((out * out).exp() / TWO_BY_ROOT_PI),"the inverse of the error function"),
-    ("floor",                     keep,          floats_only(s.floor),    _ROUNDING,     zero,                                                        "the largest integer that is not above"),
-    ("ceil",                      keep,          floats_only(s.ceil),     _ROUNDING,     zero,                                                        "the smallest integer that is not below"),
-    ("trunc fix",                 keep,          floats_only(s.trunc),    _ROUNDING,     zero,                                                        "the integer part"),
-    ("frac",                      keep,          _frac,                   ONLY_FLOATS,   same,                                                        "what trunc takes away"),
+    ("floor",                     same_dtype,    floats_only(s.floor),    _ROUNDING,     zero,                                                        "the largest integer that is not above"),
+    ("ceil",                      same_dtype,    floats_only(s.ceil),     _ROUNDING,     zero,                                                        "the smallest integer that is not below"),
+    ("trunc fix",                 same_dtype,    floats_only(s.trunc),    _ROUNDING,     zero,                                                        "the integer part"),
+    ("frac",                      same_dtype,    _frac,                   ONLY_FLOATS,   same,                                                        "what trunc takes away"),
     ("deg2rad",                   to_float,      lambda a: a * (math.pi / 180), _DEGREES, lambda ct, out, a: ct * (math.pi / 180),                     "degrees as radians"),
     ("rad2deg",                   to_float,      lambda a: a * (180 / math.pi), _DEGREES, lambda ct, out, a: ct * (180 / math.pi),                     "radians as degrees"),
 )
@@ -203,7 +203,9 @@ def _relu_check(name: str, dtype: DType) -> None:
     _NO_COMPLEX_RELU(name, dtype)
 
 
-RELU = Map("relu", keep, _relu, check=_relu_check, derivative=lambda ct, out, a: ct.masked_fill(out <= 0, 0))
+RELU = Map(
+    "relu", same_dtype, _relu, check=_relu_check, derivative=lambda ct, out, a: ct.masked_fill(out <= 0, 0)
+)
 relu = publish(RELU, 1, "function method inplace", doc="max(input, 0) of each element.")
 
 
@@ -253,11 +255,11 @@ def _complex_logaddexp(a, b):
 
 
 def _xlogy(a, b):
-    return s.where(s.isnan(b), b, s.where(s.eq(a, 0), s.lift(0.0, a), a * s.log(b)))
+    return s.where(s.isnan(b), b, s.where(s.eq(a, 0), s.as_expr(0.0, a), a * s.log(b)))
 
 
 def _heaviside(a, b):
-    above = s.where(s.lift(0, a) < a, s.lift(1, b), s.lift(0, b))
+    above = s.where(s.as_expr(0, a) < a, s.as_expr(1, b), s.as_expr(0, b))
     return s.where(s.eq(a, 0), b, above)
 
 
@@ -267,27 +269,27 @@ _BINARY = (
     # names                    promotion  one element                  rejects       numbers
     #                          derivatives
     #                          what
-    ("atan2 arctan2",          to_float,  s.atan2,                     NO_COMPLEX,   "",
+    ("atan2 arctan2",          to_float,   s.atan2,                     NO_COMPLEX,   "",
                                (lambda ct, out, a, b: ct * b * (a * a + b * b).reciprocal().masked_fill((a == 0) & (b == 0), 0),
                                 lambda ct, out, a, b: ct * -a * (a * a + b * b).reciprocal().masked_fill((a == 0) & (b == 0), 0)),
                                "the angle of the point (other, input), in radians"),
-    ("hypot",                  keep,      s.hypot,                     ONLY_FLOATS,  "",
+    ("hypot",                  same_dtype, s.hypot,                     ONLY_FLOATS,  "",
                                (lambda ct, out, a, b: ct * a / out,
                                 lambda ct, out, a, b: ct * b / out),
                                "sqrt(input**2 + other**2) without overflow"),
-    ("copysign",               to_float,  s.copysign,                  NO_COMPLEX,   "other",
+    ("copysign",               to_float,   s.copysign,                  NO_COMPLEX,   "other",
                                (lambda ct, out, a, b: ct * (out / a).masked_fill(a == 0, 0),
                                 zero),
                                "input with the sign of other"),
-    ("xlogy special.xlogy",    to_float,  _xlogy,                      NO_COMPLEX,   "input other",
+    ("xlogy special.xlogy",    to_float,   _xlogy,                      NO_COMPLEX,   "input other",
                                (lambda ct, out, a, b: ct.xlogy(b).masked_fill((a == 0) & (b <= 0), 0),
                                 lambda ct, out, a, b: ct * a / b),
                                "input * log(other); 0 where input is 0"),
-    ("logaddexp",              keep,      _logaddexp(s.exp, 1.0),      refuse("bui"), "",
+    ("logaddexp",              same_dtype, _logaddexp(s.exp, 1.0),      refuse("bui"), "",
                                (lambda ct, out, a, b: ct / (1 + (b - a).exp()).conj(),
                                 lambda ct, out, a, b: ct / (1 + (a - b).exp()).conj()),
                                "log(exp(input) + exp(other))"),
-    ("logaddexp2",             keep,      _logaddexp(s.exp2, 1 / math.log(2)), ONLY_FLOATS, "",
+    ("logaddexp2",             same_dtype, _logaddexp(s.exp2, 1 / math.log(2)), ONLY_FLOATS, "",
                                (lambda ct, out, a, b: ct / (1 + (b - a).exp2()),
                                 lambda ct, out, a, b: ct / (1 + (a - b).exp2())),
                                "log2(2**input + 2**other)"),
@@ -304,7 +306,7 @@ OPS["copysign"].node_name = lambda inputs, static: (
 )
 
 # PyTorch has no derivative of it.
-HEAVISIDE = Map("heaviside", keep, _heaviside, check=_HEAVISIDE)
+HEAVISIDE = Map("heaviside", same_dtype, _heaviside, check=_HEAVISIDE)
 
 
 def _ldexp(a, b):
@@ -318,7 +320,7 @@ def _ldexp(a, b):
 
 # fmt: off
 LDEXP        = Map("ldexp", to_float, _ldexp, derivative=(lambda ct, out, a, b: ct * b.exp2().conj(), None))
-LDEXP_FLOATS = Map("ldexp", keep,     lambda a, power: a * power,
+LDEXP_FLOATS = Map("ldexp", same_dtype, lambda a, power: a * power,
                    derivative=(lambda ct, out, a, power: ct * power.conj(),
                                lambda ct, out, a, power: ct * a.conj()))
 # fmt: on
@@ -354,10 +356,12 @@ def _decimals_left(a, scale):
 
 
 _ROUND = refuse("bc", message="\"round_vml_cpu\" not implemented for '{dtype}'")
-ROUND = Map("round", keep, floats_only(s.rint), check=_ROUND, derivative=zero)
+ROUND = Map("round", same_dtype, floats_only(s.rint), check=_ROUND, derivative=zero)
 # PyTorch divides by 10**-decimals for negative decimals: both ways are exact for what float32 can represent.
-ROUND_RIGHT = Map("round", keep, _decimals, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero)
-ROUND_LEFT = Map("round", keep, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero)
+ROUND_RIGHT = Map("round", same_dtype, _decimals, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero)
+ROUND_LEFT = Map(
+    "round", same_dtype, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero
+)
 ROUND_RIGHT.node_name = ROUND_LEFT.node_name = "RoundBackward1"
 
 

@@ -18,7 +18,7 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import check_operands, chosen
-from ...families.map import NUMBERS, Map, Types, keep, normalise, promote_bool, refuse, spec_or_type
+from ...families.map import NUMBERS, Map, Types, normalise, promote_bool, refuse, same_dtype, spec_or_type
 from ..tensor.rules import conj, same, zero
 
 # ---- Powers ------------------------------------------------------------------------------------------------------
@@ -32,14 +32,14 @@ def _pow(a, b):
 
 def _integer_pow(a, b):
     """Square and multiply, modulo the width of the type; with a negative exponent only 1 and -1 have an integer power."""
-    result, power = s.lift(1, a), a
+    result, power = s.as_expr(1, a), a
     for bit in range(8 * a.dtype.itemsize - (a.dtype.kind == "i")):
         result = s.where(s.eq((b >> bit) & 1, 1), result * power, result)
         power = power * power
     if a.dtype.kind == "u":
         return result
-    ones = s.where(s.eq(b & 1, 1), a, s.lift(1, a))
-    inverse = s.where(s.eq(a, 1) | s.eq(a, -1), ones, s.lift(0, a))
+    ones = s.where(s.eq(b & 1, 1), a, s.as_expr(1, a))
+    inverse = s.where(s.eq(a, 1) | s.eq(a, -1), ones, s.as_expr(0, a))
     return s.where(b < 0, inverse, result)
 
 
@@ -48,7 +48,7 @@ def _power_of(exponent: int) -> Map:
     """Integers to a fixed exponent >= 0: the shortest chain of squares and products."""
 
     def element(a):
-        result, power, left = s.lift(1, a), a, exponent
+        result, power, left = s.as_expr(1, a), a, exponent
         while left:
             if left & 1:
                 result = result * power
@@ -61,11 +61,15 @@ def _power_of(exponent: int) -> Map:
 
 def _one(a):
     """As PyTorch: also where the power of a complex number, by its logarithm, would be NaN."""
-    return s.Complex(s.lift(1.0, a.real), s.lift(0.0, a.real)) if isinstance(a, s.Complex) else s.lift(1, a)
+    return (
+        s.Complex(s.as_expr(1.0, a.real), s.as_expr(0.0, a.real))
+        if isinstance(a, s.Complex)
+        else s.as_expr(1, a)
+    )
 
 
 def to_double(common: DType) -> Types:
-    return keep(complex128 if common.is_complex else float64)
+    return same_dtype(complex128 if common.is_complex else float64)
 
 
 def _base_rule(ct, out, a, b):
@@ -100,10 +104,14 @@ class _Power(Map):
 
 
 POW = _Power(
-    "pow", keep, _pow, check=refuse("b", message="\"pow\" not implemented for '{dtype}'"), derivative=_POWER
+    "pow",
+    same_dtype,
+    _pow,
+    check=refuse("b", message="\"pow\" not implemented for '{dtype}'"),
+    derivative=_POWER,
 )
 # PyTorch fills in ones, also where the exponent is infinite or NaN. Real powers of 1 are 1 anyway.
-POWER_OF_ONE = _Power("pow", keep, lambda a, b: _one(b), derivative=_POWER)
+POWER_OF_ONE = _Power("pow", same_dtype, lambda a, b: _one(b), derivative=_POWER)
 FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)
 # fmt: off
 _SIMPLE = (
@@ -120,7 +128,7 @@ _SIMPLE = (
 )
 # fmt: on
 SIMPLE_POWERS: dict[Any, Map] = {
-    e: Map("pow", keep, element, derivative=rule) for e, element, rule in _SIMPLE
+    e: Map("pow", same_dtype, element, derivative=rule) for e, element, rule in _SIMPLE
 }
 _SIMPLE_FLOAT_POWERS = {
     e: Map("float_power", to_double, element, derivative=rule) for e, element, rule in _SIMPLE

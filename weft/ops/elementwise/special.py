@@ -17,7 +17,7 @@ from ...engine import scalar as s
 from ...engine import special as functions
 from ...families.calls import chosen, publish
 from ...families.library import LibraryMap
-from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, keep, to_float
+from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, same_dtype, to_float
 from ..tensor.rules import unknown
 from .pointwise import OPS
 
@@ -38,13 +38,13 @@ SQRT_HALF = math.sqrt(0.5)
 
 def _entr(a):
     positive = s.where(
-        s.lift(0.0, a) < a, -a * s.log(a), s.where(s.eq(a, 0), s.lift(0.0, a), s.lift(-math.inf, a))
+        s.as_expr(0.0, a) < a, -a * s.log(a), s.where(s.eq(a, 0), s.as_expr(0.0, a), s.as_expr(-math.inf, a))
     )
     return s.where(s.isnan(a), a, positive)
 
 
 def _xlog1py(a, b):
-    return s.where(s.isnan(b), b, s.where(s.eq(a, 0), s.lift(0.0, a), a * s.log1p(b)))
+    return s.where(s.isnan(b), b, s.where(s.eq(a, 0), s.as_expr(0.0, a), a * s.log1p(b)))
 
 
 def _ndtr(a):
@@ -230,7 +230,7 @@ for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gamm
     _own, _alias = _name.split()
     OPS[_own] = LibraryMap(
         _own,
-        keep,
+        same_dtype,
         _gammainc(_upper),
         check=ONLY_FLOATS,
         derivative=(unknown(f"{_own}: input"), _gammainc_rule(-1 if _upper else 1)),

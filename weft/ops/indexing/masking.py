@@ -37,7 +37,7 @@ from ...families.indexed import (
     vector_spec,
 )
 from ...families.library import adopt, array, inside, on_device
-from ...families.map import COPY, Map, Types, apart, keep, normalise, spec_or_type
+from ...families.map import COPY, Map, Types, apart, normalise, same_dtype, spec_or_type
 from ..assembly.filling import fill_
 
 
@@ -64,7 +64,7 @@ _filled_back = (
 
 WHERE: Map = _Chosen(
     "where",
-    keep,
+    same_dtype,
     lambda condition, a, b: s.where(_is_true(condition), a, b),
     derivative=(
         None,
@@ -72,12 +72,14 @@ WHERE: Map = _Chosen(
         lambda ct, out, condition, a, b: WHERE(condition, 0, ct),
     ),
 )
-MASKED_FILL: Map = Map("masked_fill", keep, _filled, deciding=1, contiguous=True, derivative=_filled_back)
+MASKED_FILL: Map = Map(
+    "masked_fill", same_dtype, _filled, deciding=1, contiguous=True, derivative=_filled_back
+)
 # The same under the names that PyTorch gives: filling with a tensor, `tensor[mask] = value`.
 MASKED_FILL_TENSOR = Map(
-    "masked_fill.tensor", keep, _filled, deciding=1, contiguous=True, derivative=_filled_back
+    "masked_fill.tensor", same_dtype, _filled, deciding=1, contiguous=True, derivative=_filled_back
 )
-MASKED_PUT = Map("index_put.mask", keep, _filled, deciding=1, derivative=_filled_back)
+MASKED_PUT = Map("index_put.mask", same_dtype, _filled, deciding=1, derivative=_filled_back)
 MASKED_FILL_TENSOR.node_name = "MaskedFillBackward1"  # type: ignore[attr-defined]
 MASKED_PUT.node_name = "IndexPutBackward0"  # type: ignore[attr-defined]
 

@@ -21,7 +21,7 @@ from ...engine.expr import Expr
 from ...engine.scalar import sgn
 from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
-from ...families.map import Map, keep
+from ...families.map import Map, same_dtype
 from ...families.reduce import Reduce, Types
 from ..assembly.joining import cat
 from ..creation.creation import zeros_like
@@ -185,11 +185,11 @@ def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
         total: Any = None if is_first else values[0]
         rest = values if is_first else values[1:]
         for a, b in zip(rest[:dimensions], rest[dimensions:], strict=True):
-            part = order.lift(a - b)
+            part = order.to_state(a - b)
             total = part if total is None else order.combine((total,), (part,))[0]
         return order.finish(total) if is_last else total
 
-    return Map("cdist", keep, element)
+    return Map("cdist", same_dtype, element)
 
 
 def _euclidean_rule(ct, out, x1, x2):

@@ -22,7 +22,7 @@ from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.custom_vjp import custom_vjp
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
-from ...families.map import Map, keep
+from ...families.map import Map, same_dtype
 from ..creation.creation import empty, ones, zeros_like
 from ..creation.ranges import arange
 from ..elementwise.arithmetic import ADD, MUL
@@ -93,20 +93,20 @@ def _samples(batch: Sequence[int], each: int, most: int) -> Iterator[tuple[int |
 # A query that sees nothing has a total of 0, and gets zeros.
 
 _UNSEEN = Map(
-    "attention_unseen", keep, lambda score, key, last: s.where(last < key, -math.inf, score), deciding=1
+    "attention_unseen", same_dtype, lambda score, key, last: s.where(last < key, -math.inf, score), deciding=1
 )
 _MASKED = Map(
-    "attention_masked", keep, lambda score, seen: s.where(s.eq(seen, 0), -math.inf, score), deciding=1
+    "attention_masked", same_dtype, lambda score, seen: s.where(s.eq(seen, 0), -math.inf, score), deciding=1
 )
 _POWER = Map(
     "attention_power",
-    keep,
+    same_dtype,
     lambda score, highest: s.where(s.eq(highest, -math.inf), 0, s.exp(score - highest)),
 )
-_SHARE = Map("attention_share", keep, lambda sum, total: s.where(s.eq(total, 0), 0, sum / total))
+_SHARE = Map("attention_share", same_dtype, lambda sum, total: s.where(s.eq(total, 0), 0, sum / total))
 _SCORE_COTANGENT = Map(
     "attention_backward",
-    keep,
+    same_dtype,
     lambda ct, power, total, shared, scale: s.where(s.eq(total, 0), 0, power / total * (ct - shared) * scale),
 )
 

@@ -26,7 +26,7 @@ from ...engine import scalar as s
 from ...engine.expr import const
 from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
-from ...families.map import Map, Types, keep
+from ...families.map import Map, Types, same_dtype
 from ..creation.creation import zeros
 from ..reductions.reduction import AMAX, MAX, lowest
 from ..tensor.rules import shown_as
@@ -53,12 +53,15 @@ def _value_at(*operands: Any) -> Any:
     return chosen
 
 
-LARGEST = Map("max_pool", keep, lambda *values: reduce(s.maximum, values))
+LARGEST = Map("max_pool", same_dtype, lambda *values: reduce(s.maximum, values))
 PLACES = Map("max_pool_places", lambda common: Types(common, uint8), _place_of_largest)
-TAKEN = Map("max_pool_taken", keep, _value_at, deciding=1)
-ROUTED = Map("max_pool_backward", keep, lambda ct, place, k: s.where(s.eq(place, k), ct, 0), deciding=1)
+TAKEN = Map("max_pool_taken", same_dtype, _value_at, deciding=1)
+ROUTED = Map("max_pool_backward", same_dtype, lambda ct, place, k: s.where(s.eq(place, k), ct, 0), deciding=1)
 ADDED = Map(
-    "max_pool_backward", keep, lambda sum, ct, place, k: s.where(s.eq(place, k), sum + ct, sum), deciding=1
+    "max_pool_backward",
+    same_dtype,
+    lambda sum, ct, place, k: s.where(s.eq(place, k), sum + ct, sum),
+    deciding=1,
 )
 
 

@@ -11,7 +11,7 @@ from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...engine.scalar import eq, rsqrt, where
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
-from ...families.map import Map, keep
+from ...families.map import Map, same_dtype
 from ...families.reduce import Reduce, Types
 from ..reductions.reduction import MEAN
 from .window_views import wide
@@ -44,7 +44,9 @@ class Rows(NamedTuple):
 
 # ---- Forward ---------------------------------------------------------------------------------------------------------
 
-AFFINE = Map("normalize", keep, lambda x, mean, inverse, weight, bias: (x - mean) * inverse * weight + bias)
+AFFINE = Map(
+    "normalize", same_dtype, lambda x, mean, inverse, weight, bias: (x - mean) * inverse * weight + bias
+)
 
 
 def _spread(inverse: Callable) -> Reduce:
@@ -111,7 +113,7 @@ _SUMS = Reduce(
 )
 _INPUT_COTANGENT = Map(
     "norm_backward",
-    keep,
+    same_dtype,
     lambda ct, x, mean, inverse, weight, sum_g, sum_gz, count: (
         (ct * weight - sum_g / count - (x - mean) * inverse * (sum_gz / count)) * inverse
     ),

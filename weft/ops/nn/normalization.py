@@ -15,7 +15,7 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine.scalar import rsqrt
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
-from ...families.map import COPY, Map, keep
+from ...families.map import COPY, Map, same_dtype
 from ..assembly.padding import constant_pad
 from .average_pooling import avg_pool2d, avg_pool3d
 from .norm_kernels import AFFINE, SPREAD_OR_ZERO, STATISTICS, Rows, cotangents, standardized
@@ -74,7 +74,7 @@ def _channels(spec: Spec) -> Rows:
 
 _RUNNING = Map(
     "running",
-    keep,
+    same_dtype,
     lambda running, value, momentum, factor: value * factor * momentum + running * (1 - momentum),
 )
 
@@ -111,7 +111,7 @@ _TRAINING = KernelGraph(
     derivative=Derivative(joint=_training_rule, results=STATISTICS),
 )
 
-_INVERSE = Map("inverse_deviation", keep, lambda var, eps: rsqrt(var + eps))
+_INVERSE = Map("inverse_deviation", same_dtype, lambda var, eps: rsqrt(var + eps))
 
 
 def _build_evaluation(graph: GraphBuilder, name: str) -> list[Value]:

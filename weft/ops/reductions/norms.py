@@ -60,7 +60,7 @@ def _smaller(a, b):
 class _Order(NamedTuple):
     """What an element contributes to a norm, how contributions combine, and what is made of the last."""
 
-    lift: Callable[[Any], Expr]
+    to_state: Callable[[Any], Expr]
     combine: Callable[[tuple, tuple], tuple]
     finish: Callable[[Expr], Expr] = lambda total: total
     start: float = 0.0
@@ -113,7 +113,7 @@ def _norm_row(p: float, of_one: bool) -> Reduce:
         "linalg_vector_norm",
         _types,
         lambda compute: ((order.start, compute.to_real()),),
-        lambda a: (order.lift(a),),
+        lambda a: (order.to_state(a),),
         order.combine,
         lambda state: (order.finish(state[0]),),
         cascade=order.combine is _sum,

@@ -29,7 +29,7 @@ from ...core.recording import check_recorded_write, needs_recording
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, wrap_dim
 from ...core.warn import user_level
-from ...engine.expr import Expr, isnan, lift
+from ...engine.expr import Expr, as_expr, isnan
 from ...engine.monoid import index
 from ...engine.scalar import exp, isinf, log, maximum, where
 from ...families.reduce import Types, check_recordable
@@ -182,7 +182,7 @@ LOGCUMSUMEXP = Scan(
     "logcumsumexp",
     _wider,
     lambda dtype: (-math.inf, 0),
-    lambda x: (x, lift(1.0, x)),
+    lambda x: (x, as_expr(1.0, x)),
     _take_in,
     lambda state: (_reference(state[0]) + log(state[1]),),
     derivative=_logcumsumexp_rule,

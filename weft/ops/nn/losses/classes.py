@@ -13,10 +13,10 @@ from ....core.recording import needs_recording
 from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....engine import scalar as s
-from ....engine.expr import lift
+from ....engine.expr import as_expr
 from ....families.indexed import Access, Take, add_elements
 from ....families.kernel_graph import GraphBuilder, KernelGraph, Value
-from ....families.map import Map, keep
+from ....families.map import Map, same_dtype
 from ....families.reduce import Reduce, Types
 from ...reductions.reduction import build_log_softmax, log_softmax
 from .arguments import check_reduction, reduced, reduction_of
@@ -86,14 +86,14 @@ def _share_rule(ct, out, ct_loss, kept, weight, total):
 _AT_CLASS = Take("nll_loss", _scores, error=_no_such_class)
 _WEIGHT = Take("nll_weight", _weights, error=_no_such_class)
 # fmt: off
-_CLASS = Map("nll_class", keep, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
-_KEPT  = Map("nll_kept",  keep, lambda like, target, ignored: s.where(s.eq(target, ignored), lift(0, like), 1), deciding=1,
+_CLASS = Map("nll_class", same_dtype, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
+_KEPT  = Map("nll_kept",  same_dtype, lambda like, target, ignored: s.where(s.eq(target, ignored), as_expr(0, like), 1), deciding=1,
              derivative=nondifferentiable)
 # Scores of -inf that are ignored do not count.
-_LOSS  = Map("nll_loss",  keep, lambda score, kept, weight: s.where(s.eq(kept, 0), 0, -score * weight))
-_SHARE: Map = Map("nll_share", keep, lambda ct, kept, weight, total: s.where(s.eq(kept, 0), 0, -ct * (weight / total)),
+_LOSS  = Map("nll_loss",  same_dtype, lambda score, kept, weight: s.where(s.eq(kept, 0), 0, -score * weight))
+_SHARE: Map = Map("nll_share", same_dtype, lambda ct, kept, weight, total: s.where(s.eq(kept, 0), 0, -ct * (weight / total)),
              derivative=(lambda ct, out, of_loss, kept, weight, total: _SHARE(ct, kept, weight, total), None, None, None))
-_DENSE = Map("cross_entropy_backward", keep, lambda scores, share: -s.exp(scores) * share)
+_DENSE = Map("cross_entropy_backward", same_dtype, lambda scores, share: -s.exp(scores) * share)
 # fmt: on
 
 

@@ -11,7 +11,7 @@ from ....core.tensor import Tensor
 from ....core.warn import user_level
 from ....engine import scalar as s
 from ....engine.convert import convert
-from ....families.map import ONLY_FLOATS, Map, keep
+from ....families.map import ONLY_FLOATS, Map, same_dtype
 from ....families.reduce import Reduce, Types
 from ...elementwise.activation import logsigmoid
 from ...tensor.rules import shown_as
@@ -38,8 +38,8 @@ def _of_logits_element(x, target):
 
 
 # fmt: off
-_BCE       = Map("binary_cross_entropy", keep, _bce_element, check=ONLY_FLOATS, derivative=(_bce_rule, _bce_target_rule))
-_OF_LOGITS = Map("binary_cross_entropy_with_logits", keep, _of_logits_element,
+_BCE       = Map("binary_cross_entropy", same_dtype, _bce_element, check=ONLY_FLOATS, derivative=(_bce_rule, _bce_target_rule))
+_OF_LOGITS = Map("binary_cross_entropy_with_logits", same_dtype, _of_logits_element,
                  derivative=(lambda ct, out, x, target: ct * (x.sigmoid() - target),
                              lambda ct, out, x, target: -ct * x))
 _BEYOND    = Reduce("beyond", lambda dtype, wanted: Types(dtype, (bool_,)), lambda dtype: ((0, uint8),),

@@ -11,7 +11,7 @@ from ....core.outputs import check_dtype
 from ....core.public import public
 from ....core.tensor import Tensor
 from ....engine import scalar as s
-from ....families.map import Map, keep
+from ....families.map import Map, same_dtype
 from ...creation.creation import full_like
 from .arguments import (
     REDUCTIONS,
@@ -53,12 +53,12 @@ def _huber_rule(ct, out, a, b, delta):
 
 
 # fmt: off
-_MSE       = Map("mse_loss",       keep, lambda a, b: (a - b) * (a - b),
+_MSE       = Map("mse_loss",       same_dtype, lambda a, b: (a - b) * (a - b),
                  derivative=(lambda ct, out, a, b: ct * 2 * (a - b),
                              lambda ct, out, a, b: ct * 2 * (b - a)))
-_SMOOTH_L1 = Map("smooth_l1_loss", keep, _smooth_l1_element,
+_SMOOTH_L1 = Map("smooth_l1_loss", same_dtype, _smooth_l1_element,
                  derivative=(_smooth_l1_rule, lambda ct, out, a, b, beta: _smooth_l1_rule(ct, out, b, a, beta)))
-_HUBER     = Map("huber_loss",     keep, _huber_element,
+_HUBER     = Map("huber_loss",     same_dtype, _huber_element,
                  derivative=(_huber_rule, lambda ct, out, a, b, delta: _huber_rule(ct, out, b, a, delta)))
 # fmt: on
 _mse, _smooth_l1, _huber = elementwise(_MSE), elementwise(_SMOOTH_L1, float), elementwise(_HUBER, float)

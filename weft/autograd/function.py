@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Container, Sequence
 from typing import Any
 
-from ..core.derivative import Derivative, Recorded
+from ..core.derivative import Derivative
 from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
+from ..core.op import Op
 from ..core.recording import needs_recording, unrecorded
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make, view_of
@@ -424,4 +425,4 @@ def _refuse(ct, out, *inputs):
     raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
-_TWICE = Recorded("once_differentiable", Derivative(joint=_refuse), "DelayedErrorBackward0")
+_TWICE = Op("once_differentiable", Derivative(joint=_refuse), "DelayedErrorBackward0")

@@ -157,13 +157,5 @@ def differentiate(op: Any, *rules: Callable | None, joint: Callable | None = Non
     op.derivative = Derivative(*rules, joint=joint, seed=seed)
 
 
-class Recorded(NamedTuple):
-    """What a recorded step needs of an op: a name and a derivative. For steps that no op of a family stands for."""
-
-    name: str
-    derivative: Derivative | None
-    node_name: str | None = None  # if it does not follow from the name
-
-
 # For ops whose results do not depend on their inputs smoothly: they are constants for autograd.
 nondifferentiable = Derivative()

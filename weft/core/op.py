@@ -16,6 +16,8 @@ class Op:
     `op(*args, **static)` computes a new result and records the step for autograd. A subclass says in `run` how. Methods
     that write into a tensor (`write`, `inplace`, `into`) ask the watchers as `__call__` does, because a watcher must see
     every launch (see `core/dispatch.py`).
+
+    An object of this class itself computes nothing: it stands for a step that another function computes and records.
     """
 
     name: str
@@ -23,6 +25,9 @@ class Op:
     derivative: Derivative | None = None
     # The name of its nodes in autograd's graph, if that does not follow from the op's name: see `autograd.graph.type_for`.
     node_name: Any = None
+
+    def __init__(self, name: str, derivative: Derivative | None, node_name: Any = None):
+        self.name, self.derivative, self.node_name = name, derivative, node_name
 
     def __call__(self, *args: Any, **static: Any) -> Any:
         """The result of the op; the subclass says what the arguments are."""

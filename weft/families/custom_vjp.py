@@ -15,9 +15,11 @@ from ..core.tensor import Tensor, end_view
 
 
 class CustomVjp(Op):
-    """An op made of other ops; its arguments are positional, tensors or not, and all are inputs of the step.
+    """A function composed of other ops, which autograd records as one step with its own derivative.
 
-    What it computes on the way is not recorded. Results that only its rules need are further results of the step.
+    All arguments are positional. The first `inputs` of them are the inputs of the step (None: all of them, tensors or
+    not), the others are static. The function itself is not recorded. Results that only the rules need are further results
+    of the step. Without a name the op is called as the function is.
     """
 
     def __init__(
@@ -26,16 +28,21 @@ class CustomVjp(Op):
         *rules: Callable | None,
         joint: Callable | None = None,
         results: tuple[int, ...] | None = None,
+        inputs: int | None = None,
+        name: str = "",
+        node_name: str | Callable | None = None,
     ):
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = function.__name__.strip("_")
-        self.node_name: str | Callable | None = None  # where it does not follow from the name
+        self.name = name or function.__name__.strip("_")
+        self.node_name = node_name
+        self.inputs = inputs
         self.derivative = Derivative(*rules, joint=joint, results=results)
 
     def run(self, *args: Any) -> Any:
+        inputs = args[: self.inputs]
         try:
-            if not needs_recording(args):
+            if not needs_recording(inputs):
                 return self.function(*args)
             mode.enabled = False
             try:
@@ -46,11 +53,9 @@ class CustomVjp(Op):
             raise from_memory_error(error) from None
         for each in (result,) if isinstance(result, Tensor) else result:
             end_view(each)
-        return record(self, result, args)
+        return record(self, result, inputs, args[len(inputs) :])
 
 
-def custom_vjp(
-    *rules: Callable | None, joint: Callable | None = None, results: tuple[int, ...] | None = None
-) -> Callable[[Callable], CustomVjp]:
-    """Decorator: make a function a `CustomVjp` with these rules."""
-    return lambda function: CustomVjp(function, *rules, joint=joint, results=results)
+def custom_vjp(*rules: Callable | None, **options: Any) -> Callable[[Callable], CustomVjp]:
+    """Decorator: make a function a `CustomVjp` with these rules and options."""
+    return lambda function: CustomVjp(function, *rules, **options)

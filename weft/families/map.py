@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.derivative import Recorded, as_derivative
+from ..core.derivative import as_derivative
 from ..core.device import CPU, device
 from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, float64, get_default_dtype, int64, uint8
@@ -518,7 +518,7 @@ class _Copy(Map):
 
 # The identity: copies and converts.
 COPY = _Copy("clone", same_dtype, lambda a: a, derivative=lambda ct, out, a: ct)
-COPY.as_write = Recorded("copy_", COPY.derivative, "CopyBackwards")
+COPY.as_write = Op("copy_", COPY.derivative, "CopyBackwards")
 
 
 class _Fill(Map):
@@ -529,4 +529,4 @@ class _Fill(Map):
 
 
 FILL = _Fill("fill", same_dtype, lambda a: a, derivative=(None,))
-FILL.as_write = Recorded("fill_", FILL.derivative, "FillBackward2")
+FILL.as_write = Op("fill_", FILL.derivative, "FillBackward2")

@@ -9,9 +9,10 @@ from ..core.derivative import Derivative, as_derivative
 from ..core.grad_mode import mode
 from ..core.op import Op
 from ..core.plans import PlanCache
-from ..core.recording import needs_recording, record, tape
+from ..core.recording import record, tape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make, view_of
+from .custom_vjp import CustomVjp
 from .map import COPY, FILL
 
 
@@ -35,9 +36,18 @@ class View(Op):
         if node_name:
             self.node_name = node_name
         self.rule = rule
-        self.adjoint = Adjoint(self)
-        self.derivative = as_derivative(derivative) or Derivative(self.adjoint.as_rule())
         self.plans = PlanCache(self._plan)
+        self.adjoint_plans = PlanCache(self._plan_adjoint)
+        # The adjoint (part, whole, *static) puts `part` into zeros of the shape and dtype of the spec `whole`.
+        self.adjoint = CustomVjp(
+            self._embed,
+            lambda ct, out, part, whole, *static: self(ct, *static),
+            inputs=1,
+            name=f"{self.name}_backward",
+        )
+        self.derivative = as_derivative(derivative) or Derivative(
+            lambda ct, out, a, *static, specs: self.adjoint(ct, specs[0], *static)
+        )
 
     def _plan(self, spec: Spec, *static) -> tuple[Spec, int]:
         view, offset = self.rule(spec, *static)
@@ -52,29 +62,15 @@ class View(Op):
             tape.recorded_view(result, input)
         return result
 
-
-class Adjoint(Op):
-    """The adjoint of a view: zeros with a tensor in the place where the view lies."""
-
-    def __init__(self, view: View):
-        self.name = f"{view.name}_backward"
-        self.view = view
-        self.derivative = Derivative(lambda ct, out, part, whole, *static: view(ct, *static))
-        self.plans = PlanCache(self._plan)
-
-    def _plan(self, whole: Spec, *static) -> tuple[Spec, Spec, int]:
+    def _plan_adjoint(self, whole: Spec, *static) -> tuple[Spec, Spec, int]:
         result = contiguous_spec(whole.shape, whole.dtype, whole.device)
-        return result, *self.view.plans[(result, *static)]
+        return result, *self.plans[(result, *static)]
 
-    def run(self, part: Tensor, whole: Spec, *static) -> Tensor:
-        """`part` in zeros of the shape and dtype of `whole`."""
-        wanted, place, start = self.plans[(whole, *static)]
-        result = empty(wanted)
-        if wanted.numel and wanted.device.backend.has_memory:
+    def _embed(self, part: Tensor, whole: Spec, *static) -> Tensor:
+        spec, place, start = self.adjoint_plans[(whole, *static)]
+        result = empty(spec)
+        if spec.numel and spec.device.backend.has_memory:
             FILL.write(result, 0)
             if place.numel:
                 COPY.write(make(result._storage, start, place), part.detach())
-        return record(self, result, (part,), (whole, *static)) if needs_recording((part,)) else result
-
-    def as_rule(self) -> Callable:
-        return lambda ct, out, a, *static, specs: self(ct, specs[0], *static)
+        return result

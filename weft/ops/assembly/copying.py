@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import dtype as dt
-from ...core.derivative import Recorded
 from ...core.device import as_device, as_named_device, device
 from ...core.dtype import PYTHON_DTYPES, DType
 from ...core.entry import entry, in_front_of
@@ -20,6 +19,7 @@ from ...core.layout import (
     strides_for,
     suggested_format,
 )
+from ...core.op import Op
 from ...core.outputs import check_inplace, set_copy
 from ...core.plans import PlanCache
 from ...core.public import public
@@ -97,7 +97,7 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     return copy_to(input, formatted_spec(spec, memory_format, spec.dtype, spec.device), COPY)
 
 
-TO_COPY = Recorded("to_copy", COPY.derivative)
+TO_COPY = Op("to_copy", COPY.derivative)
 
 
 def copy_to(input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:

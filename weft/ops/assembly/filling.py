@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.derivative import Derivative, Recorded
+from ...core.derivative import Derivative
 from ...core.device import CPU
 from ...core.dtype import REDUCED_FLOATS, bool_
 from ...core.limits import LIMITS, check_number
+from ...core.op import Op
 from ...core.outputs import check_inplace
 from ...core.public import public
 from ...core.recording import needs_recording, record_inplace
@@ -45,8 +46,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return fill_number(input, value)
 
 
-FILL_TENSOR = Recorded("fill_.tensor", COPY.derivative, "FillBackward3")
-ZERO = Recorded("zero_", Derivative())
+FILL_TENSOR = Op("fill_.tensor", COPY.derivative, "FillBackward3")
+ZERO = Op("zero_", Derivative())
 
 
 def fill_number(target: Tensor, value: Any) -> Tensor:

@@ -13,7 +13,7 @@ from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor, wrap_dim
 from ...families.custom_vjp import custom_vjp
 from ...families.rearrange import Piece, Rearrange
-from ..views.views import TRANSPOSE, UNSAFE_VIEW, VIEW, owned
+from ..views.views import TRANSPOSE, VIEW, owned, unsafe_view
 from .copying import clone, contiguous, formatted_spec
 from .joining import common_format, resolved
 from .repeating import given
@@ -155,7 +155,7 @@ def _rolled_back(ct, out, a, steps):
 
 @custom_vjp(_rolled_back)
 def _roll_flat(input: Tensor, steps: int) -> Tensor:
-    return UNSAFE_VIEW(ROLL((VIEW(contiguous(input), (-1,)),), steps, 0), input.spec.shape)
+    return unsafe_view(ROLL((VIEW(contiguous(input), (-1,)),), steps, 0), input.spec.shape)
 
 
 _roll_flat.name = "roll"

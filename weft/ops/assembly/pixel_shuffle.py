@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from ...core.derivative import Derivative
 from ...core.layout import contiguous_format, suggested_format
-from ...core.op import Op
 from ...core.public import public
-from ...core.recording import needs_recording, record, unrecorded
 from ...core.tensor import Tensor
+from ...families.custom_vjp import CustomVjp
 from ..views.reshaping import reshape
 from ..views.views import PERMUTE
 from .copying import clone, contiguous
-
-
-class _Rearranged(Op):
-    """Dimensions taken apart, permuted and merged again, recorded as one step."""
-
-    def __init__(self, name: str):
-        self.name = name
-        self.derivative = Derivative(_rearranged_back)
-
-    def run(self, input: Tensor, *static: tuple[int, ...]) -> Tensor:
-        with unrecorded():
-            result = _rearranged(input, *static)
-        return record(self, result, (input,), static) if needs_recording((input,)) else result
 
 
 def _rearranged_back(ct, out, a, apart, order, sizes, *, specs):
@@ -32,19 +17,20 @@ def _rearranged_back(ct, out, a, apart, order, sizes, *, specs):
     return reshape(PERMUTE(reshape(ct, mixed), back), specs[0].shape)
 
 
-CHANNEL_SHUFFLE = _Rearranged("channel_shuffle")
-PIXEL_SHUFFLE = _Rearranged("pixel_shuffle")
-PIXEL_UNSHUFFLE = _Rearranged("pixel_unshuffle")
-
-
 def _rearranged(
     input: Tensor, apart: tuple[int, ...], order: tuple[int, ...], sizes: tuple[int, ...]
 ) -> Tensor:
-    """Dimensions taken apart, permuted and merged again, in the memory format of the input."""
+    """Split dims into the sizes `apart`, permute them by `order`, merge them to `sizes`; in the memory format of the input."""
     result = reshape(PERMUTE(reshape(input, apart), order), sizes)
     if result._storage is input._storage:
         result = clone(result, memory_format=contiguous_format)
     return contiguous(result, suggested_format(input.spec))
+
+
+CHANNEL_SHUFFLE, PIXEL_SHUFFLE, PIXEL_UNSHUFFLE = (
+    CustomVjp(_rearranged, _rearranged_back, inputs=1, name=name)
+    for name in ("channel_shuffle", "pixel_shuffle", "pixel_unshuffle")
+)
 
 
 @public("function", "nn.functional.channel_shuffle")

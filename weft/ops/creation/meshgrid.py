@@ -15,7 +15,7 @@ from ...families.library import tensor_of
 from ...families.rearrange import check_tensors
 from ..assembly.joining import stack
 from ..views.reshaping import reshape
-from ..views.views import EXPAND, UNSAFE_VIEW, VIEW
+from ..views.views import EXPAND, VIEW, unsafe_view
 from .creation import new
 
 
@@ -113,4 +113,4 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     flat = itertools.chain.from_iterable(pick(range(input.spec.numel), r))
     picked = tensor_of(np.fromiter(flat, np.int64)).to(input.spec.device)
-    return UNSAFE_VIEW(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))
+    return unsafe_view(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer
-from ...core.derivative import Derivative, Recorded
+from ...core.derivative import Derivative
 from ...core.dtype import (
     LEGACY_NAMES,
     DType,
@@ -37,6 +37,7 @@ from ...core.generator import Generator, default_generator
 from ...core.iteration import broadcast_shapes
 from ...core.layout import preserve_format
 from ...core.limits import largest
+from ...core.op import Op
 from ...core.outputs import check_inplace
 from ...core.plans import PlanCache
 from ...core.public import add_inplace
@@ -117,7 +118,7 @@ def _number(value: Any, name: str, argument: str, position: int) -> float:
 
 def _constant(name: str) -> Callable[[Callable], Callable]:
     """Decorator: for autograd the fill writes constants; what the tensor was before gets a cotangent of zero."""
-    op = Recorded(name, Derivative(), name)
+    op = Op(name, Derivative(), name)
 
     def decorate(fill: Callable) -> Callable:
         @functools.wraps(fill)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ...core.derivative import Derivative
 from ...core.grad_mode import mode
 from ...core.op import Op
 from ...core.plans import PlanCache
-from ...core.recording import needs_recording, record, tape
+from ...core.recording import record, tape
 from ...core.size import Size, shape
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make, view_of
+from ...families.custom_vjp import custom_vjp
 from ...families.map import COPY, FILL
 from ...families.view import View
 
@@ -61,7 +61,7 @@ class _Getitem(Op):
     def __init__(self, kind: str):
         self.name = f"getitem.{kind}.at"
         self.node_name = f"{kind.capitalize()}Backward0"
-        self.derivative = Derivative(self._back)
+        self.derivative = Derivative(_getitem_cotangent)
 
     def run(self, input: Tensor, items: tuple, places: tuple[tuple[int, int], ...]) -> Tensor:
         spec = input.spec
@@ -72,37 +72,24 @@ class _Getitem(Op):
         tape.recorded_view(result, input)
         return result
 
-    @property
-    def _back(self) -> Callable:
-        def rule(ct, out, a, items, places, *, specs):
-            return _GETITEM_BACK(ct, specs[0].shape, items, places)
 
-        return rule
+def _getitem_cotangent(ct, out, a, items, places, *, specs):
+    return _getitem_backward(ct, specs[0].shape, items, places)
 
 
-class _GetitemBack(Op):
+@custom_vjp(lambda ct, out, part, sizes, items, places: GETITEM_AT["slice"](ct, items, places), inputs=1)
+def _getitem_backward(part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
     """Zeros with a tensor in the place of a view: the adjoint."""
-
-    name = "getitem_backward"
-
-    def __init__(self) -> None:
-        def rule(ct, out, part, sizes, items, places):
-            return GETITEM_AT["slice"](ct, items, places)
-
-        self.derivative = Derivative(rule)
-
-    def run(self, part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
-        spec = part.spec
-        whole = contiguous_spec(sizes, spec.dtype, spec.device)
-        result = FILL.write(empty(whole), 0)
-        if spec.numel:
-            start = sum([start * whole.stride[dim] for dim, start in places]) * spec.dtype.itemsize
-            COPY.write(make(result._storage, start, VIEW_PLANS[(whole, *items)]), part.detach())
-        return record(self, result, (part,), (sizes, items, places)) if needs_recording((part,)) else result
+    spec = part.spec
+    whole = contiguous_spec(sizes, spec.dtype, spec.device)
+    result = FILL.write(empty(whole), 0)
+    if spec.numel:
+        start = sum([start * whole.stride[dim] for dim, start in places]) * spec.dtype.itemsize
+        COPY.write(make(result._storage, start, VIEW_PLANS[(whole, *items)]), part.detach())
+    return result
 
 
-GETITEM_AT = {kind: _Getitem(kind) for kind in ("select", "slice", "unsqueeze", "alias")}
-_GETITEM_BACK = _GetitemBack()
+GETITEM_AT: dict[str, _Getitem] = {kind: _Getitem(kind) for kind in ("select", "slice", "unsqueeze", "alias")}
 
 
 # One op for each of the names that PyTorch gives to what the last item does.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.derivative import Derivative, Recorded
+from ...core.derivative import Derivative
 from ...core.device import device
 from ...core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
 from ...core.iteration import broadcast_shapes
@@ -18,13 +18,14 @@ from ...core.op import Op
 from ...core.outputs import check_inplace, write_out
 from ...core.promotion import common_dtype
 from ...core.public import add_inplace, public
-from ...core.recording import needs_recording, record, record_inplace
+from ...core.recording import needs_recording, record_inplace
 from ...core.registry import FUNCTIONS
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
 from ...engine import scalar as s
 from ...families.calls import is_operand
+from ...families.custom_vjp import CustomVjp
 from ...families.indexed import (
     count_true,
     mask_changed,
@@ -227,25 +228,21 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return MASKED_SELECT(*_broadcast(input, mask, "masked_select"))
 
 
-class _MaskedSelect(Op):
-    """The leaf op behind masked_select and `tensor[mask]`: input and mask have one shape."""
+def _selection(name: str) -> CustomVjp:
+    """The op (input, mask), which have one shape: the elements where the mask is true."""
 
-    def __init__(self, name: str):
-        self.name = name
-        self.derivative = Derivative(_spread_out)
+    def select(input: Tensor, mask: Tensor) -> Tensor:
+        _check_memory(mask, name)
+        return pack(input, mask)
 
-    def run(self, input: Tensor, mask: Tensor) -> Tensor:
-        _check_memory(mask, self.name)
-        result = pack(input, mask)
-        return record(self, result, (input, mask)) if needs_recording((input,)) else result
+    def cotangent(ct, out, a, mask, *, specs):
+        return masked_scatter_(ct.new_zeros(specs[0].shape), mask, ct)
 
-
-def _spread_out(ct, out, a, mask, *, specs):
-    return masked_scatter_(ct.new_zeros(specs[0].shape), mask, ct)
+    return CustomVjp(select, cotangent, None, name=name)
 
 
-MASKED_SELECT = _MaskedSelect("masked_select")
-MASKED_INDEX = _MaskedSelect("index")
+MASKED_SELECT = _selection("masked_select")
+MASKED_INDEX = _selection("index")  # `tensor[mask]`
 
 
 def _check_memory(tensor: Tensor, name: str) -> None:
@@ -291,7 +288,7 @@ def _packed(ct, out, a, mask, source, *, specs):
     return FUNCTIONS["cat"]([chosen, rest]).reshape(spec.shape)
 
 
-MASKED_SCATTER = Recorded(
+MASKED_SCATTER = Op(
     "masked_scatter", Derivative(lambda ct, out, a, mask, source: MASKED_FILL(ct, mask, 0), None, _packed)
 )
 add_inplace("masked_scatter", masked_scatter_)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ...core.derivative import Derivative, Recorded
+from ...core.derivative import Derivative
 from ...core.dtype import LEGACY_NAMES, int64
+from ...core.op import Op
 from ...core.outputs import check_inplace
 from ...core.public import add_inplace, public
 from ...core.recording import check_recorded_write, needs_recording, record_inplace
@@ -50,7 +51,7 @@ def _put_target_back(ct, out, a, index, source, accumulate):
     return ct if accumulate else put(ct, index, ct.new_zeros(()).expand(index.shape))
 
 
-_PUT = Recorded(
+_PUT = Op(
     "put",
     Derivative(
         _put_target_back,

@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.derivative import Derivative
 from ...core.dtype import LEGACY_NAMES, compute_type
 from ...core.iteration import broadcast_shapes
-from ...core.op import Op
 from ...core.promotion import common_dtype
 from ...core.public import public
-from ...core.recording import needs_recording, record, unrecorded
+from ...core.recording import needs_recording, unrecorded
 from ...core.tensor import Tensor
 from ...engine.expr import Expr
 from ...engine.scalar import sgn
@@ -74,7 +72,7 @@ def cdist(
     many = max(x1.shape[-2], x2.shape[-2]) > _MANY_VECTORS and x1.shape[-1] > _MANY_DIMENSIONS
     if p == 2 and compute_mode != _MODES[2] and (many or compute_mode == _MODES[1]):
         return _euclidean_by_product(x1, x2)
-    return CDIST(x1, x2, float(p))
+    return _cdist(x1, x2, float(p))
 
 
 # How many elements of differences the derivative looks at together.
@@ -141,20 +139,12 @@ def _slope(difference: Tensor, distance: Tensor, p: float) -> Tensor:
     return (difference.sgn() * size ** (p - 1) / distance ** (p - 1)).masked_fill(equal, 0)
 
 
-class _Distances(Op):
-    """All distances between two sets of vectors, [..., n, d] and [..., m, d]: one step for autograd."""
-
-    name = "cdist"
-    derivative = Derivative(joint=_cdist_rule)
-
-    def run(self, x1: Tensor, x2: Tensor, p: float) -> Tensor:
-        dtype = x1.spec.dtype
-        wide = compute_type(dtype)
-        result = _distances(x1.detach().to(wide), x2.detach().to(wide), p).to(dtype)
-        return record(self, result, (x1, x2), (p,)) if needs_recording((x1, x2)) else result
-
-
-CDIST = _Distances()
+@custom_vjp(joint=_cdist_rule, inputs=2)
+def _cdist(x1: Tensor, x2: Tensor, p: float) -> Tensor:
+    """All distances between two sets of vectors, [..., n, d] and [..., m, d]."""
+    dtype = x1.spec.dtype
+    wide = compute_type(dtype)
+    return _distances(x1.detach().to(wide), x2.detach().to(wide), p).to(dtype)
 
 
 def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
@@ -225,7 +215,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
-    found = CDIST(input, input, float(p)).reshape(n * n).index_select(0, tensor_of(above))
+    found = _cdist(input, input, float(p)).reshape(n * n).index_select(0, tensor_of(above))
     return shown_as(found, "PdistBackward0")
 
 

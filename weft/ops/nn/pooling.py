@@ -17,7 +17,7 @@ from ...families.library import tensor_of
 from ..assembly.padding import constant_pad
 from ..reductions.reduction import MAX
 from ..tensor.rules import shown_as
-from .window_views import FEW, FOLD, window_elements, windows
+from .window_views import FEW, fold, window_elements, windows
 
 
 def pooled(name: str, n: int, result: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ def _given_to_windows(ct, out, input, kernel, stride, dilation, counts, *, specs
         )
     batch = math.prod(lead)
     ct = ct.reshape(batch, *[1] * n, *counts).expand(batch, *kernel, *counts)
-    return FOLD(ct, tuple(sizes), tuple(stride), tuple(dilation)).reshape(shape)
+    return fold(ct, tuple(sizes), tuple(stride), tuple(dilation)).reshape(shape)
 
 
 @custom_vjp(_given_to_windows)

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.arguments import integer
-from ...core.derivative import Derivative
 from ...core.dtype import DType, compute_type
 from ...core.layout import suggested_format
-from ...core.op import Op
-from ...core.recording import needs_recording, record
-from ...core.spec import Spec, contiguous_spec
+from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
+from ...families.custom_vjp import custom_vjp
 from ...families.map import FILL
 from ..elementwise.arithmetic import ADD
 from ..views.views import SLICE, UNFOLD
@@ -82,42 +80,29 @@ def _strided(input: Tensor, starts: Sequence[int], stride: Sequence[int], counts
 # ---- And back ----------------------------------------------------------------------------------------------------------
 
 
-class Fold(Op):
-    """The adjoint of `windows`: every element is added to where its window has it.
+def _unfolded(ct, out, a, sizes, stride, dilation, *, specs):
+    n = len(stride)
+    patches = windows(ct, specs[0].shape[1 : n + 1], stride, dilation)
+    return patches.permute(0, *range(n + 1, 2 * n + 1), *range(1, n + 1))
+
+
+@custom_vjp(_unfolded, inputs=1)
+def fold(input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Tensor:
+    """The adjoint of `windows`: zeros, to which each window's elements are added in the places they come from.
 
     Shapes: [batch, *kernel, *positions] -> [batch, *sizes].
     """
-
-    name = "fold"
-    derivative = Derivative(
-        lambda ct, out, a, sizes, stride, dilation, *, specs: _unfolded(ct, specs[0], stride, dilation)
-    )
-
-    def run(
-        self, input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
-    ) -> Tensor:
-        spec = input.spec
-        n = len(sizes)
-        kernel, counts = spec.shape[1 : n + 1], spec.shape[n + 1 :]
-        result = empty(contiguous_spec((spec.shape[0], *sizes), spec.dtype, spec.device))
-        if result.spec.numel:
-            FILL.write(result, 0)
-        if spec.numel:
-            places = window_elements(result, kernel, stride, dilation, counts)
-            for place, target in zip(itertools.product(*map(range, kernel)), places, strict=True):
-                ADD.write(target, target, input.detach()[(slice(None), *place)])
-        return (
-            record(self, result, (input,), (sizes, stride, dilation)) if needs_recording((input,)) else result
-        )
-
-
-FOLD = Fold()
-
-
-def _unfolded(ct: Tensor, spec: Spec, stride: Sequence[int], dilation: Sequence[int]) -> Tensor:
-    n = len(stride)
-    patches = windows(ct, spec.shape[1 : n + 1], stride, dilation)
-    return patches.permute(0, *range(n + 1, 2 * n + 1), *range(1, n + 1))
+    spec = input.spec
+    n = len(sizes)
+    kernel, counts = spec.shape[1 : n + 1], spec.shape[n + 1 :]
+    result = empty(contiguous_spec((spec.shape[0], *sizes), spec.dtype, spec.device))
+    if result.spec.numel:
+        FILL.write(result, 0)
+    if spec.numel:
+        places = window_elements(result, kernel, stride, dilation, counts)
+        for place, target in zip(itertools.product(*map(range, kernel)), places, strict=True):
+            ADD.write(target, target, input.detach()[(slice(None), *place)])
+    return result
 
 
 def folded(columns: Tensor, sizes, stride, padding, dilation) -> Tensor:
@@ -125,7 +110,7 @@ def folded(columns: Tensor, sizes, stride, padding, dilation) -> Tensor:
     padded = tuple(size + 2 * pad for size, pad in zip(sizes, padding, strict=True))
     dtype = columns.spec.dtype
     (columns,) = wide(dtype, columns)
-    found = FOLD(columns, padded, tuple(stride), tuple(dilation))
+    found = fold(columns, padded, tuple(stride), tuple(dilation))
     for dim, (pad, size) in enumerate(zip(padding, sizes, strict=True), 1):
         found = found.narrow(dim, pad, size)
     return found.to(dtype).contiguous()

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.derivative import Derivative, Recorded, nondifferentiable
+from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import LEGACY_NAMES, bool_, int32, int64
+from ...core.op import Op
 from ...core.outputs import write_out
 from ...core.promotion import common_dtype
 from ...core.public import public
@@ -112,7 +113,7 @@ def _without_rule(name: str, values: Tensor, input: Tensor) -> Tensor:
     """`values` as the result of a recorded step whose derivative raises, because PyTorch has none either."""
     if not needs_recording((input,)):
         return values
-    return record(Recorded(name, Derivative(unknown(name))), values, (input,))
+    return record(Op(name, Derivative(unknown(name))), values, (input,))
 
 
 @public("function method")

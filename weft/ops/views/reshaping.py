@@ -18,7 +18,7 @@ from ...core.registry import add_function
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ..assembly.copying import clone, contiguous
-from .views import SQUEEZE, SQUEEZE_DIM, SQUEEZE_DIMS, UNSAFE_VIEW, UNSQUEEZE, VIEW, VIEW_DTYPE
+from .views import SQUEEZE, SQUEEZE_DIM, SQUEEZE_DIMS, UNSQUEEZE, VIEW, VIEW_DTYPE, unsafe_view
 
 
 @public("method", checks=False)
@@ -85,7 +85,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     sizes = integers(sizes if shape is None else (shape,), "reshape", "shape")
     if input.spec.is_contiguous or _is_viewable[input.spec, sizes]:
         return VIEW(input, sizes)
-    return UNSAFE_VIEW(clone(input, memory_format=contiguous_format), sizes)
+    return unsafe_view(clone(input, memory_format=contiguous_format), sizes)
 
 
 @PlanCache

@@ -5,46 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.derivative import Derivative
-from ...core.op import Op
 from ...core.public import public
-from ...core.recording import needs_recording, record, unrecorded
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, make
+from ...families.custom_vjp import CustomVjp
 from ...families.view import View
 from .slicing import check_bounds
 from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE
 
 
-class _Embedded(Op):
-    """A copy of a tensor with another one in a view of it; the arguments are those of the view."""
+def _scatter_of(view: View) -> CustomVjp:
+    """The op (input, src, *static): a copy of `input` with `src` in the place of `view(input, *static)`."""
 
-    def __init__(self, view: View):
-        self.name = f"{view.name}_scatter"
-        self.view = view
-        self.derivative = Derivative(
-            lambda ct, out, input, src, *static, specs: self(ct, ct.new_zeros(specs[1].shape), *static),
-            lambda ct, out, input, src, *static: view(ct, *static),
-        )
+    def scatter(input: Tensor, src: Tensor, *static: Any) -> Tensor:
+        result = _same_strides(input)
+        place = view(result, *static)
+        if view is AS_STRIDED:
+            check_bounds(place)
+        if place.spec.shape != src.spec.shape:
+            raise RuntimeError(
+                f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+                f"slice size = {list(place.shape)}"
+            )
+        place.copy_(src)
+        return result
 
-    def run(self, input: Tensor, src: Tensor, *static: Any) -> Tensor:
-        with unrecorded():
-            result = _embedded(input, self.view, src, static)
-        return record(self, result, (input, src), static) if needs_recording((input, src)) else result
-
-
-def _embedded(input: Tensor, view: View, src: Tensor, static: tuple) -> Tensor:
-    result = _same_strides(input)
-    place = view(result, *static)
-    if view is AS_STRIDED:
-        check_bounds(place)
-    if place.spec.shape != src.spec.shape:
-        raise RuntimeError(
-            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-            f"slice size = {list(place.shape)}"
-        )
-    place.copy_(src)
-    return result
+    op = CustomVjp(
+        scatter,
+        lambda ct, out, input, src, *static, specs: op(ct, ct.new_zeros(specs[1].shape), *static),
+        lambda ct, out, input, src, *static: view(ct, *static),
+        inputs=2,
+        name=f"{view.name}_scatter",
+    )
+    return op
 
 
 def _same_strides(input: Tensor) -> Tensor:
@@ -57,10 +50,10 @@ def _same_strides(input: Tensor) -> Tensor:
     return make(copied._storage, input._start, spec)
 
 
-SELECT_SCATTER = _Embedded(SELECT)
-SLICE_SCATTER = _Embedded(SLICE)
-DIAGONAL_SCATTER = _Embedded(DIAGONAL)
-AS_STRIDED_SCATTER = _Embedded(AS_STRIDED)
+SELECT_SCATTER = _scatter_of(SELECT)
+SLICE_SCATTER = _scatter_of(SLICE)
+DIAGONAL_SCATTER = _scatter_of(DIAGONAL)
+AS_STRIDED_SCATTER = _scatter_of(AS_STRIDED)
 
 
 @public("function method")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from ...core import view_rules as rules
-from ...core.derivative import Derivative, nondifferentiable
-from ...core.op import Op
-from ...core.recording import needs_recording, record
+from ...core.derivative import nondifferentiable
 from ...core.registry import FUNCTIONS
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty, make
+from ...families.custom_vjp import custom_vjp
 from ...families.map import FILL
 from ...families.view import View
 from ..assembly.copying import contiguous
@@ -26,7 +25,7 @@ def _permuted_back(ct, out, a, dims, *, specs):
 
 
 def _windows_back(ct, out, a, dim, size, step, *, specs):
-    return UNFOLD_BACKWARD(ct, specs[0].shape, dim, size, step)
+    return unfold_backward(ct, specs[0].shape, dim, size, step)
 
 
 def _as_strided_back(ct, out, a, size, stride, offset, *, specs):
@@ -52,27 +51,18 @@ def _windows_of(ct, out, a, sizes, dim, size, step):
     return UNFOLD(ct, dim, size, step)
 
 
-class _UnfoldBackward(Op):
-    """The adjoint of `unfold`: every element is added to where its window has it."""
-
-    name = "unfold_backward"
-    derivative = Derivative(_windows_of)
-
-    def run(self, input: Tensor, sizes: Size, dim: int, size: int, step: int) -> Tensor:
-        if not sizes:
-            return input.sum()
-        result = FILL.write(empty(contiguous_spec(sizes, input.spec.dtype, input.spec.device)), 0)
-        values, places = make(input._storage, input._start, input.spec), UNFOLD(result, dim, size, step)
-        apart = -(-size // step)  # windows so far apart do not overlap
-        for first in range(min(apart, places.spec.shape[dim])):
-            place = SLICE(places, dim, first, None, apart)
-            ADD.write(place, place, SLICE(values, dim, first, None, apart))
-        return (
-            record(self, result, (input,), (sizes, dim, size, step)) if needs_recording((input,)) else result
-        )
-
-
-UNFOLD_BACKWARD = _UnfoldBackward()
+@custom_vjp(_windows_of, inputs=1)
+def unfold_backward(input: Tensor, sizes: Size, dim: int, size: int, step: int) -> Tensor:
+    """The adjoint of `unfold`: zeros, to which each window's elements are added in the places they come from."""
+    if not sizes:
+        return input.sum()
+    result = FILL.write(empty(contiguous_spec(sizes, input.spec.dtype, input.spec.device)), 0)
+    values, places = make(input._storage, input._start, input.spec), UNFOLD(result, dim, size, step)
+    apart = -(-size // step)  # windows at this distance do not overlap
+    for first in range(min(apart, places.spec.shape[dim])):
+        place = SLICE(places, dim, first, None, apart)
+        ADD.write(place, place, SLICE(values, dim, first, None, apart))
+    return result
 
 
 # fmt: off
@@ -101,18 +91,10 @@ ALIAS      = View(rules.alias, lambda ct, out, a: ct)
 # fmt: on
 
 
-class _UnsafeView(Op):
-    """Another shape for a copy that nobody else has: no view, as far as users can tell."""
-
-    name = "unsafe_view"
-    derivative = Derivative(_reshaped)
-
-    def run(self, input: Tensor, sizes: tuple[int, ...]) -> Tensor:
-        result = make(input._storage, input._start, VIEW.plans[input.spec, sizes][0])
-        return record(self, result, (input,), (sizes,)) if needs_recording((input,)) else result
-
-
-UNSAFE_VIEW = _UnsafeView()
+@custom_vjp(_reshaped, inputs=1)
+def unsafe_view(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
+    """Another shape of a copy that only the caller holds; users cannot tell that the result is a view."""
+    return make(input._storage, input._start, VIEW.plans[input.spec, sizes][0])
 
 
 def owned(result: Tensor) -> Tensor:

@@ -229,3 +229,12 @@ def _build_parts(graph):
 def test_views_of_views():
     part, other = KernelGraph("parts", 1, _build_parts)((weft.arange(6),))
     assert part.tolist() == [3, 4] and other.item() == 103
+
+
+def test_tracebacks_show_the_source_of_a_plan():
+    graph = KernelGraph("refusing", 1, lambda graph: [graph.map(EXP, graph.inputs[0])])
+    graph((weft.ones(2),))
+    (plan,) = graph.plans.values()
+    with pytest.raises(AttributeError) as caught:
+        plan.run((None,), ())
+    assert str(caught.traceback[-1].statement).strip() == "input0 = x0._storage.ptr + x0._start"

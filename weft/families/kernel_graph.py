@@ -1,13 +1,18 @@
-"""Several kernels planned together, for functions that would otherwise spend their time between them.
+"""Several kernels that are planned together and recorded as one op.
 
-A graph is described once per combination of specs: `build(graph, *static)` names kernels and what they read, and
-returns the operands that are results. A call then makes the results, and one block for all values on the way, and
-launches the kernels one after the other. Like every leaf, a graph is recorded as one step.
+On small tensors, a function such as softmax spends most of its time between its kernels. A kernel graph is planned once for
+each combination of specs: `build(graph, *static)` calls methods of a `GraphBuilder`, which plan the kernels, and returns the
+values that are results. A call then allocates the results and one block for all intermediate values, and launches the kernels.
+
+A `Value` of a graph stands for a whole tensor, with a spec and an address in a block. It is therefore another class than
+`traced.Traced`, which stands for one element inside one kernel and has neither.
 """
 
 from __future__ import annotations
 
 import functools
+import linecache
+import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -27,29 +32,29 @@ from .map import COPY, FILL, Map
 from .product import Product
 from .reduce import Reduce
 
-ALIGNMENT = 64  # of the values on the way, in bytes
+ALIGNMENT = 64  # bytes: each intermediate value starts at a multiple, one cache line, so that vectors load without splits
 
 
 class Value(NamedTuple):
-    """What a kernel reads or writes: an address, or a number (then `spec` is its type)."""
+    """An operand of the kernels of a graph: a tensor, or a number (then `spec` is its type)."""
 
     kind: str  # "input", "made", "number" or "constant"
     number: int
     spec: Any
-    offset: int = 0  # in bytes, from what is made or given
+    offset: int = 0  # bytes from the address of the input, or of the value that a kernel made
 
     @property
     def name(self) -> str:
-        """What a plan's function calls it."""
+        """The expression for this value in the source of the plan."""
         name = f"{self.kind}{self.number}"
         return f"{name}.real, {name}.imag" if self.spec is complex else name
 
 
 class GraphBuilder:
-    """Collects the launches of a kernel graph."""
+    """Collects the kernels that a graph launches; its methods are what `build` may call."""
 
     def __init__(self, specs: Sequence[Spec | None], numbers: Sequence[type]):
-        # A Value each; None for what is missing.
+        # A Value for each input; None for an optional input that is missing.
         self.inputs: list[Any] = [
             None if each is None else Value("input", k, each) for k, each in enumerate(specs)
         ]
@@ -57,23 +62,24 @@ class GraphBuilder:
         self.made: list[Value] = []
         self.constants: list[Any] = []
         self.launches: list[tuple[Callable, list[Value]]] = []
-        self.plans: list[Any] = []  # they keep the kernels, and constants
-        self.written: list[int] = []  # the inputs that are
-        self.guarded = self.idle = (
-            False  # whether indices are followed; whether there is nothing to follow them to
+        self.plans: list[Any] = []  # references that keep kernels and constants alive
+        self.written: list[int] = []  # the numbers of the inputs that kernels write
+        self.guarded = False  # whether kernels follow indices, so that bad ones are counted
+        self.idle = (
+            False  # whether a kernel that follows indices is left out, because the indexed dimension is empty
         )
 
     # -- kernels -------------------------------------------------------------------------------------------------------
 
     def map(self, op: Map, *operands: Value | float) -> Value:
-        """The result of an elementwise op of operands and numbers."""
+        """The result of an elementwise op."""
         plan = op.plans[_key(operands)]
         result = self.new(plan.spec)
         self._launch_map(plan, result, operands)
         return result
 
     def write(self, op: Map, target: Value, *operands: Value | float) -> None:
-        """Write the result of an elementwise op into an operand."""
+        """Write the result of an elementwise op into `target`."""
         self._launch_map(op.write_plans[(target.spec, *_key(operands))], target, operands)
         if target.kind == "input":
             self.written.append(target.number)
@@ -104,7 +110,7 @@ class GraphBuilder:
         return self.to(result, dtype)
 
     def take(self, op: Take, input: Value, indices: Sequence[Value], static: Any) -> Value:
-        """What the indices point at."""
+        """The elements that the indices select."""
         plan = op.plans[(input.spec, static, *[each.spec for each in indices])]
         result = self.new(plan.spec)
         self._follow(plan.launch, [result, input, *indices])
@@ -119,19 +125,19 @@ class GraphBuilder:
         static: Any,
         combine: Callable | None = None,
     ) -> None:
-        """Write a value where the indices point at, or combine it with what is there; not where they are out of range."""
+        """Write `value` to the elements that the indices select, or combine it with them. Bad indices are skipped."""
         plan = op.plans[(target.spec, value.spec, combine, static, *[each.spec for each in indices])]
         self._follow(plan.launch, [target, *[target] * (combine is not None), value, *indices])
 
     def adjoint(self, op: Take, ct: Value, indices: Sequence[Value], static: Any, input: Spec) -> Value:
-        """Zeros of the shape of `input` with what was taken added to where it was."""
+        """The gradient of the input of `take`: zeros, to which `ct` is added at the selected elements."""
         whole = self.new(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device))
         self.write(FILL, whole, 0)
         self.put(op.put, whole, indices, ct, static, add_elements)
         return whole
 
     def to(self, operand: Any, dtype: DType) -> Any:
-        """An operand converted, if need be; None stays None."""
+        """The operand converted to `dtype`, unless it has that dtype; None stays None."""
         if operand is None or operand.spec.dtype is dtype:
             return operand
         spec = operand.spec
@@ -139,7 +145,7 @@ class GraphBuilder:
         return self._copy(operand, dense)
 
     def reshape(self, operand: Value, sizes: tuple[int, ...]) -> Value:
-        """An operand with other sizes: the same memory if it can be, else a copy."""
+        """The operand with other sizes: a view where the strides allow one, else a copy."""
         spec = operand.spec
         if spec.shape == sizes:
             return operand
@@ -148,9 +154,9 @@ class GraphBuilder:
         return self.view(view_rules.view, operand, sizes)
 
     def view(self, rule: Callable[..., tuple[Spec, int]], operand: Value, *static: Any) -> Value:
-        """A view of an operand, by one of `core.view_rules`.
+        """A view of the operand, by one of `core.view_rules`.
 
-        Raises: RuntimeError if it shows more than the operand does.
+        Raises: RuntimeError if the view reaches beyond the elements of the operand.
         """
         spec, offset = rule(operand.spec, *static)
         if spec.dtype is operand.spec.dtype:
@@ -158,12 +164,12 @@ class GraphBuilder:
         return operand._replace(spec=spec, offset=operand.offset + offset * spec.dtype.itemsize)
 
     def constant(self, tensor: Tensor) -> Value:
-        """A tensor that is the same for all calls."""
+        """A tensor that all calls read."""
         self.plans.append(tensor)
         return self._constant(tensor._storage.ptr + tensor._start)._replace(spec=tensor.spec)
 
     def empty(self, dtype: DType) -> Value:
-        """In place of a result that there is not."""
+        """A tensor without elements, which stands for a result that is missing."""
         return self.new(contiguous_spec((0,), dtype, self.inputs[0].spec.device))
 
     def _copy(self, operand: Value, wanted: Spec) -> Value:
@@ -172,7 +178,7 @@ class GraphBuilder:
         return result
 
     def new(self, spec: Spec) -> Value:
-        """Memory to be written."""
+        """A new intermediate value or result, not initialized."""
         self.made.append(Value("made", len(self.made), spec))
         return self.made[-1]
 
@@ -202,9 +208,10 @@ class GraphBuilder:
     # -- the plan ------------------------------------------------------------------------------------------------------
 
     def finish(self, results: Sequence[Value]) -> Plan:
-        """The plan, as a function written for it: a loop over launches would take longer than small kernels do.
+        """The plan: a Python function with one line for each launch, because a loop over launches would take as long as small
+        kernels do (2 us for softmax of 16 numbers).
 
-        Its source has no sizes in it: compiling takes longer than all the rest, so plans share it.
+        The source contains no sizes. So plans that differ in sizes share its code, and compiling it costs once.
         """
         first = [each.number for each in results]
         known: dict[str, Any] = {"make": make}
@@ -225,7 +232,7 @@ class GraphBuilder:
         for each in self.made:
             if each.number in first:
                 continue
-            if FENCE:  # a block of its own, so that an access outside this value is noticed
+            if FENCE:  # a block for each value, so that an access outside the value is noticed
                 lines.append(f"    block{each.number} = allocate_{each.number}()")
                 lines.append(f"    made{each.number} = block{each.number}.ptr")
                 known[f"allocate_{each.number}"] = each.spec.device.backend.allocator(each.spec.nbytes)
@@ -248,9 +255,9 @@ class GraphBuilder:
         found = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
         lines.append(f"    return {found}")
         exec(_compiled("\n".join(lines)), known)
-        known["keepalive"] = self.plans  # the memory behind the constants lives as long as the function
-        backend = results[0].spec.device.backend
-        return Plan(known["run"], self.guarded, self.idle, backend.faults)
+        known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
+        faults = results[0].spec.device.backend.faults if self.guarded else None
+        return Plan(known["run"], faults, self.idle)
 
 
 def _names(letters: str, values: Sequence[Any]) -> str:
@@ -259,7 +266,14 @@ def _names(letters: str, values: Sequence[Any]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _compiled(source: str) -> Any:
-    return compile(source, "<kernel graph>", "exec")
+    filename = f"<kernel graph {zlib.crc32(source.encode()):08x}>"
+    linecache.cache[filename] = (
+        len(source),
+        None,
+        source.splitlines(keepends=True),
+        filename,
+    )  # for tracebacks
+    return compile(source, filename, "exec")
 
 
 def _key(operands: Sequence[Any]) -> tuple:
@@ -272,16 +286,15 @@ def _is_address(operand: Any) -> bool:
 
 
 class Plan(NamedTuple):
-    """A graph for one combination of specs."""
+    """A kernel graph for one combination of specs."""
 
-    run: Callable  # (inputs, numbers) -> the result, or a tuple of them
-    guarded: bool
+    run: Callable  # (inputs, numbers) -> the result, or a tuple of results
+    faults: Sequence[int] | None  # the device's count of bad indices; None if no kernel follows indices
     idle: bool
-    faults: Sequence[int]  # of the device
 
 
 class EagerBuilder:
-    """In place of a GraphBuilder: carries out each op as it comes, so that each is recorded."""
+    """Has methods of GraphBuilder, but runs each op at once, so that autograd records the ops of a graph without a derivative."""
 
     def __init__(self, inputs: Sequence[Tensor | None], numbers: Sequence[Any]):
         self.inputs, self.numbers = inputs, numbers
@@ -313,12 +326,12 @@ class EagerBuilder:
 
 
 class KernelGraph(Op):
-    """A function of tensors (`inputs` of them), static arguments and numbers, made of kernels; see above.
+    """A function of tensors, static arguments and numbers, computed by several kernels.
 
-    `numbers` are the types of the numbers, which may change from call to call. `derivative`: rules get (ct, out,
-    *inputs, *static, *numbers), `node_name` as for every op; without one the ops are recorded, which then must be able
-    to. `blame(*inputs, *static, *numbers)` raises what there is to
-    raise about indices, for programs that follow some.
+    `inputs` is the number of tensors. `numbers` are the types of the numbers, whose values may change from call to call.
+    The rules of `derivative` get (ct, out, *inputs, *static, *numbers); a graph without a derivative is recorded op by op,
+    and then `build` may only call the methods of EagerBuilder. `blame(*inputs, *static, *numbers)` raises the error about bad
+    indices, for graphs whose kernels follow indices.
     """
 
     def __init__(
@@ -346,7 +359,7 @@ class KernelGraph(Op):
         return graph.finish(self.build(graph, *key[self.inputs :]))
 
     def run(self, inputs: tuple, static: tuple = (), numbers: tuple = ()) -> Any:
-        """The result, or a tuple of them; inputs that are missing are None."""
+        """The result, or a tuple of results; optional inputs that are missing are None."""
         specs: list[Spec | None] = []
         recorded = False
         for each in inputs:
@@ -361,8 +374,11 @@ class KernelGraph(Op):
             return results[0] if len(results) == 1 else tuple(results)
         plan = self.plans[(*specs, *static)]
         faults = plan.faults
-        before = faults[0]
-        found = plan.run(inputs, numbers)
-        if plan.guarded and (plan.idle or faults[0] != before) and self.blame is not None:
-            self.blame(*inputs, *static, *numbers)
+        if faults is None:
+            found = plan.run(inputs, numbers)
+        else:
+            before = faults[0]
+            found = plan.run(inputs, numbers)
+            if (plan.idle or faults[0] != before) and self.blame is not None:
+                self.blame(*inputs, *static, *numbers)
         return record(self, found, inputs, (*static, *numbers)) if recorded else found

@@ -3,6 +3,7 @@
 import operator
 import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import torch
 from expressions import check, lines
 
 import weft
+from weft.core.warn import warn_once
 
 EXPRESSIONS = """
 torch.frombuffer(bytearray(b'abcdefgh'), dtype=torch.int32)
@@ -232,3 +234,66 @@ def test_buffers_are_not_left(dtype):
     assert accepted >= 2
     with pytest.raises(ValueError):
         weft.frombuffer(bytearray(16), dtype=ours, count=2**62)  # PyTorch multiplies modulo 2**64
+
+
+# ---- Numbers of NumPy ------------------------------------------------------------------------------------------------
+
+NUMBERS = """
+X == np.float64(1.3)
+X == np.float32(1.3)
+X != np.float32(1.3)
+X < np.longdouble(1.3)
+np.longdouble(1.3) >= X
+X * np.longdouble(1.5)
+X == np.array(1.3)
+np.array(1.3) == X
+X == np.array(1.3, dtype=np.float32)
+np.float64(1.3) in X
+np.float16(1.3) in X
+np.int8(2) in X
+torch.isin(X, np.float64(1.3))
+torch.isin(X, 1.3)
+torch.isin(X, 1.3, invert=True)
+torch.isin(np.float64(1.3), X)
+torch.isin(X, True)  # raises
+torch.isin(X, 1j)  # raises
+torch.isin(torch.tensor([1, 2], dtype=torch.uint8), 300)
+X == np.array("a")
+X < np.array("a")  # raises
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("expression", lines(NUMBERS))
+def test_numbers_of_numpy(expression, dtype):
+    values = [1.0009765625, 2.0, 1.3]
+    check(expression.replace("X", f"torch.tensor({values}, dtype=torch.{dtype})"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.tensor([np.zeros(2), np.ones(2)])",
+        "torch.tensor(((np.zeros(2), np.ones(2)),))",
+        "torch.as_tensor([np.zeros(2)])",
+        "torch.ones(1).new_tensor([np.zeros(2)])",
+        "torch.tensor([np.zeros(0)])",
+        "torch.tensor([np.float64(1.0)])",
+        "torch.tensor(np.zeros(2))",
+    ],
+)
+def test_a_list_of_arrays_warns(call):
+    """Both libraries warn once for each process, unless `set_warn_always` asks for more."""
+
+    def warnings_of(library):
+        warn_once.cache_clear()
+        library.set_warn_always(True)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                eval(call, {"torch": library, "np": np})
+        finally:
+            library.set_warn_always(False)
+        return [(each.category, str(each.message).split("(")[0]) for each in caught][:1]
+
+    assert warnings_of(weft) == warnings_of(torch)

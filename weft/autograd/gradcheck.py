@@ -183,10 +183,8 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
 
 def _reals(x: Tensor) -> np.ndarray:
     """A copy of the elements as one row of real numbers; complex ones as pairs."""
-    values = x.detach().resolve_conj().resolve_neg().contiguous().view(-1)
-    return (
-        (FUNCTIONS["view_as_real"](values).reshape(-1) if x.is_complex() else values).double().numpy().copy()
-    )
+    values = x.detach().clone().resolve_conj().resolve_neg().contiguous().view(-1)
+    return (FUNCTIONS["view_as_real"](values).reshape(-1) if x.is_complex() else values).double().numpy()
 
 
 def _units(x: Tensor) -> Iterator[Tensor]:

@@ -24,6 +24,8 @@ class _Foreign(deque):
 FOREIGN: Any = _Foreign(maxlen=0)
 _UINT8 = np.dtype(np.uint8)
 
+LENT = object()  # the owner of memory that belongs to a Storage and that an array of NumPy reads
+
 
 class Storage:
     """Bytes at an address, `torch.UntypedStorage`.
@@ -31,7 +33,8 @@ class Storage:
     Users give a number of bytes, or the bytes: UntypedStorage(5), UntypedStorage([1, 2, 3]). Within weft, all of an
     address, a size, a device and a bin are given: `owner` keeps foreign memory alive (a NumPy array, a mapped file);
     memory of our own goes back to its bin of the allocator when the Storage dies. `version` counts writes, for
-    autograd. `exposed` is set once anyone outside weft can see the memory.
+    autograd. `exposed` is set once anyone outside weft can see the memory. LENT is the owner of memory of our own that
+    an array of NumPy reads.
 
     >>> import weft as torch
     >>> torch.UntypedStorage([1, 2, 3]).nbytes()
@@ -225,8 +228,14 @@ class Storage:
         size = dtype.to_real().itemsize
         self._write(self.content()[: self.nbytes_ // size * size].reshape(-1, size)[:, ::-1].reshape(-1))
 
+    def lend(self) -> None:
+        """Keep the memory at its address, because an array of NumPy reads it: the storage is not resizable any more."""
+        self.exposed = True
+        if self.owner is None:
+            self.owner = LENT
+
     def resizable(self) -> bool:
-        """Whether this memory can become larger: not if it is someone else's."""
+        """Whether this memory can become larger: not if it belongs to someone else or an array of NumPy reads it."""
         return not (self.exposed and self.owner is not None)
 
     def resize_(self, nbytes: int) -> Storage:
@@ -234,7 +243,7 @@ class Storage:
 
         The block never becomes smaller, because tensors may still reach over all of it.
 
-        Raises: RuntimeError if the memory is someone else's.
+        Raises: RuntimeError if the memory is not resizable.
         """
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
@@ -348,7 +357,7 @@ set_name(Storage, f"{ROOT}.storage", "UntypedStorage")
 
 def _new_block(content: Any, where: device) -> tuple:
     """The parts of a storage with new memory: of so many bytes, or with these bytes."""
-    if isinstance(content, int):
+    if isinstance(content, (int, np.integer)):
         block = where.backend.allocate(_checked(content))
     elif isinstance(content, (Sequence, np.ndarray)):
         block = where.backend.allocate(len(content))

@@ -131,12 +131,19 @@ def check_operands(name: str, numbers: str, *operands: Any) -> None:
 
 
 def is_operand(value: Any) -> bool:
-    """Whether operators take this: a tensor, a number or an array of NumPy."""
-    return isinstance(value, (Tensor, *NUMBERS, np.number, np.bool_, np.ndarray))
+    """Whether operators take this: a tensor, a number or an array of NumPy that holds numbers."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind not in "OSUMm"  # objects, texts and times: NumPy knows what to do with them
+    return isinstance(value, (Tensor, *NUMBERS, np.number, np.bool_))
 
 
-def with_array(op: Map, tensor: Tensor, array: np.ndarray) -> tuple[Tensor, Tensor]:
-    """Operands of `tensor op array`, both as tensors of the dtype that NumPy promotes them to, as in PyTorch."""
+def with_array(op: Map, tensor: Tensor, array: np.ndarray) -> tuple[Tensor, Any]:
+    """Operands of `tensor op array`, both as tensors of the dtype that NumPy promotes them to, as in PyTorch.
+
+    `==` takes a 0-dim array as a number, which is rounded to the dtype of the tensor.
+    """
+    if op.name in ("eq", "ne") and not array.ndim:
+        return tensor, array.item()
     other = FUNCTIONS["from_numpy"](array if array.flags.writeable else array.copy())
     try:
         common = np.result_type(numpy_dtype(tensor.spec.dtype), array.dtype)

@@ -464,7 +464,7 @@ def _steps(spec: Spec) -> tuple:
 
 
 def normalise(name: str, operands: Sequence[Any]) -> list:
-    """Tensors and Python numbers; NumPy numbers become Python's.
+    """Tensors and Python numbers; NumPy numbers become Python numbers.
 
     Raises: TypeError for anything else.
     """
@@ -478,7 +478,10 @@ def normalise(name: str, operands: Sequence[Any]) -> list:
 
 def _as_number(name: str, position: int, value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biufc":
-        return value.item()
+        number = value.item()
+        if type(number) in NUMBERS:
+            return number
+        return complex(number) if value.dtype.kind == "c" else float(number)  # a long double of NumPy
     kind: Any
     for kind in NUMBERS:
         if isinstance(value, kind):

@@ -51,7 +51,10 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
             raise RuntimeError(
                 f"Can't call numpy() on Tensor that has {kind} bit set. Use tensor.resolve_{name}().numpy() instead."
             )
-    return shared_array(resolved(self) if spec.dtype is complex32 else self)
+    if spec.dtype is complex32:
+        return shared_array(resolved(self))
+    self._storage.lend()
+    return memory_array(self)
 
 
 def shared_array(tensor: Tensor) -> np.ndarray:

@@ -50,6 +50,11 @@ def test_nonzero(base):
     check(lambda lib, b: lib.nonzero_static(b, size=3), base)
 
 
+def test_nonzero_as_a_tuple_has_no_out():
+    with pytest.raises(RuntimeError, match="does not support the out kwarg when as_tuple is True"):
+        weft.nonzero(weft.ones(2), as_tuple=True, out=weft.empty(0, dtype=weft.int64))
+
+
 @pytest.mark.refuses("all")
 def test_errors():
     base, mask = counting((2, 3)), torch.tensor([True, False, True])

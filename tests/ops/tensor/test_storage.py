@@ -1,6 +1,7 @@
 """Storages against PyTorch: the bytes, the typed elements, the messages, and who shares them."""
 
 import copy
+import ctypes
 import gc
 import pickle
 import warnings
@@ -182,12 +183,52 @@ def test_memory_of_numpy_cannot_grow():
 
 def test_an_address_given_away_stays_valid_when_the_storage_grows():
     tensor = weft.tensor([1.0, 2.0, 3.0])
-    array = tensor.numpy()
+    address = tensor.data_ptr()
     tensor.resize_(4000)
     del tensor
     gc.collect()
     others = [weft.zeros(3) for _ in range(100)]
-    assert array.tolist() == [1, 2, 3], len(others)
+    assert list((ctypes.c_float * 3).from_address(address)) == [1, 2, 3], len(others)
+
+
+# `numpy` marks the storage: an array that reads its memory would be left behind if the memory moved.
+LENT = """
+(lambda t: (t.numpy(), t.untyped_storage().resizable())[1])(torch.zeros(3))
+(lambda t: (np.asarray(t), t.untyped_storage().resizable())[1])(torch.zeros(3))
+(lambda t: (t[1:].numpy(), t.untyped_storage().resizable())[1])(torch.zeros(3))
+(lambda t: (t.numpy(), t.resize_(2))[1])(torch.zeros(3))
+(lambda t: (t.numpy(), t.resize_(100))[1])(torch.zeros(3))  # raises
+(lambda t: (t.numpy(), t.untyped_storage().resize_(2))[1])(torch.zeros(3))  # raises
+(lambda t: (t.numpy(), torch.add(torch.ones(9), 1, out=t))[1])(torch.zeros(3))  # raises
+(lambda t: (repr(t), t.untyped_storage().resizable())[1])(torch.zeros(3))
+(lambda t: (t.tolist(), t.untyped_storage().resizable())[1])(torch.zeros(3))
+(lambda t: (t.data_ptr(), t.untyped_storage().resizable())[1])(torch.zeros(3))
+(lambda t: (torch.from_dlpack(t), t.untyped_storage().resizable())[1])(torch.zeros(3))
+(lambda t: (torch.repeat_interleave(t, t), t.untyped_storage().resizable())[1])(torch.ones(3, dtype=torch.int64))
+(lambda t: (t.numpy(), t.clone().untyped_storage().resizable())[1])(torch.zeros(3))
+"""
+
+
+@pytest.mark.parametrize("expression", lines(LENT))
+def test_memory_that_an_array_reads_cannot_grow(expression):
+    check_expression(expression)
+
+
+SIZES = """
+len(torch.TypedStorage(np.int64(3)))
+len(torch.TypedStorage(np.uint8(3), dtype=torch.float64))
+len(torch.FloatStorage(np.int32(3)))
+len(torch.UntypedStorage(np.int64(3)))
+torch.UntypedStorage(2).resize_(np.int16(5)).nbytes()
+len(torch.FloatStorage(np.float64(3)))  # raises
+len(torch.UntypedStorage(np.float64(3)))  # raises
+len(torch.UntypedStorage(np.bool_(True)))  # raises
+"""
+
+
+@pytest.mark.parametrize("expression", lines(SIZES))
+def test_integers_of_numpy_are_sizes(expression):
+    check_expression(expression)
 
 
 def test_files(tmp_path):

@@ -12,7 +12,7 @@ from ...core.arguments import integer, integers, wrong_type
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, wrap_dim
-from ...families.library import tensor_of
+from ...families.library import array, tensor_of
 from ...families.rearrange import Piece, Rearrange
 from ..creation.creation import check_room
 from ..views.reshaping import reshape
@@ -159,7 +159,7 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
         raise NotImplementedError(
             f"\"repeat_interleave_cpu\" not implemented for '{rules.LEGACY_NAMES[repeats.spec.dtype]}'"
         )
-    counts = repeats.numpy().copy()  # np.repeat adds them up first, and trusts that they stay the same
+    counts = array(repeats).copy()  # np.repeat adds them up first, and trusts that they stay the same
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and counts.sum() != output_size:

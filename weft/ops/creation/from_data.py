@@ -36,7 +36,7 @@ from ...core.storage import Storage
 from ...core.subclasses import as_base_tensor
 from ...core.tensor import Tensor, as_new, make
 from ...core.tensor import empty as empty_of
-from ...core.warn import user_level
+from ...core.warn import user_level, warn_once
 from ...families.library import tensor_of
 from ...interop.dlpack import from_dlpack
 from ...interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
@@ -198,6 +198,12 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) or hasattr(value, "__len__") and hasattr(value, "__getitem__")
 
 
+_SLOW = (
+    "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the list to a single "
+    "numpy.ndarray with numpy.array() before converting to a tensor."
+)
+
+
 def _flatten(data: Any) -> tuple[tuple[int, ...], list]:
     """The sizes of nested sequences, which their first elements tell, and all leaves.
 
@@ -210,6 +216,8 @@ def _flatten(data: Any) -> tuple[tuple[int, ...], list]:
             return sizes, []
         kinds = set(map(type, level))
         if not kinds <= {list, tuple}:
+            if np.ndarray in kinds:
+                warn_once(_SLOW)
             for item in level:
                 if not is_sequence(item):
                     raise TypeError(f"not a sequence: {item!r} stands beside sequences at dim {dim}")

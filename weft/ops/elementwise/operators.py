@@ -48,7 +48,7 @@ def _augmented(method: Callable) -> Callable:
 
 def _divided_by(self: Tensor, other: Any) -> Tensor:
     """other / self as PyTorch computes it: the reciprocal is rounded before it is multiplied."""
-    if isinstance(other, np.ndarray):
+    if isinstance(other, np.ndarray) and is_operand(other):
         self, other = with_array(rows.DIV, self, other)
         return rows.DIV(other, self)
     return OPS["reciprocal"](self) * other if is_operand(other) else declined(other)
@@ -76,7 +76,7 @@ _tensor_power = binary(powers.POW, operator=True)
 
 
 def _general_power(self: Tensor, other: Any) -> Tensor:
-    if isinstance(other, np.ndarray):
+    if isinstance(other, np.ndarray) and is_operand(other):
         self, other = with_array(powers.POW, self, other)
     return powers.pow(self, other) if is_operand(other) else declined(other)
 
@@ -95,7 +95,7 @@ def _power(self: Tensor, other: Any) -> Tensor:
 
 
 def _reflected_power(self: Tensor, other: Any) -> Tensor:
-    if isinstance(other, np.ndarray):
+    if isinstance(other, np.ndarray) and is_operand(other):
         self, other = with_array(powers.POW, self, other)
     return powers.pow(other, self) if is_operand(other) else declined(other)
 

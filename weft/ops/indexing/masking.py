@@ -381,6 +381,8 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
             [1, 1]])
     """
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return tuple(columns_of(as_mask(input if input.spec.shape else input.reshape(1))))
     found = _positions(as_mask(input))
     if out is None:

@@ -15,8 +15,10 @@ from ...core.public import public
 from ...core.recording import needs_recording, record
 from ...core.tensor import Tensor, make, wrap_dim
 from ...families.library import array, differentiable, tensor_of, wide_array
-from ...families.map import NUMBERS
+from ...families.map import NUMBERS, normalise
+from ..creation.creation import dtype_of_number
 from ..creation.from_data import tensor
+from ..elementwise.pointwise import OPS
 from ..tensor.rules import unknown
 from .sorting import check_comparable, check_tensor, order_key, stable_order
 
@@ -308,15 +310,14 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
     tensor([False,  True, False])
     """
-    for value in (elements, test_elements):
-        dtype = value.spec.dtype if isinstance(value, Tensor) else None
-        if dtype is bool_ or dtype is not None and dtype.is_complex:
-            raise RuntimeError(f"Unsupported input type encountered for isin(): {LEGACY_NAMES[dtype]}")
+    elements, test_elements = normalise("isin", (elements, test_elements))
     if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin(): at least one of elements and test_elements must be a Tensor")
     for value in (elements, test_elements):
-        if not isinstance(value, (Tensor, *NUMBERS)):
-            raise TypeError(
-                f"isin(): elements and test_elements must be Tensor or Number, not {type(value).__name__}"
-            )
+        dtype = value.spec.dtype if isinstance(value, Tensor) else dtype_of_number(value)
+        if dtype is bool_ or dtype.is_complex:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {LEGACY_NAMES[dtype]}")
+    if not isinstance(test_elements, Tensor):
+        # A comparison rounds the number to the dtype of a narrow float tensor, as PyTorch does.
+        return OPS["ne" if invert else "eq"](elements, test_elements)
     return _isin(*_in_common(elements, test_elements), assume_unique and not invert, invert)

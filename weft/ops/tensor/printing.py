@@ -260,7 +260,8 @@ def _values(tensor, edge: int, dim: int = 0) -> np.ndarray:
             return _values(tensor, edge, dim + 1)
         ends = (tensor.narrow(dim, 0, edge), tensor.narrow(dim, size - edge, edge))
         return np.concatenate([_values(end, edge, dim + 1) for end in ends], axis=dim)
-    values = tensor.cpu().resolve_conj().resolve_neg().numpy()
+    # A copy, because numpy() marks the storage of its tensor as not resizable.
+    values = tensor.cpu().clone().resolve_conj().resolve_neg().numpy()
     with np.errstate(invalid="ignore"):  # NumPy warns when it widens a signaling nan
         if tensor.dtype.is_complex:
             return values.astype(np.complex128)

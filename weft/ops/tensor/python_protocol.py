@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...core.dtype import DType, float64, int64
 from ...core.limits import overflow
 from ...core.public import public
@@ -115,7 +117,7 @@ def __reversed__(self: Tensor) -> Tensor:
 
 
 def __contains__(self: Tensor, element: Any) -> bool:
-    if isinstance(element, (Tensor, int, float, complex, bool)):
+    if isinstance(element, (Tensor, int, float, complex, bool, np.number)):
         return bool((self == element).any())
     raise RuntimeError(
         f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...core import dtype as dt
 from ...core.arguments import integers
 from ...core.device import as_device, device
@@ -24,6 +26,10 @@ from ..creation.from_data import tensor as new_tensor
 from ..views.reshaping import squeeze, unsqueeze
 from ..views.slicing import as_strided
 from ..views.transposing import swapaxes, swapdims, t, transpose
+
+
+def _is_size(content: Any) -> bool:
+    return isinstance(content, (int, np.integer))
 
 
 def _warn_deprecated() -> None:
@@ -68,8 +74,8 @@ class TypedStorage:
         self.dtype = dtype or get_default_dtype()
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
-        elif isinstance(content, int):
-            self._untyped_storage = Storage(content * self.dtype.itemsize, device=as_device(device))
+        elif _is_size(content):
+            self._untyped_storage = Storage(int(content) * self.dtype.itemsize, device=as_device(device))
         elif isinstance(content, Sequence) and not isinstance(content, str):
             self._untyped_storage = new_tensor(content).to(self.dtype).to(as_device(device))._storage
         else:

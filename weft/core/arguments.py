@@ -1,7 +1,7 @@
-"""What callers pass as static arguments: dimensions and sizes, numbers, switches, names.
+"""Conversion of static arguments: dimensions, sizes, numbers, bools and strings.
 
-Each function gives the argument as an object of one type, or raises PyTorch's TypeError. `core/checking.py` calls them
-for every public function, by the annotations of its parameters.
+Each function converts an argument to one type, or raises PyTorch's TypeError. `core/checking.py` selects the function for each
+parameter of a public function by its annotation.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 
 def wrong_type(value: Any, function: str, argument: str, wanted: str, position: int = 0) -> TypeError:
-    """PyTorch's error; `position` counts from 1, and is 0 for arguments that are given by name only."""
+    """PyTorch's error. `position` counts from 1; it is 0 for keyword-only arguments."""
     where = f"'{argument}' (position {position})" if position else f"'{argument}'"
     return TypeError(f"{function}(): argument {where} must be {wanted}, not {type(value).__name__}")
 
 
 def integer(value: Any, function: str, argument: str, position: int = 0) -> int:
-    """`value` as an int: ints, NumPy's integers and integer tensors of one element are.
+    """`value` as an int. Accepts ints, integers of NumPy, and integer tensors with one element.
 
     Raises: TypeError for everything else, bools included.
     """
@@ -35,9 +35,9 @@ def integer(value: Any, function: str, argument: str, position: int = 0) -> int:
 
 
 def integers(values: tuple, function: str, argument: str) -> tuple[int, ...]:
-    """The ints of (2, 3), ((2, 3),) or ([2, 3],): what `*values` or one sequence gives.
+    """The ints in `values`, which callers pass either one by one or as one sequence: (2, 3), ((2, 3),) or ([2, 3],).
 
-    Raises: TypeError if an element is no integer, or the first one a bool. PyTorch takes bools in the other places.
+    Raises: TypeError if an element is not an integer, or if the first is a bool. As in PyTorch, later elements may be bools.
     """
     if len(values) == 1 and isinstance(values[0], (tuple, list)):
         values = tuple(values[0])
@@ -53,7 +53,7 @@ def integers(values: tuple, function: str, argument: str) -> tuple[int, ...]:
 
 
 def check_first(values: tuple, function: str, argument: str) -> None:
-    """Raises: TypeError if the first of several ints is a bool, which PyTorch looks for in no other place."""
+    """Raises: TypeError if the first of several ints is a bool. PyTorch does not check the others."""
     if values and isinstance(values[0], bool):
         raise TypeError(
             f"{function}(): argument '{argument}' must be tuple of ints, but found element of type bool at pos 0"
@@ -61,7 +61,7 @@ def check_first(values: tuple, function: str, argument: str) -> None:
 
 
 def number(value: Any, function: str, argument: str, position: int = 0) -> float:
-    """`value` as a real number: ints and bools are, NumPy's numbers, and real tensors without dimensions.
+    """`value` as a real number. Accepts ints, floats, bools, real numbers of NumPy, and real 0-dim tensors.
 
     Raises: TypeError for everything else, complex numbers included.
     """
@@ -75,7 +75,7 @@ def number(value: Any, function: str, argument: str, position: int = 0) -> float
 
 
 def scalar(value: Any, function: str, argument: str, position: int = 0) -> complex:
-    """`value` as a number, which may be complex: whether it fits is for the op to say.
+    """`value` as a real or complex number. The op checks whether a dtype can represent the number.
 
     Raises: TypeError for everything else.
     """
@@ -83,7 +83,7 @@ def scalar(value: Any, function: str, argument: str, position: int = 0) -> compl
 
 
 def boolean(value: Any, function: str, argument: str, position: int = 0) -> bool:
-    """`value` as a bool: NumPy's bools and bool tensors without dimensions are.
+    """`value` as a bool. Accepts bools, bools of NumPy, and 0-dim bool tensors.
 
     Raises: TypeError for everything else, ints included.
     """
@@ -95,7 +95,7 @@ def boolean(value: Any, function: str, argument: str, position: int = 0) -> bool
 
 
 def text(value: Any, function: str, argument: str, position: int = 0) -> str:
-    """`value`, which is a str.
+    """`value`, if it is a str.
 
     Raises: TypeError for everything else.
     """

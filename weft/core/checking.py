@@ -1,10 +1,9 @@
-"""Public functions check the types of their arguments, by the annotations of their parameters.
+"""Type checks for the arguments of public functions, generated from the annotations of their parameters.
 
-A float where an int belongs must be refused before anything is made of it: 2.0 == 2 finds the plan of 2 in a cache,
-and an address computed from a float is no address. So `public` puts a function in front of every function whose
-parameters are annotated with one of the kinds below. It is written for the signature: one comparison of types for each
-argument, 40 ns in all. A function that checks its arguments itself, because calls of it take less than two
-microseconds, says `checks=False` to `public`.
+A float in place of an int must raise an error before a plan is looked up, because 2.0 == 2 would find the plan for 2, and an
+address computed from a float is not an address. So `public` wraps every function with such annotations. The wrapper is
+generated for the signature and compares types; this costs 40 ns per call. Functions that take less than 2 us per call check
+their arguments themselves and pass `checks=False` to `public`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .tensor import Tensor
 
 
 def tensor(value: Any, function: str, argument: str, position: int = 0) -> Tensor:
-    """`value`, which is a tensor.
+    """`value`, if it is a tensor.
 
     Raises: TypeError for everything else.
     """
@@ -31,7 +30,7 @@ def tensor(value: Any, function: str, argument: str, position: int = 0) -> Tenso
 
 
 def tensors(values: Any, function: str, argument: str, position: int = 0) -> Any:
-    """`values`, a tuple or list of tensors.
+    """`values`, if it is a tuple or list of tensors.
 
     Raises: TypeError for everything else.
     """
@@ -56,7 +55,7 @@ def sizes(values: Any, function: str, argument: str, position: int = 0) -> tuple
 
 
 def dtype(value: Any, function: str, argument: str, position: int = 0) -> DType:
-    """`value` as a dtype: Python's float, int, bool and complex stand for one.
+    """`value` as a dtype. Accepts dtypes and the Python types float, int, bool and complex.
 
     Raises: TypeError for everything else.
     """
@@ -67,7 +66,7 @@ def dtype(value: Any, function: str, argument: str, position: int = 0) -> DType:
     raise wrong_type(value, function, argument, "torch.dtype", position)
 
 
-# Annotation -> the condition under which a value needs a second look, and what looks.
+# Annotation -> a condition on the argument as Python code, and the function to call if the condition is true.
 _KINDS: dict[str, tuple[str, Callable]] = {
     "int": ("type({0}) is not int", integer),
     "bool": ("{0} is not False and {0} is not True", boolean),
@@ -84,14 +83,14 @@ _KINDS |= {
     for kind, (condition, look) in _KINDS.items()
 }
 _LOOKS = {kind: look for kind, (_, look) in _KINDS.items()}
-# If nothing else is to be checked, a call that fails for want of a tensor is looked at afterwards: see `check_tensors`.
+# A function whose only checked parameters are tensors needs no wrapper, because `check_tensors` runs after a failed call.
 _STATIC = _LOOKS.keys() - {"Tensor", "Tensor | None"}
 
 
 def checked(function: Callable, name: str, tensors_alone: bool = False) -> Callable:
-    """`function`, which is called with arguments of the types that its parameters are annotated with.
+    """A wrapper of `function` that checks the types of its arguments against the annotations.
 
-    A function that fails without tensors, and takes nothing else that is checked, stays as it is unless `tensors_alone`.
+    Returns `function` itself if only its tensors would be checked, unless `tensors_alone`.
     """
     code, annotations = function.__code__, function.__annotations__
     count = code.co_argcount + code.co_kwonlyargcount
@@ -100,12 +99,12 @@ def checked(function: Callable, name: str, tensors_alone: bool = False) -> Calla
     ]
     parameters = code.co_varnames[:count]
     kinds = tuple([annotations.get(each, "") for each in parameters])
-    if name.startswith("nn.functional."):  # these look up what they are given, and raise ValueError
+    if name.startswith("nn.functional."):  # these functions raise ValueError for unknown strings
         kinds = tuple(["" if kind.startswith("str") else kind for kind in kinds])
     if (_LOOKS.keys() if tensors_alone else _STATIC).isdisjoint(kinds):
         return function
     layout = (code.co_posonlyargcount, code.co_argcount, bool(code.co_flags & CO_VARARGS))
-    made: dict[str, Any] = {"__name__": __name__}  # so that warnings take it for a part of weft
+    made: dict[str, Any] = {"__name__": __name__}  # `user_level` needs it, because it skips frames of weft
     exec(_written(parameters, kinds, stars, layout), made)
     complete = made["make"](function, name, _LOOKS, Tensor, DType)
     complete.__defaults__, complete.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -116,9 +115,9 @@ def checked(function: Callable, name: str, tensors_alone: bool = False) -> Calla
 def _written(
     parameters: tuple[str, ...], kinds: tuple[str, ...], stars: tuple[str, ...], layout: tuple[int, int, bool]
 ) -> Any:
-    """The code of a function with these parameters that checks those of the `kinds` it knows.
+    """The compiled code of a wrapper for functions with these parameters and annotations (`kinds`).
 
-    Functions with equal parameters share it, because compiling it takes a tenth of a millisecond.
+    Functions with equal parameters share the code, because compiling it takes 0.1 ms.
     """
     positional_only, positional, has_rest = layout
     heads = list(parameters[:positional])
@@ -143,9 +142,9 @@ def _written(
 
 
 def check_tensors(function: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Raises: TypeError if something else is given where `function` is annotated to take a Tensor.
+    """Raises: TypeError if an argument for a parameter that is annotated as Tensor is not a tensor.
 
-    For calls that failed for want of an attribute: calls that succeed pay nothing.
+    It is called after a call has raised AttributeError, so that successful calls do not pay for the check.
     """
     parameters = inspect.signature(function).parameters
     given = {**dict(zip(parameters, args, strict=False)), **kwargs}

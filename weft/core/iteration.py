@@ -1,4 +1,4 @@
-"""In which order a loop visits elements, and which strides a new result gets. Pure functions on metadata."""
+"""Broadcasting, the order of a loop over elements, and the strides of results. Pure functions on metadata."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MAX_DIMS = 64  # of a kernel's loop; PyTorch's own limit
 
 
 def broadcast_shapes(name: str, *shapes: Sequence[int]) -> Size:
-    """The common shape: trailing dimensions must be equal, 1 or absent.
+    """The common shape of operands, by the rules of broadcasting.
 
-    Raises: RuntimeError with all shapes, aligned, and the dimension that does not fit.
+    Raises: RuntimeError that shows all shapes, aligned, and marks the dimension with the mismatch.
     """
     result: list[int] = []
     for sizes in shapes:
@@ -38,7 +38,7 @@ def _mismatch(name: str, shapes, a: int, b: int, back: int) -> str:
 
 
 def aligned_shapes(name: str, shapes, back: int) -> str:
-    """The shapes one below the other, aligned at the last dimension, the `back`-th from the right marked."""
+    """The shapes as text, one per line, aligned at the last dimension. Marks the `back`-th dimension from the right."""
     texts = [[str(size) for size in sizes] for sizes in shapes]
     longest = max(map(len, texts))
     widths = [max((len(t[-k]) for t in texts if k <= len(t)), default=0) for k in range(longest, 0, -1)]
@@ -55,16 +55,16 @@ def aligned_shapes(name: str, shapes, back: int) -> str:
 
 
 def broadcasts(given: Sequence[int], sizes: Sequence[int]) -> bool:
-    """Whether a tensor of shape `given` can be read as `sizes`."""
+    """Whether the shape `given` broadcasts to `sizes`."""
     return len(given) <= len(sizes) and all(
         size in (1, wanted) for size, wanted in zip(reversed(given), reversed(sizes), strict=False)
     )
 
 
 def broadcast_stride(operand: Spec, sizes: Sequence[int]) -> tuple[int, ...]:
-    """The strides (in elements) with which `operand` is read as `sizes`: 0 where it is repeated.
+    """The strides (in elements) of `operand` broadcast to `sizes`: 0 in the broadcast dimensions.
 
-    Raises: RuntimeError if the operand does not broadcast to `sizes`: a kernel would read beyond it.
+    Raises: RuntimeError if the operand does not broadcast to `sizes`, because a kernel would read beyond its memory.
     """
     if not broadcasts(operand.shape, sizes):
         raise RuntimeError(
@@ -82,11 +82,11 @@ def broadcast_stride(operand: Spec, sizes: Sequence[int]) -> tuple[int, ...]:
 def check_reach(
     name: str, operand: Spec, sizes: Sequence[int], strides: Sequence[int], start: int = 0
 ) -> None:
-    """Check that a loop stays inside an operand. Plans call this, because kernels do not look where they read and write.
+    """Check that a loop stays inside the memory of an operand. Plans call this, because kernels check no bounds.
 
     The loop visits the elements `start` + the sum of position * stride, for all positions within `sizes`.
 
-    Raises: RuntimeError if one of them lies outside of what the operand spans.
+    Raises: RuntimeError if one of these elements lies outside of the span of the operand.
     """
     if len(sizes) != len(strides):
         raise RuntimeError(f"{name}: sizes {list(sizes)} and strides {list(strides)} do not belong together")
@@ -103,9 +103,9 @@ def check_reach(
 
 
 def memory_order(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Dimensions from outermost to innermost, as the operands lie in memory; the first operands decide.
+    """The dimensions from outermost to innermost in memory. If operands disagree, the first ones decide.
 
-    The rule is PyTorch's (its stable insertion sort with undecided pairs), so that results get its strides.
+    This is PyTorch's algorithm, a stable insertion sort in which pairs may be ambiguous, so that results get its strides.
     """
     order = list(reversed(range(len(sizes))))  # innermost first while sorting
     for i in range(1, len(order)):
@@ -121,7 +121,7 @@ def memory_order(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> tupl
 
 
 def _compare_dims(inner: int, outer: int, sizes, strides) -> int:
-    """Positive if `outer` should run faster than `inner`, negative if it is right as it is, 0 if undecided."""
+    """Positive if `outer` should run faster than `inner`, negative if the order is right, 0 if no operand decides."""
     for row in strides:
         a, b = row[inner], row[outer]
         if a == 0 or b == 0:
@@ -150,9 +150,10 @@ def result_spec(operands: Sequence[Spec], sizes: Size, dtype: DType, where: devi
 def loop_dims(
     sizes: Size, strides: tuple[tuple[int, ...], ...]
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Sizes and strides of the fewest dims that visit every element, outermost first; at least one dim.
+    """The sizes and strides of a loop over all elements with as few dims as possible, outermost first; at least one dim.
 
-    Dims of size 1 are dropped, the rest sorted by memory order and merged where all operands allow it.
+    The function drops dims of size 1, sorts the others by memory order, and merges neighbours that are contiguous in all
+    operands.
     """
     order = [dim for dim in memory_order(sizes, strides) if sizes[dim] != 1]
     merged_sizes: list[int] = []

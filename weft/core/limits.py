@@ -1,4 +1,4 @@
-"""The limits of element types: torch.finfo, torch.iinfo, and which numbers fit."""
+"""The limits of dtypes: torch.finfo, torch.iinfo, and range checks for numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .dtype import DTYPES, DType, bool_, get_default_dtype
 
 
 class finfo:  # noqa: N801 (PyTorch's name)
-    """Limits of a floating point dtype; of a complex one, those of its parts.
+    """Limits of a floating point dtype. For a complex dtype, the limits of its real dtype.
 
     >>> import weft as torch
     >>> torch.finfo(torch.float16).max, torch.finfo(torch.float32).eps
@@ -31,7 +31,7 @@ class finfo:  # noqa: N801 (PyTorch's name)
         self._dtype = dtype
         self.dtype = dtype.name
         self.bits = 8 * dtype.itemsize
-        # PyTorch gives half a step for e5m2fnuz.
+        # For e5m2fnuz PyTorch returns half of the distance between 1 and the next number.
         self.eps = 2.0 ** -(dtype.mantissa_bits + (dtype.name == "float8_e5m2fnuz"))
         self.max = largest(dtype)
         self.min = -self.max
@@ -57,7 +57,10 @@ def _bias(dtype: DType) -> int:
 
 @functools.cache
 def largest(dtype: DType) -> float:
-    """The largest finite value of a real floating point dtype: formats without infinity use the top exponent for numbers too."""
+    """The largest finite value of a real floating point dtype.
+
+    Formats without infinity use the largest exponent for finite numbers as well.
+    """
     top = 2**dtype.exponent_bits - 1
     fraction = 2.0 - 2.0**-dtype.mantissa_bits
     if dtype.name == "float8_e4m3fn":  # the all-ones pattern is NaN
@@ -102,7 +105,7 @@ class iinfo:  # noqa: N801 (PyTorch's name)
 
 
 def _limits(dtype: DType) -> tuple[float, float]:
-    """The range of numbers that a dtype accepts."""
+    """The smallest and the largest number that `check_number` accepts for a dtype."""
     if dtype.kind in "ui":
         high: float = 2 ** (8 * dtype.itemsize - (dtype.kind == "i")) - 1
         return (-high - 1 if dtype.kind == "i" else -high), high
@@ -122,7 +125,7 @@ _C_NAMES = {
 
 
 def check_number(value: Any, dtype: DType) -> None:
-    """Raises: RuntimeError if `dtype` cannot hold the number: complex in a real type, or too large.
+    """Raises: RuntimeError if `dtype` cannot represent the number: a complex number in a real dtype, or a number too large.
 
     Negative integers wrap around in unsigned types, as in PyTorch; negative floats do not.
     """
@@ -135,7 +138,7 @@ def check_number(value: Any, dtype: DType) -> None:
 
 
 def overflow(dtype: DType) -> RuntimeError:
-    """The error for a number that does not fit."""
+    """The error for a number that the dtype cannot represent."""
     name = _C_NAMES.get(dtype.name, dtype.name)
     return RuntimeError(f"value cannot be converted to type {name} without overflow")
 

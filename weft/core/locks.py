@@ -1,9 +1,9 @@
-"""Locks that are free in a forked child, with whatever they guard complete.
+"""Locks that work across `os.fork`.
 
-A child has only the thread that called fork. A lock that another thread held would never be released there, and what that
-thread was changing would stay half changed. So a fork waits until it holds every lock made here; then parent and child
-release them. A lock that is held while waiting for someone else (a pipe, a socket) must not be made here, because a fork
-would wait for as long.
+A forked child has only the thread that called fork. If another thread held a lock at this moment, no thread of the child would
+ever release the lock, and the data that it guards would stay half modified. So a fork first acquires every lock of this module.
+Afterwards parent and child release them. Do not use such a lock while waiting for a pipe or a socket, because a fork would
+wait as well.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import Any
 from weakref import ref
 
 _locks: set[ref] = set()
-_holders: list[Iterator] = []  # of the fork that is going on: dropping them releases its locks
-_interrupts: list[int] = []  # SIGINT, if it came while that fork was waiting
+_holders: list[Iterator] = []  # generators that release the locks of the current fork when they are deleted
+_interrupts: list[int] = []  # contains SIGINT if it arrived while the current fork was waiting
 
-# Signal handlers may raise after each call, but not within one of these: they are C code.
+# A signal handler may raise an exception after any Python call, but not inside these functions, because they are C code.
 _acquire_at_once = methodcaller("acquire", False)
 _release = methodcaller("release")
 _exhaust = deque[None](maxlen=0).extend
 
 
 def new_lock() -> Any:
-    """A lock that forks wait for.
+    """A lock that `os.fork` acquires.
 
-    It is reentrant: a signal handler or a finalizer may need it in the very thread that holds it.
+    The lock is reentrant, because a signal handler or a finalizer may acquire it in the thread that holds it.
     """
     lock = threading.RLock()
     add_lock(lock)
@@ -41,7 +41,7 @@ def new_lock() -> Any:
 
 
 def add_lock(lock: Any) -> None:
-    """From now on forks wait for this reentrant lock."""
+    """Let `os.fork` acquire this reentrant lock from now on."""
     _locks.add(ref(lock, _locks.discard))
 
 
@@ -58,15 +58,17 @@ def _take_all() -> None:
                 _holders.append(holder)
                 break
             busy = wanted[len(taken)]
-            del holder  # there is no order among the locks, so never wait for one while holding others
+            del holder  # the locks have no order, so release all of them before waiting for one
             with busy:
                 pass
-        except KeyboardInterrupt:  # CPython prints what at-fork handlers raise, and goes on
+        except (
+            KeyboardInterrupt
+        ):  # CPython prints exceptions of at-fork handlers and continues, so store it for later
             _interrupts[:] = [signal.SIGINT]
 
 
 def _releasing(taken: list[Any]) -> Iterator[None]:
-    """A generator that releases these locks when it is dropped."""
+    """A generator that releases these locks when it is deleted."""
     releases = map(_release, taken)
     try:
         yield
@@ -75,7 +77,7 @@ def _releasing(taken: list[Any]) -> Iterator[None]:
 
 
 if hasattr(os, "register_at_fork"):
-    # What runs after the fork is C code, which never looks for signals: a Ctrl-C is raised when `os.fork` has returned.
+    # The handlers after the fork are C code, which never checks for signals. A Ctrl-C is raised after `os.fork` returns.
     os.register_at_fork(before=_take_all, after_in_parent=_holders.clear, after_in_child=_holders.clear)
-    # `max` calls `key` with the one element of the list, if there is one.
+    # `max` calls `key` with the element of the list, if the list is not empty.
     os.register_at_fork(after_in_parent=partial(max, _interrupts, default=None, key=_thread.interrupt_main))

@@ -4,17 +4,17 @@ import sys
 from types import FunctionType
 from typing import Any
 
-# The name of the package: `__module__` of all that is public begins with it, so that pickles find it there.
+# The name of the package. `__module__` of public objects begins with this name, so that pickle finds them.
 ROOT = __name__.partition(".")[0]
 
-# Modules that only weft has. What they define is public under the names of other modules.
+# Subpackages that PyTorch does not have. Their functions and classes are public under the names of other modules.
 INNER = frozenset(
     ("core", "engine", "families", "ops", "interop", "devices", "compat", "cli", "doctor", "switches")
 )
 
 
 def set_name(value: Any, module: str, qualname: str, name: str | None = None) -> None:
-    """Let a function or class say that it is `module.qualname`, where pickles then look for it."""
+    """Set `__module__` and `__qualname__` of a function or class, so that pickle finds it as `module.qualname`."""
     if isinstance(value, type):
         _resolve_annotations(value)
     value.__module__, value.__qualname__ = module, qualname
@@ -22,7 +22,7 @@ def set_name(value: Any, module: str, qualname: str, name: str | None = None) ->
 
 
 def name_methods(cls: type) -> None:
-    """Give the methods of a public class the names under which they are its members."""
+    """Set `__module__`, `__qualname__` and, unless it is an alias, `__name__` of the methods of a public class."""
     members = vars(cls)
     for name, member in members.items():
         if isinstance(member, (staticmethod, classmethod)):
@@ -34,10 +34,10 @@ def name_methods(cls: type) -> None:
 
 
 def name_public(module: str, *private: str) -> None:
-    """Let the public functions and classes of a module that were defined in others say that they are its own.
+    """Set `__module__` of the public functions and classes of a module that are defined in inner modules.
 
-    The others are the modules that only weft has: the inner ones, and those named in `private` (without ROOT).
-    Functions that are public elsewhere already stay so. `__all__` says which names are public, if there is one.
+    Inner modules are the subpackages in `INNER` and the modules named in `private` (without ROOT). Objects from other modules
+    are public there and stay unchanged. The public names are those in `__all__`, if the module has one.
 
     >>> import weft
     >>> weft.set_num_threads.__module__ == weft.__name__

@@ -1,7 +1,7 @@
-"""Type promotion: which dtype operands of several dtypes are computed in.
+"""Type promotion: the dtype of a computation on operands of several dtypes.
 
-Three priorities: tensors with dimensions, then 0-dim tensors, then Python numbers. A lower priority only
-counts if its category (bool < integer < float < complex) is higher than that of those above it.
+Operands have three priorities: tensors with dimensions, then 0-dim tensors, then Python numbers. A lower priority changes the
+dtype only if its category (bool < integer < float < complex) is higher than the categories of the higher priorities.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .spec import Spec
 
 @functools.cache
 def promote_types(type1: DType, type2: DType) -> DType:
-    """The smallest dtype that both convert to without leaving their category.
+    """The smallest dtype to which both promote.
 
-    Raises: RuntimeError for pairs that have none (uint16, uint32 and uint64 with other integers; float8).
+    Raises: RuntimeError for pairs without such a dtype (uint16, uint32 and uint64 with other integers; float8).
 
     >>> import weft as torch
     >>> torch.promote_types(torch.int32, torch.float16), torch.promote_types(torch.uint8, torch.int8)
@@ -77,7 +77,7 @@ def _unsupported(what: str, a: DType, b: DType) -> str:
 
 
 def number_dtype(kind: type) -> DType:
-    """What a Python number counts as: bool, int64, the default float or its complex type."""
+    """The dtype of a Python number of type `kind`: bool, int64, the default dtype or its complex dtype."""
     if kind is float:
         return get_default_dtype()
     if kind is int:
@@ -86,7 +86,7 @@ def number_dtype(kind: type) -> DType:
 
 
 def common_dtype(operands: Iterable[Any]) -> DType:
-    """The dtype that operands are computed in; an operand is a Spec or the type of a Python number."""
+    """The dtype in which an op computes. An operand is a Spec or the type of a Python number."""
     dimensioned = zero_dim = number = None
     for operand in operands:
         if type(operand) is not Spec:
@@ -103,13 +103,13 @@ def _join(found: DType | None, new: DType) -> DType:
 
 
 def _combine(high: DType | None, low: DType | None, is_number: bool = False) -> Any:
-    """`high` unless `low` is of a higher category."""
+    """`high`, unless the category of `low` is higher."""
     if high is None or low is None:
         return high or low
     if high.category >= low.category:
         return high
     if low.category == COMPLEX and high.category == FLOAT:
-        # The complex type as wide as the float that it meets: float64[n] + 1j is complex128.
+        # The complex dtype has the width of the float operand, so float64[n] + 1j is complex128.
         return high.to_complex()
     if is_number and low.category == FLOAT:
         return get_default_dtype()
@@ -117,7 +117,7 @@ def _combine(high: DType | None, low: DType | None, is_number: bool = False) -> 
 
 
 def can_cast(from_: DType, to: DType) -> bool:
-    """Whether `from_` may be written into `to`: whenever that is not of a lower category.
+    """Whether results of dtype `from_` may be stored as `to`, that is, unless the category of `to` is lower.
 
     >>> import weft as torch
     >>> torch.can_cast(torch.float64, torch.float32), torch.can_cast(torch.float32, torch.int64)
@@ -128,7 +128,7 @@ def can_cast(from_: DType, to: DType) -> bool:
 
 
 def check_dtypes(name: str, **arguments: Any) -> Iterable[DType]:
-    """Raises: TypeError, naming the argument, for what is no dtype."""
+    """Raises: TypeError for an argument that is not a dtype."""
     for position, (argument, value) in enumerate(arguments.items(), 1):
         if not isinstance(value, DType):
             raise TypeError(

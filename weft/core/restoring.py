@@ -1,9 +1,9 @@
-"""Context managers whose state is put back, whenever a signal arrives.
+"""Context managers that restore their state even if a signal interrupts `__exit__`.
 
-CPython runs signal handlers, which may raise, when a Python function begins, after each call, and when a loop jumps back.
-So a `with` block cannot lose its state between two plain assignments, but an ordinary `__exit__` can be interrupted before
-its first one. Here `__exit__` becomes machine code when the engine starts (`engine/exits.py`): it calls `_restore`, calls it
-once more if that was interrupted, and then lets the exception go on.
+CPython runs signal handlers, which may raise an exception, at the start of a Python function, after each call, and at the end
+of each iteration of a loop. It runs no handler between two plain assignments. So a signal can interrupt an ordinary `__exit__`
+before its first assignment, and the state is never restored. When the engine starts, it replaces `Restoring.__exit__` by
+machine code (`engine/exits.py`), which calls `_restore`, calls it again if a signal interrupted it, and re-raises the exception.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ P = ParamSpec("P")
 
 
 class Restoring:
-    """Base of context managers that change state in `__enter__` and put it back in `_restore`.
+    """Base class of context managers that change state in `__enter__` and restore it in `_restore`.
 
-    `__enter__` makes its changes last and without a call in between or after them. `_restore` may run twice, so it makes
-    its changes without calls, too, or such that doing them again changes nothing.
+    `__enter__` changes the state in its last statements, without a call between them. `_restore` may run twice, so running
+    it again must change nothing.
     """
 
     __slots__ = ()
@@ -52,7 +52,7 @@ class _Generated(Restoring, contextlib.ContextDecorator):
 
 
 def contextmanager(function: Callable[P, Iterator[Any]]) -> Callable[P, _Generated]:
-    """`contextlib.contextmanager` for generators that put state back in a `finally` and do not look at exceptions."""
+    """`contextlib.contextmanager` for generators that restore state in a `finally` and do not handle exceptions."""
 
     @functools.wraps(function)
     def make(*args: P.args, **kwargs: P.kwargs) -> _Generated:

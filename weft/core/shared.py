@@ -1,4 +1,4 @@
-"""Memory that several processes see."""
+"""Memory that several processes share."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import tempfile
 
 
 class SharedMemory:
-    """A file without a name, mapped: it is gone with the last process that holds it, however that ends.
+    """A mapped file without a name. The system frees it when the last process that holds it ends, even by a signal.
 
-    Whoever is handed its descriptor `fd` maps the same memory.
+    Another process that receives the file descriptor `fd` can map the same memory.
 
     Raises: NotImplementedError on Windows.
     """
@@ -22,7 +22,7 @@ class SharedMemory:
     shared = True
 
     def __init__(self, nbytes: int, fd: int | None = None):
-        """New memory, or that of a descriptor, which now belongs to this object."""
+        """Allocate memory, or map the file with descriptor `fd`, which this object closes when it is deleted."""
         if sys.platform == "win32":
             raise NotImplementedError("memory shared between processes on Windows")
         self.fd = _new_file(nbytes) if fd is None else fd

@@ -1,4 +1,4 @@
-"""torch.Size: the shape of a tensor, a tuple that prints itself and keeps its type."""
+"""torch.Size: the shape of a tensor, a tuple whose slices and sums are Sizes as well."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Size(tuple):
 
     __rmul__ = __mul__
 
-    def __reduce__(self):  # by a function of ours: the class says that it is torch's
+    def __reduce__(self):  # by a function of weft, because `__module__` of the class names torch
         return shape, (tuple(self),)
 
 
@@ -59,5 +59,5 @@ def _size(value: SupportsIndex) -> int:
 
 
 def shape(sizes: Iterable[int]) -> Size:
-    """A Size from ints that are known to be ints."""
+    """A Size of plain ints, without checks."""
     return tuple.__new__(Size, sizes)

@@ -1,4 +1,4 @@
-"""What a tensor is, apart from its bytes: an immutable, interned value."""
+"""Spec: the metadata of a tensor, as an immutable, interned value."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _interned: WeakValueDictionary[tuple, Spec] = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Spec:
-    """Shape, stride, dtype, device and pending conjugation or negation. Build with `spec()`, never directly.
+    """Shape, stride, dtype, device and pending conjugation or negation. Build with `make_spec()`, never directly.
 
-    Equal specs are the same object, so a spec hashes by identity and is a key of plan caches.
+    Equal specs are the same object, so a Spec hashes by identity. Plan caches use Specs as keys.
     """
 
     shape: Size
     stride: tuple[int, ...]  # in elements, not bytes; 0 on an expanded dimension
     dtype: DType
     device: Device
-    conj: bool = False  # the tensor is the conjugate of what its memory holds
-    neg: bool = False  # the tensor is the negative of what its memory holds
+    conj: bool = False  # conjugation is pending: memory holds the conjugates of the elements
+    neg: bool = False  # negation is pending: memory holds the negatives of the elements
     numel: int = field(init=False)
     is_contiguous: bool = field(init=False)
 
@@ -48,7 +48,7 @@ class Spec:
                 )
             raise RuntimeError(f"Storage size calculation overflowed with sizes={list(self.shape)}")
 
-    def __reduce__(self):  # unpickling in another process must give back that process's own object
+    def __reduce__(self):  # so that unpickling returns the interned object of the process that unpickles
         return make_spec, (self.shape, self.stride, self.dtype, self.device, self.conj, self.neg)
 
     @property
@@ -61,7 +61,7 @@ class Spec:
 
     @property
     def span(self) -> int:
-        """How many elements of storage the tensor reaches over, from its first element to its last."""
+        """The distance in memory from the first element to the last, in elements, both included."""
         if self.numel == 0:
             return 0
         return 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.stride, strict=True))
@@ -73,7 +73,7 @@ class Spec:
 
     @property
     def is_dense(self) -> bool:
-        """Whether the elements fill `span` without holes or overlaps, in whatever order."""
+        """Whether the elements fill `span` without gaps or overlaps, in any order of dimensions."""
         expected = 1
         for size, stride in sorted(
             zip(self.shape, self.stride, strict=True), key=lambda pair: (pair[1], pair[0])
@@ -87,14 +87,14 @@ class Spec:
 
     @property
     def repeats(self) -> bool:
-        """Whether an element appears more than once (an expanded dimension), so that writing is ambiguous."""
+        """Whether a dimension is expanded (stride 0), so that several indices refer to one element of memory."""
         if 0 not in self.stride or not self.numel:
             return False
         return any(stride == 0 and size > 1 for size, stride in zip(self.shape, self.stride, strict=True))
 
     @property
     def overlaps(self) -> bool:
-        """Whether an element of memory may appear more than once: windows of `unfold`, too."""
+        """Whether several indices may refer to one element of memory, as in expanded dimensions and windows of `unfold`."""
         if self.is_contiguous:
             return False
         reach = 1
@@ -113,7 +113,7 @@ class Spec:
 def make_spec(
     shape, stride, dtype: DType, device: Device = CPU, conj: bool = False, neg: bool = False
 ) -> Spec:
-    """The one Spec with these parts; `shape` and `stride` hold plain ints."""
+    """The interned Spec with these parts; `shape` and `stride` hold plain ints."""
     key = (shape, stride, dtype, device, conj, neg)
     found = _interned.get(key)
     if found is None:
@@ -127,7 +127,7 @@ def make_spec(
 
 
 def contiguous_spec(sizes, dtype: DType, device: Device = CPU) -> Spec:
-    """Row-major: the last dimension runs fastest."""
+    """The Spec of a contiguous (row-major) tensor."""
     return make_spec(sizes if type(sizes) is Size else shape(sizes), contiguous_stride(sizes), dtype, device)
 
 

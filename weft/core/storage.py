@@ -1,4 +1,4 @@
-"""One-dimensional bytes on one device, which any number of tensors look at."""
+"""Storage: a block of bytes on one device, which any number of tensors share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .names import ROOT, set_name
 
 
 class _Foreign(deque):
-    """The bin of memory that is not ours: it forgets what it is given, and none of its blocks serves another size."""
+    """The bin of memory that weft did not allocate. It drops returned blocks, and no block in it can be resized."""
 
     __slots__ = ()
     size = -1
@@ -30,11 +30,10 @@ LENT = object()  # the owner of memory that belongs to a Storage and that an arr
 class Storage:
     """Bytes at an address, `torch.UntypedStorage`.
 
-    Users give a number of bytes, or the bytes: UntypedStorage(5), UntypedStorage([1, 2, 3]). Within weft, all of an
-    address, a size, a device and a bin are given: `owner` keeps foreign memory alive (a NumPy array, a mapped file);
-    memory of our own goes back to its bin of the allocator when the Storage dies. `version` counts writes, for
-    autograd. `exposed` is set once anyone outside weft can see the memory. LENT is the owner of memory of our own that
-    an array of NumPy reads.
+    Users pass a number of bytes, or the bytes: UntypedStorage(5), UntypedStorage([1, 2, 3]). Within weft, callers pass an
+    address, a size, a device and a bin. `owner` keeps memory alive that weft did not allocate (a NumPy array, a mapped file).
+    Memory of weft returns to its bin of the allocator when the Storage is deleted. `version` counts writes, for autograd.
+    `exposed` is True after code outside weft has got the address. `owner` is LENT while an array of NumPy reads memory of weft.
 
     >>> import weft as torch
     >>> torch.UntypedStorage([1, 2, 3]).nbytes()
@@ -55,7 +54,7 @@ class Storage:
         owner: Any = None,
     ):
         if nbytes is None:
-            self.ptr, self.bin = 0, FOREIGN  # for __del__, if the next line raises
+            self.ptr, self.bin = 0, FOREIGN  # `__del__` needs these if the next line raises
             ptr, nbytes, device, bin, owner = _new_block(ptr, as_device(device))
         self.ptr = ptr
         self.nbytes_ = nbytes
@@ -115,13 +114,13 @@ class Storage:
         return 1
 
     def data_ptr(self) -> int:
-        """The address of the first byte; from now on the memory may be seen from outside."""
+        """The address of the first byte. The memory counts as exposed from now on."""
         self.exposed = True
         return self.ptr if self.nbytes_ else 0
 
     @property
     def _cdata(self) -> int:
-        """A number that tells storages apart."""
+        """A number that identifies the storage."""
         return id(self)
 
     @property
@@ -140,14 +139,14 @@ class Storage:
         return False
 
     def is_shared(self) -> bool:
-        """Whether other processes may see this memory."""
+        """Whether this memory is shared with other processes."""
         if isinstance(self.owner, np.memmap):
             return self.owner.mode == "r+"
         return getattr(self.owner, "shared", False)
 
     def share_memory_(self) -> Storage:
-        """Move to memory that other processes can see; every tensor on the storage follows."""
-        from .shared import SharedMemory  # with what only programs of several processes need
+        """Move the bytes to shared memory. All tensors on this storage use the new memory."""
+        from .shared import SharedMemory  # imported here, because only programs of several processes need it
 
         if not isinstance(self.owner, SharedMemory) and self.device is CPU:
             memory = SharedMemory(self.nbytes_)
@@ -157,7 +156,7 @@ class Storage:
 
     @property
     def filename(self) -> str | None:
-        """The file whose memory this is."""
+        """The name of the mapped file, if the memory is a mapped file."""
         return str(self.owner.filename) if isinstance(self.owner, np.memmap) else None
 
     def untyped(self) -> Storage:
@@ -166,7 +165,7 @@ class Storage:
     # -- bytes ---------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
-        """A byte, or for a slice a copy of bytes."""
+        """A byte, or for a slice a copy of the bytes."""
         if isinstance(index, slice):
             start, stop, step = index.indices(self.nbytes_)
             if step != 1:
@@ -203,7 +202,7 @@ class Storage:
         return self.content().tolist()
 
     def fill_(self, value: int) -> Storage:
-        """Write one byte everywhere."""
+        """Set all bytes to one value."""
         self._write(np.full(self.nbytes_, int(value) % 256, _UINT8))
         return self
 
@@ -224,26 +223,26 @@ class Storage:
         return self
 
     def byteswap(self, dtype: Any) -> None:
-        """Reverse the bytes of every element; of a complex one, those of each part."""
+        """Reverse the bytes of every element. The two parts of a complex element are swapped separately."""
         size = dtype.to_real().itemsize
         self._write(self.content()[: self.nbytes_ // size * size].reshape(-1, size)[:, ::-1].reshape(-1))
 
     def lend(self) -> None:
-        """Keep the memory at its address, because an array of NumPy reads it: the storage is not resizable any more."""
+        """Mark the storage as not resizable, because an array of NumPy reads its memory."""
         self.exposed = True
         if self.owner is None:
             self.owner = LENT
 
     def resizable(self) -> bool:
-        """Whether this memory can become larger: not if it belongs to someone else or an array of NumPy reads it."""
+        """Whether the storage can be resized: not if its memory belongs to another owner, or an array of NumPy reads it."""
         return not (self.exposed and self.owner is not None)
 
     def resize_(self, nbytes: int) -> Storage:
-        """Another number of bytes, keeping those there are; every tensor on the storage follows.
+        """Change the number of bytes and keep the content. All tensors on this storage use the new memory.
 
-        The block never becomes smaller, because tensors may still reach over all of it.
+        The block never becomes smaller, because existing tensors may use all of it.
 
-        Raises: RuntimeError if the memory is not resizable.
+        Raises: RuntimeError if the storage is not resizable.
         """
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
@@ -254,14 +253,16 @@ class Storage:
         return self
 
     def _move(self, other: Storage) -> None:
-        """Take over the block of `other`, which is at least as large, and the bytes into it."""
+        """Copy the bytes into the block of `other`, which is at least as large, and swap blocks with `other`."""
         self.device.backend.copy_bytes(other.ptr, self.ptr, self.nbytes_)
-        for part in ("ptr", "bin", "owner"):  # the old block dies with `other`
+        for part in ("ptr", "bin", "owner"):  # `other` frees the old block when it is deleted
             old, new = getattr(self, part), getattr(other, part)
             setattr(self, part, new)
             setattr(other, part, old)
         if self.exposed:
-            other.bin = FOREIGN  # whoever has the address may still look: the old block is never used again
+            other.bin = (
+                FOREIGN  # the old block is never reused, because code outside weft may still hold its address
+            )
 
     # -- copies --------------------------------------------------------------------------------------------------------
 
@@ -269,7 +270,7 @@ class Storage:
         return Storage(0, device=self.device)
 
     def clone(self) -> Storage:
-        """A copy with memory of its own."""
+        """A copy in new memory."""
         return Storage(self.nbytes_, device=self.device).copy_(self)
 
     def __copy__(self) -> Storage:
@@ -283,7 +284,7 @@ class Storage:
         return _rebuilt, (self.content().tobytes(),)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Storage:
-        """The storage on a device: itself if it is there."""
+        """A copy on the device, or the storage itself if it is on that device."""
         where = as_device(device)
         return self if where is self.device else Storage(self.nbytes_, device=where).copy_(self)
 
@@ -356,7 +357,7 @@ set_name(Storage, f"{ROOT}.storage", "UntypedStorage")
 
 
 def _new_block(content: Any, where: device) -> tuple:
-    """The parts of a storage with new memory: of so many bytes, or with these bytes."""
+    """The parts of a Storage with new memory; `content` is a number of bytes, or the bytes."""
     if isinstance(content, (int, np.integer)):
         block = where.backend.allocate(_checked(content))
     elif isinstance(content, (Sequence, np.ndarray)):
@@ -369,7 +370,7 @@ def _new_block(content: Any, where: device) -> tuple:
             f"torch.UntypedStorage(): Expected a sequence type, but got {type(content).__name__}"
         )
     parts = block.ptr, block.nbytes_, block.device, block.bin, block.owner
-    block.bin = FOREIGN  # the memory now belongs to whoever gets the parts
+    block.bin = FOREIGN  # so that deleting `block` does not free the memory
     return parts
 
 
@@ -397,7 +398,7 @@ def _rebuilt(content: bytes) -> Storage:
 
 
 def foreign(ptr: int, nbytes: int, owner: Any, exposed: bool = True) -> Storage:
-    """A Storage over memory that `owner` keeps alive."""
+    """A Storage over memory that weft did not allocate; `owner` keeps the memory alive."""
     storage = Storage(ptr, nbytes, CPU, FOREIGN, owner)
     storage.exposed = exposed
     return storage

@@ -1,4 +1,4 @@
-"""The tensor: a Storage, an offset and a Spec. Operations are added by `weft/ops`."""
+"""Tensor: a Storage, a byte offset and a Spec. `weft/ops` adds the operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .storage import Storage
 
 
 class Tensor:
-    """A view of a Storage as an array of one dtype, `torch.Tensor`.
+    """`torch.Tensor`: an array of one dtype in the memory of a Storage.
 
     >>> import weft as torch
     >>> t = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
@@ -25,15 +25,15 @@ class Tensor:
     __slots__ = ("_storage", "_start", "spec", "_autograd", "_base", "__dict__", "__weakref__")
 
     _storage: Storage
-    _start: int  # where the first element lies in the storage, in bytes
+    _start: int  # byte offset of the first element in the storage
     spec: Spec
 
-    # Where a cotangent of this tensor goes: to a node of autograd's graph, one of its outputs, or a leaf. None for the
-    # many tensors that take no part in autograd.
+    # The edge along which backward sends the cotangent of this tensor: a Node of the graph, an Output of a Node, or a Leaf.
+    # None for tensors that do not require grad, and DUAL for those that have tangents only.
     _autograd: Any
-    # The tensor that this one is a view of, if it is one: never a view itself.
+    # The base, if this tensor is a view. A base is never a view itself.
     _base: Tensor | None
-    # Set by the constructor of `torch.Tensor(...)`, which is defined with the other ways to create tensors.
+    # The constructor `torch.Tensor(...)`. `ops/creation/legacy.py` sets it.
     _legacy_new: Any = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ class Tensor:
             return steps[own_dim(dim, len(steps), "stride")]
 
     def storage_offset(self) -> int:
-        """Where the first element lies in the storage, in elements."""
+        """The offset of the first element in the storage, in elements."""
         return self._start // self.spec.dtype.itemsize
 
     @property
@@ -104,16 +104,16 @@ class Tensor:
         return self.spec.nbytes
 
     def data_ptr(self) -> int:
-        """The address of the first element; from now on the memory may be seen from outside. 0 if there is none."""
+        """The address of the first element, 0 for an empty tensor. The memory counts as exposed from now on."""
         self._storage.exposed = True
         return self._storage.ptr + self._start if self.spec.numel else 0
 
     def is_conj(self) -> bool:
-        """Whether the values are the conjugates of what memory holds."""
+        """Whether conjugation is pending: memory holds the conjugates of the elements."""
         return self.spec.conj
 
     def is_neg(self) -> bool:
-        """Whether the values are the negatives of what memory holds."""
+        """Whether negation is pending: memory holds the negatives of the elements."""
         return self.spec.neg
 
     def is_floating_point(self) -> bool:
@@ -141,7 +141,7 @@ class Tensor:
         return id(self)
 
     if TYPE_CHECKING:
-        # `weft/ops` attaches the other methods; the type checker takes them on trust.
+        # `weft/ops` adds the other methods at import time, where the type checker does not see them.
         # fmt: off
         def __getattr__(self, name: str) -> Any: ...
         T: Any
@@ -201,12 +201,12 @@ class Tensor:
 
 _new = object.__new__
 
-# What autograd notes among the attributes of a view: why it must not be written to, that no graph leads to it.
+# Attributes that autograd sets on views: the error for in-place operations, and a mark for views without a grad_fn.
 VIEW_NOTES = ("_unwritable", "_unconnected")
 
 
 def make(storage: Storage, start: int, spec: Spec) -> Tensor:
-    """A Tensor of these parts; nothing is checked."""
+    """A Tensor of these parts, without checks."""
     tensor = _new(Tensor)
     tensor._storage = storage
     tensor._start = start
@@ -216,7 +216,7 @@ def make(storage: Storage, start: int, spec: Spec) -> Tensor:
 
 
 def end_view(tensor: Tensor) -> None:
-    """Let a view of what nobody else sees be a tensor of its own, for autograd."""
+    """Make a view an independent tensor for autograd. For views whose base no other code holds."""
     if tensor._base is not None:
         tensor._base = None
         for note in VIEW_NOTES:
@@ -224,7 +224,7 @@ def end_view(tensor: Tensor) -> None:
 
 
 def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:
-    """A view of `base` that begins at byte `start` of the storage; nothing is checked."""
+    """A view of `base` with its first element at byte `start` of the storage, without checks."""
     tensor = _new(Tensor)
     tensor._storage = base._storage
     tensor._start = start
@@ -244,25 +244,25 @@ def of_class(cls: type, tensor: Tensor) -> Any:
 
 
 def empty(spec: Spec) -> Tensor:
-    """A Tensor with new, uninitialised memory for a dense spec."""
+    """A Tensor with new, uninitialized memory for a dense spec."""
     return make(spec.device.backend.allocate(spec.nbytes), 0, spec)
 
 
 def as_new(tensor: Tensor) -> Tensor:
-    """The tensor, whose elements have just been written for the first time: that is no write in place, so none counts."""
+    """Reset the version of a new tensor, because the writes that initialized it are not in-place operations."""
     storage = tensor._storage
-    if type(storage.version) is int:  # memory that was made in inference mode does not count its writes
+    if type(storage.version) is int:  # memory that was allocated in inference mode has no version
         storage.version = 0
     return tensor
 
 
 def address(tensor: Tensor) -> int:
-    """Where the first element lies. Whoever asks gets bytes: here a pending storage would be computed."""
+    """The address of the first element."""
     return tensor._storage.ptr + tensor._start
 
 
 def own_dim(dim: Any, ndim: int, function: str) -> int:
-    """As `wrap_dim`, but a 0-dim tensor accepts none, and what is no integer is a TypeError."""
+    """As `wrap_dim`, but a 0-dim tensor has no valid dimension, and the TypeError names the function."""
     dim = integer(dim, function, "dim")
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
@@ -270,9 +270,9 @@ def own_dim(dim: Any, ndim: int, function: str) -> int:
 
 
 def wrap_dim(dim: int, ndim: int) -> int:
-    """`dim` counted from the front; a 0-dim tensor accepts 0 and -1.
+    """`dim` as a nonnegative number; a 0-dim tensor accepts 0 and -1.
 
-    Raises: IndexError if there is no such dimension, TypeError for what is no int.
+    Raises: IndexError if the tensor has no such dimension, TypeError if `dim` is not an int.
     """
     if type(dim) is not int:
         if isinstance(dim, bool) or not hasattr(dim, "__index__"):

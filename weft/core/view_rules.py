@@ -1,6 +1,6 @@
-"""What views do to metadata: pure functions (spec, static arguments) -> (spec of the view, how far it starts).
+"""Views as functions on metadata: (spec, static arguments) -> (spec of the view, offset of its first element).
 
-The distance is in elements of the view. No storage, device or autograd in sight.
+The offset is relative to the input, in elements of the view. The functions know nothing of storages, devices or autograd.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .tensor import wrap_dim
 
 
 def moved(spec: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
-    """The spec of a view with these sizes and strides, everything else kept."""
+    """The spec of a view with these sizes and strides; the rest is that of `spec`."""
     return make_spec(as_size(sizes), strides, spec.dtype, spec.device, spec.conj, spec.neg)
 
 
@@ -22,9 +22,9 @@ def moved(spec: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
 
 
 def inferred_shape(sizes: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
-    """`sizes` with -1 replaced by what makes as many elements as the shape `own` has.
+    """`sizes`, with -1 replaced by the size that gives the number of elements of the shape `own`.
 
-    Raises: RuntimeError if nothing does.
+    Raises: RuntimeError if there is no such size.
     """
     numel = math.prod(own)
     if any(size < -1 for size in sizes):
@@ -62,9 +62,9 @@ def _wrong_numel(sizes: tuple[int, ...], own: tuple[int, ...]) -> RuntimeError:
 
 
 def view_stride(spec: Spec, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides with which the same memory reads as `sizes` (as many elements), None if there are none.
+    """The strides of a view with shape `sizes` of the same memory; None if such a view does not exist.
 
-    Works on runs of dimensions that lie in memory without gaps: each must be covered by whole new dimensions.
+    The function divides the old dimensions into runs that are contiguous in memory. New dimensions must fill each run exactly.
     """
     if spec.numel == 0:
         return spec.stride if spec.shape == sizes else contiguous_stride(sizes)
@@ -76,7 +76,7 @@ def view_stride(spec: Spec, sizes: tuple[int, ...]) -> tuple[int, ...] | None:
     for dim in range(len(spec.shape) - 1, -1, -1):
         run *= spec.shape[dim]
         if dim and (spec.shape[dim - 1] == 1 or spec.stride[dim - 1] == run * base):
-            continue  # the next dimension outwards goes on where this one ends
+            continue  # the next outer dimension belongs to the same run
         while new >= 0 and (covered < run or sizes[new] == 1):
             strides[new] = covered * base
             covered *= sizes[new]
@@ -109,7 +109,7 @@ def unsqueeze(spec: Spec, dim: int) -> tuple[Spec, int]:
 
 
 def squeeze(spec: Spec, dims: tuple[int, ...] | None = None) -> tuple[Spec, int]:
-    """Drop those of `dims` (None: all) that have size 1."""
+    """Drop the dimensions of size 1 among `dims` (None: among all dimensions)."""
     ndim = len(spec.shape)
     chosen = range(ndim) if dims is None else distinct_dims(dims, ndim)
     kept = [dim for dim in range(ndim) if spec.shape[dim] != 1 or dim not in chosen]
@@ -117,9 +117,9 @@ def squeeze(spec: Spec, dims: tuple[int, ...] | None = None) -> tuple[Spec, int]
 
 
 def distinct_dims(dims: tuple[int, ...], ndim: int) -> list[int]:
-    """Each counted from the front.
+    """The dimensions as nonnegative numbers.
 
-    Raises: RuntimeError if one comes twice.
+    Raises: RuntimeError if a dimension appears twice.
     """
     wrapped: list[int] = []
     for each in dims:
@@ -170,7 +170,7 @@ def t(spec: Spec) -> tuple[Spec, int]:
 
 
 def expand(spec: Spec, sizes: tuple[int, ...]) -> tuple[Spec, int]:
-    """Repeat dimensions of size 1, with stride 0, and add dimensions in front; -1 keeps a size."""
+    """Broadcast dimensions of size 1 with stride 0, and add dimensions in front; -1 keeps a size."""
     leading = len(sizes) - len(spec.shape)
     if leading < 0:
         raise RuntimeError(
@@ -220,7 +220,7 @@ def select(spec: Spec, dim: int, index: int) -> tuple[Spec, int]:
 
 
 def slice(spec: Spec, dim: int, start: int | None, end: int | None, step: int) -> tuple[Spec, int]:
-    """Every `step`-th element of `dim` from `start` to before `end`, cut to the size as in Python's slices."""
+    """Every `step`-th element of `dim` from `start` up to `end`, both clamped to the size as in Python's slices."""
     if not spec.shape:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
     dim = wrap_dim(dim, len(spec.shape))
@@ -273,7 +273,7 @@ def unfold(spec: Spec, dimension: int, size: int, step: int) -> tuple[Spec, int]
 
 
 def as_strided(spec: Spec, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> tuple[Spec, int]:
-    """Any sizes and strides, `offset` elements further on. Whoever calls checks the bounds of the storage."""
+    """A view with these sizes and strides, `offset` elements further on. The caller checks the bounds of the storage."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(step < 0 for step in stride):
@@ -291,7 +291,7 @@ def as_strided(spec: Spec, size: tuple[int, ...], stride: tuple[int, ...], offse
 
 
 def view_dtype(spec: Spec, dtype: DType) -> tuple[Spec, int]:
-    """The bytes as another dtype; the last dimension grows or shrinks if the sizes of the elements differ."""
+    """Reinterpret the bytes as another dtype; the size of the last dimension changes if the element sizes differ."""
     for pending, kind in ((spec.conj, "conjugate view tensors"), (spec.neg, "tensors with negative bit set")):
         if pending:
             raise RuntimeError(
@@ -355,12 +355,12 @@ def view_as_complex(spec: Spec) -> tuple[Spec, int]:
 
 
 def real(spec: Spec) -> tuple[Spec, int]:
-    """The real parts of a complex tensor; conjugation does not change them."""
+    """The real parts of a complex tensor."""
     return select(_parts(spec), -1, 0)
 
 
 def imag(spec: Spec) -> tuple[Spec, int]:
-    """The imaginary parts of a complex tensor, negated if it is conjugated."""
+    """The imaginary parts of a complex tensor, with pending negation if conjugation is pending."""
     if not spec.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     part, start = select(_parts(spec), -1, 1)

@@ -8,7 +8,7 @@ from oracle import to_torch, to_weft
 from twins import tensors
 
 import weft
-from weft.families.reduce import Types
+from weft.families.monoid_op import Types
 from weft.families.scan import Scan
 
 

@@ -155,20 +155,25 @@ def loop_dims(
     The function drops dims of size 1, sorts the others by memory order, and merges neighbours that are contiguous in all
     operands.
     """
-    order = [dim for dim in memory_order(sizes, strides) if sizes[dim] != 1]
+    order = memory_order(sizes, strides)
+    return merge_dims([sizes[dim] for dim in order], [[row[dim] for dim in order] for row in strides])
+
+
+def merge_dims(
+    sizes: Sequence[int], strides: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Like `loop_dims`, but the dims stay in the given order, so that elements are visited in that order."""
     merged_sizes: list[int] = []
-    merged: list[list[int]] = [[] for _ in strides]
-    for dim in order:
-        if merged_sizes and all(
-            row[-1] == own[dim] * sizes[dim] for row, own in zip(merged, strides, strict=True)
-        ):
-            merged_sizes[-1] *= sizes[dim]
-            for row, own in zip(merged, strides, strict=True):
-                row[-1] = own[dim]
+    merged: list[list[int]] = []  # the strides of all operands, dim by dim
+    for size, *row in zip(sizes, *strides, strict=True):
+        if size == 1:
+            continue
+        if merged and all(outer == stride * size for outer, stride in zip(merged[-1], row, strict=True)):
+            merged_sizes[-1] *= size
+            merged[-1] = row
         else:
-            merged_sizes.append(sizes[dim])
-            for row, own in zip(merged, strides, strict=True):
-                row.append(own[dim])
-    if not merged_sizes:
+            merged_sizes.append(size)
+            merged.append(row)
+    if not merged:
         return (1,), tuple((0,) for _ in strides)
-    return tuple(merged_sizes), tuple(map(tuple, merged))
+    return tuple(merged_sizes), tuple(zip(*merged, strict=True))

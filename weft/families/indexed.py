@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.derivative import Derivative, as_derivative
 from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
-from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order
+from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order, merge_dims
 from ..core.op import Op
 from ..core.outputs import check_no_repeats
 from ..core.plans import PlanCache
@@ -75,31 +75,13 @@ def _prepare(
             check_reach(name, operand, access.shape, row)
     itemsizes = [*map(element_size, results), *(dtype.itemsize for dtype in dtypes)]
     byte_rows = tuple(tuple(s * size for s in row) for row, size in zip(rows, itemsizes, strict=True))
-    sizes, strides = (ordered_dims if in_order else loop_dims)(access.shape, byte_rows)
+    sizes, strides = (merge_dims if in_order else loop_dims)(access.shape, byte_rows)
     step = itemsizes[displaced[0]] if displaced else 0
     steps = tuple(stride * step for stride in access.steps)
     backend = operands[0].device.backend
     return backend.prepare_indexed(
         results, dtypes, sizes, strides, Indexing(access.sizes, steps, displaced, wrap, in_order)
     )
-
-
-def ordered_dims(sizes: Sequence[int], strides: Sequence[Sequence[int]]):
-    """As `loop_dims`, but the elements are visited in their logical order."""
-    merged_sizes: list[int] = []
-    merged: list[list[int]] = []  # strides of all operands, dim by dim
-    for size, *row in zip(sizes, *strides, strict=True):
-        if size == 1:
-            continue
-        if merged and all(outer == stride * size for outer, stride in zip(merged[-1], row, strict=True)):
-            merged_sizes[-1] *= size
-            merged[-1] = row
-        else:
-            merged_sizes.append(size)
-            merged.append(row)
-    if not merged:
-        return (1,), tuple((0,) for _ in strides)
-    return tuple(merged_sizes), tuple(zip(*merged, strict=True))
 
 
 _BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
@@ -450,7 +432,7 @@ def _pack_plan(spec: Spec, mask: Spec, spread: bool) -> Callable[[int, int, int,
     """The loop over a mask and what it selects from, in logical order; the packed operand does not advance."""
     itemsize = spec.dtype.itemsize
     wide = tuple(stride * itemsize for stride in broadcast_stride(spec, mask.shape))
-    sizes, (elements, chosen) = ordered_dims(mask.shape, (wide, mask.stride))
+    sizes, (elements, chosen) = merge_dims(mask.shape, (wide, mask.stride))
     packed = (0,) * (len(sizes) - 1) + (itemsize,)
     rows = (elements, packed, chosen) if spread else (packed, elements, chosen)
     return common_device("pack", (spec, mask)).backend.prepare_pack(itemsize, spread, sizes, rows)

@@ -4,80 +4,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.arguments import boolean, integer, integers
 from ..core.checking import dtype as as_dtype
-from ..core.derivative import as_derivative
 from ..core.dispatch import watchers
 from ..core.dtype import FLOAT, LEGACY_NAMES, DType, compute_type
-from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims
-from ..core.op import Op
+from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims, merge_dims
 from ..core.plans import PlanCache
 from ..core.recording import needs_recording, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
-from ..engine.complexes import Complex
-from ..engine.expr import const, param
-from ..engine.monoid import Monoid, state_leaf
-from .elements import as_type, load_as, store_as
 from .map import common_device, scalar_arguments
-
-# A value of a state: a dtype; complex ones are pairs of components.
-State = tuple[DType, ...]
+from .monoid_op import MonoidOp
 
 
-class Types(NamedTuple):
-    """What a reduction computes with, for one input dtype."""
+class Reduce(MonoidOp):
+    """A reduction. Besides the parts that every `MonoidOp` has, a row may give
 
-    operands: DType  # elements are converted to this
-    results: tuple[DType, ...]
-
-
-class Reduce(Op):
-    """A reduction.
-
-    types(dtype, wanted) -> Types            `wanted` is the argument dtype=, or None
-    identity(dtype) -> values                the state of no elements, in the compute type: numbers or (number, dtype)
-    to_state(*elements) -> state                 of one element; `engine.monoid.index()` is its position
-    combine(a, b) -> state                   of two states, in any order unless it uses positions
-    finish(state, *params) -> results        of the final state
-    cascade                                  partial results in levels: for sums of floats
     ordered                                  positions count along the dims in logical order
     counted                                  `finish` gets the number of elements as its only param
     one_dim                                  dim= names a single dim, not several
-    clean(element)                           of each element in the dtype of the input, before it is converted
     check(name, spec, dims, whole)           raises what `direct` should raise; `whole`: all dims, none of them named
-    derivative                               rules get (ct, out, *inputs, dims, keepdim, *params); dims is None if the
-                                             caller named none, and all are meant
+
+    The rules of its derivative get (ct, out, *inputs, dims, keepdim, *params); dims is None if the caller named none, and all
+    are meant.
     """
 
     def __init__(
         self,
-        name: str,
-        types: Callable[[DType, DType | None], Types],
-        identity: Callable[[DType], Sequence[Any]],
-        to_state: Callable,
-        combine: Callable,
-        finish: Callable = lambda state: state,
-        *,
-        cascade: bool = False,
+        *parts: Any,
         ordered: bool = False,
         counted: bool = False,
         one_dim: bool = False,
-        clean: Callable | None = None,
         check: Callable[[str, Spec, tuple[int, ...], bool], None] | None = None,
-        derivative: Any = None,
+        **options: Any,
     ):
-        self.name, self.types, self.identity = name, types, identity
-        self.to_state, self.combine, self.finish = to_state, combine, finish
-        self.cascade, self.ordered, self.counted = cascade, ordered, counted
-        self.derivative = as_derivative(derivative)
-        self.one_dim = one_dim
-        self.clean = clean
-        self.check = check
-        self.plans = PlanCache(self._plan)
+        super().__init__(*parts, **options)
+        self.ordered, self.counted, self.one_dim, self.check = ordered, counted, one_dim, check
         self.direct_plans = PlanCache(self._plan_direct)
 
     # -- planning --------------------------------------------------------------------------------------------------
@@ -134,37 +99,8 @@ class Reduce(Op):
         strides = tuple(tuple(row[dim] for dim in dims) for row in rows)
         if 0 in chosen:
             return (0,), tuple((0,) for _ in rows[inputs:] + rows[:inputs])
-        found, merged = in_order(chosen, strides) if ordered else loop_dims(chosen, strides)
+        found, merged = merge_dims(chosen, strides) if ordered else loop_dims(chosen, strides)
         return found, merged[inputs:] + merged[:inputs]
-
-    def _monoid(self, inputs: tuple[Spec, ...], types: Types, params: int) -> Monoid:
-        compute = compute_type(types.operands)
-        elements = [self._loaded(k, each, compute) for k, each in enumerate(inputs)]
-        identity = [_constant(value, compute) for value in self.identity(compute)]
-        components = [part for value in identity for part in _parts(value)]
-        left, right = (
-            _regroup([state_leaf(side, k, part.dtype) for k, part in enumerate(components)], identity)
-            for side in "lr"
-        )
-        finished = self.finish(left, *(param(k, compute.to_real()) for k in range(params)))
-        stored = tuple(
-            store_as(as_type(value, compute_type(dtype)), contiguous_spec((), dtype))
-            for value, dtype in zip(finished, types.results, strict=True)
-        )
-        return Monoid(
-            _flat(self.to_state(*elements)),
-            _flat(left),
-            _flat(right),
-            _flat(self.combine(left, right)),
-            tuple(components),
-            self.cascade and compute.category >= 2,
-            stored,
-        )
-
-    def _loaded(self, position: int, input: Spec, compute: DType) -> Any:
-        if self.clean is None:
-            return load_as(position, input, compute)
-        return as_type(self.clean(load_as(position, input, compute_type(input.dtype))), compute)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -290,46 +226,3 @@ def runs_along_kept(sizes: Size, strides: Sequence[int], kept: Sequence[int], it
         return False
     fastest = min(dims, key=lambda dim: (strides[dim], -dim))
     return fastest in kept and strides[fastest] == itemsize
-
-
-def in_order(sizes: Size, strides) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
-    """Like `loop_dims`, but dims stay in logical order; neighbours are merged where they can be."""
-    found: list[int] = []
-    rows: list[list[int]] = [[] for _ in strides]
-    for dim, size in enumerate(sizes):
-        if size == 1:
-            continue
-        if found and all(row[-1] == own[dim] * size for row, own in zip(rows, strides, strict=True)):
-            found[-1] *= size
-            for row, own in zip(rows, strides, strict=True):
-                row[-1] = own[dim]
-        else:
-            found.append(size)
-            for row, own in zip(rows, strides, strict=True):
-                row.append(own[dim])
-    if not found:
-        return (1,), tuple((0,) for _ in strides)
-    return tuple(found), tuple(map(tuple, rows))
-
-
-def _constant(value: Any, compute: DType) -> Any:
-    """An identity: a number in the compute type, or (number, dtype)."""
-    number, dtype = value if isinstance(value, tuple) else (value, compute)
-    if dtype.is_complex:
-        number = complex(number)
-        return Complex(const(number.real, dtype.to_real()), const(number.imag, dtype.to_real()))
-    return const(number, dtype)
-
-
-def _parts(value: Any) -> tuple:
-    return (value.real, value.imag) if isinstance(value, Complex) else (value,)
-
-
-def _flat(values: Sequence[Any]) -> tuple:
-    return tuple(part for value in values for part in _parts(value))
-
-
-def _regroup(leaves: list, like: Sequence[Any]) -> tuple:
-    """Leaves as values of the same structure as `like`."""
-    rest = iter(leaves)
-    return tuple(Complex(next(rest), next(rest)) if isinstance(v, Complex) else next(rest) for v in like)

@@ -11,7 +11,7 @@ from ..core.size import shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from ..engine.kernel import Launch
-from .reduce import Reduce
+from .monoid_op import MonoidOp
 
 
 class _Plan(NamedTuple):
@@ -20,13 +20,13 @@ class _Plan(NamedTuple):
     launch: Launch | None  # None: there is nothing to compute
 
 
-class Scan(Reduce):
+class Scan(MonoidOp):
     """Running results; the row is written like that of a `Reduce`, and results have the shape of the input.
 
     States are combined strictly in order, so that `types(...).operands` decides how the results are rounded.
     """
 
-    def _plan(self, spec: Spec, dim: int) -> _Plan:  # type: ignore[override]
+    def _plan(self, spec: Spec, dim: int) -> _Plan:
         types = self.types(spec.dtype, None)
         results = tuple(contiguous_spec(spec.shape, dtype, spec.device) for dtype in types.results)
         allocators = [each.device.backend.allocator(each.nbytes) for each in results]
@@ -47,7 +47,7 @@ class Scan(Reduce):
         )
         return _Plan(results, allocators, launch)
 
-    def run(self, input: Tensor, dim: int) -> Any:  # type: ignore[override]
+    def run(self, input: Tensor, dim: int) -> Any:
         """The result, or a tuple of them, of scanning `input` along `dim` (not negative; 0 for a 0-dim tensor)."""
         plan = self.plans[input.spec, dim]
         if len(plan.results) == 1:

@@ -20,7 +20,8 @@ from ...engine.scalar import sgn
 from ...families.custom_vjp import custom_vjp
 from ...families.library import tensor_of
 from ...families.map import Map, same_dtype
-from ...families.reduce import Reduce, Types
+from ...families.monoid_op import Types
+from ...families.reduce import Reduce
 from ..assembly.joining import cat
 from ..creation.creation import zeros_like
 from ..reductions.norms import norm_order, vector_norm

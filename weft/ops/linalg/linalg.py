@@ -21,7 +21,8 @@ from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
 from ...families.custom_vjp import custom_vjp
 from ...families.library import array, tensor_of
-from ...families.reduce import Reduce, Types, single_dim
+from ...families.monoid_op import Types
+from ...families.reduce import Reduce, single_dim
 from ..assembly.copying import clone
 from ..assembly.joining import cat
 from ..indexing.masking import where

@@ -12,7 +12,8 @@ from ...core.tensor import Tensor
 from ...engine.scalar import eq, rsqrt, where
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import Map, same_dtype
-from ...families.reduce import Reduce, Types
+from ...families.monoid_op import Types
+from ...families.reduce import Reduce
 from ..reductions.reduction import MEAN
 from .window_views import wide
 

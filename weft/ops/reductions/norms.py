@@ -16,7 +16,8 @@ from ...engine.complexes import Complex
 from ...engine.expr import Expr, cast, const, isnan, ne, select
 from ...engine.scalar import absolute, pow, sqrt
 from ...families.custom_vjp import custom_vjp
-from ...families.reduce import Reduce, Types, dims_of
+from ...families.monoid_op import Types
+from ...families.reduce import Reduce, dims_of
 from ..indexing.masking import where
 from ..linalg.eigen import svdvals
 from ..linalg.lapack import check_floating, check_matrix, check_square, check_tensor

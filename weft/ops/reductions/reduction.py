@@ -37,7 +37,8 @@ from ...families.elements import as_type
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import COPY, Map, to_float
 from ...families.map import Types as MapTypes
-from ...families.reduce import Reduce, Types, dims_of, single_dim
+from ...families.monoid_op import Types
+from ...families.reduce import Reduce, dims_of, single_dim
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
 from ..tensor.rules import by_dims, kept, placed, restored, same, shared, sum_of

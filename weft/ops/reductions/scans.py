@@ -32,7 +32,8 @@ from ...core.warn import user_level
 from ...engine.expr import Expr, as_expr, isnan
 from ...engine.monoid import index
 from ...engine.scalar import exp, isinf, log, maximum, where
-from ...families.reduce import Types, check_recordable
+from ...families.monoid_op import Types
+from ...families.reduce import check_recordable
 from ...families.scan import Scan
 from ..assembly.joining import cat
 from ..creation.creation import zeros_like

@@ -17,7 +17,8 @@ from ....engine.expr import as_expr
 from ....families.indexed import Access, Take, add_elements
 from ....families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ....families.map import Map, same_dtype
-from ....families.reduce import Reduce, Types
+from ....families.monoid_op import Types
+from ....families.reduce import Reduce
 from ...reductions.reduction import build_log_softmax, log_softmax
 from .arguments import check_reduction, reduced, reduction_of
 

@@ -12,7 +12,8 @@ from ....core.warn import user_level
 from ....engine import scalar as s
 from ....engine.convert import convert
 from ....families.map import ONLY_FLOATS, Map, same_dtype
-from ....families.reduce import Reduce, Types
+from ....families.monoid_op import Types
+from ....families.reduce import Reduce
 from ...elementwise.activation import logsigmoid
 from ...tensor.rules import shown_as
 from .arguments import check_reduction, reduced, reduction_of

@@ -9,10 +9,12 @@ from ..compat.missing import module_getattr as _module_getattr
 from ..core.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from ..core.recording import tape as _tape
 from . import attributes as _attributes  # noqa: F401 (adds the attributes of nodes that users see)
+from . import dual as _dual
 from . import forward as _forward
 from . import forward_inplace as _forward_inplace
 from . import graph as _graph
 from . import inplace as _inplace
+from . import recorders as _recorders
 from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .backward import backward, grad
@@ -27,11 +29,21 @@ __getattr__ = _module_getattr(
     __name__, ("anomaly_mode", "forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util")
 )
 
-_tape.record = _forward.record
-_tape.start_inplace = _forward_inplace.start_inplace
-_tape.finish_inplace = _forward_inplace.finish_inplace
+_dual.reverse_only.update(
+    record=_recorders.record,
+    start_inplace=_inplace.start_inplace,
+    finish_inplace=_inplace.finish_inplace,
+    rebase_history=_inplace.rebase_history,
+)
+_dual.with_tangents.update(
+    record=_forward.record,
+    start_inplace=_forward_inplace.start_inplace,
+    finish_inplace=_forward_inplace.finish_inplace,
+    rebase_history=_forward_inplace.rebase_history,
+)
+vars(_tape).update(_dual.reverse_only)
+_tape.recorder = _recorders.recorder
 _tape.check_write = _inplace.check_write
-_tape.rebase_history = _forward_inplace.rebase_history
 _tape.take_grad_fn_of = _forward_inplace.take_grad_fn_of
 _tape.rename = _graph.rename
 _tape.recorded_view = _inplace.recorded_view

@@ -7,6 +7,7 @@ import traceback
 import warnings
 from typing import Any
 
+from ..core.grad_mode import detours
 from ..core.public import public
 from ..core.restoring import Restoring
 from ..core.warn import user_level
@@ -22,7 +23,7 @@ def trace(node: Any) -> None:
 
 def report(node: Any) -> None:
     """Warn with the stack trace of the forward operation whose backward fails."""
-    stack = node.metadata.get("traceback_") if node.extra else None
+    stack = node._notes.metadata.get("traceback_") if node._notes else None
     if stack is None:
         text = (
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
@@ -46,12 +47,10 @@ class set_detect_anomaly(Restoring, contextlib.ContextDecorator):  # noqa: N801 
         _set(*self._mode)
 
     def __enter__(self) -> None:
-        global tracing, checking
-        tracing, checking = self._mode
+        _set(*self._mode)
 
     def _restore(self) -> None:
-        global tracing, checking
-        tracing, checking = self._outer[-1]
+        _set(*self._outer[-1])
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
@@ -62,6 +61,7 @@ def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
 def _set(traced: bool, checked: bool) -> None:
     global tracing, checking
     tracing, checking = traced, checked
+    detours[:] = [each for each in detours if each != "anomaly"] + ["anomaly"] * traced
 
 
 class detect_anomaly(set_detect_anomaly):  # noqa: N801

@@ -32,6 +32,8 @@ INPUTS = {
         "mse_loss": "self target",
         "convolution": "input weight bias",
         "embedding": "weight indices",
+        "getitem.select.at": "self index",
+        "getitem.slice.at": "self start",
     }.items()
 }
 # op -> names of its static arguments.
@@ -59,24 +61,26 @@ SIZES = "_sym_sizes"
 
 def _names(node: Node) -> tuple[list[str], list[str]]:
     """The names of a node's inputs and of its static arguments."""
-    name = node.op.name
-    return INPUTS.get(name, ["self", "other"])[: len(node.specs)], STATIC.get(name, [])[: len(node.static)]
+    name = node._spec.op.name
+    return INPUTS.get(name, ["self", "other"])[: len(node._spec.inputs)], STATIC.get(name, [])[
+        : len(node._spec.static)
+    ]
 
 
 def _saved(node: Node, name: str) -> Any:
-    if node.saved is RELEASED:
+    if node._saved is RELEASED:
         raise RuntimeError(SECOND_TIME)
     inputs, static = _names(node)
-    if name == "result" and node.saved[0] is not None:
-        return original(node.saved[0], node)
+    if name == "result" and node._saved[0] is not None:
+        return original(node._saved[0], node)
     if name in inputs:
-        return original(node.saved[1 + inputs.index(name)], node)
+        return original(node._saved[1 + inputs.index(name)], node)
     if name in static:
-        return node.static[static.index(name)]
-    if name in DEFAULTS and name in INPUTS.get(node.op.name, ()):
+        return node._spec.static[static.index(name)]
+    if name in DEFAULTS and name in INPUTS.get(node._spec.op.name, ()):
         return DEFAULTS[name]
     if name.endswith(SIZES) and name.removesuffix(SIZES) in inputs:
-        spec = node.specs[inputs.index(name.removesuffix(SIZES))]
+        spec = node._spec.inputs[inputs.index(name.removesuffix(SIZES))]
         if spec is not None:
             return tuple(spec.shape)
     return _MISSING
@@ -87,11 +91,11 @@ _MISSING = object()
 
 def _raw(node: Node, name: str) -> Any:
     """The SavedTensor for an input, or for the result, of the node."""
-    if node.saved is RELEASED:
+    if node._saved is RELEASED:
         raise RuntimeError(SECOND_TIME)
     inputs, _ = _names(node)
     place = 0 if name == "result" else 1 + inputs.index(name) if name in inputs else None
-    if place is None or not isinstance(node.saved[place], (Saved, Packed)):
+    if place is None or not isinstance(node._saved[place], (Saved, Packed)):
         return _MISSING
     return SavedTensor(node, place)
 
@@ -110,7 +114,7 @@ def _getattr(self: Node, name: str) -> Any:
 
 def _dir(self: Node) -> list[str]:
     names = [*object.__dir__(self)]
-    if self.saved is not RELEASED:
+    if self._saved is not RELEASED:
         inputs, static = _names(self)
         candidates = ["result", *inputs, *[name + SIZES for name in inputs], *static]
         names += [

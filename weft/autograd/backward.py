@@ -6,11 +6,15 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.dispatch import watchers
 from ..core.entry import entry
+from ..core.plans import PlanCache
 from ..core.registry import FUNCTIONS
+from ..core.spec import contiguous_spec
 from ..core.subclasses import without_overrides
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, make
 from ..core.warn import user_level
+from ..families.map import FILL
 from . import engine
 from .carried import carriers
 from .dual import Dual
@@ -176,7 +180,7 @@ def _gradients(given: Any, tensors: Sequence[Tensor]) -> tuple:
 
 def _edge_of(tensor: Any, position: int) -> Any:
     if isinstance(tensor, GradientEdge):
-        return tensor.node if isinstance(tensor.node, Leaf) else tensor.node.output(tensor.output_nr)
+        return tensor.node if isinstance(tensor.node, Leaf) else tensor.node._output(tensor.output_nr)
     if not isinstance(tensor, Tensor):
         raise TypeError(f"element {position} of tensors must be a Tensor, not {type(tensor).__name__}")
     if not takes_gradient(tensor._autograd):
@@ -191,27 +195,35 @@ def _roots(tensors: Sequence[Any], gradients: Sequence[Any], create_graph: bool)
             tensor = _stand_in(tensor)
         if not isinstance(tensor, Tensor):
             raise TypeError(f"element {position} of tensors must be a Tensor, not {type(tensor).__name__}")
-        edge = tensor._autograd
-        if not takes_gradient(edge) or "_unconnected" in tensor.__dict__:
-            raise RuntimeError(
-                f"element {position} of tensors does not require grad and does not have a grad_fn\n"
-                "Nothing it was computed from requires grad, or it was computed under no_grad, or from detach() or item()"
-            )
-        seed = _first_cotangent(tensor) if gradient is None else _checked(gradient, tensor, position)
-        if type(tensor) in carriers:
-            seed = carriers[type(tensor)].seed(tensor, seed)
-        roots.append((edge, seed))
+        roots.append(root(tensor, gradient, position))
     return roots
+
+
+def root(tensor: Tensor, gradient: Any = None, position: int = 0) -> tuple[Any, Tensor]:
+    """The edge at which backward of a tensor starts, and its cotangent there.
+
+    Raises: RuntimeError if the tensor does not require grad, or is not a scalar and has no gradient.
+    """
+    edge = tensor._autograd
+    if edge is None or type(edge) is Dual or type(edge) is Leaf and "_unconnected" in tensor.__dict__:
+        raise RuntimeError(
+            f"element {position} of tensors does not require grad and does not have a grad_fn\n"
+            "Nothing it was computed from requires grad, or it was computed under no_grad, or from detach() or item()"
+        )
+    seed = _first_cotangent(tensor) if gradient is None else _checked(gradient, tensor, position)
+    if type(tensor) in carriers:
+        seed = carriers[type(tensor)].seed(tensor, seed)
+    return edge, seed
 
 
 def _stand_in(edge: GradientEdge) -> Tensor:
     """An uninitialized tensor with the edge, and with the metadata of the tensor that the edge belongs to."""
     if isinstance(edge.node, Leaf):
         return edge.node.tensor()  # type: ignore[return-value]
-    result = edge.node.result
+    result = edge.node._spec.result
     own = result[edge.output_nr] if type(result) is tuple else result
     found = FUNCTIONS["empty"](own.shape, dtype=own.dtype, device=own.device)
-    found._autograd = edge.node.output(edge.output_nr)
+    found._autograd = edge.node._output(edge.output_nr)
     return found
 
 
@@ -226,7 +238,17 @@ def _first_cotangent(tensor: Tensor) -> Tensor:
         raise RuntimeError(
             f"grad can be implicitly created only for real scalar outputs but got {spec.dtype!r}"
         )
-    return FUNCTIONS["ones_like"](tensor.detach())
+    if watchers:
+        return FUNCTIONS["ones_like"](tensor.detach())
+    plan = _seed_plans[(spec,)]
+    storage = plan.allocate()
+    plan.entry(storage.ptr, 1.0, plan.meta, plan.count)
+    return make(storage, 0, plan.spec)
+
+
+_seed_plans = PlanCache(
+    lambda spec: FILL.write_plans[contiguous_spec(spec.shape, spec.dtype, spec.device), float]
+)
 
 
 def _checked(gradient: Any, tensor: Tensor, position: int) -> Tensor:

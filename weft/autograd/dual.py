@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Callable
 from typing import Any
 
-from ..core.grad_mode import mode, open_levels
+from ..core.grad_mode import detours, mode, open_levels
+from ..core.recording import tape
 from ..core.tensor import Tensor, make, view_of
 
 
@@ -27,11 +29,16 @@ _marked: dict[int, list[weakref.ref[Tensor]]] = {}  # by level: the tensors that
 
 
 _outer: dict[int, tuple[bool, bool]] = {}
+# The functions of `tape` while no level is open, and while one is; `weft/autograd/__init__.py` fills them in.
+reverse_only: dict[str, Callable] = {}
+with_tangents: dict[str, Callable] = {}
 
 
 def open_level() -> int:
     level = next(_numbers)
     levels.append(level)
+    vars(tape).update(with_tangents)
+    detours.append("forward")
     _outer[level] = mode.enabled, mode.reverse
     mode.enabled, mode.reverse = not mode.inference, mode.enabled and mode.reverse
     return level
@@ -40,6 +47,9 @@ def open_level() -> int:
 def close_level(level: int) -> None:
     """Close a level and drop the tangents at this level."""
     levels.remove(level)
+    if not levels:
+        vars(tape).update(reverse_only)
+    detours.remove("forward")
     mode.enabled, mode.reverse = _outer.pop(level)
     for reference in _marked.pop(level, ()):
         tensor = reference()

@@ -6,9 +6,9 @@ recorded after it. Chains of any length need no recursion.
 
 from __future__ import annotations
 
-import heapq
-import sys
 from collections.abc import Sequence
+from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES
@@ -22,9 +22,7 @@ from . import anomaly
 from .carried import carrier_of, carriers
 from .graph import Leaf, Node, Output, endpoint
 from .hooks import running
-
-# A cotangent of so many bytes is worth overwriting.
-LARGE = 1 << 16
+from .saved import RELEASED
 
 
 def run(
@@ -65,6 +63,15 @@ class _Sum:
         self.tensor = tensor
 
 
+def _collected(ct: Any) -> Any:
+    """The cotangent of a node, or a tuple of them, given what has been collected for it."""
+    if type(ct) is _Sum:
+        return ct.tensor
+    if type(ct) is list:
+        return tuple([each.tensor if type(each) is _Sum else each for each in ct])
+    return ct
+
+
 class _Pass:
     """One backward pass."""
 
@@ -84,35 +91,51 @@ class _Pass:
                 self._give_leaf(root, seed, False)
             else:
                 self._give(root, seed)
-        queue, pending = self.queue, self.pending
+        queue, pending, keeping = self.queue, self.pending, self.keep_graph
+        recording = self.create_graph or self.wanted is not None or bool(open_levels)
+        usual = not (recording or carriers or anomaly.tracing or anomaly.checking)
         while queue:
-            node = heapq.heappop(queue)[1]
-            spare = self._is_spare(node)
-            ct: Any = pending.pop(node)
-            if type(ct) is _Sum:
-                ct = ct.tensor
-            elif type(ct) is list:
-                ct = tuple([each.tensor if type(each) is _Sum else each for each in ct])
-            if node.hooks is not None:
-                ct = _run_tensor_hooks_of(node, ct)
-            edges = node.edges if self.wanted is None else self._useful_edges(node, ct)
-            if edges is None:
-                continue
-            if node.hooks is not None and node.hooks.before:
-                ct = _before(node, ct)
-            found = node.pull_over(ct, edges) if spare else None
-            if found is None:
-                found = self._pull(node, ct, edges)
-            if node.hooks is not None and node.hooks.after:
-                found = _after(node, found, ct)
-            if not self.keep_graph:
-                node.release()
-            ct = None
-            self._spread(node, edges, found)
+            node = heappop(queue)[1]
+            spec = node._spec
+            if usual and node._notes is None and not spec.large and spec.pull is not None:
+                ct: Any = pending.pop(node)
+                if type(ct) is not Tensor:
+                    ct = _collected(ct)
+                edges: Any = node._edges
+                found = spec.pull(node, ct, edges)
+                ct = None
+                if not keeping:
+                    node._saved = RELEASED
+            else:
+                edges, found = self._run_node(node)
+                if edges is None:
+                    continue
+            self._spread(spec.inputs, edges, found, node)
             found = ()  # nothing outlives its step
         for leaf in list(self.leaves):  # those that some edge brought nothing
             self._finish(leaf, *self.leaves.pop(leaf))
         return self.captured
+
+    def _run_node(self, node: Node) -> tuple[Any, Sequence[Any]]:
+        """The edges of a node that lead to what is wanted (None if none does), and the cotangents of its inputs."""
+        spare = node._spec.large and self._is_spare(node)
+        ct = _collected(self.pending.pop(node))
+        notes = node._notes
+        if notes is not None:
+            ct = _run_tensor_hooks_of(node, ct)
+        edges = node._edges if self.wanted is None else self._useful_edges(node, ct)
+        if edges is None:
+            return None, ()
+        if notes is not None and notes.before:
+            ct = _before(node, ct)
+        found = node._pull_over(ct, edges) if spare else None
+        if found is None:
+            found = self._pull(node, ct, edges)
+        if notes is not None and notes.after:
+            found = _after(node, found, ct)
+        if not self.keep_graph:
+            node._release()
+        return edges, found
 
     def reaches(self, edge: Any) -> bool:
         """Whether this pass brings a cotangent to where an edge leads."""
@@ -123,17 +146,10 @@ class _Pass:
         return endpoint(edge)[0] in self.seen
 
     def _is_spare(self, node: Node) -> bool:
-        """Whether a node's cotangent is large and nobody else's, so that what becomes of it may take its memory."""
-        own = node.result
-        if (
-            type(own) is tuple
-            or own.nbytes < LARGE
-            or self.create_graph
-            or self.wanted is not None
-            or open_levels
-        ):
+        """Whether a node's cotangent, which is large, is nobody else's, so that what becomes of it may take its memory."""
+        if self.create_graph or self.wanted is not None or open_levels:
             return False
-        if node.hooks is not None or anomaly.tracing or anomaly.checking:
+        if node._notes is not None or anomaly.tracing or anomaly.checking:
             return False
         if type(self.pending[node]) is _Sum:
             return True
@@ -141,18 +157,19 @@ class _Pass:
             return False
         # Whether nobody but `pending` holds the tensor, and nobody but the tensor its memory.
         return (
-            sys.getrefcount(self.pending[node]) == 2
-            and sys.getrefcount(self.pending[node]._storage) == 2
+            getrefcount(self.pending[node]) == 2
+            and getrefcount(self.pending[node]._storage) == 2
             and not self.pending[node]._storage.exposed
         )
 
     def _pull(self, node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
+        """As `Node._pull`, for cotangents with a carrier, and in anomaly mode."""
         if carriers and (carrier := carrier_of(ct)) is not None:
             return carrier.pull(node, ct, edges, self.create_graph)
         if not (anomaly.tracing or anomaly.checking):
-            return node.pull(ct, edges, self.create_graph)
+            return node._pull(ct, edges, self.create_graph)
         try:
-            found = node.pull(ct, edges, self.create_graph)
+            found = node._pull(ct, edges, self.create_graph)
             if anomaly.checking:
                 _check_nan(node, found)
             return found
@@ -160,18 +177,17 @@ class _Pass:
             anomaly.report(node)
             raise
 
-    def _spread(self, node: Node, edges: tuple, found: Sequence[Any]) -> None:
-        """Send the cotangents that a node found to where its edges lead."""
+    def _spread(self, specs: Sequence[Any], edges: tuple, found: Sequence[Any], node: Node) -> None:
+        """Send the cotangents of the inputs of a node to where its edges lead."""
         for position, edge in enumerate(edges):
             if edge is None:
                 continue
-            ct = found[position]
-            wanted = node.specs[position]
+            ct, kind = found[position], type(edge)
             if ct is None:
-                if type(edge) is Leaf:
+                if kind is Leaf:
                     self._give_leaf_nothing(edge)
                 continue
-            spec = ct.spec
+            wanted, spec = specs[position], ct.spec
             if spec is not wanted and (
                 spec.shape != wanted.shape
                 or spec.dtype is not wanted.dtype
@@ -180,18 +196,19 @@ class _Pass:
                 ct = fitted(ct, wanted, node, position)
                 if ct._base is not None and not self.create_graph:
                     ct = make(ct._storage, ct._start, ct.spec)  # the sum before it lost its dims is of no use
-                lone = sys.getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
-            elif type(edge) is Leaf:
+                lone = getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
+            elif kind is Leaf:
                 ct = None
                 # Whether nobody but `found` holds the tensor, and nobody but the tensor its memory.
-                lone = (
-                    sys.getrefcount(found[position]) == 2 and sys.getrefcount(found[position]._storage) == 2
-                )
+                lone = getrefcount(found[position]) == 2 and getrefcount(found[position]._storage) == 2
                 ct = found[position]
-            if type(edge) is Leaf:
+            if kind is Leaf:
                 self._give_leaf(edge, ct, lone)
-            else:
+            elif kind is Output or edge in self.pending:
                 self._give(edge, ct)
+            else:
+                self.pending[edge] = ct
+                heappush(self.queue, (-edge._order, edge))
 
     # -- cotangents on their way --------------------------------------------------------------------------------------
 
@@ -202,27 +219,29 @@ class _Pass:
             node = edge.node
             cts = pending.get(node)
             if cts is None:
-                cts = pending[node] = [None] * len(node.result)
-                heapq.heappush(self.queue, (-node.order, node))
+                cts = pending[node] = [None] * len(node._spec.result)
+                heappush(self.queue, (-node._order, node))
             before = cts[edge.index]
             cts[edge.index] = ct if before is None else self._sum(before, ct)
         else:
             before = pending.get(edge)
             if before is None:
                 pending[edge] = ct
-                heapq.heappush(self.queue, (-edge.order, edge))
+                heappush(self.queue, (-edge._order, edge))
             else:
                 pending[edge] = self._sum(before, ct)
 
     def _give_leaf(self, leaf: Leaf, ct: Tensor, lone: bool) -> None:
-        left = self.uses[leaf] = self.uses.get(leaf, 1) - 1
-        before = self.leaves.pop(leaf, None)
-        if before is not None:
-            ct, lone = self._sum(before[0], ct), True
-        if left > 0:
-            self.leaves[leaf] = ct, lone
-        else:
-            self._finish(leaf, ct, lone)
+        left = self.uses[leaf] - 1
+        if left or leaf in self.leaves:
+            self.uses[leaf] = left
+            before = self.leaves.pop(leaf, None)
+            if before is not None:
+                ct, lone = self._sum(before[0], ct), True
+            if left:
+                self.leaves[leaf] = ct, lone
+                return
+        self._finish(leaf, ct, lone)
 
     def _give_leaf_nothing(self, leaf: Leaf) -> None:
         """Count an edge that brought a leaf no cotangent. If it was the last one, the leaf has all of its gradient."""
@@ -255,7 +274,7 @@ class _Pass:
             self.captured[node] = ct
         if node not in self.needed:
             return None
-        return tuple([edge if _leads_to(edge, self.wanted, self.needed) else None for edge in node.edges])
+        return tuple([edge if _leads_to(edge, self.wanted, self.needed) else None for edge in node._edges])
 
     def _finish(self, leaf: Leaf, ct: Any, lone: bool) -> None:
         """A leaf has all of its gradient."""
@@ -271,25 +290,30 @@ class _Pass:
             accumulate_grad(leaf, ct, lone, self.create_graph)
 
 
-def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None, set[Node]]:
+def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None, dict[Node, None]]:
     """How many edges lead to each leaf; of all nodes, those that lead to what is wanted; all nodes."""
     uses: dict[Leaf, int] = {}
-    seen: set[Node] = set()
-    edges = [edge for edge, _ in roots]
-    while edges:
-        edge = edges.pop()
-        if type(edge) is Leaf:
-            uses[edge] = uses.get(edge, 0) + 1
-            continue
-        node = edge.node if type(edge) is Output else edge  # `endpoint`, without its call
-        if node not in seen:
-            seen.add(node)
-            edges += [each for each in node.edges if each is not None]
+    seen: dict[Node, None] = {}
+    nodes: list[Node] = []
+    edges: Sequence[Any] = [edge for edge, _ in roots]
+    while True:
+        for edge in edges:
+            kind = type(edge)
+            if kind is Leaf:
+                uses[edge] = uses.get(edge, 0) + 1
+            elif edge is not None:
+                node = edge.node if kind is Output else edge
+                if node not in seen:
+                    seen[node] = None
+                    nodes.append(node)
+        if not nodes:
+            break
+        edges = nodes.pop()._edges
     if wanted is None:
         return uses, None, seen
     needed: set[Node] = set()
-    for node in sorted(seen, key=lambda each: each.order):
-        if any(_leads_to(edge, wanted, needed) for edge in node.edges):
+    for node in sorted(seen, key=lambda each: each._order):
+        if any(_leads_to(edge, wanted, needed) for edge in node._edges):
             needed.add(node)
     return uses, needed, seen
 
@@ -325,14 +349,17 @@ def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> N
     """Add to `.grad` of the leaf's tensor, as PyTorch does: the first gradient is kept as it is if nobody else has it."""
     tensor = leaf.tensor()
     # It is gone, requires no grad any more, or never had a place in the graph.
-    if tensor is None or tensor._autograd is None or "_unconnected" in tensor.__dict__:
+    if tensor is None or tensor._autograd is None:
+        return
+    attributes = tensor.__dict__
+    if "_unconnected" in attributes:
         return
     if leaf.of_node is not None:
         (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False
-    dtype = tensor.__dict__.get("_grad_dtype")
+    dtype = attributes.get("_grad_dtype")
     if dtype is not None and dtype is not ct.spec.dtype:
         ct, lone = ct.to(dtype), True
-    before = tensor.__dict__.get("_grad")
+    before = attributes.get("_grad")
     if carriers and (carrier := carrier_of(before, ct)) is not None:
         tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
     elif before is None:
@@ -392,9 +419,9 @@ def _check_kept(hook: Any, before: Tensor, after: Tensor) -> None:
 
 def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
     """Hooks on cotangents of results; gradients that are retained."""
-    hooks = node.hooks
+    hooks = node._notes
     assert hooks is not None
-    single = type(node.result) is not tuple
+    single = type(node._spec.result) is not tuple
     cts = [ct] if single else list(ct)
     for index, own in hooks.tensor.items():
         if cts[index] is not None:
@@ -412,10 +439,10 @@ def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
 
 
 def _before(node: Node, ct: Any) -> Any:
-    assert node.hooks is not None
+    assert node._notes is not None
     if type(ct) is tuple:
-        return _run_prehooks(node.hooks.before, ct)
-    return _run_prehooks(node.hooks.before, (ct,))[0]
+        return _run_prehooks(node._notes.before, ct)
+    return _run_prehooks(node._notes.before, (ct,))[0]
 
 
 def _run_prehooks(hooks: dict, cts: tuple) -> tuple:
@@ -425,9 +452,9 @@ def _run_prehooks(hooks: dict, cts: tuple) -> tuple:
 
 
 def _after(node: Node, found: Sequence[Any], ct: Any) -> Sequence[Any]:
-    assert node.hooks is not None
+    assert node._notes is not None
     given = ct if type(ct) is tuple else (ct,)
-    for hook in list(node.hooks.after.values()):
+    for hook in list(node._notes.after.values()):
         found = _replaced(hook, hook(tuple(found), given), tuple(found))
     return found
 

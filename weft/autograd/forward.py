@@ -16,7 +16,7 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad, mode
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make
-from . import dual, engine, graph
+from . import engine, graph
 from .dual import DUAL, at_outer_levels, set_tangents, tangents
 from .graph import Leaf
 from .saved import Packed, Saved, SavedDual, SavedOutputs
@@ -24,8 +24,6 @@ from .saved import Packed, Saved, SavedDual, SavedOutputs
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
     """As `graph.record`. The results get tangents if an input has a tangent."""
-    if not dual.levels:
-        return graph.record(op, result, inputs, static)
     found = [tangents(x) for x in inputs]
     levels = sorted(set().union(*found))
     bare = [_without_mark(x) if isinstance(x, Tensor) and x._autograd is DUAL else x for x in inputs]
@@ -88,15 +86,15 @@ def _push(
     for x, tangent in zip(marked, given, strict=True):
         if tangent is not None:
             x._autograd = DUAL  # in place of an edge, because rules run only for inputs that have an edge
-    node = graph.new_node(op, marked, static, outs[0] if single else tuple(outs))
-    node.result = outs[0].spec if single else tuple([out.spec for out in outs])
-    node.saved = [outs[0] if single else tuple(outs), *values] if node.saved else node.saved
-    cts = node.pull(dummies[0] if single else tuple(dummies), node.edges, True)
+    specs = outs[0].spec if single else tuple([out.spec for out in outs])
+    node = graph.new_node(op, marked, static, outs[0] if single else tuple(outs), specs)
+    node._saved = (outs[0] if single else tuple(outs), *values)
+    cts = node._pull(dummies[0] if single else tuple(dummies), node._edges, True)
     pairs = []
     for position, tangent in enumerate(given):
         ct = cts[position] if tangent is not None else None
         if ct is not None and ct.requires_grad:
-            pairs.append((engine.fitted(ct, node.specs[position], node, position), tangent))
+            pairs.append((engine.fitted(ct, node._spec.inputs[position], node, position), tangent))
         elif ct is not None and bool((ct != 0).any()):  # the rule computes its result without recording it
             raise NotImplementedError(f"forward mode through {op.name}")
     zero = [None if each is None else FUNCTIONS["zeros_like"](each.detach()) for each in dummies]
@@ -129,14 +127,12 @@ def _node_of(results: Sequence[Tensor]) -> Any:
 
 def keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) -> None:
     """Store the tangents of the saved values in the node, so that forward mode can differentiate the backward pass."""
-    saved = node.saved
-    if type(saved[0]) is SavedOutputs:
-        saved[0] = SavedOutputs(map(_with_tangents, saved[0], results))
+    out, *saved = node._saved
+    if type(out) is SavedOutputs:
+        out = SavedOutputs(map(_with_tangents, out, results))
     else:
-        saved[0] = _with_tangents(saved[0], results[0])
-    for position, value in enumerate(inputs, 1):
-        if position < len(saved):
-            saved[position] = _with_tangents(saved[position], value)
+        out = _with_tangents(out, results[0])
+    node._saved = (out, *map(_with_tangents, saved, inputs))
 
 
 def _with_tangents(entry: Any, value: Any) -> Any:

@@ -11,9 +11,10 @@ from ..core.grad_mode import mode
 from ..core.registry import FUNCTIONS
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
-from . import dual, inplace
+from . import inplace
 from .dual import DUAL, at_outer_levels, set_tangents, tangents
 from .forward import keep_tangents, push
+from .graph import Leaf
 
 
 class _Write(NamedTuple):
@@ -29,8 +30,6 @@ class _Write(NamedTuple):
 
 def start_inplace(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Any:
     """As `inplace.start_inplace`."""
-    if not dual.levels:
-        return inplace.start_inplace(op, target, inputs, static)
     found = [tangents(x) for x in inputs]
     levels = sorted(set(tangents(target)).union(*found))
     with _unmarked((target, *inputs)):
@@ -103,8 +102,9 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
         before = tangents(base).get(level)
         whole = inplace.cotangent_like(base.spec, before)
         inplace.REGION(whole, target.spec, target._start - base._start).copy_(tangent)
-    # A view is registered only if its base has an edge or tangents when the view is made.
-    unknown = base._autograd is None and inplace.is_aliased(base, 1 if base is target else 2)
+    # A view is registered only if its base has a node or tangents when the view is made.
+    edge = base._autograd
+    unknown = (edge is None or type(edge) is Leaf) and inplace.is_aliased(base, 1 if base is target else 2)
     set_tangents(base, {**tangents(base), level: whole})
     views = inplace.views_of(base, unknown)
     if views and base is target:

@@ -17,7 +17,7 @@ from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make, view_of
 from ..core.warn import user_level
 from . import anomaly, dual, graph
-from .graph import Leaf, Node, Output, next_order, node_type, original
+from .graph import Leaf, Node, NodeSpec, Output, next_order, node_type, original
 from .inplace import CUSTOM, MANY, check_write, rebase
 from .saved import RELEASED, SECOND_TIME, SavedDual, SavedTensor, save
 
@@ -26,11 +26,11 @@ class FunctionCtx(Node):
     """The `ctx` of `forward` and `backward`, which is also the node in the graph."""
 
     __slots__ = (
-        "function", "needs_input_grad", "materialize_grads", "_to_save", "_forward_saved", "pushing",
+        "_function", "needs_input_grad", "materialize_grads", "_to_save", "_forward_saved", "_pushing",
         "_dirty", "_not_differentiable", "__dict__",
     )  # fmt: skip
 
-    function: Any
+    _function: Any
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -66,22 +66,22 @@ class FunctionCtx(Node):
 
         Raises: RuntimeError after backward has freed them, or if one was modified in place since.
         """
-        if self.saved is RELEASED:
+        if self._saved is RELEASED:
             raise RuntimeError(SECOND_TIME)
-        if self.pushing is not None:
-            return self.pushing
-        if self.saved is None:
+        if self._pushing is not None:
+            return self._pushing
+        if self._saved is None:
             return tuple(self._to_save)
-        return tuple([None if entry is None else original(entry, self) for entry in self.saved])
+        return tuple([None if entry is None else original(entry, self) for entry in self._saved])
 
     saved_variables = saved_tensors
 
     @property
     def _raw_saved_tensors(self) -> tuple:
         """The SavedTensor of each saved tensor, to which users can attach hooks."""
-        if self.saved is RELEASED:
+        if self._saved is RELEASED:
             raise RuntimeError(SECOND_TIME)
-        return tuple([SavedTensor(self, place) for place in range(len(self.saved))])
+        return tuple([SavedTensor(self, place) for place in range(len(self._saved))])
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Deprecated in PyTorch, and without effect."""
@@ -94,36 +94,36 @@ class FunctionCtx(Node):
 
     # -- the node --------------------------------------------------------------------------------------------------
 
-    def finish(self, results: Sequence[Any], constants: Container[int] = ()) -> None:
+    def _finish(self, results: Sequence[Any], constants: Container[int] = ()) -> None:
         """Save the tensors of `save_for_backward`. `constants` are the ids of the results that require no grad."""
         where = {id(each): index for index, each in enumerate(results) if id(each) not in constants}
-        self.saved = [
+        self._saved = [
             None if each is None else save(each, where.get(id(each), each._autograd))
             for each in self._to_save
         ]
 
-    def keep_tangents(self) -> None:
+    def _keep_tangents(self) -> None:
         """Store the tangents of the saved tensors, so that forward mode can differentiate the backward pass."""
         for position, each in enumerate(self._to_save):
             found = dual.tangents(each)
             if found:
-                self.saved[position] = SavedDual(self.saved[position], found)
+                self._saved[position] = SavedDual(self._saved[position], found)
 
-    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
-        cts = list(ct) if type(self.result) is tuple else [ct]
-        specs = self.result if type(self.result) is tuple else (self.result,)
+    def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        specs = self._spec.result
+        cts, specs = (list(ct), specs) if type(specs) is tuple else ([ct], (specs,))
         if self.materialize_grads:
             for index, spec in enumerate(specs):
                 if cts[index] is None and spec is not None:
                     cts[index] = FUNCTIONS["zeros"](spec.shape, dtype=spec.dtype, device=spec.device)
-        found = self.function._backward(self, *cts)
+        found = self._function._backward(self, *cts)
         if not isinstance(found, tuple):
             found = (found,)
         return self._checked(found)
 
     def _checked(self, found: tuple) -> tuple:
         """Raises: RuntimeError if `backward` returned another number of gradients than `forward` has inputs."""
-        wanted = len(self.edges)
+        wanted = len(self._edges)
         name = f"{type(self).__name__}"
         if len(found) > wanted and all(each is None for each in found[wanted:]):
             found = found[:wanted]
@@ -131,7 +131,7 @@ class FunctionCtx(Node):
             raise RuntimeError(
                 f"function {name} returned an incorrect number of gradients (expected {wanted}, got {len(found)})"
             )
-        for position, (each, own) in enumerate(zip(found, self.specs, strict=True)):
+        for position, (each, own) in enumerate(zip(found, self._spec.inputs, strict=True)):
             if each is None:
                 continue
             if not isinstance(each, Tensor):
@@ -274,7 +274,7 @@ class Function(metaclass=FunctionMeta):
                 cls.setup_context(ctx, args, output)
         if not isinstance(output, (Tensor, tuple)):
             return output  # there is no tensor to differentiate
-        if is_grad_enabled() and any(edge is not None for edge in ctx.edges):
+        if is_grad_enabled() and any(edge is not None for edge in ctx._edges):
             output = _recorded(ctx, args, output)
         if dual.levels:
             _push_forward(ctx, args, output)
@@ -284,18 +284,16 @@ class Function(metaclass=FunctionMeta):
 
 def _context(cls: Any, args: Sequence[Any]) -> Any:
     ctx: Any = object.__new__(cls._node_type)
-    ctx.function, ctx.op, ctx.static = cls, cls, ()
-    ctx.edges = tuple([x._autograd if isinstance(x, Tensor) and x.requires_grad else None for x in args])
-    ctx.specs = [x.spec if isinstance(x, Tensor) else None for x in args]
-    ctx.needs_input_grad = tuple([edge is not None for edge in ctx.edges])
-    ctx.saved, ctx._to_save, ctx._forward_saved, ctx.pushing = None, (), (), None
+    ctx._function = cls
+    ctx._edges = tuple([x._autograd if isinstance(x, Tensor) and x.requires_grad else None for x in args])
+    ctx._spec = NodeSpec.of(cls, tuple([x.spec if isinstance(x, Tensor) else None for x in args]), (), None)
+    ctx.needs_input_grad = tuple([edge is not None for edge in ctx._edges])
+    ctx._saved, ctx._to_save, ctx._forward_saved, ctx._pushing = None, (), (), None
     ctx._dirty, ctx._not_differentiable = (), ()
     ctx.materialize_grads = True
-    ctx.result, ctx.hooks, ctx.extra = None, None, None
-    ctx.leaf_tensors_ = [
-        x for x, edge in zip(args, ctx.edges, strict=True) if type(edge) is Leaf and edge.lasting
-    ]
-    ctx.order = next_order()
+    ctx._notes = None
+    ctx._leaves = [x for x, edge in zip(args, ctx._edges, strict=True) if type(edge) is Leaf and edge.lasting]
+    ctx._order = next_order()
     if anomaly.tracing:
         anomaly.trace(ctx)
     return ctx
@@ -328,9 +326,9 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     tensors = [each for each in results if isinstance(each, Tensor)]
     ctx._to_save = tuple([given.get(id(each), each) for each in ctx._to_save])
     constants |= {id(given[each]) for each in constants if each in given}
-    ctx.finish(results, constants)
+    ctx._finish(results, constants)
     # Every result that `forward` returned has a position, tensor or not, because backward has an argument for each.
-    ctx.result = results[0].spec if single else tuple([getattr(each, "spec", None) for each in results])
+    ctx._spec.result = results[0].spec if single else tuple([getattr(each, "spec", None) for each in results])
     for index, each in enumerate(results):
         if not isinstance(each, Tensor) or id(each) in constants or each.spec.dtype.category < FLOAT:
             continue
@@ -362,9 +360,9 @@ def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
                 for x, t in zip(args, given, strict=True)
             ]
         saved = ctx._forward_saved or ctx._to_save
-        ctx.pushing = tuple([dual.at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in saved])
-        pushed = ctx.function.jvp(ctx, *given)
-        ctx.pushing = None
+        ctx._pushing = tuple([dual.at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in saved])
+        pushed = ctx._function.jvp(ctx, *given)
+        ctx._pushing = None
         pushed = pushed if isinstance(pushed, tuple) else (pushed,)
         if len(pushed) != len(results):
             raise RuntimeError(
@@ -374,8 +372,8 @@ def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
         for each, tangent in zip(results, pushed, strict=True):
             if isinstance(each, Tensor) and tangent is not None:
                 dual.set_tangents(each, {**dual.tangents(each), level: tangent})
-    if ctx.saved:
-        ctx.keep_tangents()
+    if ctx._saved:
+        ctx._keep_tangents()
 
 
 def _is_float(x: Any) -> bool:

@@ -20,6 +20,7 @@ from ..core.derivative import Derivative, keywords, nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import open_levels
 from ..core.recording import NO_RULE
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.fusing import kernel_of
 from ..utils.hooks import RemovableHandle
@@ -37,9 +38,16 @@ from .hooks import (  # noqa: F401 (public names of torch.autograd.graph)
 )
 from .saved import RELEASED, SECOND_TIME, Saved, SavedOutputs, save, unpack
 
+_new = object.__new__
+
 # Nodes in the order of their making: a node's inputs come from nodes with smaller numbers.
 _order = itertools.count()
 next_order = _order.__next__
+
+
+# Bytes of a cotangent. From this size on, writing the cotangent of the input over it saves more (the allocation, and the
+# misses of the cache) than finding out costs whether nobody else holds it.
+LARGE = 1 << 16
 
 
 class Leaf:
@@ -53,9 +61,9 @@ class Leaf:
         self.lasting = lasting
         self.hooks: dict | None = None  # of the tensor: on the whole gradient, before it is added
         self.after: dict | None = None  # on the tensor, when it has been added
-        self.of_node: NodeHooks | None = None  # before and after the adding
+        self.of_node: Notes | None = None  # before and after the adding
 
-    edges = ()
+    _edges = ()
     next_functions = ()
 
     @property
@@ -73,9 +81,9 @@ class Leaf:
         """`hook(grad_outputs)` runs before the gradient is added; what it returns replaces grad_outputs."""
         return add_hook(self._node_hooks().before, hook)
 
-    def _node_hooks(self) -> NodeHooks:
+    def _node_hooks(self) -> Notes:
         if self.of_node is None:
-            self.of_node = NodeHooks()
+            self.of_node = Notes()
         return self.of_node
 
     def __repr__(self) -> str:
@@ -95,45 +103,58 @@ class Output:
         self.index = index
 
 
-class NodeHooks:
-    """What users hang on a node; made when first needed."""
+class Notes:
+    """Hooks and metadata that users attach to a node; made when the first is attached."""
 
-    __slots__ = ("tensor", "before", "after", "retained")
+    __slots__ = ("tensor", "before", "after", "retained", "metadata")
 
     def __init__(self):
         self.tensor: dict[int, dict] = {}  # result -> hooks on its cotangent
         self.before: dict = {}  # hooks on the cotangents of all results
         self.after: dict = {}  # hooks on the cotangents of inputs and results
         self.retained: dict[int, weakref.ref] = {}  # result -> the tensor that keeps its gradient
+        self.metadata: dict = {}  # what users store, and the stack that anomaly mode stores
+
+
+class NodeSpec:
+    """The metadata of a recorded step. All nodes that one plan records share one NodeSpec."""
+
+    __slots__ = ("op", "inputs", "static", "result", "large", "pull")
+
+    op: Any
+    inputs: tuple  # per input: its Spec, or None for an input that is not a tensor
+    static: tuple
+    result: Any  # the Spec of the result; a tuple of them if there are several results
+    large: bool  # whether there is one result, whose cotangent is worth overwriting
+    pull: Callable | None  # (node, ct, edges): runs the rules when nothing records them; see `pulls.py`
+
+    @classmethod
+    def of(cls, op: Any, inputs: tuple, static: tuple, result: Any) -> NodeSpec:
+        spec = _new(cls)
+        spec.op = op
+        spec.inputs = inputs
+        spec.static = static
+        spec.result = result
+        spec.large = type(result) is Spec and result.nbytes >= LARGE
+        spec.pull = None
+        return spec
 
 
 class Node:
-    """One recorded step: how the cotangent of its result becomes those of its inputs."""
+    """One recorded step: how the cotangent of its result becomes the cotangents of its inputs.
 
-    __slots__ = (
-        "op",
-        "edges",
-        "specs",
-        "static",
-        "saved",
-        "result",
-        "order",
-        "hooks",
-        "extra",
-        "leaf_tensors_",
-        "__weakref__",
-    )
+    What only weft uses has an underscore in front of its name, because the nodes of a `torch.autograd.Function` are the
+    `ctx` on which users set attributes.
+    """
 
-    op: Any
-    edges: tuple  # per input
-    specs: Sequence  # per input: its Spec, or None for what is no tensor
-    static: tuple
-    saved: Any  # [result, *inputs] as packed, or RELEASED
-    result: Any  # the result's Spec; a tuple of them if there are several results
-    order: int
-    hooks: NodeHooks | None
-    extra: dict | None  # what users attach, and where anomaly mode saw the step
-    leaf_tensors_: Any  # keeps inputs alive that are leaves; set only if there are any
+    __slots__ = ("_spec", "_edges", "_saved", "_order", "_notes", "_leaves", "__weakref__")
+
+    _spec: NodeSpec
+    _edges: tuple  # per input
+    _saved: Any  # (result, *inputs) as packed, or RELEASED
+    _order: int
+    _notes: Notes | None
+    _leaves: Any  # keeps those inputs alive that are leaves
 
     # -- what users see ---------------------------------------------------------------------------------------------
 
@@ -142,36 +163,35 @@ class Node:
 
     @property
     def next_functions(self) -> tuple:
-        return tuple((None, 0) if edge is None else endpoint(edge) for edge in self.edges)
+        return tuple((None, 0) if edge is None else endpoint(edge) for edge in self._edges)
 
     @property
     def metadata(self) -> dict:
-        if self.extra is None:
-            self.extra = {}
-        return self.extra
+        return notes_of(self).metadata
 
     def _sequence_nr(self) -> int:
-        return self.order
+        return self._order
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
         """`hook(grad_inputs, grad_outputs)` runs after this node; what it returns replaces grad_inputs."""
-        return add_hook(node_hooks(self).after, hook)
+        return add_hook(notes_of(self).after, hook)
 
     def register_prehook(self, hook: Callable) -> RemovableHandle:
         """`hook(grad_outputs)` runs before this node; what it returns replaces them."""
-        return add_hook(node_hooks(self).before, hook)
+        return add_hook(notes_of(self).before, hook)
 
     # -- what the engine asks ---------------------------------------------------------------------------------------
 
-    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+    def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
         """The cotangents of the inputs whose edge is not None, given that of the result (a tuple if there are several)."""
-        saved = self.saved
-        if saved is RELEASED:
-            saved = self._as_if_saved()
-        values = [None if entry is None else unpack(entry, self, recording) for entry in saved]
-        rules: Derivative = self.op.derivative
+        spec = self._spec
+        if spec.pull is not None and not recording and not open_levels:
+            return spec.pull(self, ct, edges)
+        values = self._values(recording)
+        op, static = spec.op, spec.static
+        rules: Derivative = op.derivative
         if rules is None:
-            raise NotImplementedError(NO_RULE.format(self.op.name))
+            raise NotImplementedError(NO_RULE.format(op.name))
         if rules.joint is not None:
             return self._call(rules.joint, ct, values, edges)
         found: list = [None] * len(edges)
@@ -180,60 +200,69 @@ class Node:
                 if rule.__code__.co_kwonlyargcount:
                     found[position] = self._call(rule, ct, values, edges)
                 elif not recording and not open_levels:  # kernels know nothing of tangents
-                    fast = rules.fused.get(position) or kernel_of(self.op, position)
-                    found[position] = fast(ct, *values, *self.static)
+                    fast = rules.fused.get(position) or kernel_of(op, position)
+                    found[position] = fast(ct, *values, *static)
                 else:
-                    found[position] = rule(ct, *values, *self.static)
+                    found[position] = rule(ct, *values, *static)
         return found
 
-    def pull_over(self, ct: Tensor, edges: tuple) -> Sequence[Any] | None:
-        """As `pull`, but the cotangent that is found takes the memory of `ct`; None if it is not made by one kernel."""
+    def _pull_over(self, ct: Tensor, edges: tuple) -> Sequence[Any] | None:
+        """As `_pull`, but the cotangent that is found takes the memory of `ct`; None if it is not made by one kernel."""
         wanted = [position for position, edge in enumerate(edges) if edge is not None]
-        if type(self).pull is not Node.pull or len(wanted) != 1 or self.saved is RELEASED:
+        if type(self)._pull is not Node._pull or len(wanted) != 1 or self._saved is RELEASED:
             return None
-        rules = self.op.derivative
+        spec = self._spec
+        rules = spec.op.derivative
         if rules is None or rules.joint or rules.rules[wanted[0]] is None:
             return None
-        fast = rules.fused.get(wanted[0]) or kernel_of(self.op, wanted[0])
+        fast = rules.fused.get(wanted[0]) or kernel_of(spec.op, wanted[0])
         over = getattr(fast, "over", None)
         if over is None:
             return None
-        values = [None if entry is None else unpack(entry, self, False) for entry in self.saved]
         found: list = [None] * len(edges)
-        found[wanted[0]] = over(ct, *values, *self.static)
+        found[wanted[0]] = over(ct, *self._values(False), *spec.static)
         return found
 
-    def _as_if_saved(self) -> list:
+    def _values(self, recording: bool) -> Sequence[Any]:
+        """The result and the inputs as rules get them: tensors where they were saved, numbers, None for the rest."""
+        saved = self._saved
+        if saved is RELEASED:
+            saved = self._as_if_saved()
+        return [None if entry is None else unpack(entry, self, recording) for entry in saved]
+
+    def _as_if_saved(self) -> Sequence[Any]:
         """What takes the place of what was freed: a step that saved nothing can run again.
 
         Raises: RuntimeError if something was saved.
         """
-        if self.op.derivative is not None:
-            wanted = sum(1 << position for position, edge in enumerate(self.edges) if edge is not None)
-            if self.op.derivative.needs(wanted, len(self.edges)) != (False, ()):
+        edges, rules = self._edges, self._spec.op.derivative
+        if rules is not None:
+            wanted = sum(1 << position for position, edge in enumerate(edges) if edge is not None)
+            if rules.needs(wanted, len(edges)) != (False, ()):
                 raise RuntimeError(SECOND_TIME)
-        return [None] * (1 + len(self.edges))
+        return [None] * (1 + len(edges))
 
     def _call(self, rule: Any, ct: Any, values: Sequence[Any], edges: tuple) -> Any:
+        spec = self._spec
         names = keywords(rule)
         if not names:
-            return rule(ct, *values, *self.static)
+            return rule(ct, *values, *spec.static)
         known = {
-            "specs": self.specs,
-            "spec": self.result,
-            "static": self.static,
+            "specs": spec.inputs,
+            "spec": spec.result,
+            "static": spec.static,
             "wanted": tuple([edge is not None for edge in edges]),
         }
-        static = () if "static" in names else self.static
+        static = () if "static" in names else spec.static
         return rule(ct, *values, *static, **{name: known[name] for name in names})
 
-    def output(self, index: int) -> Any:
+    def _output(self, index: int) -> Any:
         """Where cotangents of one of the results go."""
-        return Output(self, index) if type(self.result) is tuple else self
+        return Output(self, index) if type(self._spec.result) is tuple else self
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Forget what was saved: the node cannot run again."""
-        self.saved = RELEASED
+        self._saved = RELEASED
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
@@ -254,10 +283,11 @@ def endpoint(edge: Any) -> tuple[Any, int]:
     return (edge.node, edge.index) if type(edge) is Output else (edge, 0)
 
 
-def node_hooks(node: Node) -> NodeHooks:
-    if node.hooks is None:
-        node.hooks = NodeHooks()
-    return node.hooks
+def notes_of(node: Node) -> Notes:
+    """The notes of a node, which are made if there are none."""
+    if node._notes is None:
+        node._notes = Notes()
+    return node._notes
 
 
 def add_hook(hooks: dict, hook: Callable) -> RemovableHandle:
@@ -269,7 +299,6 @@ def add_hook(hooks: dict, hook: Callable) -> RemovableHandle:
 
 # ---- Recording ------------------------------------------------------------------------------------------------------
 
-_new = object.__new__
 _node_types: dict[tuple[str, type], type] = {}
 
 
@@ -312,14 +341,16 @@ def type_for(op: Any, inputs: Sequence[Any], static: tuple) -> type:
     return found
 
 
-def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
-    """A node with edges and saved inputs; `out` is the result as its rules shall see it, None if not known yet."""
+def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any, result: Any) -> Node:
+    """A node with edges and saved inputs; `result` is the Spec of its result, or a tuple of them.
+
+    `out` is the result as its rules shall see it, None if it is not known yet.
+    """
     node: Node = _new(type_for(op, inputs, static))
-    node.op = op
     edges: list = []
     specs: list = []
     saved: list = [None]
-    leaf_tensors: Any = None
+    leaves: Any = None
     wanted, bit = 0, 1
     for value in inputs:
         if isinstance(value, Tensor):
@@ -330,20 +361,17 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
             if edge is not None:
                 wanted |= bit
                 if type(edge) is Leaf and edge.lasting:
-                    leaf_tensors = value if leaf_tensors is None else (leaf_tensors, value)
+                    leaves = value, leaves
         else:
             edges.append(None)
             specs.append(None)
             saved.append(value)
         bit += bit
-    node.edges = tuple(edges)
-    node.specs = specs
-    node.static = static
-    node.saved = saved
-    node.order = next_order()
-    node.hooks = node.extra = None
-    if leaf_tensors is not None:
-        node.leaf_tensors_ = leaf_tensors
+    node._spec = NodeSpec.of(op, tuple(specs), static, result)
+    node._edges = tuple(edges)
+    node._order = next_order()
+    node._notes = None
+    node._leaves = leaves
     rules = op.derivative
     if rules is not None:  # else backward will say so
         need = rules.needed.get((wanted, bit)) or rules.needs(wanted, len(edges))
@@ -353,6 +381,7 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any) -> Node:
                 saved[position + 1] = save(value, edges[position])
         if need.out and out is not None:
             saved[0] = save_output(out, rules.results)
+    node._saved = tuple(saved)
     if anomaly.tracing:
         anomaly.trace(node)
     return node
@@ -376,16 +405,12 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
         return result
     if isinstance(result, Tensor):
         spec = result.spec
-        if spec.dtype.category < FLOAT:
-            return result
-        node = new_node(op, inputs, static, result)
-        node.result = spec
-        result._autograd = node
+        if spec.dtype.category >= FLOAT:
+            result._autograd = new_node(op, inputs, static, result, spec)
         return result
     if not any(each.spec.dtype.category >= FLOAT for each in result):
         return result
-    node = new_node(op, inputs, static, result)
-    node.result = tuple([each.spec for each in result])
+    node = new_node(op, inputs, static, result, tuple([each.spec for each in result]))
     for index, each in enumerate(result):
         if each.spec.dtype.category >= FLOAT:
             each._autograd = Output(node, index)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..core.grad_mode import detours
 from ..core.locks import new_lock
 from ..core.restoring import Restoring, contextmanager
 from ..core.tensor import Tensor
@@ -33,10 +34,12 @@ class saved_tensors_hooks(Restoring):  # noqa: N801 (PyTorch's name)
             raise RuntimeError(saved.hooks.disabled)
         saved.hooks.stack += ((self.pack_hook, self.unpack_hook),)
         saved.hooked += 1
+        detours.append("hooks")
 
     def _restore(self) -> None:
         del saved.hooks.stack[-1:]
         saved.hooked -= 1
+        detours.remove("hooks")
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801

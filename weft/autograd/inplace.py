@@ -28,12 +28,13 @@ from .graph import (
     SECOND_TIME,
     Leaf,
     Node,
+    NodeSpec,
     Output,
     endpoint,
     new_node,
     next_order,
-    node_hooks,
     node_type,
+    notes_of,
     save_output,
 )
 from .saved import RELEASED, short_name
@@ -67,9 +68,9 @@ class Overwrite(Node):
 
     __slots__ = ()
 
-    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+    def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
         zero = None if edges[-1] is None else FUNCTIONS["zeros_like"](ct)
-        return [*Node.pull(self, ct, edges[:-1], recording), zero]
+        return [*Node._pull(self, ct, edges[:-1], recording), zero]
 
 
 class ConstantWrite(Node):
@@ -80,11 +81,11 @@ class ConstantWrite(Node):
 
     __slots__ = ()
 
-    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+    def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
         zeros = FUNCTIONS["zeros"]
         return [
             None if edge is None else zeros(spec.shape, dtype=spec.dtype, device=spec.device)
-            for edge, spec in zip(edges, self.specs, strict=True)
+            for edge, spec in zip(edges, self._spec.inputs, strict=True)
         ]
 
 
@@ -97,20 +98,19 @@ def start_inplace(step: Any, target: Tensor, inputs: Sequence[Any], static: tupl
     if rules is not None:
         need = rules.needs(_wanted(inputs), len(inputs))
         read, needs_out = copy_overwritten(inputs, need.inputs, target), need.out
-    node = new_node(step, read, static, None)
+    node = new_node(step, read, static, None, target.spec)
     if needs_out:
-        node.saved[0] = _LATER
+        node._saved = (_LATER, *node._saved[1:])
     if not any(x is target for x in inputs) and target._autograd is not None:
-        node.edges = (*node.edges, target._autograd)
-        node.specs = (*node.specs, target.spec)
+        node._edges = (*node._edges, target._autograd)
+        node._spec.inputs = (*node._spec.inputs, target.spec)
         node.__class__ = node_type(type(node).__name__, Overwrite)
     elif rules is nondifferentiable:
         node.__class__ = node_type(type(node).__name__, ConstantWrite)
-    node.result = target.spec
     return node
 
 
-# Placeholder for the result in `node.saved`, until the operation has run.
+# Placeholder for the result in `node._saved`, until the operation has run.
 _LATER = object()
 
 
@@ -128,11 +128,11 @@ def copy_overwritten(inputs: Sequence[Any], needed: Iterable[int], target: Tenso
 
 def finish_inplace(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     """The operation has run: make `node` the grad_fn of the target."""
-    if node.saved and node.saved[0] is _LATER:
-        node.saved[0] = save_output(target)
+    if node._saved and node._saved[0] is _LATER:
+        node._saved = (save_output(target), *node._saved[1:])
     own = [k for k, x in enumerate(inputs) if x is target]
     if isinstance(node, Overwrite):
-        own.append(len(node.edges) - 1)
+        own.append(len(node._edges) - 1)
     rebase(target, node, own)
 
 
@@ -152,13 +152,13 @@ def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
 def _set_edge(base: Tensor, edge: Any, known: int) -> None:
     """Set the edge of a tensor that is not a view, and update its views. `known` counts the known users of its memory."""
     before = base._autograd
-    aliased = before is None and is_aliased(base, known)
+    aliased = (before is None or type(before) is Leaf) and is_aliased(base, known)
     base._autograd = edge
     if isinstance(before, (Node, Output)):  # `retain_grad` means the gradient of the new value from now on
         old, index = endpoint(before)
-        if old.hooks is not None and index in old.hooks.retained:
+        if old._notes is not None and index in old._notes.retained:
             new, position = endpoint(edge)
-            node_hooks(new).retained[position] = old.hooks.retained.pop(index)
+            notes_of(new).retained[position] = old._notes.retained.pop(index)
     _refresh(base, aliased)
 
 
@@ -200,36 +200,36 @@ class CopySlices(Node):
     @classmethod
     def of(cls, inner: Node, own: list[int], base: Tensor, view: Tensor) -> CopySlices:
         node: CopySlices = object.__new__(cls)
-        others = [k for k in range(len(inner.edges)) if k not in own]
-        node.op = inner.op
-        node.edges = (base._autograd, *[inner.edges[k] for k in others])
-        node.specs = (base.spec, *[inner.specs[k] for k in others])
-        node.static, node.saved = (), ()
-        node.result = base.spec
-        node.order = (
-            next_order()
-        )  # a new number, because backward may also reach `inner`, through its saved result
-        node.hooks, node.extra = None, inner.extra
-        node.leaf_tensors_ = getattr(inner, "leaf_tensors_", None)
+        edges, specs = inner._edges, inner._spec.inputs
+        others = [k for k in range(len(edges)) if k not in own]
+        node._edges = (base._autograd, *[edges[k] for k in others])
+        node._spec = NodeSpec.of(inner._spec.op, (base.spec, *[specs[k] for k in others]), (), base.spec)
+        node._saved = ()
+        # A new number, because backward may also reach `inner`, through its saved result.
+        node._order = next_order()
+        node._notes = None
+        if inner._notes is not None:
+            notes_of(node).metadata.update(inner._notes.metadata)
+        node._leaves = inner._leaves
         node.inner, node.own, node.view = inner, own, view.spec
         node.start = view._start - base._start if view.spec.numel else 0  # an empty view may start anywhere
         if not 0 <= node.start <= _bytes(base.spec) - _bytes(view.spec):
             raise NotImplementedError("a recorded write to memory outside of what the view's base shows")
         return node
 
-    def pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
-        if self.saved is RELEASED:
+    def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
+        if self._saved is RELEASED:
             raise RuntimeError(SECOND_TIME)
         inner, own = self.inner, self.own
-        whole = cotangent_like(self.result, ct)
+        whole = cotangent_like(self._spec.result, ct)
         part = REGION(whole, self.view, self.start)
-        others = [k for k in range(len(inner.edges)) if k not in own]
-        asked = list(inner.edges)
+        others = [k for k in range(len(inner._edges)) if k not in own]
+        asked = list(inner._edges)
         for position, k in enumerate(others):
             asked[k] = edges[position + 1]
         if isinstance(inner, Overwrite):  # the overwritten values of the view get no gradient
             asked[-1] = None
-        found = inner.pull(part.clone(), tuple(asked), recording)
+        found = inner._pull(part.clone(), tuple(asked), recording)
         result = [found[k] for k in others]
         if edges[0] is None:
             return [None, *result]
@@ -240,10 +240,9 @@ class CopySlices(Node):
         part.copy_(before) if before is not None else part.zero_()
         return [whole, *result]
 
-    def release(self) -> None:
-        self.saved = self.inner = (
-            RELEASED  # the inner node itself may still be alive, because others use its saved result
-        )
+    def _release(self) -> None:
+        # The inner node itself may still be alive, because others use its saved result.
+        self._saved = self.inner = RELEASED
 
 
 def cotangent_like(base: Spec, ct: Tensor | None = None) -> Tensor:
@@ -309,13 +308,17 @@ def recorded_view(view: Tensor, input: Tensor, several: bool = False) -> None:
         view._autograd = Leaf(view)
         view._unwritable, view._unconnected = _unrecorded_reason(), True  # type: ignore[attr-defined]
         return
-    reason = MANY if several else input.__dict__.get("_unwritable")
-    if reason is None and input._base is not None and type(input._autograd) is Leaf:
-        reason = VIEW_OF_LEAF
-    if reason is not None:
-        view._unwritable = reason  # type: ignore[attr-defined]
-    if view._autograd is not None:
-        _register(view._base, view)
+    if several:
+        view._unwritable = MANY  # type: ignore[attr-defined]
+    elif input._base is not None:
+        reason = input.__dict__.get("_unwritable")
+        if reason is None and type(input._autograd) is Leaf:
+            reason = VIEW_OF_LEAF
+        if reason is not None:
+            view._unwritable = reason  # type: ignore[attr-defined]
+    base = view._base
+    if view._autograd is not None and type(base._autograd) is not Leaf:
+        _register(base, view)
 
 
 # The errors for in-place operations on such views while grad mode is on.
@@ -361,7 +364,7 @@ def views_of(base: Tensor, search: bool) -> list[Tensor]:
     """The registered views of a base; with `search`, all its views."""
     views = [each() for each in base.__dict__.get("_views", ())]
     if search:
-        # Views that were made before the base required grad are not registered, because that would cost time for each view.
+        # Views of a leaf, and of a base that did not require grad yet, are not registered, because that would cost time.
         known = {id(each) for each in views}
         for each in gc.get_referrers(base):
             if isinstance(each, Tensor) and each._base is base and id(each) not in known:
@@ -373,8 +376,9 @@ def views_of(base: Tensor, search: bool) -> list[Tensor]:
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:
     spec, whole, start = view.spec, base.spec, view._start - base._start
     if spec.dtype is whole.dtype and spec.conj is whole.conj and spec.neg is whole.neg:
-        node = new_node(AS_STRIDED, (base,), (spec.shape, spec.stride, start // spec.dtype.itemsize), None)
+        node = new_node(
+            AS_STRIDED, (base,), (spec.shape, spec.stride, start // spec.dtype.itemsize), None, spec
+        )
     else:
-        node = new_node(REGION, (base,), (spec, start), None)
-    node.result = spec
+        node = new_node(REGION, (base,), (spec, start), None, spec)
     return node

@@ -72,10 +72,7 @@ def save(tensor: Tensor, edge: Any) -> Any:
     if hooked and hooks.stack:
         return _pack(tensor, edge)
     storage = tensor._storage
-    version = storage.version
-    if type(version) is not int:
-        raise RuntimeError(_INFERENCE)
-    return _tuple(Saved, (storage, tensor._start, tensor.spec, version, edge))
+    return _tuple(Saved, (storage, tensor._start, tensor.spec, +storage.version, edge))
 
 
 class SavedTensor:
@@ -97,7 +94,7 @@ class SavedTensor:
         self._node, self._place = node, place
 
     def _entry(self) -> Any:
-        saved = self._node.saved
+        saved = self._node._saved
         if saved is RELEASED:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are "
@@ -138,14 +135,9 @@ class SavedTensor:
                 "allowed at a time."
             )
         tensor = unpack(entry, self._node, False)
-        self._node.saved[self._place] = _packed(tensor, pack_hook, unpack_hook, entry.edge)
-
-
-_INFERENCE = (
-    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-    "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
-    "`torch.no_grad()` instead of `torch.inference_mode()`."
-)
+        saved = [*self._node._saved]
+        saved[self._place] = _packed(tensor, pack_hook, unpack_hook, entry.edge)
+        self._node._saved = tuple(saved)
 
 
 def _pack(tensor: Tensor, edge: Any) -> Packed:
@@ -177,7 +169,7 @@ def unpack(entry: Any, node: Any, recording: bool) -> Any:
     if kind is Saved:
         storage, start, spec, version, edge = entry
         if storage.version != version:
-            raise RuntimeError(_overwritten(entry, node))
+            raise RuntimeError(overwritten(entry, node))
         tensor = make(storage, start, spec)
     elif kind is Packed:
         tensor, edge = entry.hook(entry.value), entry.edge
@@ -193,18 +185,18 @@ def unpack(entry: Any, node: Any, recording: bool) -> Any:
     else:
         return entry
     if recording and tensor.spec.dtype.category >= FLOAT:
-        tensor._autograd = node.output(edge) if type(edge) is int else edge
+        tensor._autograd = node._output(edge) if type(edge) is int else edge
     return tensor
 
 
-def _overwritten(entry: Saved, node: Any) -> str:
+def overwritten(entry: Saved, node: Any) -> str:
     edge = entry.edge
     kind = LEGACY_NAMES[entry.spec.dtype]
     maker, index = (
         (node, edge) if type(edge) is int else (getattr(edge, "node", edge), getattr(edge, "index", 0))
     )
     source = ""
-    if hasattr(maker, "result"):  # not so of leaves
+    if hasattr(maker, "_spec"):  # not so of leaves
         source = f", which is output {index} of {short_name(maker)},"
     hint = (
         "the backtrace further above shows the operation that failed to compute its gradient. The variable in question "

@@ -15,9 +15,11 @@ from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..ops.tensor.predicates import is_inference
 from ..utils.hooks import RemovableHandle
+from . import engine
 from .backward import backward as _backward
+from .backward import root
 from .dual import Dual
-from .graph import Leaf, Node, Output, add_hook, endpoint, node_hooks
+from .graph import Leaf, Node, Output, add_hook, endpoint, notes_of
 
 
 def _requires_grad(self: Tensor) -> bool:
@@ -173,7 +175,7 @@ def _retains_grad(self: Tensor) -> bool:
     if edge is None or type(edge) in (Leaf, Dual):
         return False
     node, index = endpoint(edge)
-    return node.hooks is not None and index in node.hooks.retained
+    return node._notes is not None and index in node._notes.retained
 
 
 def _version(self: Tensor) -> int:
@@ -198,7 +200,7 @@ def _backward_hooks(self: Tensor) -> dict | None:
     if type(edge) is Leaf:
         return edge.hooks
     node, index = endpoint(edge)
-    return None if node.hooks is None else node.hooks.tensor.get(index)
+    return None if node._notes is None else node._notes.tensor.get(index)
 
 
 def _set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
@@ -210,7 +212,7 @@ def _set_backward_hooks(self: Tensor, hooks: dict | None) -> None:
         edge.hooks = hooks
     else:
         node, index = endpoint(edge)
-        node_hooks(node).tensor[index] = hooks or OrderedDict()
+        notes_of(node).tensor[index] = hooks or OrderedDict()
 
 
 def _post_accumulate_grad_hooks(self: Tensor) -> dict | None:
@@ -248,7 +250,11 @@ def backward(
     Raises: RuntimeError if the tensor does not require grad, if gradient is missing or of another shape, or when it
     is called twice without retain_graph.
     """
-    _backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+    if gradient is None and inputs is None:  # the usual call needs no loops over several tensors
+        keep = create_graph if retain_graph is None else retain_graph
+        engine.run([root(self)], keep_graph=keep, create_graph=create_graph)
+    else:
+        _backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 @public("method")
@@ -260,7 +266,7 @@ def retain_grad(self: Tensor) -> None:
     if type(edge) is Leaf:
         return
     node, index = endpoint(edge)
-    node_hooks(node).retained[index] = weakref.ref(self)
+    notes_of(node).retained[index] = weakref.ref(self)
 
 
 @public("method")
@@ -282,7 +288,7 @@ def register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
             edge.hooks = OrderedDict()
         return add_hook(edge.hooks, hook)
     node, index = endpoint(edge)
-    return add_hook(node_hooks(node).tensor.setdefault(index, OrderedDict()), hook)
+    return add_hook(notes_of(node).tensor.setdefault(index, OrderedDict()), hook)
 
 
 @public("method")

@@ -22,6 +22,9 @@ class _Mode(threading.local):
 mode = _Mode()
 open_levels: list[int] = []  # of forward mode, outermost first
 open_inference: list[None] = []  # has an entry for each inference mode that is open, in any thread
+# Why calls cannot be recorded the short way (autograd/recorders.py): an entry for each level of forward mode, each context
+# with hooks on saved tensors and each switch to anomaly mode that is open, in any thread.
+detours: list[str] = []
 
 
 class InferenceVersion(int):
@@ -34,6 +37,14 @@ class InferenceVersion(int):
                 "normal tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
             )
         return self
+
+    def __pos__(self) -> int:
+        """Saving memory for backward stores `+version`, which is an error here."""
+        raise RuntimeError(
+            "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+            "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+            "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+        )
 
 
 INFERENCE_VERSION = InferenceVersion(0)

@@ -17,6 +17,7 @@ class Tape:
     """What records steps; `weft/autograd` fills it in."""
 
     record: Callable  # (op, result, inputs, static) -> result
+    recorder: Callable  # (op, result, inputs, static) -> function (result, *inputs) that records such calls
     start_inplace: Callable  # (op, target, inputs, static) -> node or None
     finish_inplace: Callable  # (node, target, inputs)
     recorded_view: Callable  # (view, input, several=False)
@@ -40,6 +41,12 @@ def needs_recording(tensors: Sequence[Any]) -> bool:
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
     """`result`, a tensor or a tuple of them, as the result of a recorded step."""
     return tape.record(op, result, inputs, static)
+
+
+def new_recorder(plan: Any, op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Callable:
+    """The function `(result, *inputs)` that records the calls of a plan, made from the first of them; the plan keeps it."""
+    plan.record = found = tape.recorder(op, result, inputs, static)
+    return found
 
 
 def record_inplace(

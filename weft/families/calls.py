@@ -12,8 +12,10 @@ from ..core.checking import checked
 from ..core.dispatch import fast_path_switches
 from ..core.dtype import from_numpy_dtype, numpy_dtype
 from ..core.entry import declined, entry, in_front_of
+from ..core.grad_mode import mode
+from ..core.recording import new_recorder
 from ..core.registry import FUNCTIONS, add_function, add_method
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor
 from .map import NUMBERS, Map, not_a_tensor, to_float
 
 _new = object.__new__
@@ -46,7 +48,7 @@ def unary(op: Map) -> Callable:
 
     @in_front_of(general)
     def function(input, *, out=None):
-        if _fast and type(input) is plain and out is None and input._autograd is None:
+        if _fast and type(input) is plain and out is None:
             plan = plans[(input.spec,)]
             storage = plan.allocate()
             plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
@@ -55,6 +57,8 @@ def unary(op: Map) -> Callable:
             result._start = 0
             result.spec = plan.spec
             result._autograd = result._base = None
+            if input._autograd is not None and mode.enabled:
+                (plan.record or new_recorder(plan, op, result, (input,)))(result, input)
             return result
         return general(input) if out is None else general(input, out=out)
 
@@ -84,32 +88,38 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
 
     @in_front_of(general)
     def function(input, other, *, out=None):
-        if _fast and type(input) is plain and out is None and input._autograd is None:
+        if _fast and type(input) is plain and out is None:
             if type(other) is Tensor:
-                if other._autograd is None:
-                    plan = plans[input.spec, other.spec]
+                plan = plans[input.spec, other.spec]
+                storage = plan.allocate()
+                plan.entry(
+                    storage.ptr,
+                    input._storage.ptr + input._start,
+                    other._storage.ptr + other._start,
+                    plan.meta,
+                    plan.count,
+                )
+                result = _new(Tensor)
+                result._storage = storage
+                result._start = 0
+                result.spec = plan.spec
+                result._autograd = result._base = None
+                if (input._autograd is not None or other._autograd is not None) and mode.enabled:
+                    (plan.record or new_recorder(plan, op, result, (input, other)))(result, input, other)
+                return result
+            if fast_numbers and ((kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64):
+                plan = plans[input.spec, kind]
+                if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
                     storage = plan.allocate()
-                    plan.entry(
-                        storage.ptr,
-                        input._storage.ptr + input._start,
-                        other._storage.ptr + other._start,
-                        plan.meta,
-                        plan.count,
-                    )
+                    plan.entry(storage.ptr, input._storage.ptr + input._start, other, plan.meta, plan.count)
                     result = _new(Tensor)
                     result._storage = storage
                     result._start = 0
                     result.spec = plan.spec
                     result._autograd = result._base = None
+                    if input._autograd is not None and mode.enabled:
+                        (plan.record or new_recorder(plan, op, result, (input, other)))(result, input, other)
                     return result
-            elif fast_numbers and (
-                (kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64
-            ):
-                plan = plans[input.spec, kind]
-                if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
-                    storage = plan.allocate()
-                    plan.entry(storage.ptr, input._storage.ptr + input._start, other, plan.meta, plan.count)
-                    return make(storage, 0, plan.spec)
         return general(input, other) if out is None else general(input, other, out=out)
 
     return _named(function, op)

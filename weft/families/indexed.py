@@ -14,11 +14,12 @@ import numpy as np
 
 from ..core.derivative import Derivative, as_derivative
 from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
+from ..core.grad_mode import mode
 from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order, merge_dims
 from ..core.op import Op
 from ..core.outputs import check_no_repeats
 from ..core.plans import PlanCache
-from ..core.recording import NO_RULE, needs_recording, record, record_inplace
+from ..core.recording import NO_RULE, needs_recording, new_recorder, record_inplace
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ..core.storage import Storage
@@ -149,13 +150,14 @@ def add_elements(old: Any, new: Any) -> Any:
 
 
 class _TakePlan:
-    __slots__ = ("access", "spec", "launch", "allocate", "faults")
+    __slots__ = ("access", "spec", "launch", "allocate", "faults", "record")
 
     def __init__(self, access, spec, launch):
         self.access, self.spec, self.launch = access, spec, launch
         backend = spec.device.backend
         self.allocate = backend.allocator(spec.nbytes)
         self.faults = backend.faults
+        self.record: Callable | None = None  # made when the first call is recorded
 
 
 class Take(_Indexed):
@@ -232,8 +234,9 @@ class Take(_Indexed):
             if faults[0] != before:
                 self._check(plan.access, indices)
         result = make(storage, 0, plan.spec)
-        if input._autograd is not None and needs_recording((input,)):
-            return record(self, result, (input, *indices), (static,))
+        if input._autograd is not None and mode.enabled:
+            inputs = (input, *indices)
+            (plan.record or new_recorder(plan, self, result, inputs, (static,)))(result, *inputs)
         return result
 
 

@@ -23,7 +23,7 @@ from ..core.grad_mode import mode
 from ..core.iteration import check_reach
 from ..core.op import Op
 from ..core.plans import PlanCache
-from ..core.recording import record
+from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from ..engine.memory import FENCE
@@ -285,12 +285,18 @@ def _is_address(operand: Any) -> bool:
     return isinstance(operand, Value) and type(operand.spec) is Spec
 
 
-class Plan(NamedTuple):
-    """A kernel graph for one combination of specs."""
+class Plan:
+    """A kernel graph for one combination of specs: `run(inputs, numbers)` returns the result, or a tuple of results."""
 
-    run: Callable  # (inputs, numbers) -> the result, or a tuple of results
-    faults: Sequence[int] | None  # the device's count of bad indices; None if no kernel follows indices
-    idle: bool
+    __slots__ = ("run", "faults", "idle", "record", "numbers")
+
+    def __init__(self, run: Callable, faults: Sequence[int] | None, idle: bool):
+        self.run = run
+        self.faults = faults  # the device's count of bad indices; None if no kernel follows indices
+        self.idle = idle
+        # Made when the first call is recorded, for the numbers of that call.
+        self.record: Callable | None = None
+        self.numbers: tuple = ()
 
 
 class EagerBuilder:
@@ -381,4 +387,12 @@ class KernelGraph(Op):
             found = plan.run(inputs, numbers)
             if (plan.idle or faults[0] != before) and self.blame is not None:
                 self.blame(*inputs, *static, *numbers)
-        return record(self, found, inputs, (*static, *numbers)) if recorded else found
+        if recorded:
+            if plan.record is None:
+                plan.numbers = numbers
+                new_recorder(plan, self, found, inputs, (*static, *numbers))
+            if numbers == plan.numbers:
+                plan.record(found, *inputs)
+            else:  # such as a probability that changes from call to call
+                record(self, found, inputs, (*static, *numbers))
+        return found

@@ -30,7 +30,7 @@ from ..core.outputs import (
 )
 from ..core.plans import PlanCache
 from ..core.promotion import common_dtype
-from ..core.recording import needs_recording, record_inplace, tape
+from ..core.recording import needs_recording, new_recorder, record_inplace, tape
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
@@ -108,7 +108,17 @@ class Plan:
     `limits`: the dtype that numbers must fit, or None for any number.
     """
 
-    __slots__ = ("spec", "entry", "meta", "count", "allocate", "operand_dtype", "limits", "keepalive")
+    __slots__ = (
+        "spec",
+        "entry",
+        "meta",
+        "count",
+        "allocate",
+        "operand_dtype",
+        "limits",
+        "keepalive",
+        "record",
+    )
 
     def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType, limits: DType | None = None):
         self.spec = spec
@@ -116,6 +126,7 @@ class Plan:
         self.allocate = allocate
         self.operand_dtype = operand_dtype
         self.limits = limits
+        self.record: Callable | None = None  # made when the first call is recorded
 
 
 class Map(Op):
@@ -304,7 +315,7 @@ class Map(Op):
         plan.entry(storage.ptr, *_arguments(values, plan), plan.meta, plan.count)
         result = make(storage, 0, plan.spec)
         if needs_recording(values):
-            return tape.record(self, result, values)
+            (plan.record or new_recorder(plan, self, result, values))(result, *values)
         return result
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core.derivative import as_derivative
 from ..core.dtype import (
     LEGACY_NAMES,
     bool_,
 )
+from ..core.grad_mode import mode
 from ..core.iteration import broadcast_shapes
 from ..core.op import Op
 from ..core.plans import PlanCache
-from ..core.recording import needs_recording, record, unrecorded
+from ..core.recording import new_recorder, unrecorded
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make
 from ..engine import blas
@@ -23,20 +24,21 @@ from .map import COPY, common_device
 BLAS_DTYPES = tuple(blas.LETTERS)
 
 
-class Plan(NamedTuple):
+class Plan:
     """The result's spec, how it is made, and what autograd records.
 
     `entry(result, a, b, meta, count)` takes addresses. It is None for operands that first must be copied: to `wanted`.
     """
 
-    spec: Spec
-    allocate: Callable
-    entry: Callable | None
-    meta: int
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody calls
-    keepalive: Any
-    wanted: tuple[Spec, Spec]
-    step: Product
+    __slots__ = ("spec", "allocate", "entry", "meta", "count", "keepalive", "wanted", "step", "record")
+
+    def __init__(
+        self, spec: Spec, allocate: Callable, launch: Launch, wanted: tuple[Spec, Spec], step: Product
+    ):
+        self.spec, self.allocate = spec, allocate
+        self.entry, self.meta, self.count, self.keepalive = launch
+        self.wanted, self.step = wanted, step
+        self.record: Callable | None = None  # made when the first call is recorded
 
 
 class Product(Op):
@@ -62,8 +64,8 @@ class Product(Op):
         plan = self.plans[a.spec, b.spec]
         result = make(plan.allocate(), 0, plan.spec)
         self._run(plan, result, a, b)
-        if (a._autograd is not None or b._autograd is not None) and needs_recording((a, b)):
-            return record(plan.step, result, (a, b))
+        if (a._autograd is not None or b._autograd is not None) and mode.enabled:
+            (plan.record or new_recorder(plan, plan.step, result, (a, b)))(result, a, b)
         return result
 
     def write(self, target: Tensor, a: Tensor, b: Tensor) -> None:
@@ -117,7 +119,7 @@ class Product(Op):
             launch = (
                 where.backend.prepare_product(a, b, result) if wanted == (a, b) else Launch(None, 0, 0, None)
             )
-        return Plan(result, where.backend.allocator(result.nbytes), *launch, wanted, step)
+        return Plan(result, where.backend.allocator(result.nbytes), launch, wanted, step)
 
     def _after_copies(self, plan: Plan, result: Tensor, a: Tensor, b: Tensor) -> None:
         """First bring the operands into a dtype and memory order that BLAS takes; round once at the end."""

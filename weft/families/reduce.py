@@ -10,9 +10,10 @@ from ..core.arguments import boolean, integer, integers
 from ..core.checking import dtype as as_dtype
 from ..core.dispatch import watchers
 from ..core.dtype import FLOAT, LEGACY_NAMES, DType, compute_type
+from ..core.grad_mode import mode
 from ..core.iteration import MAX_DIMS, broadcast_stride, loop_dims, merge_dims
 from ..core.plans import PlanCache
-from ..core.recording import needs_recording, record
+from ..core.recording import needs_recording, new_recorder, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
@@ -82,7 +83,8 @@ class Reduce(MonoidOp):
         if self.check is not None:
             self.check(self.name, input, dims, dim is None or dim == ())
         numbers = (float(math.prod(input.shape[d] for d in dims)),) if self.counted else ()
-        return self.plans[(input,), dims, keepdim, wanted, len(numbers)], numbers, dims
+        plan = self.plans[(input,), dims, keepdim, wanted, len(numbers)]
+        return DirectPlan(plan, dims, numbers, (None if dim is None else dims, keepdim, *numbers))
 
     @staticmethod
     def _result_rows(result: Spec, kept: Sequence[int], keepdim: bool) -> tuple[int, ...]:
@@ -140,18 +142,25 @@ class Reduce(MonoidOp):
             keepdim = boolean(keepdim, self.name, "keepdim", 3)
         if dtype is not None and type(dtype) is not DType:
             dtype = as_dtype(dtype, self.name, "dtype")
-        plan, numbers, dims = self.direct_plans[input.spec, dim, keepdim, dtype]
-        if watchers or input._autograd is not None or not plan.results[0].numel:
-            return self(input, dims=dims, keepdim=keepdim, dtype=dtype, params=numbers, whole=dim is None)
+        plan = self.direct_plans[input.spec, dim, keepdim, dtype]
+        if watchers:
+            return self(
+                input, dims=plan.dims, keepdim=keepdim, dtype=dtype, params=plan.numbers, whole=dim is None
+            )
         start = input._storage.ptr + input._start
-        storage = plan.allocators[0]()
-        if len(plan.results) == 1:
-            plan.entry(storage.ptr, start, plan.reduced, *numbers, plan.meta, plan.count)
-            return make(storage, 0, plan.results[0])
-        storages = [storage, *[new() for new in plan.allocators[1:]]]
-        addresses = [each.ptr for each in storages]
-        plan.entry(*addresses, start, plan.reduced, *numbers, plan.meta, plan.count)
-        return tuple([make(each, 0, spec) for each, spec in zip(storages, plan.results)])
+        found: Any
+        if plan.spec is not None:
+            storage = plan.allocate()
+            plan.entry(storage.ptr, start, *plan.arguments)
+            found = make(storage, 0, plan.spec)
+        else:
+            found = tuple([make(new(), 0, spec) for new, spec in zip(plan.allocators, plan.results)])
+            plan.entry(*[each._storage.ptr for each in found], start, *plan.arguments)
+        if input._autograd is not None and mode.enabled:
+            if dtype is not None:
+                check_recordable(dtype)
+            (plan.record or new_recorder(plan, self, found, (input,), plan.static))(found, input)
+        return found
 
 
 def check_recordable(dtype: DType) -> None:
@@ -172,6 +181,30 @@ class Plan:
         self.results, self.allocators = results, allocators
         self.entry, self.reduced, self.meta, self.count, self.keepalive = launch
         self.operand_dtype = operand_dtype
+
+
+class DirectPlan:
+    """The plan of a reduction over dims as users give them. `spec` is that of the result, None if there are several."""
+
+    # fmt: off
+    __slots__ = (
+        "spec", "allocate", "entry", "arguments", "results", "allocators", "keep", "dims", "numbers", "static", "record",
+    )
+    # fmt: on
+
+    def __init__(self, plan: Plan, dims: tuple[int, ...], numbers: tuple[float, ...], static: tuple):
+        single = len(plan.results) == 1
+        self.results, self.allocators, self.keep = plan.results, plan.allocators, plan
+        self.spec: Spec | None = plan.results[0] if single else None
+        self.allocate: Callable = plan.allocators[0]
+        self.entry = plan.entry if plan.results[0].numel else _nothing
+        self.arguments = (plan.reduced, *numbers, plan.meta, plan.count)  # those after the addresses
+        self.dims, self.numbers, self.static = dims, numbers, static
+        self.record: Callable | None = None  # made when the first call is recorded
+
+
+def _nothing(*arguments: Any) -> None:
+    """The launch of a reduction that has no results to compute."""
 
 
 def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:

@@ -9,11 +9,21 @@ from ..core.derivative import Derivative, as_derivative
 from ..core.grad_mode import mode
 from ..core.op import Op
 from ..core.plans import PlanCache
-from ..core.recording import record, tape
+from ..core.recording import new_recorder, tape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty, make, view_of
 from .custom_vjp import CustomVjp
 from .map import COPY, FILL
+
+
+class Plan:
+    """The spec of a view, and how far its first element lies behind that of the input, in bytes."""
+
+    __slots__ = ("spec", "start", "record")
+
+    def __init__(self, spec: Spec, start: int):
+        self.spec, self.start = spec, start
+        self.record: Callable | None = None  # made when the first call is recorded
 
 
 class View(Op):
@@ -49,22 +59,23 @@ class View(Op):
             lambda ct, out, a, *static, specs: self.adjoint(ct, specs[0], *static)
         )
 
-    def _plan(self, spec: Spec, *static) -> tuple[Spec, int]:
+    def _plan(self, spec: Spec, *static) -> Plan:
         view, offset = self.rule(spec, *static)
-        return view, offset * view.dtype.itemsize
+        return Plan(view, offset * view.dtype.itemsize)
 
     def run(self, input: Tensor, *static) -> Tensor:
-        spec, start = self.plans[(input.spec, *static)]
-        result = view_of(input, input._start + start, spec)
+        plan = self.plans[(input.spec, *static)]
+        result = view_of(input, input._start + plan.start, plan.spec)
         if input._autograd is not None:
             if mode.enabled:
-                record(self, result, (input,), static)
+                (plan.record or new_recorder(plan, self, result, (input,), static))(result, input)
             tape.recorded_view(result, input)
         return result
 
     def _plan_adjoint(self, whole: Spec, *static) -> tuple[Spec, Spec, int]:
         result = contiguous_spec(whole.shape, whole.dtype, whole.device)
-        return result, *self.plans[(result, *static)]
+        view = self.plans[(result, *static)]
+        return result, view.spec, view.start
 
     def _embed(self, part: Tensor, whole: Spec, *static) -> Tensor:
         spec, place, start = self.adjoint_plans[(whole, *static)]

@@ -70,7 +70,7 @@ def _reaches_others(edge: Any, own: set) -> bool:
         node = edge.node if type(edge) is Output else edge
         if node not in seen:
             seen.add(node)
-            stack += [each for each in node.edges if each is not None and each is not dual.DUAL]
+            stack += [each for each in node._edges if each is not None and each is not dual.DUAL]
     return False
 
 

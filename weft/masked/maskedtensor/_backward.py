@@ -25,16 +25,16 @@ _MOVING = frozenset(
 
 def _pull(node: Any, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
     if isinstance(node, FunctionCtx):
-        return node.pull(ct, edges, recording)
-    found = node.pull(_plain(ct), edges, recording)
-    if isinstance(node.op, Map):
+        return node._pull(ct, edges, recording)
+    found = node._pull(_plain(ct), edges, recording)
+    if isinstance(node._spec.op, Map):
         masks: Sequence[Any] = [ct._masked_mask] * len(found)
-    elif node.op.name.partition(".")[0] in _MOVING:
-        pulled = node.pull(_as_elements(ct), edges, False)
+    elif node._spec.op.name.partition(".")[0] in _MOVING:
+        pulled = node._pull(_as_elements(ct), edges, False)
         masks = [None if each is None else each.detach() != 0 for each in pulled]
     else:
         raise TypeError(
-            f"backward of {node.op.name} with a masked gradient is not supported: MaskedTensor has no rule for "
+            f"backward of {node._spec.op.name} with a masked gradient is not supported: MaskedTensor has no rule for "
             f"{node.name()}; call to_tensor() on the masked result first"
         )
     return [None if each is None else _masked(each, mask) for each, mask in zip(found, masks, strict=True)]

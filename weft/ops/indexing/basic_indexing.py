@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...core.derivative import Derivative
 from ...core.grad_mode import mode
 from ...core.op import Op
 from ...core.plans import PlanCache
-from ...core.recording import record, tape
+from ...core.recording import new_recorder, tape
 from ...core.size import Size, shape
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make, view_of
 from ...families.custom_vjp import custom_vjp
 from ...families.map import COPY, FILL
-from ...families.view import View
+from ...families.view import Plan, View
 
 # One item for each dim, or for a new one: int (select), (start, length, step) (slice), None (a new dim), ... (the dims
 # that no item names).
@@ -62,19 +63,25 @@ class _Getitem(Op):
         self.name = f"getitem.{kind}.at"
         self.node_name = f"{kind.capitalize()}Backward0"
         self.derivative = Derivative(_getitem_cotangent)
+        self.plans = PlanCache(lambda spec, *items: Plan(getitem(spec, *items)[0], 0))
 
     def run(self, input: Tensor, items: tuple, places: tuple[tuple[int, int], ...]) -> Tensor:
         spec = input.spec
+        plan = self.plans[(spec, *items)]
         offset = sum([start * spec.stride[dim] for dim, start in places])
-        result = view_of(input, input._start + offset * spec.dtype.itemsize, VIEW_PLANS[(spec, *items)])
-        if mode.enabled:
-            record(self, result, (input,), (items, places))
-        tape.recorded_view(result, input)
+        result = view_of(input, input._start + offset * spec.dtype.itemsize, plan.spec)
+        if input._autograd is not None:
+            if mode.enabled:  # the starts are inputs of the step, because one plan serves all of them
+                inputs = (input, *[start for _, start in places])
+                static = items, tuple([dim for dim, _ in places])
+                (plan.record or new_recorder(plan, self, result, inputs, static))(result, *inputs)
+            tape.recorded_view(result, input)
         return result
 
 
-def _getitem_cotangent(ct, out, a, items, places, *, specs):
-    return _getitem_backward(ct, specs[0].shape, items, places)
+def _getitem_cotangent(ct, out, a, *rest, specs):
+    *starts, items, dims = rest
+    return _getitem_backward(ct, specs[0].shape, items, tuple(zip(dims, starts, strict=True)))
 
 
 @custom_vjp(lambda ct, out, part, sizes, items, places: GETITEM_AT["slice"](ct, items, places), inputs=1)
@@ -85,7 +92,7 @@ def _getitem_backward(part: Tensor, sizes: Size, items: tuple, places: tuple) ->
     result = FILL.write(empty(whole), 0)
     if spec.numel:
         start = sum([start * whole.stride[dim] for dim, start in places]) * spec.dtype.itemsize
-        COPY.write(make(result._storage, start, VIEW_PLANS[(whole, *items)]), part.detach())
+        COPY.write(make(result._storage, start, VIEW_PLANS[(whole, *items)].spec), part.detach())
     return result
 
 
@@ -98,16 +105,26 @@ GETITEM = {
     for kind in ("select", "slice", "unsqueeze", "alias")
 }
 # Plans for items that start at 0, so that one plan serves every position.
-VIEW_PLANS = PlanCache(lambda own, *items: getitem(own, *items)[0])
+VIEW_PLANS = GETITEM_AT["slice"].plans
 
 
-def select_plan(spec: Spec) -> tuple[Spec, int, int]:
+class SelectPlan:
+    """The metadata of `tensor[number]`: the spec of the view, the size of the first dim and its stride in bytes."""
+
+    __slots__ = ("spec", "size", "step", "record")
+
+    def __init__(self, spec: Spec, size: int, step: int):
+        self.spec, self.size, self.step = spec, size, step
+        self.record: Callable | None = None  # made when the first call is recorded
+
+
+def select_plan(spec: Spec) -> SelectPlan:
     if not spec.shape:
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
             "0-dim tensor to a number"
         )
-    return getitem(spec, 0)[0], spec.shape[0], spec.stride[0] * spec.dtype.itemsize
+    return SelectPlan(getitem(spec, 0)[0], spec.shape[0], spec.stride[0] * spec.dtype.itemsize)
 
 
 SELECT_PLANS = PlanCache(select_plan)
@@ -157,7 +174,7 @@ def strided(self: Tensor, index: tuple) -> Tensor | None:
             return None
     if self._autograd is not None:
         return GETITEM_AT[kind_of_last](self, tuple(key[1:]), tuple(places))
-    view = VIEW_PLANS[tuple(key)]
+    view = VIEW_PLANS[tuple(key)].spec
     return view_of(self, self._start + offset * spec.dtype.itemsize, view)
 
 
@@ -202,6 +219,8 @@ def view_of_items(self: Tensor, items: list[Any], is_step: bool) -> Tensor:
         else "slice"
     )
     op = GETITEM[kind]
-    if is_step and op.plans[(self.spec, *items)] == (self.spec, 0):
-        return self
+    if is_step:
+        plan = op.plans[(self.spec, *items)]
+        if plan.spec is self.spec and not plan.start:
+            return self
     return op(self, *items)

@@ -13,10 +13,11 @@ import numpy as np
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, REDUCED_FLOATS, bool_, int64
 from ...core.entry import check_overrides, entry, in_front_of
+from ...core.grad_mode import mode
 from ...core.limits import check_number
 from ...core.outputs import check_inplace
 from ...core.plans import PlanCache
-from ...core.recording import check_recorded_write, needs_recording
+from ...core.recording import check_recorded_write, needs_recording, new_recorder, tape
 from ...core.registry import add_member
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
@@ -28,14 +29,16 @@ from ..assembly.copying import copy_values, is_same_memory
 from ..assembly.filling import fill_, fill_number
 from ..creation.from_data import from_data
 from .advanced_indexing import INDEX, PUT, as_positions, as_tuple, only_mask, parse_index
-from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, position_of, strided
+from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, strided
 from .index_put import without_leading_ones, write_at, write_masked
 from .masking import MASKED_FILL, MASKED_INDEX
 
 _new = object.__new__
 
 
-_FIRST = (0,)
+_DIM = (0,)
+_FIRST = (0,), _DIM  # the items of `tensor[number]` as the step gets them, and the dim of its start
+_SELECT, _SLICE = GETITEM_AT["select"], GETITEM_AT["slice"]
 
 
 def __getitem__(self: Tensor, index: Any) -> Tensor:
@@ -46,33 +49,43 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     spec = self.spec
     kind = type(index)
     # One int or slice is what loops over data ask for: here calls of `position_of`, `span` and `view_of` would show.
-    if kind is int and self._autograd is None:
-        view, size, step = SELECT_PLANS[(spec,)]
-        position = index + size if index < 0 else index
-        if not 0 <= position < size:
-            raise out_of_range(index, 0, size)
+    if kind is int:
+        plan = SELECT_PLANS[(spec,)]
+        position = index + plan.size if index < 0 else index
+        if not 0 <= position < plan.size:
+            raise out_of_range(index, 0, plan.size)
         result = _new(Tensor)
         result._storage = self._storage
-        result._start = self._start + position * step
-        result.spec = view
+        result._start = self._start + position * plan.step
+        result.spec = plan.spec
         result._autograd = None
         result._base = self if self._base is None else self._base
+        if self._autograd is not None:
+            if mode.enabled:
+                inputs = self, position
+                (plan.record or new_recorder(plan, _SELECT, result, inputs, _FIRST))(result, *inputs)
+            tape.recorded_view(result, self)
         return result
-    if kind is int and spec.shape:
-        return GETITEM_AT["select"](self, _FIRST, ((0, position_of(index, 0, spec.shape[0])),))
-    if kind is slice and self._autograd is None:
+    if kind is slice:
         sizes = spec.shape
         if sizes:
             start, stop, step = index.indices(sizes[0])
             if step < 1:
                 raise ValueError("step must be greater than zero")
-            view = VIEW_PLANS[spec, (0, (stop - start + step - 1) // step if stop > start else 0, step)]
+            item = (0, (stop - start + step - 1) // step if stop > start else 0, step)
+            plan = VIEW_PLANS[spec, item]
             result = _new(Tensor)
             result._storage = self._storage
             result._start = self._start + start * spec.stride[0] * spec.dtype.itemsize
-            result.spec = view
+            result.spec = plan.spec
             result._autograd = None
             result._base = self if self._base is None else self._base
+            if self._autograd is not None:
+                if mode.enabled:
+                    inputs = self, start
+                    static = (item,), _DIM
+                    (plan.record or new_recorder(plan, _SLICE, result, inputs, static))(result, *inputs)
+                tape.recorded_view(result, self)
             return result
     if kind is Tensor and spec.shape:
         found = index.spec

@@ -42,6 +42,7 @@ from ...families.reduce import Reduce, dims_of, single_dim
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
 from ..tensor.rules import by_dims, kept, placed, restored, same, shared, sum_of
+from ..views.views import EXPAND
 
 # ---- Checks -----------------------------------------------------------------------------------------------------
 
@@ -205,7 +206,7 @@ def _finite_identity(value):
 
 
 def _sum_rule(ct, out, a, dims, keepdim, *, specs):
-    return restored(ct, specs[0], dims, keepdim)
+    return EXPAND(kept(ct, dims, keepdim), specs[0].shape)  # as `restored`, without the checks of `expand`
 
 
 def _nansum_rule(ct, out, a, dims, keepdim):

@@ -82,7 +82,7 @@ def unbind(input: Tensor, dim: int = 0) -> Pieces:
     size = spec.shape[dim]
     if not size:
         return ()
-    piece, _ = SELECT.plans[spec, dim, 0]
+    piece = SELECT.plans[spec, dim, 0].spec
     step = spec.stride[dim] * spec.dtype.itemsize
     start = input._start
     pieces = tuple([view_of(input, start + index * step, piece) for index in range(size)])

@@ -94,7 +94,7 @@ ALIAS      = View(rules.alias, lambda ct, out, a: ct)
 @custom_vjp(_reshaped, inputs=1)
 def unsafe_view(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Another shape of a copy that only the caller holds; users cannot tell that the result is a view."""
-    return make(input._storage, input._start, VIEW.plans[input.spec, sizes][0])
+    return make(input._storage, input._start, VIEW.plans[input.spec, sizes].spec)
 
 
 def owned(result: Tensor) -> Tensor:

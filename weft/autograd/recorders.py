@@ -1,0 +1,300 @@
+"""Recorders: functions written for one plan, which make the nodes of its calls.
+
+What the metadata of a call decides is decided once, with the plan: the class of the node, its NodeSpec, which inputs are
+tensors, which values the rules need. What remains for a call is written as the source of a function, because a loop over
+inputs would take several times as long. Plans of the same form share the code that the source is compiled to.
+
+`mul` of two tensors, for instance, has this recorder:
+
+    def record(result, x0, x1):
+        if detours:
+            return tape.record(op, result, (x0, x1), static)
+        node = new(node_type)
+        edge0 = x0._autograd
+        edge1 = x1._autograd
+        node._spec = spec
+        node._edges = (edge0, edge1, )
+        ...
+        node._saved = (None, None if edge1 is None else saved(Saved, (s0 := x0._storage, ...)), ...)
+        result._autograd = node
+
+The other way around, `puller` writes the function that runs the rules of a plan's nodes when nothing records them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..core.derivative import Derivative, keywords, nondifferentiable
+from ..core.dispatch import watchers
+from ..core.dtype import FLOAT
+from ..core.grad_mode import detours
+from ..core.op import Op
+from ..core.recording import NO_RULE, tape
+from ..core.spec import Spec
+from ..core.tensor import Tensor
+from ..families.fusing import kernel_of
+from . import graph
+from .graph import Leaf, Node, NodeSpec, Output, next_order, type_for
+from .saved import RELEASED, Saved, SavedOutputs, overwritten, unpack
+
+_KNOWN = {
+    "detours": detours,
+    "new": object.__new__,
+    "next_order": next_order,
+    "saved": tuple.__new__,
+    "Leaf": Leaf,
+    "Output": Output,
+    "Saved": Saved,
+    "SavedOutputs": SavedOutputs,
+}
+
+
+def recorder(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Callable:
+    """The function `(result, *inputs)` that records calls of `op` with the metadata of this one.
+
+    It must be called in grad mode, for inputs of which at least one takes part in autograd.
+    """
+    single = isinstance(result, Tensor)
+    results = (result,) if single else result
+    followed = [k for k, each in enumerate(results) if each.spec.dtype.category >= FLOAT]
+    if op.derivative is nondifferentiable or not followed:
+        return _constant
+    specs = tuple([each.spec if isinstance(each, Tensor) else None for each in inputs])
+    spec = NodeSpec.of(op, specs, static, results[0].spec if single else tuple([r.spec for r in results]))
+    spec.pull = _first_pull
+    tensors = [k for k, each in enumerate(specs) if each is not None]
+    out_users, users = _users(op.derivative, tensors, len(inputs))
+    outs = 0 if single else len(results)
+    used = None if single or op.derivative is None else op.derivative.results
+    known: dict[str, Any] = {
+        **_KNOWN,
+        "tape": tape,
+        "op": op,
+        "static": static,
+        "spec": spec,
+        "node_type": type_for(op, inputs, static),
+    }
+    known |= {f"spec{k}": specs[k] for k in tensors} | {
+        f"out{k}": each.spec for k, each in enumerate(results)
+    }
+    numbers = [k for k, each in enumerate(inputs) if specs[k] is None and each is not None]
+    source = _source(
+        len(inputs),
+        tuple(tensors),
+        tuple(numbers),
+        outs,
+        tuple(followed),
+        used,
+        out_users,
+        tuple(users.items()),
+    )
+    exec(_compiled(source), known)
+    return known["record"]
+
+
+_SIMPLE = frozenset((type(None), bool, int, float, complex, str))
+_recorders: dict[tuple, Callable] = {}  # of ops whose plans keep none
+MOST_RECORDERS = 4096
+
+
+def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
+    """As `graph.record`, by the recorder of an earlier call with the same metadata, if the op is one that lasts."""
+    if detours or watchers or not isinstance(op, Op):
+        return graph.record(op, result, inputs, static)
+    kinds = [each.spec if isinstance(each, Tensor) else type(each) for each in inputs]
+    key = (op, static, result.spec if isinstance(result, Tensor) else tuple([r.spec for r in result]), *kinds)
+    try:
+        found = _recorders.get(key)
+    except TypeError:  # a static argument that cannot be hashed
+        return graph.record(op, result, inputs, static)
+    if found is None:
+        if not all(type(kind) is Spec or kind in _SIMPLE for kind in kinds):
+            return graph.record(op, result, inputs, static)
+        if len(_recorders) >= MOST_RECORDERS:
+            _recorders.clear()
+        found = _recorders[key] = recorder(op, result, inputs, static)
+    found(result, *inputs)
+    return result
+
+
+def _constant(result: Any, *inputs: Any) -> None:
+    """Records nothing: no derivative follows this result."""
+
+
+Condition = tuple[int, ...] | None  # inputs one of which must need a gradient; () for always, None for never
+
+
+def _users(rules: Derivative | None, tensors: list[int], n: int) -> tuple[Condition, dict[int, Condition]]:
+    """For the result, and for each tensor among the inputs: the inputs whose rules mention it."""
+    out: list[int] = []
+    of: dict[int, list[int]] = {k: [] for k in tensors}
+    for position in tensors if rules is not None else ():
+        need = rules.needs(1 << position, n)  # type: ignore[union-attr]
+        if need.out:
+            out.append(position)
+        for k in need.inputs:
+            if k in of:
+                of[k].append(position)
+
+    def condition(found: list[int]) -> Condition:
+        return None if not found else () if found == tensors else tuple(found)
+
+    return condition(out), {k: condition(found) for k, found in of.items()}
+
+
+@functools.lru_cache(maxsize=1024)
+def _source(
+    n: int,
+    tensors: tuple[int, ...],
+    numbers: tuple[int, ...],
+    outs: int,
+    followed: tuple[int, ...],
+    used: tuple[int, ...] | None,
+    out_users: Condition,
+    users: tuple[tuple[int, Condition], ...],
+) -> str:
+    names = [f"x{k}" for k in range(n)]
+    lines = [
+        f"def record(result, {', '.join(names)}):",
+        "    if detours:",
+        f"        return tape.record(op, result, ({', '.join(names)}, ), static)",
+        "    node = new(node_type)",
+        "    node._spec = spec",
+        *[f"    edge{k} = x{k}._autograd" for k in tensors],
+        f"    node._edges = ({''.join(f'edge{k}, ' if k in tensors else 'None, ' for k in range(n))})",
+        "    leaves = None",
+    ]
+    for k in tensors:
+        lines += [f"    if type(edge{k}) is Leaf and edge{k}.lasting:", f"        leaves = x{k}, leaves"]
+    lines += ["    node._leaves = leaves", "    node._order = next_order()", "    node._notes = None"]
+    if outs:
+        lines.append(f"    {''.join(f'result{k}, ' for k in range(outs))} = result")
+        entries = [
+            _saved(f"result{k}", f"out{k}", str(k)) if used is None or k in used else "None"
+            for k in range(outs)
+        ]
+        out = f"saved(SavedOutputs, ({', '.join(entries)}, ))"
+    else:
+        out = _saved("result", "out0", "0")
+    entries = ["None"] * (1 + n)
+    entries[0] = _if(out_users, out)
+    for k, condition in users:
+        entries[1 + k] = _if(condition, _saved(f"x{k}", f"spec{k}", f"edge{k}"))
+    for k in numbers:
+        entries[1 + k] = f"x{k}"
+    lines.append(f"    node._saved = ({', '.join(entries)}, )")
+    if outs:
+        lines += [f"    result{k}._autograd = Output(node, {k})" for k in followed]
+    else:
+        lines.append("    result._autograd = node")
+    return "\n".join(lines)
+
+
+def _saved(tensor: str, spec: str, edge: str) -> str:
+    """Source of what `saved.save` makes. The `+` raises for memory made in inference mode, see `InferenceVersion`."""
+    return f"saved(Saved, (storage := {tensor}._storage, {tensor}._start, {spec}, +storage.version, {edge}))"
+
+
+def _if(condition: Condition, entry: str) -> str:
+    if condition is None:
+        return "None"
+    if not condition:
+        return entry
+    return f"None if {' and '.join(f'edge{k} is None' for k in condition)} else {entry}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(source: str) -> Any:
+    return compile(source, "<recorder>", "exec")
+
+
+# ---- Running the rules ----------------------------------------------------------------------------------------------
+
+
+def _first_pull(node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
+    """Write the function that runs the rules, which kernels may have to be compiled for, and run it."""
+    spec = node._spec
+    spec.pull = puller(spec)
+    return spec.pull(node, ct, edges)
+
+
+def puller(spec: NodeSpec) -> Callable:
+    """The function `(node, ct, edges)` that finds the cotangents of the inputs when nothing records the rules."""
+    rules: Derivative = spec.op.derivative
+    if rules is None:
+        raise NotImplementedError(NO_RULE.format(spec.op.name))
+    n = len(spec.inputs)
+    tensors = [k for k, each in enumerate(spec.inputs) if each is not None]
+    out_users, users = _users(rules, tensors, n)
+    names = ", ".join(["out", *[f"x{k}" for k in range(n)]])
+    lines = [
+        "def pull(node, ct, edges):",
+        "    values = node._saved",
+        "    if values is RELEASED:",
+        "        values = node._as_if_saved()",
+        f"    {names} = values",
+    ]
+    if out_users is not None:
+        lines += (
+            _unpacking("out") if type(spec.result) is not tuple else ["    out = unpack(out, node, False)"]
+        )
+    for k in tensors:
+        if users[k] is not None:
+            lines += _unpacking(f"x{k}")
+    known: dict[str, Any] = {
+        "RELEASED": RELEASED,
+        "Saved": Saved,
+        "Tensor": Tensor,
+        "new": object.__new__,
+        "unpack": unpack,
+        "overwritten": overwritten,
+        "specs": spec.inputs,
+        "spec": spec.result,
+        "static": spec.static,
+        **{f"static{k}": value for k, value in enumerate(spec.static)},
+    }
+    if rules.joint is not None:
+        known["joint"] = rules.joint
+        lines.append(f"    return {_call('joint', rules.joint, names, len(spec.static))}")
+    else:
+        lines += [f"    edge{k} = edges[{k}]" for k in tensors] if len(tensors) > 1 else []
+        answers = ["None"] * n
+        for k, rule in enumerate(rules.rules[:n]):
+            if k in tensors and rule is not None:
+                kernel = rule if keywords(rule) else rules.fused.get(k) or kernel_of(spec.op, k)
+                known[f"rule{k}"] = kernel
+                answers[k] = _call(f"rule{k}", rule, names, len(spec.static))
+                if len(tensors) > 1:
+                    answers[k] = f"None if edge{k} is None else {answers[k]}"
+        lines.append(f"    return {', '.join(answers)}, ")
+    exec(_compiled("\n".join(lines)), known)
+    return known["pull"]
+
+
+def _unpacking(name: str) -> Iterable[str]:
+    """Source that makes a tensor of what was saved of it, as `saved.unpack` does."""
+    return (
+        f"    if type({name}) is Saved:",
+        f"        storage, start, tensor_spec, version, edge = {name}",
+        "        if storage.version != version:",
+        f"            raise RuntimeError(overwritten({name}, node))",
+        f"        {name} = new(Tensor)",
+        f"        {name}._storage = storage",
+        f"        {name}._start = start",
+        f"        {name}.spec = tensor_spec",
+        f"        {name}._autograd = {name}._base = None",
+        f"    elif {name} is not None:",
+        f"        {name} = unpack({name}, node, False)",
+    )
+
+
+def _call(name: str, rule: Any, values: str, count: int) -> str:
+    """Source of a call of a rule, for so many static arguments."""
+    given = {"wanted": "tuple([edge is not None for edge in edges])"}
+    wanted = keywords(rule)
+    named = "".join(f", {each}={given.get(each, each)}" for each in wanted)
+    static = "" if "static" in wanted else "".join(f", static{k}" for k in range(count))
+    return f"{name}(ct, {values}{static}{named})"

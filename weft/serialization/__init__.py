@@ -1,4 +1,4 @@
-"""`torch.serialization`: files of PyTorch's formats, read without trusting them."""
+"""`torch.serialization`: read and write PyTorch's file formats. Files are untrusted input."""
 
 from ..core.names import name_public
 from .allowed import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals

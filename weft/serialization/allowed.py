@@ -1,18 +1,18 @@
-"""The objects that users let untrusted files use, besides the default ones."""
+"""The globals that users allow in files, in addition to the default ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# PyTorch's set, by identity: a class need not be hashable.
+# By identity, because a class need not be hashable.
 _added: dict[int, Any] = {}
 
 
 def add_safe_globals(safe_globals: Iterable[Callable | tuple[Callable, str]]) -> None:
-    """Let files loaded with `weights_only=True` name, call and fill these functions and classes.
+    """Allow these functions and classes in files that are loaded with `weights_only=True`.
 
-    A tuple gives the full name that files use, where it is not the object's own.
+    A tuple (object, full name) is for objects that files refer to by another name.
 
     >>> import collections, weft as torch
     >>> torch.serialization.add_safe_globals([collections.defaultdict])
@@ -24,17 +24,17 @@ def add_safe_globals(safe_globals: Iterable[Callable | tuple[Callable, str]]) ->
 
 
 def get_safe_globals() -> list[Callable | tuple[Callable, str]]:
-    """What `add_safe_globals` added."""
+    """The objects that `add_safe_globals` has added."""
     return list(_added.values())
 
 
 def clear_safe_globals() -> None:
-    """Forget what `add_safe_globals` added."""
+    """Remove the objects that `add_safe_globals` has added."""
     _added.clear()
 
 
 class safe_globals:  # noqa: N801 (PyTorch's name)
-    """A context in which files loaded with `weights_only=True` may use these objects, too."""
+    """A context in which these objects are allowed in files that are loaded with `weights_only=True`."""
 
     def __init__(self, safe_globals: Iterable[Callable | tuple[Callable, str]]):
         self.safe_globals = list(safe_globals)
@@ -52,7 +52,7 @@ def _key(entry: Any) -> Any:
 
 
 def added_globals() -> dict[str, Any]:
-    """What users added, by the full name that files use.
+    """The objects that users have added, by the full name that files use.
 
     Raises: ValueError or TypeError for entries that are neither an object nor an object and its name.
     """

@@ -1,6 +1,6 @@
 """The zip archives of `torch.save`: records stored without compression, each aligned, in one top folder.
 
-Every byte is where PyTorch's writer puts it, so that readers which compute offsets instead of looking them up agree.
+The layout is identical to that of PyTorch's writer, because some readers compute offsets instead of reading the directory.
 Source of the layout: PKWARE's APPNOTE.TXT 6.3.10, and files written by PyTorch 2.13.
 """
 
@@ -16,7 +16,7 @@ from .checksum import checksum_of, reading
 from .source import Source
 
 ALIGNMENT = 64
-LIMIT = 0xFFFFFFFF  # what does not fit below needs the fields of zip64
+LIMIT = 0xFFFFFFFF  # larger values need the fields of zip64
 
 _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
@@ -24,20 +24,24 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR = struct.Struct("<4sLQL")
 _END = struct.Struct("<4s4H2LH")
 
-_UTF8, _DESCRIPTOR, _ENCRYPTED = 0x800, 0x008, 0x2041  # flags; the last are the three kinds of encryption
+_UTF8, _DESCRIPTOR, _ENCRYPTED = (
+    0x800,
+    0x008,
+    0x2041,
+)  # flags; the last contains the flags of three kinds of encryption
 _STORED = 0
 
 
 class Record(NamedTuple):
-    """Where a record lies in the archive."""
+    """A record's entry in the directory of the archive."""
 
     name: str  # with the top folder
     header: int
     size: int
     crc: int  # 0 if the writer did not compute it
-    entry: int  # where the directory has its entry
-    problem: str  # why it cannot be read, empty if it can
-    limit: int = 0  # where the next header begins
+    entry: int  # position of the entry in the directory
+    problem: str  # why the record cannot be read; empty if it can
+    limit: int = 0  # position of the next header
 
 
 CRC_IN_ENTRY = slice(16, 20)
@@ -46,10 +50,10 @@ CRC_IN_ENTRY = slice(16, 20)
 class Reader:
     """The records of an archive, by their names without the top folder.
 
-    Everything that the archive says is checked before it is believed: the directory when it is opened, a record's own
-    header when it is read. So what is read never takes more memory than the file has bytes.
+    All metadata is validated before use: the directory when the archive is opened, the header of a record when the record is
+    read. So reading never allocates more memory than the file has bytes.
 
-    Raises: RuntimeError, which says what is wrong and where.
+    Raises: RuntimeError that names the error and its position.
     """
 
     def __init__(self, source: Source):
@@ -76,7 +80,7 @@ class Reader:
     # -- the directory ------------------------------------------------------------------------------------------------
 
     def _directory(self) -> tuple[int, list[Record]]:
-        """Where the directory begins, and its entries."""
+        """The position of the directory, and its entries."""
         count, size, start, end = self._end()
         if start + size > end or count * _CENTRAL.size > size:
             raise self._corrupt(
@@ -93,14 +97,14 @@ class Reader:
         return start, entries
 
     def _end(self) -> tuple[int, int, int, int]:
-        """Number of entries, size and position of the directory, and where it must have ended."""
+        """The number of entries, the size and the position of the directory, and the position of its end."""
         tail = self.source.read(
             max(0, self.source.size - _END.size - 0xFFFF), min(self.source.size, _END.size + 0xFFFF)
         )
         base = self.source.size - len(tail)
         at = len(tail)
         while (at := tail.rfind(b"PK\5\6", 0, at)) >= 0:
-            # A comment may contain the signature; the real one's comment ends with the file.
+            # A comment may contain the signature. The comment of the real record ends at the end of the file.
             if at + _END.size <= len(tail):
                 _, _, _, _, count, size, start, comment = _END.unpack_from(tail, at)
                 if at + _END.size + comment == len(tail):
@@ -207,7 +211,7 @@ class Reader:
         return record
 
     def offset(self, record: Record) -> int:
-        """Where the bytes of a record begin, which are all before what follows it."""
+        """The position of the bytes of a record. Checks that they end before the next header."""
         header = self.source.read(record.header, _LOCAL.size + len(record.name.encode()))
         signature, _, flags, method, _, _, _, packed, size, name_size, extra_size = _LOCAL.unpack_from(header)
         name = header[_LOCAL.size : _LOCAL.size + name_size]
@@ -235,7 +239,7 @@ class Reader:
         return content
 
     def read_into(self, record: Record, memory: memoryview) -> None:
-        """Put the bytes of a record into memory of that size."""
+        """Read the bytes of a record into `memory`, which has the same size."""
         self._check(record, reading(self.source, self.offset(record), memory))
 
     def _check(self, record: Record, crc: int) -> None:
@@ -250,15 +254,15 @@ class Reader:
 
 
 class Hole(NamedTuple):
-    """The bytes of a record that is given its place only."""
+    """A record whose bytes are not written: the file has a hole in its place."""
 
     nbytes: int
 
 
 class Writer:
-    """Writes an archive from its first byte to its last, to anything that only moves forward.
+    """Writes an archive sequentially, so that the target need not seek.
 
-    `write` takes any buffer; `skip(n)` moves on by n bytes that are zero.
+    `write` takes any buffer; `skip(n)` writes n zero bytes.
     """
 
     def __init__(
@@ -303,7 +307,7 @@ class Writer:
         self.combined = zlib.crc32(encoded + crc.to_bytes(4, "little"), self.combined)
 
     def _content(self, content: Any, size: int) -> int:
-        """Write what the record holds; its checksum."""
+        """Write the content of a record, and return its checksum."""
         if isinstance(content, Hole):
             self._skip(size)
             self.position += size
@@ -316,7 +320,7 @@ class Writer:
             return crc()
 
     def close(self) -> None:
-        """Write the directory, which makes the archive one."""
+        """Write the directory and the end of the archive."""
         self.add(".data/serialization_id", b"%020d%020d" % (len(self.directory), self.combined))
         start, count = self.position, len(self.directory)
         directory = b"".join(self.directory)

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -10,19 +10,18 @@ import stat
 from collections.abc import Iterator
 from typing import IO
 
-BUFFER = 1 << 16  # for the many small writes; large ones go past it
-NAME = 200  # bytes of the old name in the one that a file may have before it is complete; there may be 255 in all
+BUFFER = 1 << 16  # bytes; larger writes bypass the buffer
+NAME = 200  # bytes of the file's name that become part of the temporary name; a name may have 255 bytes
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
-    """A file to write; it takes the place of `path` when the block ends, and vanishes if the block raises.
+    """A file to write. It replaces the file at `path` when the block ends, and is deleted if the block raises.
 
-    Until then, and if the process is killed, what was at `path` stays there. A link is followed, and the access rights
-    of a file that is replaced are kept. Pipes and devices are written directly, and so is a file in a folder that may
-    not be written to.
+    Until then, and if the process is killed, the old file at `path` is unchanged. Links are followed, and the new file gets the
+    access rights of the old one. Pipes and devices are written directly, and so are files in folders that are not writable.
 
-    Raises: RuntimeError if there is no folder, or file and folder may not be written to.
+    Raises: RuntimeError if the folder does not exist, or if neither the file nor the folder is writable.
     """
     path = os.fsdecode(path)
     real = os.path.realpath(path)
@@ -41,7 +40,7 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     if mode is not None:
         _open(
             path, real, "r+b"
-        ).close()  # whoever protects a file from writing does not want it replaced either
+        ).close()  # raises an error for a file that is not writable, because such a file must not be replaced either
     temporary = os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:NAME])}.{secrets.token_hex(8)}.tmp")
     nameless = _nameless(folder)
     try:
@@ -55,10 +54,12 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     try:
         with file:
             if mode is not None and hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), mode & 0o777)  # before there is anything to read in it
+                os.fchmod(
+                    file.fileno(), mode & 0o777
+                )  # before the content is written, so that nobody without the right can read it
             yield file
             file.flush()
-            # Before the file gets its name, so that a crash of the system cannot leave the name with an empty file.
+            # Sync before the file gets its name, so that a crash of the system cannot leave an empty file with this name.
             os.fsync(file.fileno())
             if nameless is not None:
                 _link(nameless, temporary)
@@ -70,9 +71,9 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
 
 
 def _mode(path: str) -> int | None:
-    """The type and the access rights of what is at a path, None if there is nothing.
+    """The `st_mode` of the file at a path, None if there is no file.
 
-    Raises: RuntimeError for links that lead in a circle and the like.
+    Raises: RuntimeError for loops of links and similar errors.
     """
     try:
         return os.stat(path).st_mode
@@ -94,8 +95,8 @@ def _failed(path: str, error: OSError) -> RuntimeError:
 
 
 def _nameless(folder: str) -> int | None:
-    """A file without a name, of which nothing remains if the process is killed; None where the system has none."""
-    if not os.path.isdir("/proc/self/fd"):  # without it there is no giving it a name
+    """A file without a name, which the system deletes if the process is killed. None if the system does not support this."""
+    if not os.path.isdir("/proc/self/fd"):  # which is necessary to give the file a name later
         return None
     try:
         return os.open(folder, os.O_TMPFILE | os.O_WRONLY, 0o666)
@@ -104,7 +105,7 @@ def _nameless(folder: str) -> int | None:
 
 
 def _link(descriptor: int, path: str) -> None:
-    # A folder must be given for the link in /proc to be followed; the path is absolute, so it is not used.
+    # `link` follows the link in /proc only if it gets a folder. It does not use the folder, because the path is absolute.
     folder = os.open("/", os.O_RDONLY)
     try:
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
@@ -113,9 +114,9 @@ def _link(descriptor: int, path: str) -> None:
 
 
 def _put(temporary: str, path: str) -> None:
-    """Move a complete file to its place; copy it to where the system lets nobody replace the file that is there.
+    """Move a complete file to its final path. If the system does not allow to replace the old file, copy the content into it.
 
-    That is so for others' files in folders like /tmp, and for a file that a container has mounted.
+    This happens for files of other users in folders like /tmp, and for files that a container mounts.
     """
     try:
         os.replace(temporary, path)

@@ -1,4 +1,4 @@
-"""Checksums of many bytes, while they are read or written."""
+"""Checksums that are computed while bytes are read or written."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .source import FileSource, Source
 
 PIECE = (
     1 << 20
-)  # small enough that a piece is still in the cache of the processor when its checksum is computed
-SHARED = 1 << 22  # bytes from which on a second thread pays
+)  # bytes; small enough that a piece is still in the cache of the processor when its checksum is computed
+SHARED = 1 << 22  # bytes; below this a second thread costs more than it saves
 
 
 @contextlib.contextmanager
 def checksum_of(content: Any) -> Iterator[Callable[[], int]]:
-    """A function that gives the checksum of a buffer, computed in a thread meanwhile if there is much of it."""
+    """A context that yields a function for the checksum of a buffer. A thread computes the checksum of a large buffer."""
     if len(content) < SHARED:
         yield lambda: crc32(content)
         return
@@ -30,7 +30,7 @@ def checksum_of(content: Any) -> Iterator[Callable[[], int]]:
 
 
 def reading(source: Source, position: int, memory: memoryview) -> int:
-    """Fill `memory` with the bytes of a source from `position` on; their checksum."""
+    """Read the bytes of a source from `position` on into `memory`, and return their checksum."""
     size = len(memory)
     threads = min(get_num_threads(), size // SHARED) if isinstance(source, FileSource) else 1
     if threads <= 1:

@@ -1,8 +1,8 @@
-"""CRC-32 at the speed of memory, by multiplication without carries where the processor has it.
+"""CRC-32 at the speed of memory, with carry-less multiplication if the processor has it.
 
-A message is a polynomial over two elements, and its checksum what it leaves when divided by the polynomial of CRC-32.
-16 bytes can be replaced by what they leave at a place further on, with two multiplications of 64 bits. So four
-registers, of 16 bytes or of 64 each, fold the message into its last block, and zlib does that.
+A message is a polynomial over GF(2). Its checksum is the remainder of the division by the polynomial of CRC-32. Two 64-bit
+multiplications replace 16 bytes of the message by 16 bytes further on with the same remainder. So four registers, of 16 or of
+64 bytes each, fold the message into its last block, and zlib computes the checksum of this block.
 
 Source: V. Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009.
 """
@@ -20,11 +20,11 @@ import numpy as np
 from ..engine.host import compile_ir, cpu
 
 _POLYNOMIAL = 0x104C11DB7
-REGISTERS = 4  # that fold side by side
+REGISTERS = 4  # registers that fold in parallel
 
 
 def power(n: int) -> int:
-    """x**n modulo the polynomial, bits in the order of the algorithm: the lowest power is the highest of 33 bits."""
+    """x**n modulo the polynomial. The lowest power is in the highest of 33 bits, as the algorithm needs it."""
     value = 1
     for _ in range(n):
         value <<= 1
@@ -33,7 +33,7 @@ def power(n: int) -> int:
 
 
 def combine(first: int, second: int, size: int) -> int:
-    """The checksum of two pieces one after the other, from those of the pieces and the size of the second in bytes."""
+    """The checksum of the concatenation of two pieces, from their checksums and the size of the second in bytes."""
     return _product(_shift(size), first) ^ second
 
 
@@ -69,7 +69,7 @@ class _Code:
         self.intrinsic = "@llvm.x86.pclmulqdq" + {1: "", 2: ".256", 4: ".512"}[width]
 
     def fold(self, name: str, value: str, distance: int, other: str) -> str:
-        """%name: `value` moved `distance` bytes on, added to `other`."""
+        """LLVM code that sets %name to `value`, moved on by `distance` bytes, plus `other`."""
         low, high = power(8 * distance + 32), power(8 * distance - 32)
         constant = "<" + ", ".join([f"i64 {low}, i64 {high}"] * self.width) + ">"
         return f"""
@@ -85,7 +85,7 @@ class _Code:
         )
 
     def main(self) -> str:
-        """@fold(out, data, blocks, register): the register and `blocks` > 0 blocks, folded into one block."""
+        """@fold(out, data, blocks, register) folds the register and `blocks` > 0 blocks into one block."""
         each = range(REGISTERS)
         phi = f"phi {self.type} [%start, %entry], [%b0, %loop]"
         phis = [phi, *(f"phi {self.type} [%v{k}, %entry], [%b{k}, %loop]" for k in each[1:])]
@@ -117,7 +117,7 @@ class _Code:
 
 
 class Folder(NamedTuple):
-    """Compiled code, and how many bytes it takes at a time."""
+    """Compiled code, and the number of bytes that it processes at a time."""
 
     block: int
     run: Callable[[Any, int, int, int], None]
@@ -134,14 +134,14 @@ def folder(width: int) -> Folder:
 
 @functools.cache
 def widths() -> tuple[int, ...]:
-    """The widths of registers that this processor has for multiplication without carries, widest first."""
+    """The widths of the registers for which this processor has carry-less multiplication, largest first."""
     features = cpu()[1].split(",")
     wide = (4,) if {"+vpclmulqdq", "+avx512f"} <= {*features} else ()
     return (*wide, 1) if "+pclmul" in features else ()
 
 
 def crc32(content: Any, crc: int = 0) -> int:
-    """zlib.crc32 of a buffer of bytes, faster; other threads run meanwhile."""
+    """zlib.crc32 of a buffer of bytes, but faster. Releases the GIL."""
     rest = memoryview(content)
     for width in widths():
         block, run = folder(width)
@@ -149,6 +149,6 @@ def crc32(content: Any, crc: int = 0) -> int:
         if count:
             folded = ctypes.create_string_buffer(block)
             run(folded, np.frombuffer(rest, np.uint8).ctypes.data, count, crc ^ 0xFFFFFFFF)
-            crc = zlib.crc32(folded, 0xFFFFFFFF)  # a register that was 0 before the folded block
+            crc = zlib.crc32(folded, 0xFFFFFFFF)  # the state of a register that was 0 before the folded block
             rest = rest[block * count :]
     return zlib.crc32(rest, crc)

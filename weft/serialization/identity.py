@@ -12,19 +12,19 @@ from .unpickler import as_text
 
 
 class Identity(NamedTuple):
-    """A storage as a pickle names it."""
+    """A storage, as a persistent id describes it."""
 
     dtype: DType | None  # None for untyped storages
     key: str
     location: str
     nbytes: int
-    extra: tuple  # what the old format adds
+    extra: tuple  # further fields of the old format
 
 
 def parsed(identity: Any, extra: int) -> Identity:
-    """The parts of ("storage", class, key, location, number of elements, ...); `extra` is how many follow.
+    """The parts of ("storage", class, key, location, number of elements, ...), followed by `extra` further fields.
 
-    Raises: UnpicklingError if it is no such tuple.
+    Raises: UnpicklingError for any other value.
     """
     if type(identity) is not tuple or len(identity) != 5 + extra or as_text(identity[0]) != "storage":
         raise pickle.UnpicklingError(

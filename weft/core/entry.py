@@ -18,6 +18,7 @@ from typing import Any
 from .autocast import casting
 from .checking import check_tensors
 from .dispatch import PLAIN
+from .older_orders import reordered
 from .out_of_memory import from_memory_error
 from .overrides import (
     found_override,
@@ -56,6 +57,7 @@ def entry(
     writing: `body` with the argument `out=`, for calls with keywords.
     autocast: the class of the function under autocast, see `core/autocast.py`.
     """
+    called = name or body.__name__
     renamed = numpy_names(body)
     plain, full = body, writing or body
     if autocast is not None:
@@ -75,8 +77,10 @@ def entry(
         except Exception as error:
             if found_override((*args, *kwargs.values())):
                 return public(*args, **kwargs)
+            if isinstance(error, TypeError) and (older := reordered(called, args, kwargs)) is not None:
+                return public(*older[0], **older[1])
             if isinstance(error, AttributeError):
-                check_tensors(body, name or body.__name__, args, kwargs)
+                check_tensors(body, called, args, kwargs)
             if isinstance(error, MemoryError):  # of NumPy, or of a list
                 raise from_memory_error(error) from None
             raise

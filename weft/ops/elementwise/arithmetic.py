@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -86,6 +87,9 @@ plain_sub = publish(SUB, 2, "", numbers="all")
 mul = publish(MUL, 2, "function method inplace", "multiply", numbers="all", doc="input * other, elementwise.")
 
 
+_ONE = 1  # CPython has one object for it, so `is` tells it from True and 1.0
+
+
 def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, what: str) -> Callable:
     """`function(input, other, *, alpha=1, out=None)` and its in-place form."""
     plain_inplace = inplace_of(op)
@@ -102,22 +106,28 @@ def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, wh
         _check_alpha(alpha, name, self, other)
         return scaled.inplace(self, other, alpha)
 
+    body.__qualname__, body_inplace.__qualname__ = name, f"{name}_"
     general, general_inplace = entry(body, name), entry(body_inplace, f"{name}_")
 
     @in_front_of(general, plain)
-    def function(input, other, *, alpha=1, out=None):
-        if type(alpha) is int and alpha == 1:
+    def function(input, other, *older, alpha=1, out=None):
+        if alpha is _ONE and not older:
             return plain(input, other, out=out)
-        if out is None:
-            return general(input, other, alpha=alpha)
-        return general(input, other, alpha=alpha, out=out)
+        keywords = {} if alpha is _ONE else {"alpha": alpha}
+        if out is not None:
+            keywords["out"] = out
+        return general(input, other, *older, **keywords)
 
     @in_front_of(general_inplace, plain_inplace)
-    def method(self, other, *, alpha=1):
-        if type(alpha) is int and alpha == 1:
+    def method(self, other, *older, alpha=1):
+        if alpha is _ONE and not older:
             return plain_inplace(self, other)
-        return general_inplace(self, other, alpha=alpha)
+        keywords = {} if alpha is _ONE else {"alpha": alpha}
+        return general_inplace(self, other, *older, **keywords)
 
+    # `older` are arguments in the order of `core/older_orders.py`; signatures do not show them.
+    function.__signature__ = inspect.signature(body)  # type: ignore[attr-defined]
+    method.__signature__ = inspect.signature(body_inplace)  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = what
     method.__name__ = method.__qualname__ = f"{name}_"

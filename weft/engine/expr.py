@@ -1,8 +1,8 @@
-"""Typed scalar expressions: what kernels are made of.
+"""Typed scalar expressions, from which kernels are generated.
 
-An Expr is one node of a graph over few primitives. Nodes are interned, so equal expressions are one object
-and a graph is a dictionary key. Complex numbers are no primitives: they are pairs (`complexes.py`); functions
-such as exp are expanded into primitives (`approx/`).
+An Expr is a node of a graph over about thirty primitives. Nodes are interned: equal expressions are one object, so that a graph
+can be a dictionary key. A complex number is a pair of expressions (`complexes.py`). Functions such as exp are expanded into
+primitives (`approx/`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from ..core.dtype import DType, bool_, float32, float64, int32, int64
 
-# name -> number of operands (None: one or more). "What a target knows of arithmetic" is one table with these keys.
+# name -> number of operands (None: one or more). Each target (`llvm.py`, `interpreter.py`) has a table with the same keys.
 PRIMITIVES = {
     "load": 0,  # operand `value` of the kernel at the current element, in its own dtype
     "param": 0,  # scalar argument `value` of the kernel
@@ -35,7 +35,7 @@ _interned: WeakValueDictionary[tuple, Expr] = WeakValueDictionary()
 
 
 class Expr:
-    """One scalar value in a kernel. Build with the functions of this module or with operators."""
+    """One scalar value in a kernel, built by the functions of this module or by operators."""
 
     __slots__ = ("op", "dtype", "args", "value", "__weakref__")
 
@@ -63,7 +63,7 @@ class Expr:
     def __le__(self, other): return _compare("le", self, other)
     def __gt__(self, other): return _compare("lt", as_expr(other, self), self)
     def __ge__(self, other): return _compare("le", as_expr(other, self), self)
-    # == and != build expressions through eq() and ne(): an Expr must stay a dictionary key.
+    # Comparisons for equality are the functions eq() and ne(), because == must compare the objects: an Expr is a dictionary key.
     # fmt: on
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ def node(op: str, dtype: DType, args: tuple[Expr, ...] = (), value: Any = None) 
 
 
 def const(value: Any, dtype: DType) -> Expr:
-    """A constant; floats are keyed by their bits (0.0 == -0.0 and nan != nan would mix them up)."""
+    """A constant. Its key is the bit pattern, because 0.0 == -0.0 and nan != nan."""
     if dtype is float32:
         bits = struct.unpack("<I", struct.pack("<f", to_float32(value)))[0]
     elif dtype is float64:
@@ -180,9 +180,9 @@ def bitcast(a: Expr, dtype: DType) -> Expr:
 
 
 def slow_path(xs: Expr | tuple[Expr, ...], usual: Expr, condition: Expr, exception: Expr) -> Expr:
-    """`exception` where `condition` holds, else `usual`; the first two are of load(k), which stands for xs[k].
+    """`exception` where `condition` holds, else `usual`. In `condition` and `exception`, load(k) stands for xs[k].
 
-    Unlike with `select`, the exception is computed only where it is needed: it may be long.
+    Unlike `select`, this computes the exception only for the elements that need it, so that the exception may be expensive.
     """
     xs = (xs,) if isinstance(xs, Expr) else xs
     return node("slow_path", usual.dtype, (*xs, usual), (condition, exception))
@@ -207,7 +207,7 @@ def horner(x: Expr, coefficients) -> Expr:
 
 
 def postorder(roots: tuple[Expr, ...]) -> list[Expr]:
-    """Every node below the roots once, operands before users; iterative, so depth is no limit."""
+    """Each node below the roots once, operands before users. It is iterative, so that deep graphs do not overflow the stack."""
     order: list[Expr] = []
     seen: set[Expr] = set()
     stack = [(root, False) for root in reversed(roots)]

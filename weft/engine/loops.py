@@ -1,11 +1,12 @@
-"""Loop shapes around expressions, as LLVM IR text: `map` over any strides. Reductions are in `reduce.py`.
+"""The loop of elementwise kernels, as LLVM IR text. Loops of reductions are in `reduce.py`.
 
-Every kernel is a function `row(pointer, stride, ... , params, n)` over the innermost dim. One `loop` for each number
-of operands, compiled once and shared, walks the outer dims: `loop(operands, meta, begin, end)`:
+A kernel is a function `row(pointer, stride, ... , params, n)` over the innermost dim. The outer dims are walked by a function
+`loop(operands, meta, begin, end)`, which is compiled once for each number of operands and shared by all kernels:
     operands   addresses (outputs first, then inputs), then the scalar parameters, eight bytes each
     meta       int64: number of dims D, the D sizes, then for each operand its D strides in bytes; dim 0 is outermost
-    begin, end the part of the outermost dim that this call does, so that workers share one kernel
-A new size or stride is a new meta, never a new kernel; only the inner strides' classes are compiled in.
+    begin, end the part of the outermost dim that this call computes, so that several workers can run one kernel
+Sizes and strides are arguments, so that a new size needs no new kernel. Only the class of the innermost stride of each operand
+(contiguous, broadcast, ...) is part of the code.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ CONTIGUOUS, BROADCAST, BACKWARDS, STRIDED = "c", "b", "r", "s"
 
 
 class Result(NamedTuple):
-    """One output of a map: its element (or the real and imaginary part), in the types that memory holds."""
+    """One output of an elementwise kernel: its element (or real and imaginary part), in the dtype that is stored."""
 
     parts: tuple[Expr, ...]
 
 
 class MapKernel(NamedTuple):
-    """All that a map kernel's machine code depends on. Equal kernels share their code."""
+    """Everything that the machine code of an elementwise kernel depends on. Equal kernels share their code."""
 
     results: tuple[Result, ...]
     operand_dtypes: tuple[DType, ...]  # of the inputs
@@ -85,8 +86,8 @@ class Inner:
     ) -> str:
         """The function with `body` for each element `%i`.
 
-        `states` are variables that elements hand on, `finish` comes after the last element. `in_order`: elements
-        depend on those before them. `called`: by a loop in the same module, which it stays out of.
+        `states` are variables that each element passes to the next one, and `finish` runs after the last element. `in_order`: an
+        element depends on the elements before it. `called`: a loop in the same module calls the function, which is not inlined.
         """
         arguments = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in range(self.operands))
         linkage, attributes = ("internal ", "noinline #0") if called else ("", "#0")
@@ -112,7 +113,7 @@ class Inner:
         return "\n".join(lines)
 
     def _elements(self, before: Block, block: Block) -> None:
-        """Load, compute and store one element of each result; what all elements share goes to `before`."""
+        """Load, compute and store one element of each result. Instructions that are the same for all elements go to `before`."""
         roots = [part for result in self.kernel.results for part in result.parts]
         leaves = [e for e in postorder(tuple(roots)) if e.op in ("load", "param")]
         names: dict[Expr, str] = {}
@@ -155,7 +156,7 @@ class Inner:
         loaded = block.let(
             f"load {memory_type(leaf.dtype)}, ptr {address}, align {align}, !llvm.access.group !0"
         )
-        if leaf.dtype is bool_:  # any non-zero byte is true: memory may come from outside
+        if leaf.dtype is bool_:  # memory from outside may hold bytes other than 0 and 1, which count as true
             return block.let(f"icmp ne i8 {loaded}, 0")
         return loaded
 
@@ -264,7 +265,7 @@ ret void
 
 
 def shared_loop_ir(operands: int) -> str:
-    """`loop` for every kernel with this number of operands: the address of its `row` stands before the operands."""
+    """`loop` for all kernels with this number of operands; the address of the `row` to call stands before the operands."""
     nest = nest_ir("loop", "%row", operands).replace("@%row", "%row")
     return nest.replace(
         "start:\n",
@@ -277,5 +278,5 @@ MEMSET = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 def meta_words(sizes: Sequence[int], strides: Sequence[Sequence[int]]) -> list[int]:
-    """The int64 words that describe an iteration: sizes, and for each operand its strides in bytes."""
+    """The int64 words of `meta`: the number of dims, the sizes, and the strides of each operand in bytes."""
     return [len(sizes), *sizes, *(stride for operand in strides for stride in operand)]

@@ -1,6 +1,7 @@
-"""What a reduction computes: the state of one element, how two states combine, what the final state gives.
+"""Monoid: a reduction as expressions: the state of one element, the combination of two states, the results of the last state.
 
-Also in which portions: lanes, streams, levels and chunks fix the order of combination by the number of elements alone.
+The constants below fix the order of combination. It depends on the number of elements only, so that the bits of a result do not
+depend on the number of threads. Lanes, streams and levels are those of PyTorch's sum on one thread.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from ..core.dtype import DType, int64
 from .expr import Expr, node
 from .loops import Result
 
-LEVELS = 4  # of partial results in a cascade
-STREAMS = 4  # independent rows of a vector register's width
+LEVELS = 4  # levels of partial results in a cascade
+STREAMS = 4  # independent partial results, each as wide as a vector register
 PANEL = 8  # blocks of columns that are reduced side by side, so that memory is read along its rows
-CHUNK_ROWS = 4096  # rows of a chunk where rounding does not depend on the order
+CHUNK_ROWS = 4096  # rows of a chunk, for monoids whose rounding does not depend on the order
 
 
 class Monoid(NamedTuple):
-    """How elements become one value. States are tuples of expressions."""
+    """The expressions of a reduction. States are tuples of expressions."""
 
     to_state: tuple[Expr, ...]  # the state of one element: made of loads and `index()`
     left: tuple[Expr, ...]  # the parameters of `combine`: two states
     right: tuple[Expr, ...]
     combine: tuple[Expr, ...]  # of `left` and `right`
     identity: tuple[Expr, ...]  # constants
-    cascade: bool  # rounding depends on the order: keep levels of partial results
-    finish: tuple[Result, ...]  # of `left` and the params: what is stored
+    cascade: bool  # whether rounding depends on the order, so that levels of partial results are kept
+    finish: tuple[Result, ...]  # the stored results, of `left` and the params
 
 
 def index() -> Expr:
@@ -40,20 +41,20 @@ def state_leaf(side: str, position: int, dtype: DType) -> Expr:
 
 
 def vector_lanes(monoid: Monoid) -> int:
-    """Elements in 32 bytes of state: the width that PyTorch's order is defined with."""
+    """The number of elements in 32 bytes of state, the vector width that defines PyTorch's order."""
     return max(1, 32 // max(each.dtype.itemsize for each in monoid.identity))
 
 
 def block_width(monoid: Monoid, columns: int) -> int:
-    """How many columns to reduce together: four registers' worth, or four where not even one register fills."""
+    """The number of columns that are reduced together: four registers, or four columns if they do not fill one register."""
     lanes = vector_lanes(monoid)
     return STREAMS * lanes if columns >= lanes else STREAMS
 
 
 def chunks(monoid: Monoid, length: int) -> int:
-    """How many chunks of a contiguous run of `length` elements may be reduced apart without changing a bit.
+    """The number of chunks of a contiguous run of `length` elements that workers may reduce without changing a bit.
 
-    A chunk is what the cascade carries into its highest level at once.
+    A chunk is a range of rows whose sum the cascade adds to its highest level in one step.
     """
     rows = length // (STREAMS * vector_lanes(monoid))
     if not monoid.cascade:
@@ -63,10 +64,10 @@ def chunks(monoid: Monoid, length: int) -> int:
 
 
 def slot_bytes(width: int) -> int:
-    """The room of one component of `width` states in memory."""
+    """The bytes that one component of `width` states takes in memory."""
     return 64 * ((width * 8 + 63) // 64)
 
 
 def chunk_bytes(monoid: Monoid) -> int:
-    """The room of a chunk's state."""
+    """The bytes that the state of a chunk takes."""
     return slot_bytes(STREAMS * vector_lanes(monoid)) * len(monoid.identity)

@@ -1,13 +1,13 @@
-"""Reductions as LLVM IR: many elements to one, in an order fixed by their number alone.
+"""Reductions as LLVM IR. The order in which elements are combined depends on their number only, not on the threads.
 
-A kernel has the interface of `loops.py` over the *kept* dims; its first parameter is the address of a second meta for
-the *reduced* dims, whose operands are the inputs. Along one run of the innermost reduced dim elements are taken in
-vectors; float sums are cascaded (four levels of partial sums), so that the error grows with the logarithm of the
-length, and follow PyTorch's single-thread order, so that the bits agree.
+A kernel has the interface of `loops.py` over the *kept* dims. Its first parameter is the address of a second meta for the
+*reduced* dims, whose operands are the inputs. A run is one pass along the innermost reduced dim; its elements are combined in
+vectors. Sums of floats are cascaded: four levels of partial sums make the error grow with the logarithm of the length. The order is
+that of PyTorch on one thread, so that the bits agree.
 
-Two ways through memory:
-    inner   the reduced dim runs fastest: one output at a time, `lanes` partial results side by side
-    outer   a kept dim runs fastest: blocks of columns, one partial result per column, several blocks side by side
+There are two ways through memory:
+    inner   the reduced dim has the smallest stride: one output at a time, `lanes` partial results side by side
+    outer   a kept dim has the smallest stride: blocks of columns, one partial result per column, several blocks side by side
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Addresses = Callable[[Body, str], Sequence[str]]
 
 
 class ReduceKernel(NamedTuple):
-    """All that a reduction's machine code depends on."""
+    """Everything that the machine code of a reduction depends on."""
 
     monoid: Monoid
     operand_dtypes: tuple[DType, ...]  # of the inputs
@@ -93,7 +93,7 @@ class _Writer:
         return emit(body, self.monoid.combine, names, lanes)
 
     def _variables(self, body: Body, lanes: int) -> list[str]:
-        """A state in variables, with the identity in it."""
+        """Variables that hold a state, initialized with the identity."""
         return [body.variable(k, i) for k, i in zip(self._kinds(lanes), self._identity(lanes), strict=True)]
 
     def _get(self, body: Body, variables: list[str], lanes: int) -> list[str]:
@@ -113,7 +113,7 @@ class _Writer:
         return slot_bytes(self.width) * len(self.monoid.identity)
 
     def _slots(self, body: Body, first: str) -> list[str]:
-        """Where the components of a state lie whose first one lies at `first`."""
+        """The addresses of the components of a state, whose first component lies at `first`."""
         return [body.at(first, k * slot_bytes(self.width)) for k in range(len(self.monoid.identity))]
 
     def _chunk_slots(self, body: Body, states: str, number: str) -> list[str]:
@@ -149,7 +149,7 @@ class _Writer:
         return ", ".join([*outputs, *(f"ptr %p{k}" for k in self.inputs), "ptr %params"])
 
     def _start(self, body: Body, nest: str, states: int, blocks: str) -> str:
-        """Run over the reduced dims, starting with nothing; returns where the final states lie."""
+        """Combine all elements of the reduced dims, starting from the identity; returns the addresses of the final states."""
         # Operands of the nest over the reduced dims: the input addresses; its parameters: the state.
         header = 8 * len(self.inputs)
         room = header + HEADER + 64 + self._state_bytes * states
@@ -184,7 +184,7 @@ class _Writer:
             body.do(f"store {kind} {value}, ptr {slot}, align 8")
 
     def _finish(self, body: Body, state: list[str], lanes: int, first: str) -> None:
-        """Store what the final state gives, in `lanes` neighbours from the `first` output on."""
+        """Compute the results from the final state, and store them in `lanes` neighbours from output `first` on."""
         names = dict(zip(self.monoid.left, state, strict=True))
         roots = [part for result in self.monoid.finish for part in result.parts]
         for leaf in postorder(tuple(roots)):
@@ -300,7 +300,7 @@ class _Writer:
         return function(name, parameters, self.declarations, write, "internal")
 
     def _scalar_run(self, body: Body) -> None:
-        """A run for one output. Fewer elements than lanes are taken singly, as strided ones are."""
+        """A run for one output. Strided elements, and fewer elements than lanes, are combined one by one."""
         slots = self._slots(body, body.at("%state", HEADER))
         single = self.kernel.block or STRIDED in self.kernel.classes or self.lanes == 1
         if single:
@@ -314,9 +314,10 @@ class _Writer:
             self._add_slots(body, slots, self._fold_lanes(body, folded))
 
     def _panel_run(self, body: Body) -> None:
-        """A run for blocks of columns: row i is `width` neighbours of each block at the i-th step of the reduced dim.
+        """A run for blocks of columns: row i is `width` neighbours of each block at step i of the reduced dim.
 
-        As many rows as fill a level are taken of one block, then of the next: memory is read a few rows at a time.
+        The loop reads as many rows of one block as fill a level, then those of the next block, so that it reads a few rows of memory
+        at a time.
         """
         blocks = body.let(f"load i64, ptr {body.at('%state', 24)}")
         above = LEVELS - 1 if self.monoid.cascade else 1
@@ -372,7 +373,7 @@ class _Writer:
         self._store_slots(body, slots, self._combine(body, held, values, 1), 1)
 
     def _streams(self, body: Body, lanes: int, how: str) -> list[str]:
-        """Rows of STREAMS * lanes elements in a cascade; left-over rows of `lanes` go to stream 0; streams fold."""
+        """Cascade rows of STREAMS * lanes elements, add the left-over rows of `lanes` to stream 0, then add up the streams."""
         width = STREAMS * lanes
         rows = body.integer("sdiv", "%n", width)
         first = self._chunks_done(body) if how == VECTOR else None
@@ -398,7 +399,7 @@ class _Writer:
         return [self._shuffle(body, kind, value, chosen) for value, kind in zip(wide, kinds, strict=True)]
 
     def _fold_lanes(self, body: Body, folded: list[str]) -> list[str]:
-        """The elements after the last whole vector, then the lanes, one after the other."""
+        """Combine the elements after the last whole vector, then the lanes, one after the other."""
         total = self._variables(body, 1)
         behind = body.integer("mul", body.integer("sdiv", "%n", self.lanes), self.lanes)
         self._add_rows(body, total, behind, "%n", self._along(1), GATHER, 1, 1)
@@ -450,7 +451,7 @@ class _Writer:
         return total
 
     def _step(self, body: Body, rows: str) -> tuple[str, str]:
-        """How many rows a level takes before it is carried, and its logarithm to base 2."""
+        """The number of rows that a level takes before it is carried, and the base-2 logarithm of that number."""
         if not self.monoid.cascade:
             return body.let(f"call i64 @llvm.smax.i64(i64 {rows}, i64 1)"), "0"
         zeros = body.let(f"call i64 @llvm.ctlz.i64(i64 {body.integer('sub', rows, 1)}, i1 false)")
@@ -459,7 +460,7 @@ class _Writer:
         return body.integer("shl", 1, power), power
 
     def _carry(self, body: Body, levels, level: int, stop: str, power: str, width: int) -> None:
-        """Move a level into the one above, and that one on if `stop` rows fill it too."""
+        """Add a level to the one above, and carry that one too if `stop` rows fill it."""
         self._add(body, levels[level], self._get(body, levels[level - 1], width), width)
         self._set(body, levels[level - 1], self._identity(width), width)
         if level + 1 < len(levels):
@@ -491,7 +492,7 @@ class _Writer:
     def _chunks(self) -> str:
         """`chunks(operands, meta, begin, end)`: the states of some chunks of a run.
 
-        Operands are the inputs and where the states go; meta is that of the reduced dims, which must be one.
+        Operands are the inputs and the address for the states; meta is that of the reduced dims, which must be a single dim.
         """
         inputs = ", ".join(f"ptr %p{k}, i64 %s{k}" for k in self.inputs)
 

@@ -16,7 +16,7 @@ __all__ = [
 
 
 def _both(name: str, real: Callable | None = None) -> Callable:
-    """The function that `complexes` and `approx` (or `real`) call `name`, chosen by its operands."""
+    """A function that calls `complexes.name` if an operand is complex, else `approx.name` (or `real`)."""
     real_function, complex_function = real or getattr(approx, name), getattr(complexes, name, None)
 
     def function(*operands):
@@ -83,7 +83,7 @@ def fmod(a: Expr, b: Expr) -> Expr:
     """C's fmod, exactly: a - b * trunc(a / b)."""
     if a.dtype.kind != "f":
         return a % b
-    # Up to this quotient, rounding makes its whole part at most 1 too large, and what remains is exact.
+    # Below this quotient, rounding makes its integer part at most 1 too large, and the remainder computed from it is exact.
     limit = 2.0 ** (22 if a.dtype is _expr.float32 else 51)
     rest = fma(-_expr.trunc(a / b), b, a)
     too_far = _ne(rest, 0) & ((rest < 0) ^ (a < 0))

@@ -1,4 +1,4 @@
-"""The loop shape of running results, as LLVM IR: after each element of a row, what the state so far gives is stored."""
+"""The loop of scans, as LLVM IR: after each element of a row, the results of the state so far are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .monoid import Monoid, index
 
 
 class ScanKernel(NamedTuple):
-    """All that the machine code of a scan depends on; its innermost loop runs along the scanned dim, in order."""
+    """Everything that the machine code of a scan depends on; its innermost loop runs along the scanned dim, in order."""
 
     monoid: Monoid
     operand_dtypes: tuple[DType, ...]
@@ -41,7 +41,7 @@ class _ScanRow(Inner):
         return self._row(block.lines, states=states, in_order=True)
 
     def _element(self, block: Block) -> list[str]:
-        """Take in the element at `%i` and store the results; returns the new state."""
+        """Combine the element at `%i` into the state and store the results; returns the new state."""
         monoid = self.kernel.monoid
         names = {index(): "%i"}
         for leaf in postorder(monoid.to_state):

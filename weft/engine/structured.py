@@ -30,7 +30,7 @@ class Body(Block):
     def zeros(self, nbytes: int) -> str:
         """The address of new memory, set to zero.
 
-        By a call: LLVM takes a store of an array apart, byte by byte, and then seconds to deal with the bytes.
+        It calls memset, because LLVM splits a store of an array into its bytes, and then takes seconds to compile them.
         """
         name = f"%c{len(self.variables)}"
         self.variables.append(f"{name} = alloca [{nbytes} x i8], align 64")
@@ -81,7 +81,7 @@ class Body(Block):
 def function(
     name: str, parameters: str, declarations: set[str], write: Callable[[Body], None], linkage: str = ""
 ) -> str:
-    """A void function whose body `write` fills in. Internal functions are not inlined: each has its one loop."""
+    """A void function whose body `write` fills in. Internal functions are not inlined, because each contains one hot loop."""
     body = Body(declarations)
     write(body)
     lines = "\n".join([*body.variables, *body.lines])

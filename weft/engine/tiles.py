@@ -1,7 +1,8 @@
-"""Square tiles for loops that run along one operand and across another, as a transposed copy does.
+"""Square tiles for loops whose innermost dim is contiguous in one operand and strided in another, as in a transposed copy.
 
-Along its innermost dim such a loop touches a new cache line with every element, and has lost the line when it comes
-back for the neighbour. In tiles it comes back at once. A tile is two more dims of the iteration: no kernel changes.
+Without tiles, such a loop touches a new cache line of the strided operand with each element, and the line has left the cache
+before the loop reads its next element. In tiles, the loop uses a line again after TILE elements. Tiles add two dims to the
+iteration and do not change the kernel.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-TILE = 32  # elements; a tile of float64 fills an eighth of a first-level cache
-CACHE_LINE = 64
-SMALLEST = 1 << 18  # bytes that an operand spans: below, the second-level cache forgives everything
+TILE = 32  # elements: a tile of float64 takes 8 KiB per operand, a quarter of a first-level cache
+CACHE_LINE = 64  # bytes
+SMALLEST = 1 << 18  # bytes that the strided operand spans; below, it stays in the second-level cache anyway
 
 
 class Region(NamedTuple):
@@ -23,7 +24,7 @@ class Region(NamedTuple):
 
 
 def regions(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: Sequence[int]) -> list[Region]:
-    """The iteration as tiles and what is left beside them; as one region where tiles would not help."""
+    """The iteration as tiles and the rest at two edges; one region if tiles would not help."""
     whole = Region((0,) * len(strides), tuple(sizes), tuple(map(tuple, strides)))
     across = _crossing_dim(sizes, strides, itemsizes)
     if across is None:
@@ -49,7 +50,7 @@ def regions(sizes: Sequence[int], strides: Sequence[Sequence[int]], itemsizes: S
 
 
 def _crossing_dim(sizes, strides, itemsizes) -> int | None:
-    """A dim along which an operand is contiguous that the innermost loop crosses in large steps."""
+    """A dim along which an operand is contiguous, while the innermost loop strides over that operand; None if there is none."""
     if len(sizes) < 2 or sizes[-1] < 2 * TILE:
         return None
     for row, itemsize in zip(strides, itemsizes):

@@ -1,4 +1,4 @@
-"""Elements on their way into a kernel's expression and out of it."""
+"""Conversions of one element: from memory to the type that a kernel computes in, rounding, and back to memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..engine.loops import Result
 
 
 def load_as(index: int, operand: Spec, compute: DType) -> Any:
-    """Operand `index` of the kernel in the compute type, pending conjugation and negation carried out."""
+    """Operand `index` of the kernel, converted to the compute type; a pending conjugation or negation is applied."""
     if operand.dtype.is_complex:
         part = operand.dtype.to_real()
         real, imag = load((index, 0), part), load((index, 1), part)  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ def const_as(value: Any, compute: DType) -> Any:
 
 
 def rounded(value: Any, dtype: DType) -> Any:
-    """A value of the compute type of `dtype`, rounded to `dtype` if that is narrower."""
+    """A value in the compute type of `dtype`, rounded to `dtype` if that is narrower. All rounding between ops is done here."""
     compute = compute_type(dtype)
     if compute is dtype:
         return value
@@ -55,7 +55,7 @@ def rounded(value: Any, dtype: DType) -> Any:
 
 
 def as_type(value: Any, dtype: DType) -> Any:
-    """Convert an Expr or Complex; complex to real drops the imaginary part, complex to bool asks both."""
+    """An Expr or Complex converted to `dtype`. A real type drops the imaginary part; a bool is true if either part is not 0."""
     if isinstance(value, Complex):
         if dtype.is_complex:
             part = dtype.to_real()
@@ -70,7 +70,9 @@ def as_type(value: Any, dtype: DType) -> Any:
 
 
 def store_as(value: Any, result: Spec) -> Result:
-    """The parts that memory gets: in the result's own dtype, un-conjugated and un-negated if it is a lazy view."""
+    """The parts that are stored, in the dtype of the result. If the result is a lazy view, its pending conjugation or negation is
+    undone first.
+    """
     dtype = result.dtype
     if result.neg:
         value = -value

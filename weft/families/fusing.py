@@ -41,7 +41,7 @@ def _fused(op: Any, rule: Callable) -> Callable:
 
 
 def _mentioned(rule: Callable) -> list[int]:
-    """The arguments that a rule mentions; none if it takes others than ct, out and the inputs."""
+    """The positions of the arguments that a rule mentions; empty if it has keyword-only or variable arguments."""
     code = rule.__code__
     if code.co_kwonlyargcount or code.co_flags & 0x04:
         return []
@@ -51,7 +51,7 @@ def _mentioned(rule: Callable) -> list[int]:
 
 
 class FusedRule:
-    """A rule that runs as one kernel where it can."""
+    """A rule that runs as one kernel, unless its arguments are of a kind that has no kernel."""
 
     __slots__ = ("rule", "positions", "kernel")
 
@@ -65,7 +65,7 @@ class FusedRule:
         return self.rule(*values) if plan is None else self.kernel(*operands)
 
     def over(self, *values: Any) -> Any:
-        """The same in the memory of the cotangent, if the result has its spec."""
+        """The cotangent of the input, written into the memory of the given cotangent if both have the same spec."""
         operands, plan = self._planned(values)
         if plan is None:
             return self.rule(*values)
@@ -74,7 +74,7 @@ class FusedRule:
         return self.kernel.write(values[0], *operands)
 
     def _planned(self, values: Sequence[Any]) -> tuple[list, Any]:
-        """The operands of the kernel, and its plan; None if there is no kernel for such operands."""
+        """The operands of the kernel and its plan; the plan is None if there is no kernel for such operands."""
         operands: list[Any] = []
         key: list[Any] = []
         for position in self.positions:
@@ -90,7 +90,7 @@ class FusedRule:
 
 
 class _Kernel(Map):
-    """The kernel of a rule; its operands are the arguments at `positions`."""
+    """The kernel of a rule; its operands are the arguments of the rule at `positions`."""
 
     def __init__(self, name: str, rule: Callable, positions: Sequence[int], round_once: bool):
         super().__init__(f"{name}_backward", same_dtype, rule)
@@ -115,7 +115,7 @@ class _Kernel(Map):
         return store_as(self._traced(operands).value, result)
 
     def _traced(self, operands: Sequence[Any]) -> Traced:
-        """The rule of such operands; there is one trace for all shapes."""
+        """The traced rule; operands that differ only in shape share a trace."""
         kinds = []
         for each in operands:
             if type(each) is Spec:
@@ -125,7 +125,7 @@ class _Kernel(Map):
         return self.traces[tuple(kinds)]
 
     def _trace(self, *kinds: Any) -> Traced:
-        """Raises: NoKernel also if the rule is a single op, which has a kernel already."""
+        """Trace the rule. Raises: NoKernel also if the rule is a single op, because that has a kernel already."""
         arguments: list[Any] = [None] * self.element.__code__.co_argcount
         loads = params = 0
         for position, kind in zip(self.positions, kinds, strict=True):

@@ -1,7 +1,8 @@
-"""Elementwise operations: one scalar expression per op, any number of operands, broadcasting, promotion.
+"""Map: the family of elementwise ops.
 
-A row states the name, the promotion rule and one element; everything else (shape rule, kernels, in-place and
-`out=` forms, scalars, 0-dim tensors, devices) is here, once.
+A row states the name of the op, its promotion rule, and one element of the result as an expression of one element of each
+operand. This file does the rest for all of them: broadcasting, kernels, the in-place and `out=` forms, Python numbers and 0-dim
+tensors as operands, devices.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ NUMBERS = (bool, int, float, complex)
 
 
 class Types(NamedTuple):
-    """What a promotion rule decides: the dtype operands are converted to, and that of the result."""
+    """The answer of a promotion rule: the dtype that operands are converted to, and the dtype of the result."""
 
     operands: DType
     result: DType
@@ -52,7 +53,7 @@ class Types(NamedTuple):
 
 
 def same_dtype(common: DType) -> Types:
-    """Compute and return in the common dtype."""
+    """Compute in the common dtype of the operands, and return it."""
     return Types(common, common)
 
 
@@ -63,16 +64,17 @@ def to_float(common: DType) -> Types:
 
 
 def to_bool(common: DType) -> Types:
-    """Compute in the common dtype, answer with bools."""
+    """Compute in the common dtype, return bools."""
     return Types(common, bool_)
 
 
 def to_real(common: DType) -> Types:
-    """Complex operands have real results."""
+    """Compute in the common dtype, return its real type."""
     return Types(common, common.to_real())
 
 
 def to_real_float(common: DType) -> Types:
+    """As `to_float`, but complex operands have real results."""
     operands = to_float(common).operands
     return Types(operands, operands.to_real())
 
@@ -86,7 +88,7 @@ def promote_bool(common: DType) -> Types:
 
 
 def refuse(kinds: str, error: type[Exception] = NotImplementedError, message: str = "") -> Callable:
-    """A `check` that raises for dtypes of these kinds (b, u, i, f, c); {name} in the message is the op's."""
+    """A `check` for Map that raises if the dtype is of one of these kinds (b, u, i, f, c); the message may name {name}, {dtype}."""
 
     def check(name: str, dtype: DType) -> None:
         if dtype.kind in kinds:
@@ -103,9 +105,9 @@ ONLY_BITS = refuse("fc")
 
 
 class Plan:
-    """What an op decided for one combination of specs: the result's spec and the launch.
+    """The spec of the result and the kernel, for one combination of specs of operands.
 
-    `limits`: the dtype that numbers must fit, or None for any number.
+    `limits` is the dtype that numbers must fit into; None allows every number.
     """
 
     __slots__ = (
@@ -132,15 +134,17 @@ class Plan:
 class Map(Op):
     """An elementwise op.
 
-    `element` gets one Expr (or Complex) per operand, in the operand dtype's compute type, and returns the
-    result's. `check(name, dtype)` raises for operand dtypes the op rejects. Only the first `deciding` operands
-    take part in promotion (all, if None). `wide`: numbers and 0-dim tensors are not rounded to a narrow operand
-    dtype (bfloat16 * 0.1 multiplies by the float32 0.1). `limited`: numbers that take no part in promotion must fit the dtype
-    that the op computes in. `contiguous`: so is every result, as where PyTorch has a kernel that
-    does not follow the strides of the operands. `derivative`: a rule for each operand, see `core.derivative`.
+    `element` gets one Expr (or Complex) per operand, in the compute type of the operand dtype, and returns one for the result.
+    `check(name, dtype)` raises for the operand dtypes that the op rejects.
+    `deciding`: only so many operands, the first ones, take part in promotion; None means all of them.
+    `wide`: numbers and 0-dim tensors are not rounded to a narrow operand dtype, so that bfloat16 * 0.1 multiplies by the
+    float32 0.1.
+    `limited`: numbers that take no part in promotion must fit into the dtype that the op computes in.
+    `contiguous`: the result is contiguous, because the kernel of PyTorch does not follow the strides of the operands.
+    `derivative`: a rule for each operand, see `core.derivative`.
     """
 
-    is_copy = False  # results are operands: there is nothing to round
+    is_copy = False  # a copy never rounds, because the result is one of the operands
     is_kernel = True  # a plan's `entry` is all there is to a call: faces may take the fast path
 
     def __init__(
@@ -165,7 +169,7 @@ class Map(Op):
         self.limited = limited
         self.contiguous = contiguous
         self.derivative = as_derivative(derivative)
-        self.as_write: Any = self  # what a write into an existing tensor is recorded as
+        self.as_write: Any = self  # the op that autograd records for `write`
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
         self.inplace_plans = PlanCache(self._plan_inplace)
@@ -174,7 +178,7 @@ class Map(Op):
     # -- planning --------------------------------------------------------------------------------------------------
 
     def _plan(self, *operands: Any) -> Plan:
-        """A plan with a new result; an operand is a Spec or the type of a number.
+        """The plan of a call that makes a new tensor; an operand is a Spec or the type of a number.
 
         Raises: TypeError for the only operand if it is a number.
         """
@@ -197,7 +201,7 @@ class Map(Op):
         return result_spec(shaped or specs, sizes, dtype, where)
 
     def _plan_write(self, target: Spec, *operands: Any) -> Plan:
-        """A plan that writes into an existing tensor: in place or `out=`."""
+        """The plan of a call that writes into an existing tensor, in place or by `out=`."""
         types = self._types(operands)
         specs = [operand for operand in operands if type(operand) is Spec]
         common_device(self.name, [target, *specs])
@@ -232,7 +236,7 @@ class Map(Op):
         return compute_type(types.operands) if self.wide else types.operands
 
     def _expressions(self, operands, result: Spec, types: Types) -> tuple[Result, ...]:
-        """The element as stored: loads, conversions, the row's expression, the conversion of the result."""
+        """The expression of one stored element; plans whose operands differ only in shape share it."""
         key = (
             types,
             result.dtype,
@@ -343,7 +347,8 @@ class Map(Op):
         values, key = keyed(self.name, others)
         inputs = (target, *values)
         recorded = needs_recording(inputs)
-        if recorded:  # what must not be written to is said before what does not fit
+        # PyTorch raises the error about leaves before the error about shapes, so check in that order.
+        if recorded:
             tape.check_write(target)
         plan = self.inplace_plans[(target.spec, *key)]
         if self.is_kernel and all(_apart(value, target) for value in values):
@@ -353,7 +358,9 @@ class Map(Op):
         return self.write(target, target, *values)
 
     def _plan_inplace(self, target: Spec, *others: Any) -> Plan:
-        """As `_plan_write`, for calls that are allowed. Raises: RuntimeError where the result does not fit target."""
+        """As `_plan_write`. Raises: RuntimeError unless the result has the shape of the target and its dtype converts to that of
+        the target.
+        """
         check_no_repeats(target, self.name)
         operands = (target, *others)
         sizes = broadcast_shapes(self.name, *(s.shape for s in operands if type(s) is Spec))
@@ -365,7 +372,7 @@ class Map(Op):
         return self.write_plans[(target, *operands)]
 
     def into(self, out: Tensor, *operands: Any) -> Tensor:
-        """The `out=` form: `out` is resized to fit and converted to."""
+        """The `out=` form: `out` is resized to the shape of the result, and the result is converted to its dtype."""
         if watchers and (answer := watched(self, "into", (out, *operands), {})) is not PLAIN:
             return answer
         values = normalise(self.name, operands)
@@ -383,12 +390,12 @@ class Map(Op):
 
 
 def spec_or_type(operand: Any) -> Any:
-    """How plans are keyed: the Spec of a tensor, the type of a number."""
+    """The part of a plan's key that stands for an operand: the Spec of a tensor, the type of a number."""
     return operand.spec if isinstance(operand, Tensor) else type(operand)
 
 
 def keyed(name: str, operands: Sequence[Any]) -> tuple[Sequence[Any], tuple]:
-    """The operands, NumPy's numbers as Python's, and the key of their plan."""
+    """The operands, with numbers of NumPy converted to Python's, and the key of their plan."""
     key = []
     for operand in operands:
         kind = type(operand)
@@ -403,7 +410,7 @@ def keyed(name: str, operands: Sequence[Any]) -> tuple[Sequence[Any], tuple]:
 
 
 def _arguments(operands: Sequence[Any], plan: Plan) -> list:
-    """Addresses and scalars, in the order of the kernel's arguments."""
+    """The arguments of the kernel: the addresses of the tensors, then the numbers."""
     arguments = []
     numbers: list = []
     for operand in operands:
@@ -423,9 +430,10 @@ def _arguments(operands: Sequence[Any], plan: Plan) -> list:
 
 
 def scalar_arguments(value: Any, dtype: DType) -> tuple:
-    """A Python number as the kernel takes it: two floats for complex, float for floats, else an int.
+    """A Python number as arguments of a kernel that computes in `dtype`: two floats if that is complex, else a float or an int.
 
-    A complex number has no imaginary part where `dtype` is real. Raises: OverflowError for ints of more than 64 bits.
+    The imaginary part of a complex number is dropped if `dtype` is real.
+    Raises: OverflowError for ints of more than 64 bits.
     """
     if type(value) is int and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
@@ -470,7 +478,7 @@ def _apart(operand: Any, target: Tensor) -> bool:
 
 
 def _steps(spec: Spec) -> tuple:
-    """How the elements of a tensor follow each other in memory: dims of size 1 are no matter."""
+    """How the elements of a tensor lie in memory; the strides of dims of size 1 do not count."""
     return spec.dtype.itemsize, [(size, step) for size, step in zip(spec.shape, spec.stride) if size != 1]
 
 
@@ -530,13 +538,13 @@ class _Copy(Map):
     is_copy = True
 
 
-# The identity: copies and converts.
+# The identity, which copies and converts.
 COPY = _Copy("clone", same_dtype, lambda a: a, derivative=lambda ct, out, a: ct)
 COPY.as_write = Op("copy_", COPY.derivative, "CopyBackwards")
 
 
 class _Fill(Map):
-    """Writes one number everywhere; it is converted to the target's dtype directly."""
+    """Write one number everywhere. The number is converted to the dtype of the target, without promotion."""
 
     def _plan_write(self, target: Spec, *operands: Any) -> Plan:
         return self._launch(target, operands, Types(target.dtype, target.dtype))

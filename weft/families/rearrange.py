@@ -1,4 +1,4 @@
-"""Rearrangements: new tensors made of pieces of others, each copied and converted by one kernel."""
+"""Rearrange: the family of ops whose result consists of pieces of the inputs. One kernel copies and converts each piece."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .map import COPY
 
 
 class Piece(NamedTuple):
-    """A view of one of the inputs, and the view of the result that it is copied to."""
+    """A view of an input, and the view of the result that it is copied to."""
 
     source: int  # which input
     view: Spec
@@ -54,8 +54,8 @@ class Plan:
 class Rearrange(Op):
     """An op whose result consists of pieces of its inputs.
 
-    `result(specs, *static)` gives its spec and raises what there is to raise, `pieces(result, specs, *static)`
-    what is copied where. Static arguments are hashable.
+    `result(specs, *static)` checks the arguments and returns the spec of the result. `pieces(result, specs, *static)` returns the
+    pieces. Static arguments are hashable.
     """
 
     def __init__(
@@ -86,7 +86,8 @@ class Rearrange(Op):
             raise
         storage = plan.allocate()
         address = storage.ptr
-        for source, start, at, entry, meta, count, _ in plan.copies:  # `run`, without its call
+        # The same as `run`, inlined, because a call costs as much as a small copy.
+        for source, start, at, entry, meta, count, _ in plan.copies:
             tensor = tensors[source]
             entry(address + at, tensor._storage.ptr + tensor._start + start, meta, count)
         result = make(storage, 0, plan.spec)
@@ -97,7 +98,7 @@ class Rearrange(Op):
         return result
 
     def into(self, out: Tensor, tensors: Sequence[Tensor], *static: Any) -> Tensor:
-        """The `out=` form: `out` is resized to fit and converted to."""
+        """The `out=` form: `out` is resized to the shape of the result, and pieces are converted to its dtype."""
         check_tensors(tensors)
         check_unrecorded(self.name, (out, *tensors))
         specs = [tensor.spec for tensor in tensors]
@@ -131,7 +132,7 @@ def _overlap(a: Tensor, b: Tensor) -> bool:
 
 
 def check_tensors(tensors: Sequence[Any]) -> None:
-    """Raises: TypeError if one of the list is no tensor."""
+    """Raises: TypeError if an element of the list is not a tensor."""
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
             raise TypeError(

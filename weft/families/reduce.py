@@ -1,4 +1,4 @@
-"""Reductions: many elements to one over any dims. A row says what an element contributes and how two results combine."""
+"""Reduce: the family of reductions. A row says which state one element makes, how two states combine, and what is returned."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Reduce(MonoidOp):
         return Plan(results, launch, types.operands, allocators)
 
     def _plan_direct(self, input: Spec, dim: Any, keepdim: bool, wanted: DType | None):
-        """The plan for an argument dim= as users give it, checked here, and the numbers of its launch."""
-        self.types(input.dtype, wanted)  # as in PyTorch, a dtype is refused before the dims are looked at
+        """The plan for an argument dim= as users give it, which is checked here, and the number arguments of the kernel."""
+        self.types(input.dtype, wanted)  # PyTorch raises the error about the dtype before those about dims
         dims = (single_dim if self.one_dim and dim is not None else dims_of)(dim, len(input.shape), self.name)
         if self.check is not None:
             self.check(self.name, input, dims, dim is None or dim == ())
@@ -117,7 +117,7 @@ class Reduce(MonoidOp):
     ):
         """The results (a tensor, or a tuple of them) of reducing `dims` (sorted, not negative) of the first input.
 
-        Further inputs broadcast to the first. `whole`: the caller named no dims, which autograd tells apart.
+        Further inputs broadcast to the first. `whole`: the caller named no dims, for which PyTorch's node has another name.
         """
         plan = self.plans[tuple([t.spec for t in inputs]), dims, keepdim, dtype, len(params)]
         results = [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results)]
@@ -135,8 +135,9 @@ class Reduce(MonoidOp):
     def direct(
         self, input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None
     ) -> Any:
-        """The result for dim= as users give it, by the shortest way."""
-        if type(dim) is not int and dim is not None:  # 2.0 and True would find the plans of 2 and 1
+        """The result for dim= as users give it. Tensors that take no part in autograd need one lookup."""
+        # 2.0 and True have the hashes of 2 and 1, and would find the plans of these.
+        if type(dim) is not int and dim is not None:
             dim = as_ints(dim, self.name)
         if keepdim is not False and keepdim is not True:
             keepdim = boolean(keepdim, self.name, "keepdim", 3)
@@ -173,7 +174,7 @@ def check_recordable(dtype: DType) -> None:
 
 
 class Plan:
-    """What a reduction decided: the results' specs and the launch."""
+    """The specs of the results and the kernel, for one combination of arguments."""
 
     __slots__ = ("results", "entry", "reduced", "meta", "count", "keepalive", "operand_dtype", "allocators")
 
@@ -208,7 +209,7 @@ def _nothing(*arguments: Any) -> None:
 
 
 def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
-    """The dims that `dim` (None, an int or ints) names, sorted, counted from the front; nothing means all.
+    """The dims that `dim` (None, an int or ints) names, sorted and not negative; None and () mean all dims.
 
     Raises: IndexError for a dim out of range, RuntimeError for one named twice, TypeError for no int.
     """
@@ -238,7 +239,7 @@ def _check_ndim(ndim: int, name: str) -> None:
 
 
 def as_ints(dim: Any, name: str) -> Any:
-    """An argument dim= in its plainest form: an int, or a tuple of them."""
+    """An argument dim= as an int or a tuple of ints."""
     return integers((dim,), name, "dim") if isinstance(dim, (tuple, list)) else integer(dim, name, "dim")
 
 
@@ -253,7 +254,7 @@ def byte_strides(operand: Spec, sizes: Size) -> tuple[int, ...]:
 
 
 def runs_along_kept(sizes: Size, strides: Sequence[int], kept: Sequence[int], itemsize: int) -> bool:
-    """Whether neighbours in memory belong to different results."""
+    """Whether the dim with the smallest stride is kept, so that neighbours in memory belong to different results."""
     dims = [dim for dim, size in enumerate(sizes) if size > 1]
     if not dims:
         return False

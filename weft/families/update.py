@@ -30,10 +30,10 @@ class _Plan:
 
 
 class FusedUpdate(Op):
-    """In-place updates by a rule: `rule(options, source, *targets, *numbers)` returns the new values of the targets.
+    """An in-place update by a rule: `rule(options, source, *targets, *numbers)` returns the new values of the targets.
 
-    `options` is hashable and chooses among the rule's variants; for each there is a kernel. All tensors have the shape
-    of the first target.
+    `options` is hashable and selects a variant of the rule; each variant has a kernel of its own. All tensors have the shape of
+    the first target.
     """
 
     def __init__(self, rule: Callable):
@@ -61,14 +61,14 @@ class FusedUpdate(Op):
     def compose(
         self, options: Any, source: Tensor, targets: Sequence[Tensor], numbers: Sequence[Any]
     ) -> None:
-        """The same by ops, which autograd may record."""
-        # What backward needs of the targets must survive that they are written.
+        """The same update op by op, so that autograd can record it."""
+        # Backward may need the old values of the targets, which are overwritten below.
         old = [each.clone() for each in targets] if is_grad_enabled() else targets
         for target, value in zip(targets, self.rule(options, source, *old, *numbers), strict=True):
             target.copy_(value)
 
     def _plan(self, options: Any, count: int, source: Spec, *targets: Spec) -> _Plan | None:
-        """The kernel for tensors of these specs; None if they are for the ops to compute, or to refuse."""
+        """The kernel for tensors of these specs; None if the ops must compute the update, or raise an error."""
         first = targets[0]
         specs = (source, *targets)
         for each in targets:

@@ -1,4 +1,4 @@
-"""Views: pure functions on metadata, applied to a tensor without touching its bytes; and their adjoints."""
+"""View: the family of ops that compute new metadata for the same memory; and the adjoints of such ops."""
 
 from __future__ import annotations
 

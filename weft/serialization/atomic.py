@@ -38,9 +38,8 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
             yield file
         return
     if mode is not None:
-        _open(
-            path, real, "r+b"
-        ).close()  # raises an error for a file that is not writable, because such a file must not be replaced either
+        # Raise an error for a file that is not writable, because such a file must not be replaced either.
+        _open(path, real, "r+b").close()
     temporary = os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:NAME])}.{secrets.token_hex(8)}.tmp")
     nameless = _nameless(folder)
     try:
@@ -54,9 +53,8 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     try:
         with file:
             if mode is not None and hasattr(os, "fchmod"):
-                os.fchmod(
-                    file.fileno(), mode & 0o777
-                )  # before the content is written, so that nobody without the right can read it
+                # Before the content is written, so that users without the right cannot read it.
+                os.fchmod(file.fileno(), mode & 0o777)
             yield file
             file.flush()
             # Sync before the file gets its name, so that a crash of the system cannot leave an empty file with this name.

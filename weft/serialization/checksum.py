@@ -11,9 +11,8 @@ from ..engine.workers import get_num_threads
 from .folding import combine, crc32
 from .source import FileSource, Source
 
-PIECE = (
-    1 << 20
-)  # bytes; small enough that a piece is still in the cache of the processor when its checksum is computed
+# Bytes; small enough that a piece is still in the cache of the processor when its checksum is computed.
+PIECE = 1 << 20
 SHARED = 1 << 22  # bytes; below this a second thread costs more than it saves
 
 

@@ -1,4 +1,4 @@
-"""The formats of before PyTorch 1.6: a stream of pickles and storages, and before that a tar archive of such streams."""
+"""The file formats before PyTorch 1.6: a stream of pickles and storages, and the older tar archive of such streams."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SYSTEM = {
 
 
 def write_legacy(obj: Any, write: Callable[[Any], Any], pickle_module: Any, protocol: int) -> None:
-    """Write an object as five pickles and its storages: each a number of elements, then their bytes."""
+    """Write an object as five pickles, followed by its storages, each as a number of elements and their bytes."""
     storages = Storages(lambda storage, count: str(id(storage)))
 
     def identity(storage: Any) -> tuple:
@@ -53,7 +53,7 @@ def write_legacy(obj: Any, write: Callable[[Any], Any], pickle_module: Any, prot
 
 
 def read_legacy(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callable) -> Any:
-    """Read such a stream from a file object; `unpickle(file, persistent_load)` reads one pickle."""
+    """Read an object from a stream. `unpickle(file, persistent_load)` reads one pickle."""
     magic = unpickle(file)
     if magic != MAGIC or type(magic) is not int:
         raise RuntimeError("Invalid magic number; corrupt file?")
@@ -72,13 +72,15 @@ def read_legacy(file: Any, restore: Callable[[Storage, str], Any], unpickle: Cal
 
 
 class _Storages:
-    """The storages of a stream, which the pickle refers to before they come."""
+    """The storages of a stream. The pickle that refers to them comes before their bytes."""
 
     def __init__(self, file: Any, restore: Callable[[Storage, str], Any]):
         self.file, self.restore = file, restore
-        self.found: dict[str, tuple[DType, Storage, Storage]] = {}  # by key: as read, as restored
+        self.found: dict[
+            str, tuple[DType, Storage, Storage]
+        ] = {}  # key -> dtype, the storage as read, the storage after map_location
         self.views: dict[str, Storage] = {}
-        self.promised = 0  # bytes that the storages met so far take
+        self.promised = 0  # bytes of the storages so far
 
     def find(self, identity: Any) -> Any:
         if type(identity) is tuple and identity and identity[0] == "module":
@@ -95,7 +97,7 @@ class _Storages:
         return TypedStorage(wrap_storage=restored, dtype=dtype, _internal=True)
 
     def _promise(self, nbytes: int) -> None:
-        """Raises: EOFError if the file is too short for the storages, before memory is allocated for them."""
+        """Raises: EOFError if the file is too short for the storages. Called before memory is allocated for them."""
         self.promised += nbytes
         here = self.file.tell()
         size = self.file.seek(0, os.SEEK_END)
@@ -106,7 +108,7 @@ class _Storages:
             )
 
     def _view(self, root: Storage, view: Any, dtype: DType) -> Storage:
-        """A part of a storage that is a storage of its own: (key, offset, number of elements)."""
+        """A storage on a part of another storage, given as (key, offset, number of elements)."""
         if type(view) is not tuple or [*map(type, view)] != [str, int, int]:
             raise pickle.UnpicklingError("the view of a storage is not (key, offset, number of elements)")
         key, offset, numel = view
@@ -115,7 +117,7 @@ class _Storages:
         return self.views[key]
 
     def fill(self, keys: list[str], swap: bool) -> None:
-        """Read the bytes of all storages, which follow in the order of `keys`."""
+        """Read the bytes of all storages, which are in the order of `keys`."""
         source, position = Source(self.file), 0
         if sorted(keys) != sorted(self.found):
             raise pickle.UnpicklingError("the list of storages differs from those that the pickle refers to")
@@ -133,13 +135,13 @@ class _Storages:
             if restored is not storage and restored.device.backend.has_memory:
                 restored.copy_(storage)
             position += 8 + storage.nbytes_
-        self.file.seek(source.start + position)  # several objects may follow each other in one file
+        self.file.seek(source.start + position)  # because a file may contain several objects
 
 
 def part(root: Storage, start: int, nbytes: int) -> Storage:
-    """A storage on some of the bytes of another.
+    """A storage on a part of another storage.
 
-    Raises: RuntimeError if they are not all within it.
+    Raises: RuntimeError if the part exceeds the storage.
     """
     if not (0 <= start and 0 <= nbytes and start + nbytes <= root.nbytes_):
         raise RuntimeError(
@@ -147,7 +149,7 @@ def part(root: Storage, start: int, nbytes: int) -> Storage:
         )
     if not root.device.backend.has_memory:
         return Storage(nbytes, device=root.device)
-    root.exposed = True  # its memory must stay where it is, even if somebody makes it larger
+    root.exposed = True  # so that resizing it does not free the memory that the new storage uses
     return foreign(root.ptr + start, nbytes, root)
 
 
@@ -158,7 +160,7 @@ _MEMBERS = ("storages", "tensors", "pickle")
 
 
 def is_tar(file: Any) -> bool:
-    """Whether the file is an uncompressed tar archive, which only a whole file can be."""
+    """Whether the file is an uncompressed tar archive. Only checked at the start of a file."""
     start = file.tell()
     head = file.read(_BLOCK)
     file.seek(start)
@@ -188,7 +190,7 @@ def read_tar(file: Any, restore: Callable[[Storage, str], Any], unpickle: Callab
 def _members(source: Source) -> dict[str, io.BytesIO]:
     """The three files of the archive.
 
-    Python's tarfile would read them, too, but can be made to allocate, and to search, without end.
+    Python's tarfile is not used, because a malicious file can make it allocate memory or search without limit.
     Source of the layout: POSIX.1-2001, pax, "ustar Interchange Format".
     """
     found: dict[str, io.BytesIO] = {}
@@ -199,7 +201,7 @@ def _members(source: Source) -> dict[str, io.BytesIO]:
             break
         size, start = _member_size(header), position + _BLOCK
         name = header[:100].rstrip(b"\0").decode("latin1")
-        if name in _MEMBERS and header[156:157] in (b"0", b"\0"):  # a plain file
+        if name in _MEMBERS and header[156:157] in (b"0", b"\0"):  # the type flag of regular files
             if name in found:
                 raise _damaged(f"there are two files {name!r}")
             if start + size > source.size:
@@ -213,9 +215,9 @@ def _members(source: Source) -> dict[str, io.BytesIO]:
 
 
 def _member_size(header: bytes) -> int:
-    """The bytes of a file, from its header."""
+    """The size of a member in bytes, from its header."""
     field = header[124:136]
-    if field[0] == 0x80:  # what octal digits have no room for
+    if field[0] == 0x80:  # the binary form for sizes that octal digits cannot represent
         return int.from_bytes(field[1:], "big")
     digits = re.fullmatch(rb" *([0-7]+)[ \0]*", field)
     if digits is None:

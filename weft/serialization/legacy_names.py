@@ -1,4 +1,4 @@
-"""Small functions that programs take from `torch.serialization`, though they are not documented."""
+"""Undocumented functions of `torch.serialization` that programs use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..core.registry import FUNCTIONS
 
 
 class StorageType:
-    """What a pickle calls the class of a storage: it stands for a dtype.
+    """The class of a typed storage in a pickle; it stands for a dtype.
 
     >>> StorageType("FloatStorage").dtype
     torch.float32
@@ -33,12 +33,12 @@ class StorageType:
 
 
 def normalize_storage_type(storage_type: Any) -> Any:
-    """The class of storages of this name in `torch`: that of the CPU for one of a GPU."""
+    """The class of typed storages with this name. For a class of a GPU, the class of the CPU."""
     return FUNCTIONS[storage_type.__name__]
 
 
 def storage_to_tensor_type(storage: Any) -> Any:
-    """The class of tensors that goes with a storage."""
+    """The tensor class for the class of a storage."""
     return FUNCTIONS[storage.pickle_storage_type().replace("Storage", "Tensor")]
 
 
@@ -57,8 +57,7 @@ def check_module_version_greater_or_equal(
 ) -> bool:
     """Whether `module.__version__` is at least this, part by part.
 
-    Raises: RuntimeError if the version does not read as such a tuple; with error_if_malformed=False it warns, and
-    the answer is True.
+    Raises: RuntimeError if the version cannot be parsed; with error_if_malformed=False the function warns and returns True.
 
     >>> import numpy
     >>> check_module_version_greater_or_equal(numpy, (1, 0))

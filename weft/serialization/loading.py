@@ -26,7 +26,9 @@ from .source import Source, source_of
 from .unpickler import Unpickler, unsafe_globals
 
 READABLE_VERSION = 10
-MAPPED_ALIGNMENT = 16  # of records that tensors may lie in without being copied: the largest element
+MAPPED_ALIGNMENT = (
+    16  # bytes; the largest element size. A record with less alignment is copied instead of mapped
+)
 
 
 def load(
@@ -40,13 +42,13 @@ def load(
 ) -> Any:
     """The object that `torch.save` wrote to a file, in any of PyTorch's formats.
 
-    `f` is a path, or a file object that can seek. `map_location` says where storages go: a device, a dict of
-    locations, or a function of a storage and its location. With `mmap` tensors lie in the file itself, and are read
-    when they are used; checksums are then not verified. Only tensors and plain containers are loaded, and what
-    `torch.serialization.add_safe_globals` allows, unless `weights_only` is False: then the file may run any code.
+    `f` is a path, or a file object that can seek. `map_location` sets the device of storages: a device, a dict of
+    locations, or a function of a storage and its location. With `mmap` the memory of tensors is the mapped file, and
+    checksums are not verified. The file may contain tensors, plain containers, and objects that
+    `torch.serialization.add_safe_globals` allows. With `weights_only=False` the file can run any code.
 
     Raises: pickle.UnpicklingError for pickles that are damaged or not allowed, RuntimeError for archives that are
-    damaged or no checkpoints, EOFError for files that end too soon, OSError if the file cannot be read.
+    damaged or not checkpoints, EOFError for truncated files, OSError if the file cannot be read.
     """
     if weights_only is None:
         weights_only = pickle_module is None
@@ -79,9 +81,8 @@ def load(
                 "torch.save your checkpoint with this option in order to use mmap."
             )
         read = read_tar if is_tar(file) else read_legacy
-        buffered = (
-            io.BufferedReader(file) if isinstance(file, io.FileIO) else file
-        )  # for the many small reads
+        # Unpickling reads many small pieces, so read from a buffer.
+        buffered = io.BufferedReader(file) if isinstance(file, io.FileIO) else file
         with _advising():
             if weights_only and read is read_legacy:
                 _check_start(file)
@@ -89,9 +90,9 @@ def load(
 
 
 def get_unsafe_globals_in_checkpoint(f: FileLike) -> list[str]:
-    """The names in a file that `load` would refuse, as "module.name"; nothing of the file is run.
+    """The globals in a file that `load` would reject, as "module.name". Does not run the pickle.
 
-    Raises: ValueError if the file is not of `torch.save`'s current format.
+    Raises: ValueError if the file does not have the current format of `torch.save`.
     """
     with _opened(f) as file:
         if not is_zip(file):
@@ -135,7 +136,7 @@ def _shares_mappings() -> bool:
 
 
 def _mapping(f: Any, file: Any) -> np.memmap:
-    """The open file as memory: another one may be at the path by now."""
+    """Map the open file, because the path may refer to another file by now."""
     if not isinstance(f, (str, os.PathLike)):
         raise ValueError("f must be a file path in order to use the mmap argument")
     mapped = np.memmap(file, np.uint8, "r+" if _shares_mappings() else "c")
@@ -145,7 +146,7 @@ def _mapping(f: Any, file: Any) -> np.memmap:
 
 @contextlib.contextmanager
 def _advising() -> Iterator[None]:
-    """Adds to an UnpicklingError what the user can do about it."""
+    """Adds advice for the user to an UnpicklingError."""
     try:
         yield
     except pickle.UnpicklingError as error:
@@ -163,7 +164,7 @@ def _advising() -> Iterator[None]:
 
 
 def _check_start(file: Any) -> None:
-    """Raises: UnpicklingError for a file that does not begin as pickles do: a text, a picture, a page of HTML."""
+    """Raises: UnpicklingError for a file that does not start like a pickle, such as a text, an image or an HTML page."""
     start = file.tell()
     head = file.read(16)
     file.seek(start)
@@ -175,7 +176,7 @@ def _check_start(file: Any) -> None:
 
 
 class _Safe:
-    """Reads a pickle with the restricted interpreter."""
+    """Reads a pickle with the restricted unpickler."""
 
     def __init__(self, encoding: str):
         self.encoding = encoding
@@ -185,7 +186,7 @@ class _Safe:
 
 
 class _Trusting:
-    """Reads a pickle with Python's own interpreter, or that of a module like it."""
+    """Reads a pickle with the unpickler of `pickle`, or of a module with the same interface."""
 
     def __init__(self, module: Any, encoding: str, arguments: dict[str, Any]):
         self.arguments = {"encoding": encoding, **arguments}
@@ -232,7 +233,7 @@ def _load_archive(source: Source, map_location: Any, unpickle: Callable, mapped:
 
 
 class _Storages:
-    """The storages of an archive, each made when the pickle first asks for it."""
+    """The storages of an archive. Each is read when the pickle first refers to it."""
 
     def __init__(self, archive: Reader, map_location: Any, mapped: np.memmap | None, swap: bool):
         self.archive, self.mapped, self.swap = archive, mapped, swap
@@ -243,7 +244,7 @@ class _Storages:
     def find(self, identity: Any) -> TypedStorage:
         """The storage of a persistent id ("storage", class, key, location, number of elements).
 
-        Raises: UnpicklingError for ids that are no such tuple, RuntimeError if the record has another size.
+        Raises: UnpicklingError for any other id, RuntimeError if the record has another size.
         """
         dtype, key, location, nbytes = parsed(identity, extra=0)[:4]
         if key not in self.found:
@@ -274,9 +275,8 @@ class _Storages:
             if start + record.size > self.mapped.size:
                 raise RuntimeError(f"{self.archive.source.name}: the file has changed while it was opened")
             if start % MAPPED_ALIGNMENT == 0 and record.size:
-                if (
-                    self.mapped.mode == "r+"
-                ):  # what is written from now on changes no checksum: there shall be none
+                if self.mapped.mode == "r+":
+                    # Erase the checksum in the file, because writes to the tensors will change the record.
                     self.mapped[record.entry :][CRC_IN_ENTRY] = 0
                 return foreign(self.mapped.ctypes.data + start, record.size, self.mapped)
         storage = CPU.backend.allocate(record.size)

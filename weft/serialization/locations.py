@@ -1,4 +1,4 @@
-"""Where storages were and where they go: location tags, what restores them, and `map_location`."""
+"""Location tags of storages, functions that restore storages to a location, and `map_location`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any, TypeAlias
 from ..core.device import device
 from ..core.storage import Storage
 
-# What PyTorch calls the types of arguments of `load`.
+# The type aliases of PyTorch for arguments of `load`.
 MAP_LOCATION: TypeAlias = Callable[[Storage, str], Any] | device | str | bytes | dict[str, str] | None
 FileLike: TypeAlias = str | os.PathLike | IO[bytes]
 
@@ -23,18 +23,18 @@ _registry: list[tuple[int, _Tagger, _Deserializer]] = []
 
 
 def register_package(priority: int, tagger: _Tagger, deserializer: _Deserializer) -> None:
-    """Have `tagger(storage)` name locations and `deserializer(storage, location)` restore them.
+    """Register functions for a location: `tagger(storage)` returns its tag, `deserializer(storage, location)` a storage there.
 
-    Each gives None for what it does not know; the lowest priority is asked first.
+    Both return None for other locations. Functions with a lower priority are called first.
     """
     _registry.append((priority, tagger, deserializer))
     _registry.sort(key=lambda entry: entry[0])
 
 
 def location_tag(storage: Any) -> str:
-    """The name of the location of a storage, "cpu" or "cuda:0".
+    """The location tag of a storage, such as "cpu" or "cuda:0".
 
-    Raises: RuntimeError if no package knows it.
+    Raises: RuntimeError if no registered function returns a tag.
     """
     for _, tagger, _ in _registry:
         if location := tagger(storage):
@@ -43,9 +43,9 @@ def location_tag(storage: Any) -> str:
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
-    """The storage at the location with this name.
+    """The storage at the location with this tag.
 
-    Raises: RuntimeError if this computer has no such location, or no package knows it.
+    Raises: RuntimeError if this machine does not have the location, or no registered function knows the tag.
     """
     for _, _, deserializer in _registry:
         result = deserializer(storage, location)
@@ -57,7 +57,7 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
 
 def restorer(map_location: Any) -> Callable[[Storage, str], Any]:
-    """What `map_location` makes of a storage and the location it had."""
+    """Apply `map_location` to a storage with a location tag."""
     if map_location is None:
         return default_restore_location
     if isinstance(map_location, dict):
@@ -76,7 +76,7 @@ def restorer(map_location: Any) -> Callable[[Storage, str], Any]:
 
 
 def is_meta(map_location: Any) -> bool:
-    """Whether nothing needs to be read, because all storages go to the device without memory."""
+    """Whether `map_location` is the meta device, so that no storage needs to be read."""
     return str(map_location) == "meta" if isinstance(map_location, (str, device)) else False
 
 
@@ -84,9 +84,9 @@ def _type_name(storage: Any) -> str:
     return f"{type(storage).__module__}.{type(storage).__qualname__}"
 
 
-# ---- weft's own ------------------------------------------------------------------------------------------------------
+# ---- The locations of weft ------------------------------------------------------------------------------------------------------
 
-# The devices besides the CPU that weft has a module for.
+# The devices, apart from the CPU, for which weft has a module.
 _MODULES = ("cuda",)
 
 
@@ -117,7 +117,7 @@ def _to_accelerator(kind: str) -> _Deserializer:
 def validate_device(location: str, kind: str) -> device:
     """The device of a location tag.
 
-    Raises: RuntimeError if this computer does not have it.
+    Raises: RuntimeError if this machine does not have the device.
     """
     advice = (
         "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map "

@@ -1,4 +1,4 @@
-"""What the globals of PyTorch's pickles are in weft, and which of them a file may use without being trusted."""
+"""Translation between the globals of PyTorch's pickles and weft's objects, and the default allowlist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FUNCTIONS: dict[str, Callable] = {
     "torch.serialization._get_layout":                  rebuild.rebuild_layout,
 }
 
-# Objects that may be called: what is called in their place checks its arguments.
+# Callables, and the functions that are called in their place because they check their arguments.
 _CALLS: dict[str, tuple[Any, Callable]] = {
     "torch.Size":                (Size,                      rebuild.rebuild_size),
     "torch.device":              (device,                    rebuild.rebuild_device),
@@ -48,7 +48,7 @@ _CALLS: dict[str, tuple[Any, Callable]] = {
 _STEMS = ("Double", "Float", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 _STORAGES = (*_STEMS, "ComplexDouble", "ComplexFloat")
 
-# What PyTorch lets files use and weft does not have: naming it is no attack, using it is not implemented.
+# Globals that PyTorch allows and weft does not have. A file may name them; using them raises NotImplementedError.
 _ABSENT = frozenset(
     [
         *(
@@ -76,7 +76,7 @@ _ABSENT = frozenset(
 
 @functools.cache
 def torch_globals() -> dict[str, Any]:
-    """The objects of PyTorch's own names, "torch.float32" and the like, that files may use without being trusted."""
+    """The default allowlist of objects with names of PyTorch, such as "torch.float32"."""
     from ..nn.parameter import Parameter
 
     named = [value for value in vars(layouts).values() if isinstance(value, layouts.MemoryFormat)]
@@ -97,31 +97,31 @@ def torch_globals() -> dict[str, Any]:
 
 @functools.cache
 def default_globals() -> dict[str, Any]:
-    """Every object that files may use without being trusted, by its full name."""
+    """The default allowlist: full name -> object."""
     return {**{name: found for name, (found, _) in _CALLS.items()}, **torch_globals()}
 
 
 @functools.cache
 def checked_calls() -> dict[int, Callable]:
-    """What is called for an object that files may call, by the id of the object."""
+    """The checked function to call in place of an allowed callable, by the id of the callable."""
     functions = {id(function): function for function in _FUNCTIONS.values()}
     return functions | {id(found): call for found, call in _CALLS.values()}
 
 
 @functools.cache
 def tensor_types() -> dict[int, Any]:
-    """The classes of which the oldest files make a tensor before they fill it, by their id."""
+    """The classes of tensors that the oldest files create empty and fill later, by their id."""
     classes = [Tensor, *(torch_globals()[f"torch.{stem}Tensor"] for stem in _STEMS)]
     return {id(each): each for each in classes}
 
 
 def is_known(name: str) -> bool:
-    """Whether PyTorch lets files use this global without being trusted."""
+    """Whether PyTorch allows this global by default."""
     return name in default_globals() or name in _ABSENT
 
 
 def is_absent(name: str) -> bool:
-    """Whether it is one of those that weft does not have."""
+    """Whether PyTorch allows this global and weft does not have it."""
     return name in _ABSENT
 
 
@@ -134,9 +134,9 @@ def _names() -> dict[int, str]:
 
 
 def torch_name(value: Any) -> tuple[str, str] | None:
-    """Module and name under which PyTorch knows an object of weft, None for other objects.
+    """The module and the name of an object of weft in PyTorch; None for other objects.
 
-    Most classes are in modules with the same path.
+    Most classes are in a module with the same path.
     """
     name = _names().get(id(value))
     if name is not None:
@@ -148,7 +148,7 @@ def torch_name(value: Any) -> tuple[str, str] | None:
     top, _, rest = path.partition(".")
     if top not in ("weft", "torch"):
         return None
-    # Functions are where users find them, classes where PyTorch's source has them.
+    # A pickle of PyTorch names the public module of a function, and the defining module of a class.
     if isinstance(value, type):
         return (f"torch.{rest}".removesuffix("."), own) if _resolve(rest, own) is value else None
     found = next((place for place in ("nn.functional", "", rest) if _member(place, own) is value), None)
@@ -158,15 +158,15 @@ def torch_name(value: Any) -> tuple[str, str] | None:
 # ---- From names to objects -------------------------------------------------------------------------------------------
 
 
-# Where PyTorch's functions that are written in C are in weft. Of the others a file asks for an attribute of a class.
+# The modules in weft of PyTorch's C functions. The other C functions are attributes of classes.
 _BUILT_IN = {"torch._C._nn": "nn.functional"}
 _BUILT_IN_CLASS = "torch._C", "_VariableFunctionsClass"
 
 
 def find_torch(module: str, name: str) -> Any:
-    """The object of weft that PyTorch calls `module.name`, for files that are trusted.
+    """The object of weft that PyTorch calls `module.name`, for trusted files.
 
-    Raises: AttributeError if weft has none.
+    Raises: AttributeError if weft does not have it.
     """
     if (module, name) == _BUILT_IN_CLASS:
         return importlib.import_module("weft")
@@ -181,7 +181,7 @@ def find_torch(module: str, name: str) -> Any:
 def _resolve(module: str, name: str) -> Any:
     """Look a name up in the module of weft with the same path, then in the packages around it.
 
-    PyTorch's classes are often defined deeper than where users find them: torch.nn.modules.linear.Linear.
+    PyTorch often defines classes in submodules of their public module, for example torch.nn.modules.linear.Linear.
     """
     while (found := _member(module, name)) is None and module:
         module = module.rpartition(".")[0]

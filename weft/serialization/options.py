@@ -1,4 +1,4 @@
-"""How files are read and written unless a call says otherwise."""
+"""Global options for reading and writing files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MAP_SHARED = getattr(mmap, "MAP_SHARED", None)
 
 
 class SourceChangeWarning(Warning):
-    """PyTorch's warning that the source of a pickled module has changed. weft, which keeps no sources, never gives it."""
+    """PyTorch's warning that the source of a pickled module has changed. weft never issues it, because it stores no sources."""
 
 
 class LoadEndianness(enum.Enum):
-    """The byte order of files that do not say it."""
+    """The byte order of files without a byte order record."""
 
     NATIVE = 1
     LITTLE = 2
@@ -40,12 +40,12 @@ local = _Local()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order of files that do not say it; None stands for little endian."""
+    """The byte order of files without a byte order record; None stands for little endian."""
     return options.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Set the byte order of files that do not say it."""
+    """Set the byte order of files without a byte order record."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError(
             f"set_default_load_endianness: expected a LoadEndianness or None, got {type(endianness).__name__}"
@@ -54,9 +54,9 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def is_big_endian(byteorder: bytes | None) -> bool:
-    """Whether a file with this record, or none, has its bytes in the order that this machine does not.
+    """Whether the byte order of a file differs from the byte order of this machine. `record` may be None.
 
-    Raises: RuntimeError if the record is neither.
+    Raises: RuntimeError for an unknown byte order.
     """
     if byteorder is None:
         default = options.endianness or LoadEndianness.LITTLE
@@ -67,14 +67,14 @@ def is_big_endian(byteorder: bytes | None) -> bool:
 
 
 def get_default_mmap_options() -> int | None:
-    """How `load(mmap=True)` maps files: mmap.MAP_PRIVATE or mmap.MAP_SHARED."""
+    """The flags with which `load(mmap=True)` maps files: mmap.MAP_PRIVATE or mmap.MAP_SHARED."""
     return options.mmap_flags
 
 
 class set_default_mmap_options(Restoring):  # noqa: N801 (PyTorch's name)
-    """Map files with these flags from now on, or within a `with` block.
+    """Set the flags for mapping files, from now on or within a `with` block.
 
-    mmap.MAP_PRIVATE: writes to tensors stay in this process; mmap.MAP_SHARED: they go to the file.
+    With mmap.MAP_PRIVATE, writes to tensors do not change the file; with mmap.MAP_SHARED they do.
     """
 
     def __init__(self, flags: int):
@@ -96,7 +96,7 @@ class set_default_mmap_options(Restoring):  # noqa: N801 (PyTorch's name)
 
 
 def get_crc32_options() -> bool:
-    """Whether `save` computes the checksums of what it writes."""
+    """Whether `save` computes checksums."""
     return options.checksums
 
 
@@ -106,7 +106,7 @@ def set_crc32_options(compute_crc32: bool) -> None:
 
 
 class skip_data(Restoring):  # noqa: N801 (PyTorch's name)
-    """A context in which `save` leaves room for the bytes of storages without writing them, and `load` reads none."""
+    """A context in which `save` writes holes in place of the bytes of storages, and `load` does not read these bytes."""
 
     def __init__(self, materialize_fake_tensors: bool = False):
         pass  # weft has no fake tensors

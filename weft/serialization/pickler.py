@@ -1,4 +1,4 @@
-"""Pickles that PyTorch reads: weft's objects under PyTorch's names, their storages aside."""
+"""Pickling in PyTorch's format: weft's objects get PyTorch's names, and storages become persistent ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .names import torch_name
 
 
 class Storages:
-    """The storages of one file: each once, under a key, in the order in which they were met."""
+    """The storages of one file, each once and with a key, in the order in which the pickler finds them."""
 
     def __init__(self, key_of: Callable[[Storage, int], str]):
         self._key_of = key_of
@@ -38,9 +38,9 @@ class Storages:
         self._dtypes: dict[int, DType | None] = {}
 
     def identity(self, storage: Storage | TypedStorage) -> tuple:
-        """What stands for a storage in the pickle.
+        """The persistent id of a storage.
 
-        Raises: RuntimeError if the same memory was met as another dtype: the format has one per storage.
+        Raises: RuntimeError if the same memory already has another dtype, because the format stores one dtype per storage.
         """
         untyped = storage.untyped()
         dtype = storage.dtype if isinstance(storage, TypedStorage) else None
@@ -61,11 +61,11 @@ class Storages:
         return iter(self.entries.values())
 
 
-# ---- What objects are made of ----------------------------------------------------------------------------------------
+# ---- How to rebuild objects ----------------------------------------------------------------------------------------
 
 
 def reduce_tensor(tensor: Tensor) -> tuple:
-    """Function and arguments that make a tensor anew, as PyTorch's files have them."""
+    """The function and the arguments that rebuild a tensor, as in PyTorch's files."""
     function, arguments = _reduce_plain(tensor)
     state = attributes(tensor)
     if type(tensor) is Tensor and not state:
@@ -75,7 +75,7 @@ def reduce_tensor(tensor: Tensor) -> tuple:
 
 def _reduce_plain(tensor: Tensor) -> tuple:
     spec = tensor.spec
-    # New tuples, because equal ones may be one object in weft: the pickle shall have the bytes of PyTorch's.
+    # New tuples, because equal tuples may be one object in weft, and the pickle must have the same bytes as PyTorch's.
     size, stride = tuple([*spec.shape]), tuple([*spec.stride])
     if not spec.device.backend.has_memory:
         return rebuild.rebuild_meta_tensor, (spec.dtype, size, stride, tensor.requires_grad)
@@ -111,7 +111,7 @@ def reduce_parameter(parameter: Any) -> tuple:
 
 
 class _Reducers:
-    """How to take objects apart, by class: pickle asks for what it does not know itself."""
+    """The dispatch table of the pickler: class -> reduce function."""
 
     def get(self, cls: type, default: Any = None) -> Any:
         if issubclass(cls, Tensor):
@@ -125,7 +125,7 @@ _REDUCERS: dict[type, Callable[[Any], tuple]] = {
     Size: lambda size: (Size, (tuple(size),)),
     device: lambda where: (device, (where.type,) if where.index is None else (where.type, where.index)),
     Layout: lambda layout: (rebuild.rebuild_layout, (repr(layout),)),
-    # As its own __reduce__, which asks copyreg for slots: a function with a bare `except`, which swallows Ctrl-C.
+    # The same as the default __reduce__, which calls a function of copyreg with a bare `except` that swallows Ctrl-C.
     OrderedDict: lambda each: (OrderedDict, (), vars(each) or None, None, iter(each.items())),
 }
 
@@ -134,7 +134,7 @@ _REDUCERS: dict[type, Callable[[Any], tuple]] = {
 
 
 class Names:
-    """What any pickler written in Python needs to write a file of PyTorch's: its names, and storages by identity."""
+    """Mixin for picklers written in Python: PyTorch's names, and persistent ids for storages."""
 
     dispatch_table = _Reducers()
 
@@ -161,7 +161,7 @@ class Names:
 
 @functools.cache
 def pickler_of(module: Any) -> Any:
-    """The class of picklers made of the one of `pickle`, or of a module that resembles it.
+    """The class of picklers, derived from the pickler of `pickle` or of a module with the same interface.
 
     Raises: NotImplementedError for modules whose pickler is not written in Python, like cloudpickle.
     """

@@ -1,7 +1,7 @@
-"""What files call to make objects: PyTorch's rebuild functions, which trust nothing that they are given.
+"""PyTorch's rebuild functions, which files call to create objects. Their arguments are untrusted.
 
-Each checks its arguments before it makes anything, so that whoever wrote a file gets no more than a tensor within its
-storage. TypeError and ValueError say what is wrong with an argument, RuntimeError that a tensor does not fit.
+Each function checks its arguments first, so that a malicious file can only create tensors within their storages. The functions
+raise TypeError and ValueError for wrong arguments, and RuntimeError for a tensor that exceeds its storage.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..core.tensor import Tensor, empty
 from ..interop.pickling import OF_AUTOGRAD, rebuilt
 from ..ops.tensor.storage import TypedStorage
 
-MOST_DIMS = 1000  # of a tensor: the product of a million sizes takes minutes
-COLLISIONS = 100  # keys of one dict or set with the same hash: each is compared with all before it
+MOST_DIMS = 1000  # dims of a tensor; computing the product of a million sizes takes minutes
+COLLISIONS = 100  # keys with the same hash in one dict or set, because each is compared with all the others
 
 # ---- Tensors ---------------------------------------------------------------------------------------------------------
 
@@ -49,12 +49,12 @@ def rebuild_tensor_v3(
     dtype: DType,
     metadata: dict | None = None,
 ) -> Tensor:
-    """A tensor of a dtype that has no class of storages of its own."""
+    """A tensor of a dtype without a class of typed storages."""
     return _tensor(storage, storage_offset, size, stride, dtype, requires_grad, metadata)
 
 
 def rebuild_tensor(storage: TypedStorage, storage_offset: int, size: tuple, stride: tuple) -> Tensor:
-    """The form of the oldest files."""
+    """A tensor, in the form of the oldest files."""
     return _tensor(storage, storage_offset, size, stride, storage.dtype, False, None)
 
 
@@ -73,12 +73,12 @@ def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) ->
 
 
 def rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: dict) -> Any:
-    """A Parameter with attributes that users gave it."""
+    """A Parameter with attributes that users have set."""
     return with_state(rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def rebuild_from_type(function: Any, cls: type, arguments: tuple, state: Any) -> Tensor:
-    """A tensor of a subclass, or with attributes that users gave it."""
+    """A tensor of a subclass, or with attributes that users have set."""
     if not any(function is each for each in _WITHIN_TYPE):
         raise TypeError(f"expected a function that rebuilds a tensor, got an object of {type(function)}")
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
@@ -102,7 +102,7 @@ _WITHIN_TYPE = (
 
 
 def set_tensor(tensor: Tensor, state: Any) -> None:
-    """Fill the empty tensor of a file that makes the tensor first."""
+    """Set the state of an empty tensor, for files that create the tensor before its state."""
     storage, storage_offset, size, stride = _check(state, tuple, "state")
     tensor.set_(rebuild_tensor(storage, storage_offset, size, stride))
 
@@ -139,7 +139,7 @@ def _spec(size: Any, stride: Any, dtype: Any, where: device, metadata: Any) -> S
 
 
 def with_state(result: Any, state: Any) -> Any:
-    """Give an object its attributes: a dict, or one and a dict of those in slots."""
+    """Set the attributes of an object from a dict, or from a pair (dict, dict of slots)."""
     parts = state if isinstance(state, tuple) else (state,)
     if len(parts) > 2:
         raise ValueError(f"invalid state of a {type(result).__name__}: {len(parts)} parts")
@@ -152,7 +152,7 @@ def with_state(result: Any, state: Any) -> Any:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether tensors have an attribute of this name that is no value a user gave them."""
+    """Whether this is the name of an attribute that weft defines, which a file must not set."""
     return name in OF_AUTOGRAD or hasattr(getattr(Tensor, name, None), "__set__")
 
 
@@ -190,10 +190,10 @@ def rebuild_set(members: Any = ()) -> set:
 
 
 def count_hashes(keys: Iterable[Any], counts: Counter[int]) -> None:
-    """Add the hashes of keys to those of the container that they are put into.
+    """Add the hashes of keys to `hashes`, those of the keys that the container already has.
 
-    Raises: ValueError if more have the same one than it happens without intention. Python hashes texts and bytes such
-    that nobody can intend it, and most numbers are their own hash.
+    Raises: ValueError if more keys have the same hash than can happen by accident. Such keys can only be numbers, because
+    Python randomizes the hashes of strings and bytes.
     """
     for key in keys:
         if isinstance(key, (int, float, complex, tuple)) and (value := hash(key)) != key:
@@ -207,7 +207,7 @@ def rebuild_complex(real: Any, imag: Any = 0.0) -> complex:
 
 
 def rebuild_bytes(text: str, encoding: str) -> bytes:
-    """How pickles of protocol 2 hold bytes: as the characters with those numbers."""
+    """Bytes from a string with one character per byte, as pickles of protocol 2 store them."""
     if _check(encoding, str, "encoding") != "latin1":
         raise ValueError(f"bytes are encoded as latin1, not as {encoding[:20]!r}")
     return _check(text, str, "text").encode(encoding)
@@ -232,7 +232,7 @@ def _boolean(value: Any, what: str) -> bool:
 
 
 def _integers(values: Any, what: str) -> tuple[int, ...]:
-    """Sizes and the like: ints that are not negative and fit into 64 bits, and not too many of them."""
+    """A tuple of at most MOST_DIMS ints that are not negative and fit into 64 bits, such as sizes."""
     if len(_check(values, (tuple, list), what)) > MOST_DIMS:
         raise ValueError(f"{what}: more than {MOST_DIMS} dims")
     for value in values:

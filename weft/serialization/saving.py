@@ -19,8 +19,8 @@ from .options import local, options
 from .pickler import Storages, dumps
 
 DEFAULT_PROTOCOL = 2
-PIECE = 1 << 26  # bytes that are written at once: Ctrl-C is heard, and the progress bar moves, after each
-PROGRESS = 256 << 20  # bytes from which on a progress bar is shown
+PIECE = 1 << 26  # bytes per write; Ctrl-C and the progress bar are handled after each
+PROGRESS = 256 << 20  # bytes; smaller files get no progress bar
 
 
 def save(
@@ -31,13 +31,13 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Write an object to a file that PyTorch and weft load: tensors, and whatever pickle takes.
+    """Write an object to a file that PyTorch and weft can load. The object may contain tensors and everything that pickle supports.
 
-    `f` is a path, or an object with `write` and `flush`, which need not seek. Tensors that share memory share it after
-    loading. A path is replaced when the new file is complete, never before.
+    `f` is a path, or an object with `write` and `flush`, which need not support seeking. Tensors that share memory also share
+    it after loading. A file at the path is replaced when the new file is complete.
 
-    Raises: RuntimeError if the file cannot be written, or memory is viewed as several dtypes; what pickle raises for
-    objects that it does not take.
+    Raises: RuntimeError if the file cannot be written, or if tensors view the same memory as several dtypes; errors of pickle
+    for unsupported objects.
 
     >>> import io, weft as torch
     >>> file = io.BytesIO()
@@ -58,7 +58,9 @@ def save(
             write_legacy(obj, output.write, pickle_module, pickle_protocol)
         return
     storages = Storages(lambda storage, count: str(count))
-    content = dumps(obj, pickle_protocol, storages.identity, pickle_module)  # before the file is touched
+    content = dumps(
+        obj, pickle_protocol, storages.identity, pickle_module
+    )  # before the file is opened, because pickling may raise
     total = sum(storage.nbytes_ for _, storage, _ in storages)
     with _target(f) as output, _progress(total) as advance:
         output.advance = advance
@@ -77,13 +79,13 @@ def save(
 
 
 def bytes_of(storage: Storage) -> memoryview:
-    """The memory of a storage, brought to the CPU if it is elsewhere."""
+    """The bytes of a storage, copied to the CPU if it is on another device."""
     on_cpu = storage.cpu()
     return on_cpu.bytes_().data if on_cpu.nbytes_ else memoryview(b"")
 
 
 def _top_folder(path: Any) -> str:
-    """The name of the folder within the archive: that of the file, without its last ending."""
+    """The name of the top folder of the archive: the name of the file without its last extension."""
     name = os.path.basename(os.fsdecode(path))
     if not name.isascii():
         return "archive"
@@ -91,7 +93,7 @@ def _top_folder(path: Any) -> str:
 
 
 class _Output:
-    """What is written to: only forward."""
+    """The target of a sequential write."""
 
     advance: Callable[[int], Any] | None = None
 
@@ -106,7 +108,7 @@ class _Output:
             count = self._file.write(piece)
             if count == 0 or (count is None and isinstance(self._file, io.RawIOBase)):
                 raise RuntimeError(f"a {type(self._file).__name__} takes no more bytes")
-            # What is no number of bytes is something else that an object of somebody's own tells.
+            # Ignore results of `write` that are not an int, because file objects of users may return anything.
             step = count if type(count) is int and count <= len(piece) else len(piece)
             done += step
             if self.advance is not None:
@@ -119,7 +121,7 @@ class _Output:
 
 
 class _File(_Output):
-    """A file of our own, in which what is skipped takes no room."""
+    """A file that weft has opened. Skipped bytes become a hole."""
 
     def skip(self, size: int) -> None:
         self._file.seek(size, os.SEEK_CUR)
@@ -140,7 +142,10 @@ def _target(f: Any) -> Iterator[_Output]:
 
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], Any] | None]:
-    """A function to call with the number of bytes written, if there are many and somebody watches."""
+    """A context that yields a function to call with the number of bytes written, which moves a progress bar.
+
+    There is a bar only for large files and on a terminal.
+    """
     if total < PROGRESS or not sys.stderr or not sys.stderr.isatty():
         yield None
         return
@@ -150,4 +155,5 @@ def _progress(total: int) -> Iterator[Callable[[int], Any] | None]:
         yield None
         return
     with tqdm(total=total, desc="torch.save", unit="B", unit_scale=True, unit_divisor=1024) as bar:
-        yield lambda count: bar.update(min(count, total - bar.n))  # headers are written besides
+        # The counts include headers, so limit their sum to the total.
+        yield lambda count: bar.update(min(count, total - bar.n))

@@ -1,4 +1,4 @@
-"""Where bytes are read from: a file of our own, or a file object that somebody hands us."""
+"""Sources of bytes: a file that weft has opened, or a file object of the user."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any
 
 
 class Source:
-    """Bytes at positions, of a file object that can seek; positions count from where the object stands now.
+    """Random access to the bytes of a file object that can seek. Positions are relative to its current position.
 
-    Reading at one position does not disturb reading at another, in other threads too.
+    Several threads may read at the same time.
     """
 
     def __init__(self, file: Any):
         self.file = file
         self.name = str(getattr(file, "name", f"a {type(file).__name__}"))
-        # Not one of `core.locks`: reading may wait for a pipe. No child sees a Source that another thread was reading.
+        # Not a lock of `core.locks`, because reading may wait for a pipe. A forked child never uses a Source of its parent.
         self._lock = threading.Lock()
         self.start = file.tell()
         self.size = file.seek(0, os.SEEK_END) - self.start
         file.seek(self.start)
 
     def read(self, position: int, size: int) -> bytes:
-        """Raises: RuntimeError if there are fewer bytes."""
-        if position < 0 or position + size > self.size:  # before memory is allocated for them
+        """Raises: RuntimeError if the file has fewer bytes."""
+        if position < 0 or position + size > self.size:  # checked before memory is allocated
             raise self._short(position, size)
         content = bytearray(size)
         self.read_into(position, memoryview(content))
         return bytes(content)
 
     def read_into(self, position: int, memory: memoryview) -> None:
-        """Fill `memory` with the bytes at a position.
+        """Read the bytes at a position into `memory`.
 
-        Raises: RuntimeError if there are fewer bytes.
+        Raises: RuntimeError if the file has fewer bytes.
         """
         done = 0
         while done < len(memory):
@@ -59,7 +59,7 @@ class Source:
 
 
 class FileSource(Source):
-    """A file of our own, which threads may read at several places at once."""
+    """A file that weft has opened; threads read it at several positions in parallel."""
 
     def __init__(self, file: io.FileIO):
         super().__init__(file)
@@ -70,5 +70,5 @@ class FileSource(Source):
 
 
 def source_of(file: Any) -> Source:
-    """The source of a file object, or of a file that we opened."""
+    """The Source for a file object, or for a file that weft has opened."""
     return FileSource(file) if type(file) is io.FileIO and hasattr(os, "preadv") else Source(file)

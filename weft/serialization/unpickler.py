@@ -1,8 +1,8 @@
-"""Pickles of files that nobody vouches for: an interpreter that can make nothing but what is on a list.
+"""The restricted unpickler for untrusted files.
 
-A pickle is a program. This interpreter knows the instructions that weights need; a name stands for an object of the
-list or for nothing, and no module is ever imported. What may be called is called through functions that check their
-arguments (`rebuild.py`). Every allocation is of bytes that the file really has.
+A pickle is a program. This interpreter supports only the instructions that checkpoints need. Globals must be on an allowlist,
+and the interpreter never imports a module. It calls allowed callables through functions that check their arguments
+(`rebuild.py`). It allocates memory only for bytes that the file contains.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .allowed import added_globals
 from .names import checked_calls, default_globals, is_absent, is_known, tensor_types
 from .rebuild import count_hashes, set_tensor
 
-NESTING = 1000  # of marks, and of tuples within each other: their hash goes through them by recursion
-KEY = 1000  # objects that a key may be made of: its hash goes through all of them, again and again if they are shared
-LINE = 1024  # bytes that the name of a global may have
-BLOCKED = frozenset(("sys", "os", "posix", "nt"))  # not even if a user allows them
+NESTING = 1000  # depth of marks and of nested tuples, because hashing a tuple is recursive
+KEY = 1000  # objects in a key, because hashing visits all of them, and shared ones repeatedly
+LINE = 1024  # bytes in the name of a global
+BLOCKED = frozenset(("sys", "os", "posix", "nt"))  # modules that are blocked even if a user allows them
 
 # From Python 2's names to Python 3's.
 _RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg", "torch.tensor": "torch._tensor"}
 
-# What a damaged pickle makes of the interpreter's own steps: too few operands, operands of the wrong type.
+# Errors that a damaged pickle causes in the interpreter, such as too few operands or operands of a wrong type.
 _SIZED = (str, bytes, tuple, list, dict)
 _DAMAGE = (
     IndexError,
@@ -42,7 +42,7 @@ _DAMAGE = (
 
 
 class Stream:
-    """A file object, read instruction by instruction; never asked for more bytes than it has."""
+    """Reads the instructions of a pickle from a file object. Never requests more bytes than the file has."""
 
     def __init__(self, file: Any):
         self.file = file
@@ -68,10 +68,10 @@ class Stream:
 
 
 class Unpickler:
-    """Reads one pickle from a file object; `persistent_load(id)` gives its storages.
+    """Reads one pickle from a file object. `persistent_load(id)` returns storages.
 
-    Raises: pickle.UnpicklingError for whatever is not allowed, or damaged; EOFError if the file ends too soon;
-    NotImplementedError for what weft does not have; RuntimeError for tensors that do not fit their storage.
+    Raises: pickle.UnpicklingError for pickles that are not allowed or damaged; EOFError if the file ends too early;
+    NotImplementedError for objects that weft does not have; RuntimeError for tensors that exceed their storage.
     """
 
     def __init__(
@@ -85,16 +85,16 @@ class Unpickler:
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
-        # Of tuples that hold tuples: how deep they are, how many objects their hash visits, and they themselves, so that
-        # no other object gets their id.
+        # id of a nested tuple -> (its depth, the number of objects that its hash visits, the tuple). Keeping the tuple alive
+        # ensures that no other object gets its id.
         self.nested: dict[int, tuple[int, int, Any]] = {}
-        # Of dicts: how many keys have which hash, by the id of the dict, and the dict itself.
+        # id of a dict -> (the number of keys for each hash, the dict).
         self.hashes: dict[int, tuple[Counter[int], Any]] = {}
-        # How many more objects calls may make: a call can make many of few bytes, and be repeated.
+        # Limits the number of objects that calls create, because a call can create many objects from a few bytes.
         self.budget = self.stream.size + 1000
 
     def load(self) -> Any:
-        """The object that the pickle makes."""
+        """Run the pickle and return the object."""
         take, steps = self.stream.take, _STEPS
         while True:
             (code,) = take(1)
@@ -153,7 +153,7 @@ class Unpickler:
         function = self._pop()
         if type(arguments) is not tuple:
             raise pickle.UnpicklingError(f"a call has arguments of type {type(arguments).__name__}")
-        # By identity: a hash of what the file made could be expensive.
+        # Compare identities, because hashing an object of the file may be expensive.
         if call := checked_calls().get(id(function)):
             self._spend(*arguments)
             self.stack.append(call(*arguments))
@@ -171,7 +171,7 @@ class Unpickler:
         if id(cls) in self.called and isinstance(cls, type):
             self.stack.append(_outside(cls.__new__, cls, *arguments))
         elif isinstance(cls, type) and id(cls) in tensor_types() and not arguments:
-            self.stack.append(cls())  # an empty tensor; BUILD fills it
+            self.stack.append(cls())  # an empty tensor, whose state BUILD sets
         elif call := checked_calls().get(id(cls)):
             self._spend(*arguments)
             self.stack.append(call(*arguments))
@@ -230,7 +230,7 @@ class Unpickler:
         self.stack.append(made)
 
     def _nesting(self, value: tuple) -> tuple[int, int]:
-        """How deep a tuple is, and how many objects its hash visits."""
+        """The depth of a tuple, and the number of objects that its hash visits."""
         depth, size, _ = self.nested.get(id(value), (1, len(value), None))
         return depth, size
 
@@ -270,10 +270,11 @@ class Unpickler:
                 raise pickle.UnpicklingError(f"a key of a dict or set is made of more than {KEY} objects")
 
     def _spend(self, *arguments: Any) -> None:
-        """Account for what a call makes of its arguments."""
+        """Count the objects that a call creates from its arguments, and check the limits."""
         for each in arguments:
             self.budget -= len(each) if isinstance(each, _SIZED) else 0
-            if isinstance(each, (tuple, list)):  # which may become the keys of a set, or of a dict as pairs
+            if isinstance(each, (tuple, list)):
+                # The elements may become keys of a set or, as pairs, of a dict.
                 self._check_keys(each)
                 for part in each:
                     self.budget -= len(part) if isinstance(part, _SIZED) else 0
@@ -321,7 +322,7 @@ class Unpickler:
 
 
 class _Outside(Exception):
-    """Carries an error of code that a user allowed past the handling of damage."""
+    """Wraps an error of code that a user has allowed, so that it is not reported as a damaged file."""
 
     def __init__(self, error: Exception):
         self.error = error
@@ -335,7 +336,7 @@ def _outside(function: Callable, *arguments: Any) -> Any:
 
 
 def _set_state(target: Any, state: Any) -> None:
-    """What pickle does with the state of an object."""
+    """Set the state of an object as pickle does."""
     if hasattr(target, "__setstate__"):
         target.__setstate__(state)
         return
@@ -347,23 +348,23 @@ def _set_state(target: Any, state: Any) -> None:
 
 
 def as_text(value: Any) -> Any:
-    """PyTorch's own words in files of Python 2, which may be bytes there."""
+    """A string of PyTorch, which is bytes in files of Python 2."""
     return value.decode("ascii") if isinstance(value, bytes) else value
 
 
 def read_global(stream: Stream) -> tuple[str, str]:
-    """Module and name of a GLOBAL instruction, as Python 3 calls them."""
+    """The module and the name of a GLOBAL instruction, translated to Python 3."""
     module, name = stream.line(), stream.line()
     return _RENAMED.get(module, module), name
 
 
 def _brief(value: Any) -> str:
-    """An object in a message; what the file made could take forever to print."""
+    """A short text for an object in an error message, because printing an object of the file could take very long."""
     return repr(value) if callable(value) and not isinstance(value, Tensor) else f"an object of {type(value)}"
 
 
 def _described(code: int) -> str:
-    import pickletools  # only messages need it
+    import pickletools  # imported here, because only error messages need it
 
     return "".join(f" {each.name}" for each in pickletools.opcodes if ord(each.code) == code)
 
@@ -409,9 +410,9 @@ _STEPS: dict[int, Callable[[Unpickler], None]] = {code[0]: step for code, step i
 
 
 def unsafe_globals(file: Any) -> list[str]:
-    """The globals that a pickle names and that are allowed neither by default nor by users; nothing is made.
+    """The globals in a pickle that neither the default allowlist nor the user allows. Creates no objects.
 
-    Raises: pickle.UnpicklingError for instructions that weights do not need.
+    Raises: pickle.UnpicklingError for unsupported instructions.
     """
     stream, found = Stream(file), set()
     sizes: dict[int, int] = {pickle.PROTO[0]: 1, pickle.BINFLOAT[0]: 8}

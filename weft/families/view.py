@@ -78,10 +78,14 @@ class View(Op):
         return result, view.spec, view.start
 
     def _embed(self, part: Tensor, whole: Spec, *static) -> Tensor:
-        spec, place, start = self.adjoint_plans[(whole, *static)]
-        result = empty(spec)
-        if spec.numel and spec.device.backend.has_memory:
-            FILL.write(result, 0)
-            if place.numel:
-                COPY.write(make(result._storage, start, place), part.detach())
-        return result
+        return embedded(part, *self.adjoint_plans[(whole, *static)])
+
+
+def embedded(part: Tensor, whole: Spec, place: Spec, start: int) -> Tensor:
+    """Zeros of the spec `whole`, with `part` in the place of the view that has the spec `place` and starts at byte `start`."""
+    result = empty(whole)
+    if whole.numel and whole.device.backend.has_memory:
+        FILL.write(result, 0)
+        if place.numel:
+            COPY.write(make(result._storage, start, place), part.detach())
+    return result

@@ -20,7 +20,7 @@ from ...core.storage import Storage
 from ...core.subclasses import check_subclass
 from ...core.tensor import Tensor, make, of_class
 from ...core.warn import user_level
-from ..indexing.basic_indexing import GETITEM
+from ..views.views import ALIAS
 from .creation import empty, size_arguments
 from .from_data import from_data, is_sequence
 
@@ -47,7 +47,7 @@ def _construct(
             raise TypeError(
                 f"expected a tensor of {dtype}, got one of {data.spec.dtype}: convert it with .to({dtype})"
             )
-        return GETITEM["alias"](data)
+        return ALIAS(data)
     untyped = getattr(data, "_untyped_storage", data)
     if isinstance(untyped, Storage):
         return make(untyped, 0, contiguous_spec((untyped.nbytes() // dtype.itemsize,), dtype, untyped.device))
@@ -76,7 +76,7 @@ Tensor._legacy_new = classmethod(_new_tensor)
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """A view of the whole tensor as an object of a subclass of Tensor."""
     check_subclass(cls)
-    return of_class(cls, GETITEM["alias"](self))
+    return of_class(cls, ALIAS(self))
 
 
 @public("method")

@@ -23,9 +23,10 @@ from ...families.indexed import Access, Put, Take, vector_spec
 from ...families.library import to_device
 from ...families.map import FILL
 from ..creation.from_data import from_data
-from .basic_indexing import position_of, select_plan, span, view_of_items
+from .basic_indexing import basic_view, select_plan
 from .masking import columns_of
 
+_ALL = slice(None)
 _SIMPLE = frozenset((int, slice, Tensor, type(None), EllipsisType, bool))
 
 
@@ -66,8 +67,9 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
             select_plan(self.spec)
         raise IndexError(f"too many indices for tensor of dimension {len(sizes)}")
     view_items, chosen = _assigned(self, items, len(sizes) - named)
-    only_tensors = chosen and all(item is ... or isinstance(item, Tensor) for item in items)
-    view = self if only_tensors else view_of_items(self, view_items, bool(chosen))
+    is_whole = chosen and all(item is ... or item == _ALL for item in view_items)
+    view = self if is_whole else basic_view(self, tuple(view_items))
+    assert view is not None  # `_item` and `_assigned` leave no other items
     return view, chosen
 
 
@@ -97,16 +99,17 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
             new_dim += unnamed
             unnamed = 0  # a second ... stands for nothing
         elif isinstance(item, slice):
-            view_items.append(span(item, sizes[dim]))
+            is_all = item.indices(sizes[dim]) == (0, sizes[dim], 1)
+            view_items.append(_ALL if is_all else item)
             dim += 1
             new_dim += 1
         elif type(item) is int:
-            view_items.append(position_of(item, dim, sizes[dim]))
+            view_items.append(item)
             dim += 1
         else:
             chosen[new_dim] = item
             count = _dims_of(item)
-            view_items += [(0, size, 1) for size in sizes[dim : dim + count]]
+            view_items += [_ALL] * count
             dim += count
             new_dim += count
     return view_items, chosen

@@ -6,64 +6,53 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.derivative import Derivative
+from ...core.dispatch import watchers
 from ...core.grad_mode import mode
 from ...core.op import Op
 from ...core.plans import PlanCache
 from ...core.recording import new_recorder, tape
 from ...core.size import Size, shape
 from ...core.spec import Spec, contiguous_spec, make_spec
-from ...core.tensor import Tensor, empty, make, view_of
+from ...core.tensor import Tensor, view_of
 from ...families.custom_vjp import custom_vjp
-from ...families.map import COPY, FILL
-from ...families.view import Plan, View
+from ...families.view import Plan, embedded
 
-# One item for each dim, or for a new one: int (select), (start, length, step) (slice), None (a new dim), ... (the dims
-# that no item names).
+# One item for each dim, or for a new one: 0 (select), (length, step) (slice), None (a new dim), ... (the dims that no item
+# names). Items start at position 0 of their dim, so that one plan serves every position; the caller adds the offset.
 
 
-def getitem(spec: Spec, *items: Any) -> tuple[Spec, int]:
-    """The view that items give, and how far it moves storage_offset."""
+def spec_of_items(spec: Spec, *items: Any) -> Spec:
+    """The spec of the view that items give."""
     sizes, strides = spec.shape, spec.stride
-    named = sum(1 for item in items if item is not None and item is not ...)
+    unnamed = len(sizes) - sum(1 for item in items if item is not None and item is not ...)
     new_sizes: list[int] = []
     new_strides: list[int] = []
-    dim = offset = 0
+    dim = 0
     for item in items if ... in items else (*items, ...):
         if item is None:
             # PyTorch's stride of a new dim: that of the dim it stands before, times its size.
             new_sizes.append(1)
             new_strides.append(sizes[dim] * strides[dim] if dim < len(sizes) else 1)
         elif item is ...:
-            rest = len(sizes) - named
-            new_sizes += sizes[dim : dim + rest]
-            new_strides += strides[dim : dim + rest]
-            dim += rest
-            named += rest  # a second ... stands for nothing
+            new_sizes += sizes[dim : dim + unnamed]
+            new_strides += strides[dim : dim + unnamed]
+            dim += unnamed
+            unnamed = 0  # a second ... stands for nothing
         else:
-            if type(item) is int:
-                start = item
-            else:
-                start, length, step = item
+            if item != 0:
+                length, step = item
                 new_sizes.append(length)
                 new_strides.append(strides[dim] * step)
-            offset += start * strides[dim]
             dim += 1
-    return make_spec(
-        shape(new_sizes), tuple(new_strides), spec.dtype, spec.device, spec.conj, spec.neg
-    ), offset
+    return make_spec(shape(new_sizes), tuple(new_strides), spec.dtype, spec.device, spec.conj, spec.neg)
 
 
 class _Getitem(Op):
-    """A view that items give, as one step: `places` are the dims that ints and slices name, and where they start.
-
-    The items themselves start at 0: their plan serves every place.
-    """
+    """The view that items give. `places` are the dims that ints and slices name, and the positions where they start."""
 
     def __init__(self, kind: str):
-        self.name = f"getitem.{kind}.at"
-        self.node_name = f"{kind.capitalize()}Backward0"
-        self.derivative = Derivative(_getitem_cotangent)
-        self.plans = PlanCache(lambda spec, *items: Plan(getitem(spec, *items)[0], 0))
+        super().__init__(f"getitem.{kind}", Derivative(_getitem_cotangent), f"{kind.capitalize()}Backward0")
+        self.plans = PlanCache(lambda spec, *items: Plan(spec_of_items(spec, *items), 0))
 
     def run(self, input: Tensor, items: tuple, places: tuple[tuple[int, int], ...]) -> Tensor:
         spec = input.spec
@@ -84,28 +73,18 @@ def _getitem_cotangent(ct, out, a, *rest, specs):
     return _getitem_backward(ct, specs[0].shape, items, tuple(zip(dims, starts, strict=True)))
 
 
-@custom_vjp(lambda ct, out, part, sizes, items, places: GETITEM_AT["slice"](ct, items, places), inputs=1)
+@custom_vjp(lambda ct, out, part, sizes, items, places: GETITEM["slice"](ct, items, places), inputs=1)
 def _getitem_backward(part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
     """Zeros with a tensor in the place of a view: the adjoint."""
     spec = part.spec
     whole = contiguous_spec(sizes, spec.dtype, spec.device)
-    result = FILL.write(empty(whole), 0)
-    if spec.numel:
-        start = sum([start * whole.stride[dim] for dim, start in places]) * spec.dtype.itemsize
-        COPY.write(make(result._storage, start, VIEW_PLANS[(whole, *items)].spec), part.detach())
-    return result
-
-
-GETITEM_AT: dict[str, _Getitem] = {kind: _Getitem(kind) for kind in ("select", "slice", "unsqueeze", "alias")}
+    start = sum([start * whole.stride[dim] for dim, start in places]) * spec.dtype.itemsize
+    return embedded(part, whole, VIEW_PLANS[(whole, *items)].spec, start)
 
 
 # One op for each of the names that PyTorch gives to what the last item does.
-GETITEM = {
-    kind: View(getitem, name=f"getitem.{kind}", node_name=f"{kind.capitalize()}Backward0")
-    for kind in ("select", "slice", "unsqueeze", "alias")
-}
-# Plans for items that start at 0, so that one plan serves every position.
-VIEW_PLANS = GETITEM_AT["slice"].plans
+GETITEM: dict[str, _Getitem] = {kind: _Getitem(kind) for kind in ("select", "slice", "unsqueeze", "alias")}
+VIEW_PLANS = GETITEM["slice"].plans
 
 
 class SelectPlan:
@@ -124,14 +103,14 @@ def select_plan(spec: Spec) -> SelectPlan:
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
             "0-dim tensor to a number"
         )
-    return SelectPlan(getitem(spec, 0)[0], spec.shape[0], spec.stride[0] * spec.dtype.itemsize)
+    return SelectPlan(spec_of_items(spec, 0), spec.shape[0], spec.stride[0] * spec.dtype.itemsize)
 
 
 SELECT_PLANS = PlanCache(select_plan)
 
 
-def strided(self: Tensor, index: tuple) -> Tensor | None:
-    """The view that plain ints, slices, None and ... give; None if there are other items."""
+def basic_view(self: Tensor, index: tuple) -> Tensor | None:
+    """The view that an index of ints, slices, None and ... gives; None if the index has other items or too many."""
     spec = self.spec
     sizes, strides = spec.shape, spec.stride
     key: list[Any] = [spec]
@@ -142,7 +121,7 @@ def strided(self: Tensor, index: tuple) -> Tensor | None:
         kind = type(item)
         if kind is int or kind is slice:
             if dim >= len(sizes):
-                return None  # one too many: the long way tells
+                return None  # too many
             size = sizes[dim]
             if kind is int:
                 start = item + size if item < 0 else item
@@ -155,7 +134,7 @@ def strided(self: Tensor, index: tuple) -> Tensor | None:
                 if step < 1:
                     raise ValueError("step must be greater than zero")
                 length = (stop - start + step - 1) // step if stop > start else 0
-                key.append((0, length, step))
+                key.append((length, step))
                 if length != size:
                     kind_of_last = "slice"
             places.append((dim, start))
@@ -172,55 +151,13 @@ def strided(self: Tensor, index: tuple) -> Tensor | None:
             key.append(...)
         else:
             return None
-    if self._autograd is not None:
-        return GETITEM_AT[kind_of_last](self, tuple(key[1:]), tuple(places))
+    if self._autograd is not None or watchers:
+        return GETITEM[kind_of_last](self, tuple(key[1:]), tuple(places))
     view = VIEW_PLANS[tuple(key)].spec
     return view_of(self, self._start + offset * spec.dtype.itemsize, view)
-
-
-def span(item: slice, size: int) -> tuple[int, int, int]:
-    """Start, length and step of a slice of a dim.
-
-    Raises: ValueError for a step below 1.
-    """
-    start, stop, step = item.indices(size)
-    if step < 1:
-        raise ValueError("step must be greater than zero")
-    return start, (stop - start + step - 1) // step if stop > start else 0, step
-
-
-def position_of(index: int, dim: int, size: int) -> int:
-    """Where an index, which may count from the end, points to.
-
-    Raises: IndexError if that is no position of the dim.
-    """
-    position = index + size if index < 0 else index
-    if not 0 <= position < size:
-        raise out_of_range(index, dim, size)
-    return position
 
 
 def out_of_range(index: int, dim: int, size: int) -> Exception:
     if not -(2**63) <= index < 2**63:
         return ValueError("Overflow when unpacking long long")
     return IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
-
-
-def view_of_items(self: Tensor, items: list[Any], is_step: bool) -> Tensor:
-    """What numbers and slices give; the tensor itself, if that is all of it and only a step to something else."""
-    last = next((item for item in reversed(items) if item is not ...), ...)
-    kind = (
-        "select"
-        if type(last) is int
-        else "unsqueeze"
-        if last is None
-        else "alias"
-        if last is ...
-        else "slice"
-    )
-    op = GETITEM[kind]
-    if is_step:
-        plan = op.plans[(self.spec, *items)]
-        if plan.spec is self.spec and not plan.start:
-            return self
-    return op(self, *items)

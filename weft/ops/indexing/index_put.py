@@ -11,9 +11,8 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...families.indexed import add_elements, count_true, plain, spread, unshared
 from ...families.map import apart
-from ..views.views import UNSQUEEZE
+from ..views.views import UNSQUEEZE, VIEW
 from .advanced_indexing import PUT, as_positions, at, check_mask, checked_index, only_mask
-from .basic_indexing import GETITEM
 from .masking import MASKED_PUT, check_read, scalar_view
 
 
@@ -23,7 +22,7 @@ def without_leading_ones(value: Tensor) -> Tensor:
     if not spec.shape or spec.shape[0] != 1:
         return value
     first = next((dim for dim, size in enumerate(spec.shape) if size != 1), len(spec.shape))
-    return GETITEM["select"](value, *[0] * first)
+    return VIEW(value, spec.shape[first:])
 
 
 def write_at(view: Tensor, chosen: dict[int, Tensor], value: Tensor, combine: Callable | None) -> None:

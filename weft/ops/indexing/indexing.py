@@ -29,7 +29,7 @@ from ..assembly.copying import copy_values, is_same_memory
 from ..assembly.filling import fill_, fill_number
 from ..creation.from_data import from_data
 from .advanced_indexing import INDEX, PUT, as_positions, as_tuple, only_mask, parse_index
-from .basic_indexing import GETITEM_AT, SELECT_PLANS, VIEW_PLANS, out_of_range, strided
+from .basic_indexing import GETITEM, SELECT_PLANS, VIEW_PLANS, basic_view, out_of_range
 from .index_put import without_leading_ones, write_at, write_masked
 from .masking import MASKED_FILL, MASKED_INDEX
 
@@ -38,7 +38,7 @@ _new = object.__new__
 
 _DIM = (0,)
 _FIRST = (0,), _DIM  # the items of `tensor[number]` as the step gets them, and the dim of its start
-_SELECT, _SLICE = GETITEM_AT["select"], GETITEM_AT["slice"]
+_SELECT, _SLICE = GETITEM["select"], GETITEM["slice"]
 
 
 def __getitem__(self: Tensor, index: Any) -> Tensor:
@@ -48,7 +48,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     """
     spec = self.spec
     kind = type(index)
-    # One int or slice is what loops over data ask for: here calls of `position_of`, `span` and `view_of` would show.
+    # One int or slice is what loops over data ask for: here calls of `basic_view` and `view_of` would show.
     if kind is int:
         plan = SELECT_PLANS[(spec,)]
         position = index + plan.size if index < 0 else index
@@ -72,7 +72,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             start, stop, step = index.indices(sizes[0])
             if step < 1:
                 raise ValueError("step must be greater than zero")
-            item = (0, (stop - start + step - 1) // step if stop > start else 0, step)
+            item = (stop - start + step - 1) // step if stop > start else 0, step
             plan = VIEW_PLANS[spec, item]
             result = _new(Tensor)
             result._storage = self._storage
@@ -100,7 +100,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     """A view where all items are numbers, slices, None or ..., else a copy."""
     check_overrides(index)
     index = as_tuple(index)
-    found = strided(self, index)
+    found = basic_view(self, index)
     if found is not None:
         return found
     view, chosen = parse_index(self, index)
@@ -145,7 +145,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
                 _number(value, self.spec)
             return
         items = index if kind is tuple else as_tuple(None if index is True else index)
-        view = strided(self, items)
+        view = basic_view(self, items)
         if view is not None:
             _assign(self if view.spec is self.spec and view._start == self._start else view, value)
             return

@@ -1,6 +1,7 @@
 """Bilinear resizing of planes, as LLVM IR: each element is a sum over four pixels, added up in PyTorch's order.
 
-PyTorch has one order for channels that it takes a vector of at once and one for the others, so that bits depend on the channel.
+PyTorch adds in one order where it computes a vector of channels at once, and in another for the remaining channels, so that the
+bits depend on the channel.
 """
 
 from __future__ import annotations

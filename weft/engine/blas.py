@@ -1,6 +1,6 @@
-"""The OpenBLAS inside NumPy and the one inside SciPy: their threads, and NumPy's products as machine code calls them.
+"""The OpenBLAS libraries inside NumPy and SciPy: their numbers of threads, and the addresses of NumPy's matrix products.
 
-Another BLAS keeps its own setting of threads, and is called through NumPy and SciPy only.
+If NumPy uses another BLAS, its setting of threads is not touched, and it is called through NumPy and SciPy only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..core.dtype import DType, complex64, complex128, float32, float64
 from ..core.locks import new_lock
 
-LETTERS = {float32: "s", float64: "d", complex64: "c", complex128: "z"}  # how BLAS names the types it knows
+LETTERS = {float32: "s", float64: "d", complex64: "c", complex128: "z"}  # the letters of BLAS functions
 
 
 class _Library(NamedTuple):
@@ -28,26 +28,26 @@ class _Library(NamedTuple):
 
 @functools.cache
 def _library(package: str, suffix: str) -> _Library | None:
-    """The OpenBLAS that comes with `package`; `suffix` ends its names and tells the width of its integers."""
+    """The OpenBLAS that comes with `package`; `suffix` ends its function names and says how wide its integers are."""
     module = importlib.import_module(package)
     assert module.__file__ is not None
     folder = os.path.join(os.path.dirname(os.path.dirname(module.__file__)), f"{package}.libs")
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         if f"scipy_openblas{suffix}-" in name:
-            # PyDLL keeps the interpreter's lock: getting it back takes longer than these calls.
+            # PyDLL keeps the interpreter's lock, because taking it again would cost more than these short calls.
             functions = ctypes.PyDLL(os.path.join(folder, name))
             get = functions[f"scipy_openblas_get_num_threads{suffix}"]
             return _Library(functions, get, functions[f"scipy_openblas_set_num_threads{suffix}"])
     return None
 
 
-# MiB of addresses that SciPy's OpenBLAS maps while it starts: with two threads, and for each one more; measured.
+# MiB of address space that SciPy's OpenBLAS maps when it starts with two threads, and for each further thread; measured.
 _START_MIB, _THREAD_MIB = 256, 40
 
 
 @functools.cache
 def scipy(name: str) -> Any:
-    """`scipy.<name>`, imported when it is first needed. Raises: RuntimeError if too few addresses are left for that."""
+    """`scipy.<name>`, imported when first needed. Raises: RuntimeError if too little address space is left for its OpenBLAS."""
     if not _LINKED_WITH_BLAS & sys.modules.keys():
         _check_room(_START_MIB + _THREAD_MIB * max((os.cpu_count() or 1) - 2, 0))
     return importlib.import_module(f"scipy.{name}")
@@ -57,11 +57,11 @@ _LINKED_WITH_BLAS = {"scipy.linalg", "scipy.special", "scipy.fft"}
 
 
 def _check_room(mebibytes: int) -> None:
-    """OpenBLAS tries to map memory for ever if there is a limit (RLIMIT_AS) that it meets while it starts."""
+    """Raise if OpenBLAS would reach the limit of address space (RLIMIT_AS) while it starts, because then it never returns."""
     if not hasattr(mmap, "MAP_ANONYMOUS"):
         return
     try:
-        # Without access rights (0), the mapping takes addresses but no memory.
+        # A mapping without access rights (0) takes address space but no memory.
         mmap.mmap(-1, mebibytes << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 0).close()
     except (OSError, ValueError):
         raise RuntimeError(
@@ -71,7 +71,7 @@ def _check_room(mebibytes: int) -> None:
 
 
 def _libraries() -> list[_Library]:
-    """Those that are loaded: NumPy's, and SciPy's once something needed it."""
+    """The libraries that are loaded: NumPy's, and SciPy's after its first use."""
     found = [_library("numpy", "64_")]
     if "scipy.linalg" in sys.modules:
         found.append(_library("scipy", ""))
@@ -88,12 +88,12 @@ def gemm(dtype: DType) -> int | None:
 
 
 class _OneThread:
-    """A context in which BLAS works on one thread, for products that are shared by other means or too short to share."""
+    """A context in which BLAS uses one thread, because workers share the products or because the products are too short."""
 
     def __init__(self):
         self.lock = new_lock()
-        self.inside = 0  # how many threads are in it
-        self.before: list[tuple[_Library, int]] = []  # the settings to return to
+        self.inside = 0  # how many threads are inside the context
+        self.before: list[tuple[_Library, int]] = []  # the settings to restore
 
     def __enter__(self) -> None:
         with self.lock:
@@ -122,7 +122,7 @@ def set_threads(count: int) -> None:
 
 
 def _after_fork() -> None:
-    inside, ONE_THREAD.inside = ONE_THREAD.inside, 0  # who was in it did not survive
+    inside, ONE_THREAD.inside = ONE_THREAD.inside, 0  # the threads that were inside do not exist after a fork
     for library, count in ONE_THREAD.before if inside else ():
         library.set_threads(count)
 

@@ -1,4 +1,4 @@
-"""Conversions between element types, as expressions: what happens to a value on its way in and out of a kernel."""
+"""Conversions between dtypes, as expressions. Kernels convert the values that they load and store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .host import converts_half
 
 
 def convert(a: Expr, dtype: DType) -> Expr:
-    """`a` as `dtype`, rounded and truncated as PyTorch does. Types must be real."""
+    """`a` converted to `dtype`, rounded or truncated as PyTorch does. Both dtypes must be real."""
     source = a.dtype
     if source is dtype:
         return a
@@ -33,7 +33,7 @@ def convert(a: Expr, dtype: DType) -> Expr:
 
 
 def _is_bits(dtype: DType) -> bool:
-    """Whether the processor knows nothing of a float but its bits."""
+    """Whether the processor cannot convert this float dtype, so that expressions take its bits apart."""
     return dtype in REDUCED_FLOATS and not (dtype is float16 and converts_half())
 
 
@@ -58,7 +58,7 @@ def _widen(a: Expr) -> Expr:
         return bitcast(bits << 16, float32)
     sign = (bits >> (width - 1)) << 31
     rest = (bits & ((1 << (width - 1)) - 1)) << (23 - dtype.mantissa_bits)
-    # Read as float32 the value is 2**(bias difference) too small, subnormals included: one exact product mends both.
+    # Read as float32, the value is too small by 2**(bias difference), also if subnormal. One exact product corrects it.
     value = bitcast(rest, float32) * const(2.0 ** (127 - _bias(dtype)), float32)
     value = bitcast(bitcast(value, uint32) | sign, float32)
     nan = const(float("nan"), float32)
@@ -88,7 +88,7 @@ def _narrow(a: Expr, dtype: DType) -> Expr:
     bits = bitcast(a, uint32)
     sign = (bits >> 31) << (width - 1)
     magnitude = bitcast(bits & 0x7FFFFFFF, float32)
-    # Normal results: round the float32's bits at the new last place; the carry may raise the exponent, rightly.
+    # Normal results: round the bits of the float32 at the new last place; a carry into the exponent is correct.
     whole = bitcast(magnitude, uint32)
     drop = 23 - mantissa
     odd = (whole >> drop) & 1
@@ -100,7 +100,7 @@ def _narrow(a: Expr, dtype: DType) -> Expr:
     subnormal = bitcast(magnitude + magic, uint32) - bitcast(const(magic, float32), uint32)
     result = select(magnitude < 2.0 ** (1 - _bias(dtype)), subnormal, normal)
     if dtype is float16:
-        # As F16C does it: what fits of the mantissa of a NaN is kept, and the NaN made quiet.
+        # As F16C does it: the upper bits of the mantissa of a NaN are kept, and the NaN is made quiet.
         infinite = const(0x7C00, uint32)
         result = select(infinite < result, infinite, result)
         quiet = (whole >> drop) & 0x3FF | 0x7E00

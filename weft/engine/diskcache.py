@@ -1,4 +1,4 @@
-"""Object code kept between runs: private, bounded, written atomically, verified on load, harmless when broken."""
+"""The disk cache of object code: private to the user, bounded, written atomically, verified on load; a broken file is ignored."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _DIGEST = 32  # bytes of SHA-256 in front of each file's content
 LIMIT = 512 << 20  # bytes; a kernel takes 2 to 10 KiB, weft's whole test suite about 100 MiB
 # Seconds. A cache hit renews the time of a file only if it is older, because renewing it takes 5 us.
 _DAY = 86400
-_TEMPORARY = "tmp"  # how the names of files begin that are being written
+_TEMPORARY = "tmp"  # the prefix of files that are being written
 
 
 class DiskCache:
-    """A directory of files named after the hash of what they were made from.
+    """A directory of files, each named after the hash of its source.
 
     Trouble (read-only directory, full disk, corrupt file, a directory that others can write) never raises:
     a lookup misses, a store does nothing.
@@ -69,14 +69,14 @@ class DiskCache:
                 raise
 
     def size(self) -> int:
-        """How many bytes are kept."""
+        """The number of bytes in the cache."""
         return sum(size for _, size, _ in self._files())
 
     def tidy(self, limit: int = LIMIT) -> None:
-        """Remove what processes that were killed left behind, and beyond `limit` bytes what was not used for longest."""
+        """Remove temporary files of killed processes; beyond `limit` bytes, remove the least recently used files as well."""
         files = sorted(self._files())
         excess = sum(size for _, size, _ in files) - limit
-        goal = limit // 4 if excess > 0 else 0  # make room for a while
+        goal = limit // 4 if excess > 0 else 0  # so that the next stores need no tidying
         for used, size, path in files:
             abandoned = os.path.basename(path).startswith(_TEMPORARY) and time.time() - used > _DAY
             if abandoned or excess + goal > 0:
@@ -106,7 +106,7 @@ def _sha256(data: bytes) -> bytes:
 
 
 def cache_root() -> Path:
-    """Where kernels are kept: $WEFT_CACHE_DIR, else `weft/kernels` in the user's cache directory."""
+    """The directory of kernels: $WEFT_CACHE_DIR, else `weft/kernels` in the user's cache directory."""
     chosen = os.environ.get("WEFT_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -118,7 +118,7 @@ def cache_root() -> Path:
 
 
 def _private(directory: Path) -> Path | None:
-    """The directory, made if need be; None unless it is ours alone, for we run what it holds."""
+    """The directory, which is made if it is missing; None if other users can write to it, because we execute its files."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except (OSError, RuntimeError):
@@ -127,7 +127,7 @@ def _private(directory: Path) -> Path | None:
 
 
 def _is_ours(directory: Path) -> bool:
-    """Whether only this user can write to it. This takes 2 us, so it is asked again at each use."""
+    """Whether only this user can write to the directory. The check takes 2 us, so it is repeated at each use."""
     try:
         status = os.stat(directory)
     except OSError:

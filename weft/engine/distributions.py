@@ -1,9 +1,9 @@
 """Random numbers on the CPU: the bits that PyTorch draws from the same `Generator`.
 
-Most functions take a generator, an address, a number of elements, parameters and a dtype, and fill the memory there
-in the order of the draws. Which draws an element takes and how they become its value follows
-ATen/native/cpu/DistributionTemplates.h and ATen/core/DistributionsHelper.h on a CPU with AVX2, whatever the CPU here:
-transcendental functions are the C library's float64 functions, and multiply-adds are fused where PyTorch fuses them.
+Most functions take a generator, an address, a number of elements, parameters and a dtype, and fill the memory at the address in
+the order of the draws. The draws of an element and their conversion to its value follow ATen/native/cpu/DistributionTemplates.h
+and ATen/core/DistributionsHelper.h, as compiled for AVX2, on every CPU: transcendental functions are the float64 functions of the
+C library, and multiply-adds are fused where PyTorch fuses them.
 """
 
 from __future__ import annotations

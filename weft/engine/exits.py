@@ -1,4 +1,4 @@
-"""`__exit__` of context managers in machine code, where no signal handler can raise before state is put back."""
+"""`__exit__` of context managers in machine code, so that no signal handler can raise before the state is restored."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ declare void @Py_DecRef(ptr)
 
 
 def install() -> None:
-    """From here on exits of `Restoring` are machine code."""
+    """Replace `Restoring.__exit__` by machine code."""
     llvm.add_symbol("weft.restore", id(_RESTORE))
     (address,) = compile_ir(_IR, "exit")
     Restoring.__exit__ = method(Restoring, "__exit__", address, METH_FASTCALL)  # type: ignore[method-assign]

@@ -20,7 +20,7 @@ from . import memory
 
 PAGE = mmap.PAGESIZE
 PATTERN = 0xFF
-# Bytes. Of larger blocks only both ends are filled, so that tests may make 10 GiB that they never touch.
+# Bytes. Only the two ends of larger blocks are filled, so that tests may allocate 10 GiB that they never touch.
 FILLED = 1 << 26
 ARENA = 1 << 31  # bytes of address space, not of memory
 RETIRED = 4  # how many used-up arenas stay unreadable before the oldest goes back to the system
@@ -89,7 +89,7 @@ class FencedBin(memory.LargeBin):
         return address
 
     def append(self, address: int) -> None:
-        if memory is None:  # the interpreter ends, and has emptied this module
+        if memory is None:  # the interpreter is shutting down and has cleared this module
             return
         with memory._lock:
             _give_back(address)
@@ -156,7 +156,7 @@ def _error() -> OSError:
 
 
 def _count(nbytes: int) -> None:
-    # The sum over all bins would take longer than the rest: under the fence there are as many bins as sizes.
+    # Summing over all bins would take longer than the rest, because under the fence there is a bin for each size.
     global _in_use
     _in_use += nbytes
     memory.note_peak(_in_use)

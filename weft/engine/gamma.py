@@ -1,4 +1,4 @@
-"""Gamma numbers: a sampler that draws uniforms and normals in turn until it accepts.
+"""Gamma numbers by rejection: a sampler that draws uniforms and normals until it accepts.
 
 Method: Marsaglia and Tsang 2000, "A simple method for generating gamma variables". The draws and the order of the
 tests are those of ATen/native/Distributions.h; every bit is PyTorch's.

@@ -1,7 +1,7 @@
-"""LLVM IR to callable machine code on this computer.
+"""Compile LLVM IR to machine code that Python can call.
 
-A kernel becomes a *builtin function*: LLVM code that follows CPython's METH_FASTCALL convention, unpacks its
-integer arguments itself and runs the loop. A call costs about 40 ns; through ctypes it would cost 300.
+A kernel becomes a *builtin function*: its machine code follows CPython's METH_FASTCALL convention, reads the integers and floats
+from its arguments, and runs the loop. A call costs about 40 ns; through ctypes it would cost 300 ns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .diskcache import DiskCache
 
 METH_NOARGS, METH_FASTCALL = 0x04, 0x80
 
-# Functions of the interpreter that kernels call.
+# The functions of the interpreter that kernels call.
 _PYTHON_API = (
     "PyList_Append",
     "PyList_Size",
@@ -54,13 +54,13 @@ _lock = new_lock()
 # llvmlite's own, which another library that compiles with it may hold at a fork.
 _llvm_lock = llvm.ffi.lib._lock._lock
 add_lock(_llvm_lock)
-# Code and method definitions, which the interpreter and the workers refer to for ever: the list is not freed at exit.
+# Code and method definitions. The interpreter and the workers refer to them until the process ends, so they are never freed.
 _alive: list[Any] = []
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))
 
 
 def keepalive(value: Any) -> Any:
-    """`value`, which now lives until the process ends."""
+    """`value`, which this keeps alive until the process ends."""
     _alive.append(value)
     return value
 
@@ -81,7 +81,7 @@ def cpu() -> tuple[str, str]:
 
 
 def converts_half() -> bool:
-    """Whether this processor converts between float16 and float32; elsewhere LLVM calls functions that are not there."""
+    """Whether this processor converts between float16 and float32. If not, LLVM would call functions that are not linked."""
     return "+f16c" in cpu()[1].split(",") or platform.machine() in ("aarch64", "arm64")
 
 
@@ -96,14 +96,14 @@ def _target():
 
 @functools.cache
 def _compiler():
-    """What makes object code for this processor."""
+    """The target machine that makes object code for this processor."""
     name, features = cpu()
     return _target().create_target_machine(cpu=name, features=features, opt=3, jit=True)
 
 
 @functools.cache
 def disk_cache() -> DiskCache:
-    """Object code of earlier runs, valid for this processor, LLVM and llvmlite only."""
+    """Object code of earlier runs, for this processor and these versions of LLVM and llvmlite."""
     version = ".".join(map(str, llvm.llvm_version_info))
     return DiskCache.for_user(f"{llvmlite.__version__}|{version}|{cpu()}")
 
@@ -123,7 +123,7 @@ def compile_ir(ir: str, *names: str) -> tuple[int, ...]:
                 cache.store(key, code)
             return _link(code, names)
         finally:
-            # llvmlite takes its lock in Python code, where a Ctrl-C may leave it taken: other threads would wait for ever.
+            # llvmlite takes its lock in Python code. A Ctrl-C there could leave it taken, and other threads would wait for ever.
             while _llvm_lock._is_owned():
                 _llvm_lock.release()
 
@@ -145,9 +145,9 @@ def _object_code(ir: str) -> bytes:
 
 
 def _dispose(resource: llvm.ffi.ObjectRef) -> None:
-    """Free what belongs to an object of LLVM, at most once: a Ctrl-C in between makes it a leak.
+    """Free the memory of an object of LLVM at most once, so that a Ctrl-C in between causes a leak and nothing worse.
 
-    llvmlite's `close` notes that it is done after doing it: if interrupted, the finalizer would free the memory again.
+    llvmlite's `close` sets its mark only after it has freed the memory. If it is interrupted, the finalizer would free it again.
     """
     resource._owned = True
     resource._dispose()
@@ -155,8 +155,8 @@ def _dispose(resource: llvm.ffi.ObjectRef) -> None:
 
 def _link(code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
     """Load object code. One engine for each: functions of different kernels have the same names."""
-    # An engine frees its machine when it dies, so each has its own. It only links, for which any processor's will do:
-    # one that knows this processor takes 0.3 ms to make.
+    # An engine frees its target machine when it dies, so each has its own. The engine only links, so a machine for a generic
+    # processor is enough; one for this processor takes 0.3 ms to make.
     engine = keepalive(
         llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target().create_target_machine(jit=True))
     )
@@ -237,7 +237,7 @@ ERROR_CHECKS = "declare ptr @PyErr_Occurred()\ndeclare i32 @PyErr_BadArgument()\
 
 
 def expect_arguments(count: int) -> str:
-    """The beginning of a METH_FASTCALL function that takes so many arguments."""
+    """The beginning of a METH_FASTCALL function with this number of arguments, which it checks."""
     return f"""
 %given = icmp eq i64 %nargs, {count}
 br i1 %given, label %unpack, label %miscounted

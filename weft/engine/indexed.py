@@ -1,7 +1,7 @@
-"""Loops in which data decide where elements lie, as LLVM IR: gather, scatter, and packing by a mask.
+"""Loops whose addresses depend on data, as LLVM IR: gather, scatter, and packing by a mask.
 
-Kernels have the interface of `loops.py`. An out of range index never touches memory outside: the element at 0 is
-taken instead, and the fault is counted, so that the caller can look for it and raise.
+Kernels have the interface of `loops.py`. For an index that is out of range, a kernel uses the element at index 0 and counts a
+fault, so that it never touches other memory. The caller compares the count and raises the error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expr to LLVM IR text: what the host and NVPTX targets know of arithmetic, and nothing of loops."""
+"""Translate Exprs to LLVM IR text, for the host and NVPTX targets. Loops are in `loops.py`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def memory_type(dtype: DType) -> str:
 
 
 def suffix(dtype: DType, lanes: int) -> str:
-    """How intrinsics name a type: f32, v8f32, i64 ..."""
+    """The suffix of intrinsics for a type: f32, v8f32, i64 ..."""
     scalar = f"{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
     return scalar if lanes == 1 else f"v{lanes}{scalar}"
 
@@ -61,7 +61,7 @@ def _float32(bits: int) -> float:
 
 
 class Block:
-    """A straight line of IR under construction: gives names to results, gathers intrinsic declarations."""
+    """A basic block under construction: it names the results and collects the declarations of intrinsics."""
 
     def __init__(self, declarations: set[str], prefix: str = "v"):
         self.lines: list[str] = []
@@ -252,9 +252,9 @@ _PURE = "noinline willreturn memory(none) #0"
 
 
 def _slow_path(block, expr, lanes, *operands):
-    """A call of a function that branches. Loops still vectorise: it has variants for vectors.
+    """A call of a function that branches. The function has variants for vectors, so that loops still vectorise.
 
-    They call the exception only for the lanes whose condition holds, one by one.
+    The variants compute the exception only for the lanes whose condition holds, one by one.
     """
     condition, exception = expr.value
     target = expr.dtype
@@ -280,18 +280,18 @@ def _slow_path(block, expr, lanes, *operands):
 
 
 def _arguments(expr: Expr, lanes: int, names: Iterable[str] = ()) -> str:
-    """The arguments of the functions of a `slow_path`: those called `names`, or its formal ones."""
+    """The arguments of the functions of a `slow_path`: the values `names`, or the formal parameters."""
     given = names or [*_stand_ins(expr).values(), "%usual"]
     return ", ".join(f"{value_type(arg.dtype, lanes)} {n}" for arg, n in zip(expr.args, given, strict=True))
 
 
 def _stand_ins(expr: Expr) -> dict[Expr, str]:
-    """The loads that the condition and the exception of a `slow_path` are written with, as formal arguments."""
+    """The loads in the condition and the exception of a `slow_path`, which become formal parameters."""
     return {load(k, x.dtype): f"%x{k}" for k, x in enumerate(expr.args[:-1])}
 
 
 def _check_ir(block: Block, expr: Expr, lanes: int, name: str) -> str:
-    """The usual result unless the condition holds somewhere. All else is in another function: this one has no frame."""
+    """The usual result unless the condition holds in some lane. The rest is another function, so that this one needs no frame."""
     target, formal = value_type(expr.dtype, lanes), _arguments(expr, lanes)
     lines = Block(block.declarations)
     (flags,) = emit(lines, [expr.value[0]], _stand_ins(expr), lanes)
@@ -341,7 +341,7 @@ def _leaf(block, expr, lanes):
     raise KeyError(f"{expr!r} has no value in this kernel")
 
 
-# What the target knows of arithmetic: primitive -> how it is written.
+# How the target computes each primitive: name -> function that emits it.
 HOST = {
     "load": _leaf,
     "param": _leaf,

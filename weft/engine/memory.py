@@ -1,7 +1,7 @@
-"""The CPU's caching allocator: blocks are reused, because fresh pages cost more than most arithmetic.
+"""The CPU's caching allocator. Blocks are reused, because touching new pages costs more than most arithmetic.
 
-A block's address lives either in a Storage or in the free list (`bin`) of its size class. Small classes are
-carved from slabs; each large block has its own mapping, in huge pages where the system has them.
+The address of a block is either in a Storage or in the free list (`bin`) of its size class. Small blocks are cut from slabs. Each
+large block has a mapping of its own, in huge pages if the system has them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..core.out_of_memory import out_of_memory
 
 ALIGNMENT = 64
 SLAB = 1 << 20
-SMALL = 1 << 16  # blocks up to here are carved from slabs
+SMALL = 1 << 16  # bytes; blocks up to this size are cut from slabs
 HUGE_PAGE = 1 << 21
-# Python's default is memory that a forked process shares: its tensors would be written over ours. (Windows has no fork.)
+# By default, Python maps memory that a forked process shares, so that a child would overwrite our tensors. (Windows has no fork.)
 PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 # For tests: "after" or "before" has each block end, or begin, at a page that cannot be read. See fence.py.
@@ -29,7 +29,7 @@ _lock = new_lock()
 
 
 class Bin(list):
-    """Free blocks of one size class, and how many blocks of that size exist in all."""
+    """The free blocks of one size class, and the number of all blocks of that size."""
 
     __slots__ = ("size", "total")
 
@@ -73,8 +73,8 @@ class LargeBin(Bin):
 
 
 _bins: dict[int, Bin] = {}
-_mappings: dict[int, mmap.mmap] = {}  # large blocks: address -> what keeps the pages
-_slabs: dict[int, mmap.mmap] = {}  # address -> what keeps the pages
+_mappings: dict[int, mmap.mmap] = {}  # large blocks: address -> the object that keeps the pages
+_slabs: dict[int, mmap.mmap] = {}  # address -> the object that keeps the pages
 _peak = 0
 
 
@@ -155,7 +155,7 @@ def cached_large_bytes() -> int:
 
 
 def trim() -> None:
-    """Keep the bound of the cache."""
+    """Give free large blocks back while the cache is above its bound."""
     if cached_large_bytes() > CACHE_LIMIT:
         release_cached(CACHE_LIMIT // 2)
 
@@ -197,7 +197,7 @@ def note_peak(allocated: int) -> None:
 
 
 def memory_stats() -> dict[str, int]:
-    """Bytes that tensors hold, hold at most (since the last reset), and that are kept from the system in all.
+    """Bytes: held by tensors, the highest value of that since the last reset, and taken from the system in all.
 
     >>> import weft
     >>> sorted(weft.cpu.memory_stats())

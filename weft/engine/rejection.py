@@ -1,4 +1,4 @@
-"""Poisson and binomial numbers: samplers that draw until they accept, so that elements take turns.
+"""Poisson and binomial numbers by rejection: each element draws until its sampler accepts.
 
 The draws and the order of the tests are those of ATen/native/Distributions.h and .cpp; every bit is PyTorch's.
 """
@@ -84,7 +84,7 @@ class _Sampler(NamedTuple):
         )
 
 
-# One uniform in [0, 1): what is written in LLVM's language calls it.
+# @uniform draws one uniform in [0, 1); the IR of the samplers calls it.
 first_uniform = _Sampler("uniform", lambda a, b: (), lambda u: _Attempt(const(True, bool_), u), 1)
 
 

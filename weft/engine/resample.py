@@ -1,4 +1,4 @@
-"""Weighted sums of neighbouring elements along one dim, as LLVM IR: what resizing images is made of.
+"""Weighted sums of neighbouring elements along one dim, as LLVM IR, for resizing images.
 
 The operands are seen as [outer, own, inner] and [outer, size, inner], both contiguous. Position i of the result is the sum of
 `count[i]` elements from `first[i]` on, times the weights [size, taps]. Sums run from the first element to the last, by fused

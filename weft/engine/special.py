@@ -1,4 +1,4 @@
-"""Gamma and Bessel functions as expressions over primitives, in float64; float32 is widened and rounded once.
+"""Gamma and Bessel functions as expressions, computed in float64; a float32 is widened first and rounded once at the end.
 
 Sources: DLMF 5.5, 5.7, 5.11 (lgamma, digamma and trigamma), 10.25, 10.40 (modified Bessel functions). The Chebyshev
 coefficients are interpolations in 40 digits.

@@ -1,10 +1,10 @@
-"""How storages get their block and give it back, in machine code.
+"""Allocation and release of the blocks of storages, in machine code.
 
-CPython looks for signals where Python code runs: a Ctrl-C between taking a block and storing its address would lose the
-block, and one in `Storage.__del__` would be swallowed, because nothing can be raised from a finalizer. Machine code has
-no such places. It is faster, too: a new storage takes 0.15 us instead of 0.4, its end included.
+CPython runs signal handlers between Python bytecodes. A Ctrl-C between taking a block and storing its address would leak the
+block, and a Ctrl-C in `Storage.__del__` would be lost, because a finalizer cannot raise. In machine code neither can happen. It is
+also faster: making and freeing a storage takes 0.15 us instead of 0.4 us.
 
-Slots are found through their member descriptors, so the layout of objects is asked for and not assumed.
+The offsets of slots in an object are read from their member descriptors, so that no layout is assumed.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from ..core.storage import Storage
 from . import exits, memory
 from .host import METH_NOARGS, builtin, compile_ir, keepalive, method
 
-# Where an object holds its type, in bytes from its start; free-threaded builds have more in front of it.
+# The offset of the type in an object, in bytes; free-threaded builds have more fields before it.
 _TYPE = object.__basicsize__ - 8
 
 
 def _offset(slot: str) -> int:
-    """Where a slot lies in a Storage: PyMemberDef.offset of its descriptor."""
+    """The offset of a slot in a Storage, in bytes: PyMemberDef.offset of its descriptor."""
     member = ctypes.c_void_p.from_address(id(Storage.__dict__[slot]) + object.__basicsize__ + 24).value
     assert member is not None
     return ctypes.c_ssize_t.from_address(member + 16).value
 
 
-# What machine code refers to by name; it comes from the disk cache, which must not depend on addresses.
+# The names that machine code refers to. It comes from the disk cache, so it must not contain addresses.
 _OBJECTS = {
     "storage": Storage,
     "cpu": CPU,
@@ -195,7 +195,7 @@ declare void @Py_DecRef(ptr)
 
 @functools.cache
 def _allocate() -> int:
-    """The address of `allocate`. From here on storages give their blocks back, and contexts end, in machine code."""
+    """The address of `allocate`. The first call also installs the machine code of `Storage.__del__` and of exits of contexts."""
     keepalive(list(_OBJECTS.values()))
     for name, value in _OBJECTS.items():
         llvm.add_symbol(f"weft.{name}", id(value))
@@ -207,8 +207,8 @@ def _allocate() -> int:
 
 @functools.lru_cache(maxsize=4096, typed=True)
 def allocator(nbytes: int) -> Callable[[], Storage]:
-    """A function that makes storages of so many bytes."""
+    """A function that makes storages of this many bytes."""
     bin, allocate = memory.bin_for(nbytes), _allocate()
-    if memory.FENCE:  # its blocks are never reused
+    if memory.FENCE:  # fenced blocks are never reused
         return lambda: Storage(bin.take(nbytes), nbytes, CPU, bin)
     return builtin(allocate, "allocate", (bin, nbytes, functools.partial(bin.grow, nbytes)))

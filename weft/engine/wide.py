@@ -1,4 +1,4 @@
-"""Numbers with twice the precision, for the inside of functions that must be right to the last bit.
+"""Numbers with twice the precision, for intermediate results of functions that must be accurate to the last bit.
 
 A float32 is widened to a float64 expression, a float64 to a `Double`, the unevaluated sum of two: both know
 + - * /, so that a formula is written once for both types.

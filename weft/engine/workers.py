@@ -1,4 +1,4 @@
-"""Threads that share large loops. What a loop computes never depends on how many there are."""
+"""Threads that share large loops. The results of a loop do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .host import ERROR_CHECKS, RETURN_IF_FAILED, builtin, compile_ir, expect_ar
 
 
 def available_cpus() -> int:
-    """How many processors this process may use: its affinity, cut down to the container's quota."""
+    """The number of processors that this process may use: those of its affinity, at most the quota of the container."""
     try:
         count = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows have no affinity
@@ -45,25 +45,25 @@ def _cgroup_quota() -> float | None:
         return None
 
 
-# The pool, in int64 words: whether its workers have jobs, how many threads are wanted (the caller is one of them), how
-# many workers there are, the function that hires them (a Python object), and the slots of the workers.
+# The layout of the pool, in int64 words: whether workers have jobs, the number of threads that programs ask for (the caller is
+# one of them), the number of workers, the function that starts workers (a Python object), and the slots of the workers.
 BUSY, WANTED, HIRED, HIRE, SLOTS = 0, 8, 9, 10, 11
 MOST_WORKERS = 1024
 
-# A worker's slot, in int64 words. Word 0, the generation, counts the jobs given, `claim` those that somebody has begun (the
-# worker, or the caller, if the worker is slow to wake up), `done` those that are finished; those two have their own cache
-# line. A worker is awake or waits for its lock, which whoever makes it awake releases.
+# The layout of a worker's slot, in int64 words. Word 0, the generation, counts the jobs that the slot was given. CLAIM counts the
+# jobs that a thread has begun: the worker, or the caller if the worker is slow to wake up. DONE counts the finished jobs. CLAIM and
+# DONE have a cache line of their own. A parked worker waits for its lock, and the thread that sets AWAKE releases the lock.
 _SLOT_WORDS = 24
 AWAKE, LOCK, JOB, CLAIM, DONE = 1, 2, 3, 16, 17  # JOB: function, operands, meta, begin, end
 
-# How often an idle worker looks for the next job before it parks: about 100 us. Waking a parked one takes 20 to 50 us,
-# one that looks answers within a microsecond.
+# How many times an idle worker polls for the next job before it parks: about 100 us in all. Waking a parked worker takes 20 to
+# 50 us, while a polling one answers within 1 us.
 _LOOKS = 4096
 
 _ARM = platform.machine() in ("aarch64", "arm64")
 _PAUSE = "call void @llvm.aarch64.hint(i32 1)" if _ARM else "call void @llvm.x86.sse2.pause()"
 
-# Where more threads than processors wait for each other, looking alone would keep the others from running.
+# If there are more threads than processors, polling without a yield would keep the awaited thread from running.
 _YIELD = "" if sys.platform == "win32" else "%yielded = call i32 @sched_yield()"
 
 _JOB_WORDS = (("ptr", "function"), ("ptr", "operands"), ("ptr", "meta"), ("i64", "begin"), ("i64", "end"))
@@ -335,7 +335,7 @@ def _native() -> _Native:
 
 
 class _Worker:
-    """A thread with a slot for jobs, for which it waits and looks in machine code."""
+    """A thread with a slot for jobs. It polls and waits for them in machine code, without the interpreter's lock."""
 
     def __init__(self):
         python = ctypes.pythonapi
@@ -355,7 +355,7 @@ _hiring = new_lock()
 
 
 def _hire() -> None:
-    """Have as many workers as are wanted, or as the system allows."""
+    """Start workers until there are as many as programs ask for, or as the system allows."""
     with _hiring:
         try:
             while len(_workers) < min(get_num_threads() - 1, MOST_WORKERS):
@@ -368,14 +368,14 @@ def _hire() -> None:
 
 
 def share_words(grain: int, always: bool) -> tuple[int, ...]:
-    """What `share` needs beside a job: its own address and its arguments pool, grain and always."""
-    get_num_threads()  # the pool knows how many are wanted from here on
+    """The words that `share` needs beside a job: its address, and its arguments pool, grain and always."""
+    get_num_threads()  # writes the number of threads into the pool
     return _native().share, _pool.ctypes.data, grain, always
 
 
 def run(function: int, operands: int, meta: int, count: int) -> None:
     """Run `function(operands, meta, 0..count)`, split over the threads."""
-    get_num_threads()  # as above
+    get_num_threads()  # writes the number of threads into the pool
     _native().run(_pool.ctypes.data, function, operands, meta, count)
 
 

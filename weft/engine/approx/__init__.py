@@ -1,4 +1,4 @@
-"""Transcendental functions as expressions over primitives: at most 1 ulp off, without branches, tables or calls.
+"""Transcendental functions as expressions over primitives, with errors of at most 1 ulp, without branches, tables or calls.
 
 Each function reduces its argument, evaluates polynomials with fused multiply-adds and selects the special
 cases. float32 functions calculate in float32 where that is accurate enough, else in float64. Unless a comment says

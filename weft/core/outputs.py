@@ -129,10 +129,15 @@ def _fill(out: Tensor, result: Tensor, name: str) -> Tensor:
 def check_out(out: Any, dtype, device, name: str) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    check_dtype(out.spec, dtype, name)
-    if out.spec.device is not device:
+    check_out_spec(out.spec, dtype, device, name)
+
+
+def check_out_spec(out: Spec, dtype, device, name: str) -> None:
+    """Raises: RuntimeError if results of `dtype` on `device` cannot be written into a tensor with the metadata `out`."""
+    check_dtype(out, dtype, name)
+    if out.device is not device:
         raise RuntimeError(
-            f"Expected out tensor to have device {device}, but got {out.spec.device} instead ({name})"
+            f"Expected out tensor to have device {device}, but got {out.device} instead ({name})"
         )
 
 

@@ -15,6 +15,7 @@ from ..core.entry import declined, entry, in_front_of
 from ..core.grad_mode import mode
 from ..core.recording import new_recorder
 from ..core.registry import FUNCTIONS, add_function, add_method
+from ..core.spec import Spec
 from ..core.tensor import Tensor
 from .map import NUMBERS, Map, not_a_tensor, to_float
 
@@ -60,7 +61,9 @@ def unary(op: Map) -> Callable:
             if input._autograd is not None and mode.enabled:
                 (plan.record or new_recorder(plan, op, result, (input,)))(result, input)
             return result
-        return general(input) if out is None else general(input, out=out)
+        if out is None:
+            return general(input)
+        return out if _fast and type(input) is plain and _into(op, out, input) else general(input, out=out)
 
     return _named(function, op)
 
@@ -120,9 +123,46 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                     if input._autograd is not None and mode.enabled:
                         (plan.record or new_recorder(plan, op, result, (input, other)))(result, input, other)
                     return result
-        return general(input, other) if out is None else general(input, other, out=out)
+        if out is None:
+            return general(input, other)
+        if _fast and type(input) is plain and type(other) is Tensor and _into(op, out, input, other):
+            return out
+        return general(input, other, out=out)
 
     return _named(function, op)
+
+
+def _into(op: Map, out: Any, input: Tensor, other: Tensor | None = None) -> bool:
+    """Write the result for plain tensors into a plain tensor, if it fits without a copy, and autograd takes no part.
+
+    Returns whether that is so; if it is not, nothing has happened.
+    """
+    if type(out) is not Tensor:
+        return False
+    storage = out._storage
+    if input is not out and input._storage is storage or input._autograd is not None:
+        return False
+    if other is None:
+        plan = op.into_plans[out.spec, input.spec]
+    elif other is not out and other._storage is storage or other._autograd is not None:
+        return False
+    else:
+        plan = op.into_plans[out.spec, input.spec, other.spec]
+    if type(plan) is Spec or out._autograd is not None:
+        return False
+    address = storage.ptr + out._start
+    storage.version += 1  # first, because it may raise
+    if other is None:
+        plan.entry(address, input._storage.ptr + input._start, plan.meta, plan.count)
+    else:
+        plan.entry(
+            address,
+            input._storage.ptr + input._start,
+            other._storage.ptr + other._start,
+            plan.meta,
+            plan.count,
+        )
+    return True
 
 
 def check_operands(name: str, numbers: str, *operands: Any) -> None:

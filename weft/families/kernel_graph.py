@@ -379,20 +379,20 @@ class KernelGraph(Op):
             results = self.build(EagerBuilder(inputs, numbers), *static)
             return results[0] if len(results) == 1 else tuple(results)
         plan = self.plans[(*specs, *static)]
-        faults = plan.faults
-        if faults is None:
+        if plan.faults is None:
             found = plan.run(inputs, numbers)
         else:
-            before = faults[0]
+            before = plan.faults[0]
             found = plan.run(inputs, numbers)
-            if (plan.idle or faults[0] != before) and self.blame is not None:
+            if (plan.idle or plan.faults[0] != before) and self.blame is not None:
                 self.blame(*inputs, *static, *numbers)
-        if recorded:
-            if plan.record is None:
-                plan.numbers = numbers
-                new_recorder(plan, self, found, inputs, (*static, *numbers))
-            if numbers == plan.numbers:
-                plan.record(found, *inputs)
-            else:  # such as a probability that changes from call to call
-                record(self, found, inputs, (*static, *numbers))
+        if not recorded:
+            return found
+        if plan.record is None:
+            plan.numbers = numbers
+            new_recorder(plan, self, found, inputs, (*static, *numbers))
+        if numbers == plan.numbers:
+            plan.record(found, *inputs)
+        else:  # such as a probability that changes from call to call
+            record(self, found, inputs, (*static, *numbers))
         return found

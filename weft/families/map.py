@@ -23,7 +23,7 @@ from ..core.outputs import (
     check_dtype,
     check_inplace,
     check_no_repeats,
-    check_out,
+    check_out_spec,
     check_unrecorded,
     memory_overlaps,
     overlap,
@@ -173,6 +173,7 @@ class Map(Op):
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)
         self.inplace_plans = PlanCache(self._plan_inplace)
+        self.into_plans = PlanCache(self._plan_into)
         self._results: dict[tuple, tuple[Result, ...]] = {}
 
     # -- planning --------------------------------------------------------------------------------------------------
@@ -375,18 +376,27 @@ class Map(Op):
         """The `out=` form: `out` is resized to the shape of the result, and the result is converted to its dtype."""
         if watchers and (answer := watched(self, "into", (out, *operands), {})) is not PLAIN:
             return answer
-        values = normalise(self.name, operands)
+        values, key = keyed(self.name, operands)
         check_unrecorded(self.name, (out, *values))
-        specs = list(map(spec_or_type, values))
-        tensors = [s for s in specs if type(s) is Spec]
-        sizes = broadcast_shapes(self.name, *(s.shape for s in tensors))
-        result = self.promotion(common_dtype(specs[: self.deciding])).result
-        where = common_device(self.name, tensors)
-        check_out(out, result, where, self.name)
-        if out.spec.shape != sizes:
-            resize_out(out, sizes, self.name, self._layout(specs, sizes, result, where).stride)
-        check_inplace(out, self.name)
+        if not isinstance(out, Tensor):
+            raise TypeError(f"{self.name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+        plan = self.into_plans[(out.spec, *key)]
+        if type(plan) is Spec:
+            resize_out(out, plan.shape, self.name, plan.stride)
+            check_inplace(out, self.name)
         return self.write(out, *values)
+
+    def _plan_into(self, out: Spec, *operands: Any) -> Plan | Spec:
+        """The plan of a call with `out=`, or the spec of the result if the tensor must first be resized to it."""
+        tensors = [each for each in operands if type(each) is Spec]
+        sizes = broadcast_shapes(self.name, *(each.shape for each in tensors))
+        result = self.promotion(common_dtype(operands[: self.deciding])).result
+        where = common_device(self.name, tensors)
+        check_out_spec(out, result, where, self.name)
+        if out.shape != sizes:
+            return self._layout(operands, sizes, result, where)
+        check_no_repeats(out, self.name)
+        return self.write_plans[(out, *operands)]
 
 
 def spec_or_type(operand: Any) -> Any:

@@ -70,6 +70,18 @@ def _inside(where: device, name: str) -> Iterator[None]:
         _here.reset(before)
 
 
+def runs_inside(function: Callable) -> Callable:
+    """Decorator: `function` computes on arrays, inside the device of the tensors among its arguments."""
+    name = function.__name__.strip("_")
+
+    @functools.wraps(function)
+    def complete(*args: Any) -> Any:
+        with inside(name, [each for each in args if isinstance(each, Tensor)]):
+            return function(*args)
+
+    return complete
+
+
 class library(Op):  # noqa: N801 (a decorator)
     """Decorator: `function` computes on arrays, inside the device of its tensors, and is one step for autograd.
 

@@ -17,7 +17,7 @@ from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor
 from ...families.custom_vjp import CustomVjp
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
-from ...families.library import tensor_of
+from ...families.library import on_device
 from ...families.map import COPY, FILL
 from ..nn.window_views import like_format
 
@@ -193,7 +193,7 @@ def _by_index(input: Tensor, widths: Sequence[int], mode: str) -> Tensor:
         if before or after:
             size = input.spec.shape[dim]
             rule_positions = rule(size, before, after, dim, input.spec)
-            result = result.index_select(dim, tensor_of(rule_positions).to(input.spec.device))
+            result = result.index_select(dim, on_device(rule_positions, input.spec.device))
     if result is input:
         return input.clone(memory_format=contiguous_format)
     return like_format(result, input) if mode != "circular" else result.contiguous()
@@ -243,7 +243,7 @@ def _folded_back(ct, out, input, widths, mode, *, specs):
     for dim, (before, after) in enumerate(_by_dim(widths, specs[0].ndim)):
         if before or after:
             size = specs[0].shape[dim]
-            positions = tensor_of(_INDEX_RULES[mode](size, before, after, dim, specs[0]))
+            positions = on_device(_INDEX_RULES[mode](size, before, after, dim, specs[0]), ct.spec.device)
             whole = (*ct.shape[:dim], size, *ct.shape[dim + 1 :])
             ct = ct.new_zeros(whole).index_add_(dim, positions, ct)
     return ct

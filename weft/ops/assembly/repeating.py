@@ -12,7 +12,7 @@ from ...core.arguments import integer, integers, wrong_type
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, wrap_dim
-from ...families.library import array, tensor_of
+from ...families.library import host_array, on_device
 from ...families.rearrange import Piece, Rearrange
 from ..creation.creation import check_room
 from ..views.reshaping import reshape
@@ -159,11 +159,11 @@ def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:
         raise NotImplementedError(
             f"\"repeat_interleave_cpu\" not implemented for '{rules.LEGACY_NAMES[repeats.spec.dtype]}'"
         )
-    counts = array(repeats).copy()  # np.repeat adds them up first, and trusts that they stay the same
+    counts = host_array(repeats).copy()  # np.repeat adds them up first, and trusts that they stay the same
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and counts.sum() != output_size:
         raise RuntimeError("allocated size does not match required size")
     total = sum(counts.tolist()) if len(counts) else 0
     check_room(total, dtype=repeats.spec.dtype)
-    return tensor_of(np.repeat(np.arange(len(counts), dtype=counts.dtype), counts))
+    return on_device(np.repeat(np.arange(len(counts), dtype=counts.dtype), counts), repeats.spec.device)

@@ -14,7 +14,7 @@ from ...core.tensor import Tensor
 from ...engine import gamma
 from ...engine.blas import scipy
 from ...families.custom_vjp import custom_vjp
-from ...families.library import array, library, tensor_of
+from ...families.library import array, library, runs_inside, tensor_of
 from .random_filling import FLOATS, check_implemented, generator_or_default
 
 # Relative step of a central difference of quantiles in float64: cancellation and curvature cost about as much.
@@ -35,6 +35,7 @@ def _standard_gamma(self: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 @custom_vjp(lambda ct, out, shapes, generator: ct * _standard_gamma_grad(shapes, out))
+@runs_inside
 def _gamma(shapes: Tensor, generator: Generator) -> Tensor:
     check_implemented(shapes, FLOATS, "gamma_cpu")
     dtype = float64 if shapes.dtype is float64 else float32
@@ -53,6 +54,7 @@ def _dirichlet_rule(ct, out, concentration, generator):
 
 
 @custom_vjp(_dirichlet_rule)
+@runs_inside
 def _dirichlet(concentration: Tensor, generator: Generator) -> Tensor:
     check_implemented(concentration, FLOATS, "dirichlet")
     values = np.maximum(_samples(concentration, generator, float64), finfo(float64).tiny)

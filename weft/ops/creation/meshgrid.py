@@ -11,7 +11,7 @@ from ...core.arguments import text
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
-from ...families.library import tensor_of
+from ...families.library import on_device
 from ...families.rearrange import check_tensors
 from ..assembly.joining import stack
 from ..views.reshaping import reshape
@@ -112,5 +112,5 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         return new((0,), input.spec.dtype, input.spec.device)
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     flat = itertools.chain.from_iterable(pick(range(input.spec.numel), r))
-    picked = tensor_of(np.fromiter(flat, np.int64)).to(input.spec.device)
+    picked = on_device(np.fromiter(flat, np.int64), input.spec.device)
     return unsafe_view(input.index_select(0, picked), (-1, r) if picked.spec.numel else (0, r))

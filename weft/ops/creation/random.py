@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...core.tensor import Tensor
 from ...core.tensor import empty as empty_of
 from ...engine import distributions, rejection
 from ...families.custom_vjp import custom_vjp
-from ...families.library import array, tensor_of
+from ...families.library import array, host_array, inside, on_device, runs_inside, tensor_of
 from ..assembly.copying import copy_values
 from ..tensor.rules import zero
 from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
@@ -87,7 +87,7 @@ def _set_state(self: Generator, new_state: Tensor) -> Generator:
         raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
     if new_state.dtype is not uint8 or new_state.device is not CPU:
         raise TypeError("RNG state must be a torch.ByteTensor")
-    self.load_state_bytes(np.ascontiguousarray(array(new_state)))
+    self.load_state_bytes(np.ascontiguousarray(host_array(new_state)))
     return self
 
 
@@ -249,7 +249,7 @@ def randperm(
     result = _target(size_arguments((n,), "randperm"), "randperm", out, dtype, layout, device, int64)
     if not result.is_meta:
         _check_permutation(n, result)
-        copy_values(result, tensor_of(distributions.permutation(generator, n)))
+        copy_values(result, on_device(distributions.permutation(generator, n), result.spec.device))
     return with_grad(result, requires_grad)
 
 
@@ -323,7 +323,7 @@ _normal.node_name = lambda inputs, static: (
 def _check_std(std: Tensor) -> None:
     if std.is_complex():
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if not std.is_meta and np.any(array(std) < 0):
+    if not std.is_meta and np.any(host_array(std) < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 
@@ -386,10 +386,11 @@ def multinomial(
         raise RuntimeError("multinomial: there are no categories to sample from")
     if input.is_meta or input.numel() == 0:
         return result
-    rows = np.atleast_2d(array(input))
-    _check_weights(rows, replacement and num_samples > 1)
-    indices = distributions.multinomial(generator, rows, num_samples, replacement, input.dtype)
-    copy_values(result, tensor_of(indices.reshape(result.shape)))
+    with inside("multinomial", (input,)):
+        rows = np.atleast_2d(array(input))
+        _check_weights(rows, replacement and num_samples > 1)
+        indices = distributions.multinomial(generator, rows, num_samples, replacement, input.dtype)
+        copy_values(result, tensor_of(indices.reshape(result.shape)))
     return result
 
 
@@ -421,6 +422,11 @@ def _poisson(input: Tensor, generator: Generator) -> Tensor:
     check_implemented(input, FLOATS, "poisson_cpu")
     if input.is_meta:
         return empty_as(input, memory_format=contiguous_format)
+    return _poisson_of(input, generator)
+
+
+@runs_inside
+def _poisson_of(input: Tensor, generator: Generator) -> Tensor:
     rates = array(input).astype(np.float64, order="C")
     if not np.all(rates >= 0):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
@@ -446,6 +452,11 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     sizes = broadcast_shapes("binomial", count.shape, prob.shape)
     if count.is_meta:
         return empty_of(contiguous_spec(sizes, count.dtype, count.device))
+    return _binomial_of(count, prob, sizes, generator)
+
+
+@runs_inside
+def _binomial_of(count: Tensor, prob: Tensor, sizes: Sequence[int], generator: Generator) -> Tensor:
     counts, p = (np.broadcast_to(array(x), sizes).astype(np.float64, order="C") for x in (count, prob))
     values = np.empty_like(counts)
     rejection.binomial(

@@ -35,7 +35,7 @@ from ...core.tensor import empty as empty_of
 from ...core.warn import warn_once
 from ...engine.convert import convert
 from ...engine.expr import floor, fma, select
-from ...families.library import adopt
+from ...families.library import on_device
 from ...families.map import Map, Types
 from ..assembly.copying import copy_values
 from ..assembly.filling import fill_
@@ -55,8 +55,8 @@ BLOCK = 1 << 15
 
 
 @functools.cache
-def _counter() -> Tensor:
-    return adopt(np.arange(BLOCK, dtype=np.int64))
+def _counter(where: device) -> Tensor:
+    return on_device(np.arange(BLOCK, dtype=np.int64), where)
 
 
 # ---- Rows: (position in the block, position of the block, *numbers) -> one element ---------------------------------------
@@ -105,7 +105,7 @@ def _between(dtype: DType) -> Map:
 class _Range:
     """A new 1-d tensor of so many elements, and the launches that fill it."""
 
-    __slots__ = ("spec", "allocate", "launches")
+    __slots__ = ("spec", "allocate", "launches", "counter")
 
     def __init__(self, length: int, dtype: DType, where: device, parts: list[tuple[Map, int, int, tuple]]):
         """`parts`: (row, first element, end, types of the numbers that the row takes)."""
@@ -113,6 +113,7 @@ class _Range:
         self.allocate = where.backend.allocator(self.spec.nbytes)
         self.allocate()  # fails before there is a launch for each of too many blocks
         self.launches = []
+        self.counter = _counter(where)
         if where.backend.has_memory:
             for row, begin, end, kinds in parts:
                 self.launches += [self._launch(row, first, end, kinds) for first in range(begin, end, BLOCK)]
@@ -121,12 +122,12 @@ class _Range:
         spec = self.spec
         length = min(BLOCK, end - first)
         target = contiguous_spec((length,), spec.dtype, spec.device)
-        plan = row.write_plans[(target, contiguous_spec((length,), int64), *kinds)]
+        plan = row.write_plans[(target, contiguous_spec((length,), int64, spec.device), *kinds)]
         return plan.entry, first * spec.dtype.itemsize, kinds[0](first), plan.meta, plan.count, plan
 
     def __call__(self, *numbers: Any) -> Tensor:
         storage = self.allocate()
-        counter = address(_counter())
+        counter = address(self.counter)
         for entry, offset, first, meta, count, _ in self.launches:
             entry(storage.ptr + offset, counter, first, *numbers, meta, count)
         return make(storage, 0, self.spec)

@@ -18,7 +18,7 @@ from ...core.tensor import Tensor
 from ...engine.expr import Expr
 from ...engine.scalar import sgn
 from ...families.custom_vjp import custom_vjp
-from ...families.library import tensor_of
+from ...families.library import on_device
 from ...families.map import Map, same_dtype
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce
@@ -216,7 +216,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
-    found = _cdist(input, input, float(p)).reshape(n * n).index_select(0, tensor_of(above))
+    found = _cdist(input, input, float(p)).reshape(n * n).index_select(0, on_device(above, input.spec.device))
     return shown_as(found, "PdistBackward0")
 
 

@@ -14,7 +14,7 @@ from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
-from ...families.library import array, tensor_of
+from ...families.library import host_array, on_device
 from .equations import linalg_solve
 from .lapack import (
     LinAlgError,
@@ -51,7 +51,7 @@ def _differences(values: Tensor) -> Tensor:
 
 def _with_diagonal(square: Tensor, value: int) -> Tensor:
     """The matrix with `value` in place of its diagonal."""
-    return square.masked_fill(tensor_of(np.eye(square.shape[-1], dtype=bool)), value)
+    return square.masked_fill(on_device(np.eye(square.shape[-1], dtype=bool), square.spec.device), value)
 
 
 def _skew(square: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ def _check_eig(A: Tensor, name: str) -> None:
     if A.spec.dtype.category < 2:
         raise RuntimeError(f"Unknown Complex ScalarType for {LEGACY_NAMES[A.spec.dtype]}")
     check_supported(A, "linalg_eig_out_cpu")
-    if A.device.backend.has_memory and not all_finite(array(A)):
+    if A.device.backend.has_memory and not all_finite(host_array(A)):
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 

@@ -16,7 +16,7 @@ from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim
 from ...families.custom_vjp import custom_vjp
-from ...families.library import array, tensor_of
+from ...families.library import host_array
 from . import stacks
 from .lapack import (
     LinAlgError,
@@ -28,6 +28,7 @@ from .lapack import (
     check_tensor,
     columns,
     each,
+    eye_like,
     first_failure,
     first_matrix,
     matrix_op,
@@ -327,7 +328,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
 def _check_no_zero(diagonal: Tensor) -> None:
     if not diagonal.device.backend.has_memory:
         return
-    zero = array(diagonal) == 0
+    zero = host_array(diagonal) == 0
     if zero.any():
         singular = zero.any(-1)
         first = int(zero[singular][0].argmax()) + 1
@@ -339,7 +340,7 @@ def _check_no_zero(diagonal: Tensor) -> None:
 
 @custom_vjp(lambda ct, out, factor, upper: _factor_rule(-matmul(matmul(out, ct), out), factor, upper))
 def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
-    identity = tensor_of(np.eye(factor.shape[-1], dtype=factor.spec.dtype.numpy))
+    identity = eye_like(factor)
     return _cholesky_solve(identity.expand(factor.shape), factor, upper)
 
 
@@ -383,7 +384,7 @@ def _check_ldl_pivots(pivots: Tensor, size: int) -> None:
 
 
 def _values_of(pivots: Tensor) -> np.ndarray:
-    return array(pivots) if pivots.device.backend.has_memory else np.empty(0, np.int32)
+    return host_array(pivots) if pivots.device.backend.has_memory else np.empty(0, np.int32)
 
 
 @public("function", name="linalg.lu_solve", out=True)

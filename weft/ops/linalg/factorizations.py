@@ -12,7 +12,6 @@ from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, own_dim
 from ...families.custom_vjp import custom_vjp
-from ...families.library import tensor_of
 from ..assembly.joining import cat
 from ..assembly.padding import pad
 from ..creation.creation import empty as new_empty
@@ -28,6 +27,7 @@ from .lapack import (
     check_tensor,
     columns,
     each,
+    eye_like,
     first_failure,
     matrix_op,
     routine,
@@ -341,7 +341,7 @@ def _triangles_rule(ct, out, factors, *, specs):
 @custom_vjp(joint=_triangles_rule)
 def _lu_unpack(factors: Tensor) -> tuple[Tensor, Tensor]:
     size = min(factors.shape[-2:])
-    ones = tensor_of(np.eye(factors.shape[-2], size, dtype=factors.spec.dtype.numpy))
+    ones = eye_like(factors[..., :size])
     return factors[..., :size].tril(-1).contiguous() + ones, factors[..., :size, :].triu().contiguous()
 
 
@@ -546,7 +546,7 @@ def _reflections_rule(
     Returns the cotangents of `a`, which has the vectors v below its diagonal, of their factors `tau` and of `start`.
     """
     columns = tau.shape[-1]
-    ones = tensor_of(np.eye(a.shape[-2], columns, dtype=a.spec.dtype.numpy))
+    ones = eye_like(a[..., :columns])
     below = a[..., :columns].tril(-1) + ones
     steps = [(k, below[..., k : k + 1], tau[..., k : k + 1, None]) for k in range(columns)]
     if last_first:
@@ -567,7 +567,7 @@ def _reflections_rule(
 def _householder_rule(ct, out, a, tau):
     if not tau.shape[-1]:
         return None, None
-    identity = tensor_of(np.eye(*a.shape[-2:], dtype=a.spec.dtype.numpy))
+    identity = eye_like(a)
     return _reflections_rule(ct, identity.expand(a.shape), a, tau, True)[:2]
 
 

@@ -29,7 +29,7 @@ from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
 from ...engine import workers
 from ...engine.blas import ONE_THREAD, scipy, set_threads
-from ...families.library import array, inside, tensor_in
+from ...families.library import array, host_array, inside, on_device, tensor_in
 
 # Matrices of up to so many elements are done before a second thread of BLAS has begun.
 SMALL = 1 << 14
@@ -92,6 +92,12 @@ def columns(values: np.ndarray) -> Tensor:
 def rows(values: Any) -> Tensor:
     """A new contiguous tensor."""
     return tensor_in(values, rows_spec(values.shape, values.dtype))
+
+
+def eye_like(matrices: Tensor) -> Tensor:
+    """The identity, of the size, dtype and device of the last two dims."""
+    spec = matrices.spec
+    return on_device(np.eye(*spec.shape[-2:], dtype=spec.dtype.numpy), spec.device)
 
 
 # ---- One matrix at a time --------------------------------------------------------------------------------------------
@@ -198,7 +204,7 @@ def check_same_dtype(a: Tensor, b: Tensor, name: str, first: str = "A", second: 
 
 def first_failure(info: Tensor) -> tuple[str, int] | None:
     """Where LAPACK's `info` of a stack is not 0: how a message says which matrix, and its info."""
-    infos = array(info)
+    infos = host_array(info)
     if not infos.any():
         return None
     return first_matrix(infos), int(infos.reshape(-1)[np.flatnonzero(infos)[0]])

@@ -20,7 +20,7 @@ from ...core.return_types import return_type
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
 from ...families.custom_vjp import custom_vjp
-from ...families.library import array, tensor_of
+from ...families.library import host_array, on_device
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce, single_dim
 from ..assembly.copying import clone
@@ -40,6 +40,7 @@ from .lapack import (
     check_supported,
     check_tensor,
     columns,
+    eye_like,
     first_failure,
     matrix_op,
     rows,
@@ -67,10 +68,10 @@ def _det_rule(ct, out, a):
     # Of a nearly singular matrix the determinant is all rounding error. It cancels against that of the inverse if both
     # come from the same factors: those of A.mH, which `out` does not come from.
     conjugate = det(a.mH)
-    if array(conjugate).all():
+    if host_array(conjugate).all():
         return linalg_solve(a.mH, _diagonal(ct * conjugate, a))
     U, S, Vh = linalg_svd(a)
-    ones = tensor_of(np.eye(S.shape[-1], dtype=bool))
+    ones = on_device(np.eye(S.shape[-1], dtype=bool), S.spec.device)
     others = (
         S.unsqueeze(-2).masked_fill(ones, 1).prod(-1)
     )  # for each singular value, the product of the others
@@ -80,7 +81,7 @@ def _det_rule(ct, out, a):
 
 def _diagonal(values: Tensor, a: Tensor) -> Tensor:
     """values[...] times the identity, as large as the matrices of `a`."""
-    identity = tensor_of(np.eye(a.shape[-1], dtype=a.spec.dtype.numpy))
+    identity = eye_like(a)
     return values.unsqueeze(-1).unsqueeze(-1) * identity
 
 
@@ -326,7 +327,7 @@ def matrix_rank(
     if tol is not None:
         atol, rtol = tol, 0.0
     if input.numel() == 0:
-        return tensor_of(np.zeros(input.shape[:-2], np.int64))
+        return on_device(np.zeros(input.shape[:-2], np.int64), input.spec.device)
     size = eigvalsh(input).abs() if hermitian else svdvals(input)
     return (size > _tolerance(input, size.amax(-1, keepdim=True), atol, rtol)).sum(-1)
 
@@ -351,7 +352,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 @custom_vjp(lambda ct, out, like: ct.new_zeros(ct.shape))
 def _identities(like: Tensor) -> Tensor:
-    identity = tensor_of(np.eye(like.shape[-1], dtype=like.spec.dtype.numpy))
+    identity = eye_like(like)
     return owned(identity.expand(like.shape).contiguous())
 
 

@@ -12,7 +12,7 @@ from ...core.dtype import LEGACY_NAMES, int64
 from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
-from ...families.library import tensor_of
+from ...families.library import on_device
 from ..creation.creation import zeros
 from .pooling import check_filled, maxima_at, pooled, window_sum
 from .window_views import like_format, wide
@@ -87,15 +87,13 @@ def _averaged_along(input: Tensor, dim: int, count: int) -> Tensor:
         return input.unflatten(dim, (count, size // count)).mean(dim + 1)
     positions, lengths = _adaptive_positions(size, count)
     most = positions.shape[1]
-    taken = input.index_select(dim, tensor_of(positions.ravel()).to(input.spec.device)).unflatten(
+    taken = input.index_select(dim, on_device(positions.ravel(), input.spec.device)).unflatten(
         dim, (count, most)
     )
     behind = [1] * (input.spec.ndim - dim - 1)
-    surplus = tensor_of((np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)).to(
-        input.spec.device
-    )
-    divisor = tensor_of(lengths.reshape(count, *behind), input.spec.dtype).to(input.spec.device)
-    return taken.masked_fill(surplus, 0).sum(dim + 1) / divisor
+    surplus = (np.arange(most) >= lengths[:, None]).reshape(count, most, *behind)
+    divisor = on_device(lengths.reshape(count, *behind), input.spec.device, input.spec.dtype)
+    return taken.masked_fill(on_device(surplus, input.spec.device), 0).sum(dim + 1) / divisor
 
 
 @public("function", "nn.functional.adaptive_avg_pool1d")

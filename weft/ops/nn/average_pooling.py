@@ -10,7 +10,7 @@ import numpy as np
 from ...core.dtype import bool_, uint8
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...families.library import tensor_of
+from ...families.library import on_device
 from .max_pooling import window_max
 from .pooling import Geometry, check_input, padded, per_dim, pooled, window_sum
 from .window_views import like_format, wide
@@ -30,7 +30,7 @@ def _average(
     total = window_sum(padded(source, geometry, 0), *geometry.looking, geometry.counts)
     divisor = divisor_override or _divisor(geometry, count_include_pad)
     if isinstance(divisor, np.ndarray):
-        divisor = tensor_of(divisor, total.spec.dtype).to(total.spec.device)
+        divisor = on_device(divisor, total.spec.device, total.spec.dtype)
     found = total / divisor if dtype.category >= 2 else total.div(divisor, rounding_mode="trunc")
     return pooled("AvgPool", n, like_format(found.to(dtype), input))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...families.library import array
+from ...families.library import host_array
 from ..creation.random import rand
 from .pooling import maxima_at, per_dim, pooled
 
@@ -38,7 +38,7 @@ def _fractional_maxima(
     kernel = _one_or_each(kernel_size, n, name, "kernel_size")
     _check_windows(name, n, sizes, wanted, kernel)
     _check_samples(name, n, input, samples)
-    given = array(samples)
+    given = host_array(samples)
     given = given[: sizes[0]] if len(sizes) == n + 2 else given[0]
     # In two dims the first random number is for the last dim, in three for the first.
     order = range(n) if n == 3 else reversed(range(n))

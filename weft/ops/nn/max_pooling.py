@@ -25,7 +25,7 @@ from ...core.tensor import Tensor, make
 from ...engine import scalar as s
 from ...engine.expr import const
 from ...families.custom_vjp import custom_vjp
-from ...families.library import tensor_of
+from ...families.library import on_device
 from ...families.map import Map, Types, same_dtype
 from ..creation.creation import zeros
 from ..reductions.reduction import AMAX, MAX, lowest
@@ -207,11 +207,11 @@ def _flat_positions(places: Tensor, geometry: Geometry) -> Tensor:
         )
         shape = [-1] + [1] * (n - 1 - dim)
         starts = np.arange(geometry.counts[dim]) * step - pad
-        position = place * gap + tensor_of(starts.reshape(shape)).to(places.spec.device)
+        position = place * gap + on_device(starts.reshape(shape), places.spec.device)
         if pad:
             # Padding is chosen only where nothing is larger: then torch names the window's first element.
             first = np.where(starts < 0, starts + -(starts // gap) * gap, starts)
-            first = tensor_of(np.minimum(first, size - 1).reshape(shape)).to(places.spec.device)
+            first = on_device(np.minimum(first, size - 1).reshape(shape), places.spec.device)
             position = first.where(position < 0, position)
         flat = flat * size + position
     return flat

@@ -13,7 +13,7 @@ from ...core.dtype import LEGACY_NAMES, bool_
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
-from ...families.library import tensor_of
+from ...families.library import on_device
 from ..assembly.padding import constant_pad
 from ..reductions.reduction import MAX
 from ..tensor.rules import shown_as
@@ -187,7 +187,7 @@ def maxima_at(input: Tensor, positions: Sequence[np.ndarray], counts: Sequence[i
     lead = tuple(input.spec.shape[:-n])
     places = math.prod(flat.shape[-n:])
     flat = np.broadcast_to(flat, (*lead, *flat.shape[-2 * n :])).reshape(*lead, *counts, places)
-    where = tensor_of(flat).to(input.spec.device)
+    where = on_device(flat, input.spec.device)
     taken = input.detach().flatten(-n).gather(-1, where.flatten(-n - 1)).view(where.spec.shape)
     values, places = MAX(taken, dims=(taken.spec.ndim - 1,))
     indices = where.gather(-1, places.unsqueeze(-1)).squeeze(-1)

@@ -22,7 +22,7 @@ from ...engine.bilinear import bilinear_code
 from ...engine.kernel import sharing
 from ...engine.resample import resample_code
 from ...families.custom_vjp import custom_vjp
-from ...families.library import tensor_of
+from ...families.library import on_device
 from ..creation.creation import check_storage_size
 from ..tensor.rules import shown_as
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -172,7 +172,7 @@ def _as_floats(image: Tensor, first: int, sizes, scales, mode: str, align_corner
         if nearest:
             if mode == "nearest" and len(sizes) == 2 and size == 2 * own:
                 spacing = real(0.5)  # then PyTorch does not look at the scale factor
-            chosen = tensor_of(_NEAREST[mode](own, size, spacing)).to(found.spec.device)
+            chosen = on_device(_NEAREST[mode](own, size, spacing), found.spec.device)
             found = found.index_select(dim, chosen)
         else:
             table = _table(own, size, spacing, align_corners, mode, antialias, found.spec.dtype)

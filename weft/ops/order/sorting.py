@@ -15,7 +15,7 @@ from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.selection import least_code
-from ...families.library import array, differentiable, library, tensor_in, tensor_of
+from ...families.library import array, differentiable, library, on_device, tensor_in, tensor_of
 from ..assembly.copying import formatted_spec
 from ..tensor.rules import kept, placed, shared
 
@@ -400,7 +400,7 @@ def _define_median(name: str, ignore_nan: bool) -> None:
 def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
     spec = input.spec
     if spec.numel == 0:
-        return tensor_of(np.array(np.nan), spec.dtype)
+        return on_device(np.array(np.nan), spec.device, spec.dtype)
     return _chosen(input.reshape(-1), 0, False, choose)[0]
 
 

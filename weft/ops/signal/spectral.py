@@ -18,7 +18,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.blas import scipy
 from ...engine.workers import get_num_threads
-from ...families.library import library, tensor_in, tensor_of, wide_array
+from ...families.library import library, on_device, tensor_in, tensor_of, wide_array
 from ..assembly.copying import formatted_spec
 from ..assembly.padding import constant_pad
 from ..creation.creation import check_dtype, check_layout, check_storage_size, size_arguments, with_grad
@@ -395,8 +395,8 @@ def _frequencies(name: str, positions: Callable[[int], np.ndarray]) -> None:
         check_storage_size(contiguous_spec(size_arguments((n,), name), dtype))
         with np.errstate(all="ignore"):
             step = np.float64(1.0) / (np.float64(n) * d)
-        result = tensor_of(positions(n).astype(np.float64), dtype) * float(step)
-        return with_grad(result.to(as_device(device)), requires_grad)
+        result = on_device(positions(n).astype(np.float64), as_device(device), dtype) * float(step)
+        return with_grad(result, requires_grad)
 
     function.__name__ = function.__qualname__ = f"fft_{name}"
     function.__doc__ = f"""The frequencies of the results of `{name.removesuffix("freq")}` of `n` samples, `d` apart.

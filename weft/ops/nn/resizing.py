@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.arguments import number
 from ...core.device import CPU
-from ...core.dtype import LEGACY_NAMES, DType, float32, float64, uint8
+from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int32, uint8
 from ...core.layout import contiguous_format, suggested_format
 from ...core.public import public
 from ...core.spec import contiguous_spec
@@ -306,8 +306,10 @@ def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     spec = input.spec
     shape = (*spec.shape[:dim], table.size, *spec.shape[dim + 1 :])
     result = empty(contiguous_spec(shape, spec.dtype, spec.device))
-    if not _has_elements(result):
+    if not result.spec.numel or not spec.device.backend.has_memory:
         return result
+    if spec.device is not CPU:
+        return _sums_of_taps(input, dim, table)
     input = input.contiguous()
     outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
     taps = table.weights.shape[1]
@@ -322,6 +324,23 @@ def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
         outer * table.size,
     )
     return result
+
+
+def _sums_of_taps(input: Tensor, dim: int, table: _Table) -> Tensor:
+    """As `_resample`, by ops that every device has: tap k of all positions at once."""
+    where, is_bytes = input.spec.device, input.spec.dtype is uint8
+    behind = (1,) * (input.spec.ndim - dim - 1)
+    first, count = table.bounds.T
+    total = None
+    for k in range(table.weights.shape[1]):
+        chosen = on_device(np.minimum(first + k, table.own - 1), where)
+        rows = input.index_select(dim, chosen).to(int32 if is_bytes else input.spec.dtype)
+        weights = on_device(table.weights[:, k].reshape(-1, *behind), where, rows.spec.dtype)
+        term = (rows * weights).masked_fill(on_device((k >= count).reshape(-1, *behind), where), 0)
+        total = term if total is None else total + term
+    if not is_bytes:
+        return total
+    return ((total + (1 << table.bits >> 1)) >> table.bits).clamp(0, 255).to(uint8)
 
 
 # ---- Four pixels at once ---------------------------------------------------------------------------------------------------
@@ -343,19 +362,23 @@ def _bilinear_of(image: Tensor, first: int, sizes, scales, align_corners: bool) 
 class _Pairs:
     """The two neighbours of each position of a resized dim [size, 2], and their weights [size, 2]."""
 
-    __slots__ = ("own", "size", "places", "weights", "_transposed")
+    __slots__ = ("own", "size", "places", "weights", "_table")
 
     def __init__(self, own: int, places: np.ndarray, weights: np.ndarray):
         assert ((places >= 0) & (places < own)).all()
         self.own, self.size = own, len(places)
         self.places, self.weights = np.ascontiguousarray(places), np.ascontiguousarray(weights)
-        self._transposed: _Table | None = None
+        self._table: _Table | None = None
+
+    @property
+    def table(self) -> _Table:
+        if self._table is None:
+            self._table = _summed(self.own, self.places.T, self.weights.T)
+        return self._table
 
     @property
     def transposed(self) -> _Table:
-        if self._transposed is None:
-            self._transposed = _summed(self.own, self.places.T, self.weights.T).transposed
-        return self._transposed
+        return self.table.transposed
 
 
 # The type of `spacing` is that of the weights, and 0.5 in float32 equals 0.5 in float64.
@@ -377,8 +400,10 @@ def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tenso
     spec, last = image.spec, first == 1
     shape = (*spec.shape[:first], rows.size, columns.size, *spec.shape[first + 2 :])
     result = empty(contiguous_spec(shape, spec.dtype, spec.device))
-    if not _has_elements(result):
+    if not result.spec.numel or not spec.device.backend.has_memory:
         return result
+    if spec.device is not CPU:
+        return _resample(_resample(image, first + 1, columns.table), first, rows.table)
     image = image.contiguous()
     channels = spec.shape[3 if last else 1]
     whole = channels - channels % (_VECTOR // spec.dtype.itemsize)
@@ -396,14 +421,6 @@ def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tenso
                 spec.shape[0] * rows.size,
             )
     return result
-
-
-def _has_elements(result: Tensor) -> bool:
-    """Whether there is something to compute; not so on meta tensors."""
-    device = result.spec.device
-    if device is not CPU and device.backend.has_memory:
-        raise NotImplementedError(f"interpolate on device {device}: weft has no kernel for it")
-    return device is CPU and result.spec.numel > 0
 
 
 def _centers(size: int, spacing: Any, align_corners: bool) -> np.ndarray:

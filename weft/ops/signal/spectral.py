@@ -110,13 +110,13 @@ def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
 def _weights(spec: Spec, dim: int, size: int, inner: float) -> Tensor:
     """1 for the frequencies that are their own mirror images, `inner` for the others, along the half of `dim`."""
     if not spec.numel:  # the sizes may be far beyond any memory
-        return tensor_of(np.ones((), spec.dtype.to_real().numpy))
+        return on_device(np.ones((), spec.dtype.to_real().numpy), spec.device)
     half = size // 2 + 1
     values = np.full((half, *(1,) * (len(spec.shape) - 1 - dim)), inner)
     values[0] = 1
     if size % 2 == 0:
         values[-1] = 1
-    return tensor_of(values, spec.dtype.to_real())
+    return on_device(values, spec.device, spec.dtype.to_real())
 
 
 def _c2c_rule(ct, out, input, dims, norm, forward):

@@ -13,7 +13,7 @@ from ....core.derivative import differentiate
 from ....core.dtype import LEGACY_NAMES, int32, int64
 from ....core.public import public
 from ....core.tensor import Tensor
-from ....families.library import array, library, tensor_of, wide_array
+from ....families.library import array, library, on_device, tensor_of, wide_array
 from .arguments import REDUCTIONS, check_reduction
 
 
@@ -42,7 +42,9 @@ def ctc_loss(
     if zero_infinity:
         losses = losses.masked_fill(losses == math.inf, 0)
     if reduction == "mean":
-        divisor = tensor_of(np.maximum(np.array(lengths, np.int64), 1)).to(losses.spec.dtype)
+        divisor = on_device(np.maximum(np.array(lengths, np.int64), 1), losses.spec.device).to(
+            losses.spec.dtype
+        )
         return (losses / divisor).mean()
     if reduction == "sum":
         return losses.sum()

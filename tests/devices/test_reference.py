@@ -120,6 +120,18 @@ def test_copies_between_devices():
     assert leaf.grad.device.type == "cpu" and weft.equal(leaf.grad, weft.full((2, 3), 2.0))
 
 
+def test_elements_of_the_cpu_join_tensors_of_a_device():
+    scale = weft.tensor(3.0)
+    assert weft.equal((scale * A.to(HERE)).cpu(), scale * A)
+    assert weft.equal(A.to(HERE).div_(scale).cpu(), A / scale)
+    assert weft.equal(weft.where(MASK.to(HERE), A.to(HERE), scale).cpu(), weft.where(MASK, A, scale))
+    leaf = scale.clone().requires_grad_()
+    (leaf * A.to(HERE)).sum().backward()
+    assert leaf.grad.device.type == "cpu" and leaf.grad.item() == A.sum().item()
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        scale.add_(weft.tensor(1.0, device=HERE))
+
+
 def test_devices_do_not_mix():
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         A + B.to(HERE)

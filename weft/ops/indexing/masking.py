@@ -406,7 +406,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = _positions(as_mask(input))
-    result = empty(contiguous_spec((size, len(input.spec.shape)), int64))
+    result = empty(contiguous_spec((size, len(input.spec.shape)), int64, input.spec.device))
     count = min(size, found.spec.shape[0])
     result[:count] = found[:count]
     fill_(result[count:], fill_value)

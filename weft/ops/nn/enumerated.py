@@ -151,7 +151,12 @@ def embedding_bag(
     if _MODES[mode] == "sum":
         is_fast = padding is None and weight.stride(1) == 1 and weight.dtype.itemsize <= 4
         none = sizes.new_zeros(sizes.shape)
-        return result, empty(0, dtype=indices.dtype) if is_fast else bags, none, none.clone()
+        return (
+            result,
+            empty(0, dtype=indices.dtype, device=indices.device) if is_fast else bags,
+            none,
+            none.clone(),
+        )
     counted = indices == indices if padding is None else indices != padding
     counts = sizes.new_zeros(sizes.shape).index_add(0, bags, counted[: len(bags)].to(sizes.dtype))
     if _MODES[mode] == "mean":

@@ -276,7 +276,7 @@ def _unique2(
 ) -> tuple[Tensor, ...]:
     """`unique` with three results; those that are not wanted are empty."""
     values, inverse, counts = _F["unique"](input, sorted, True, True)
-    none = empty(0, dtype=int64)
+    none = empty(0, dtype=int64, device=input.device)
     return values, inverse if return_inverse else none, counts if return_counts else none
 
 
@@ -425,7 +425,7 @@ def _batch_norm_impl_index(
 ) -> Any:
     """`native_batch_norm`, an empty tensor for cuDNN, and 0: the number of the kernel."""
     result = _F["native_batch_norm"](input, weight, bias, running_mean, running_var, training, momentum, eps)
-    return (*result, empty(0, dtype=dt.uint8), 0)
+    return (*result, empty(0, dtype=dt.uint8, device=input.device), 0)
 
 
 @public("function")
@@ -458,7 +458,7 @@ def _scaled_dot_product_attention_math(
     factor = math.sqrt(query.size(-1) ** -0.5 if scale is None else scale)
     scores = (query * factor) @ (key.transpose(-2, -1) * factor)  # PyTorch's order, which avoids overflow
     if is_causal:
-        hidden = _F["ones"](scores.shape[-2:], dtype=dt.bool_).tril().logical_not()
+        hidden = _F["ones"](scores.shape[-2:], dtype=dt.bool_, device=scores.device).tril().logical_not()
         scores = scores.masked_fill(hidden, -math.inf)
     if attn_mask is not None:
         scores = scores + attn_mask

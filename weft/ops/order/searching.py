@@ -232,8 +232,9 @@ def _in_common(first: Any, second: Any) -> tuple[Tensor, Tensor]:
     dtype = common_dtype(
         value.spec if isinstance(value, Tensor) else type(value) for value in (first, second)
     )
+    where = next(value.device for value in (first, second) if isinstance(value, Tensor))
     return tuple(  # type: ignore[return-value]
-        value.detach().to(dtype) if isinstance(value, Tensor) else tensor(value, dtype=dtype)
+        value.detach().to(dtype) if isinstance(value, Tensor) else tensor(value, dtype=dtype, device=where)
         for value in (first, second)
     )
 

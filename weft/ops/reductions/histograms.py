@@ -218,7 +218,10 @@ def _count_points(
     points = points.reshape(-1, points.spec.shape[-1])
     if not given:
         bounds = _ranges(points, range)
-        edges = [linspace(*bound, count + 1, dtype=dtype) for count, bound in zip(bins, bounds, strict=True)]
+        edges = [
+            linspace(*bound, count + 1, dtype=dtype, device=points.device)
+            for count, bound in zip(bins, bounds, strict=True)
+        ]
     return _histogram(points, tuple(edges), weight, bool(density)), tuple(edges)
 
 
@@ -309,7 +312,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     if input.spec.shape == (0,):
-        return zeros(minlength, dtype=int64)
+        return zeros(minlength, dtype=int64, device=input.device)
     if len(input.spec.shape) != 1 or int(input.min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:

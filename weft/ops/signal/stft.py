@@ -177,7 +177,9 @@ def istft(
 def _overlap_add(frames: Tensor, hop_length: int, total: int) -> Tensor:
     """Pieces [batch, pieces, n], `hop_length` apart, added up: [batch, total]."""
     batch, n_frames, n = frames.spec.shape
-    positions = (arange(n_frames).unsqueeze(1) * hop_length + arange(n)).reshape(-1)
+    where = frames.device
+    starts = arange(n_frames, device=where).unsqueeze(1) * hop_length
+    positions = (starts + arange(n, device=where)).reshape(-1)
     empty = zeros(batch, total, dtype=frames.spec.dtype, device=frames.spec.device)
     return empty.index_add(1, positions, frames.reshape(batch, -1))
 

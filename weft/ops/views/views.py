@@ -7,7 +7,7 @@ from ...core.derivative import nondifferentiable
 from ...core.registry import FUNCTIONS
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
-from ...core.tensor import Tensor, empty, make
+from ...core.tensor import Tensor, empty, make, wrap_dim
 from ...families.custom_vjp import custom_vjp
 from ...families.map import FILL
 from ...families.view import View
@@ -33,7 +33,7 @@ def _as_strided_back(ct, out, a, size, stride, offset, *, specs):
     view = rules.moved(spec, size, stride)
     memory = _to_memory(ct, view, place, max(start + spec.span, place + view.span))
     if spec.overlaps:
-        ones = FUNCTIONS["ones"](spec.shape, dtype=ct.dtype)
+        ones = FUNCTIONS["ones"](spec.shape, dtype=ct.dtype, device=ct.device)
         memory = memory / _to_memory(ones, spec, start, memory.numel()).clamp(min=1)
     return AS_STRIDED(memory, spec.shape, spec.stride, start)
 
@@ -43,7 +43,7 @@ def _to_memory(ct: Tensor, view: Spec, start: int, length: int) -> Tensor:
     memory = contiguous_spec((length,), ct.spec.dtype, ct.spec.device)
     if not view.overlaps:
         return AS_STRIDED.adjoint(ct, memory, view.shape, view.stride, start)
-    positions = AS_STRIDED(FUNCTIONS["arange"](length), view.shape, view.stride, start)
+    positions = AS_STRIDED(FUNCTIONS["arange"](length, device=ct.device), view.shape, view.stride, start)
     return ct.new_zeros((length,)).index_add(0, positions.reshape(-1), ct.reshape(-1))
 
 
@@ -57,6 +57,7 @@ def unfold_backward(input: Tensor, sizes: Size, dim: int, size: int, step: int) 
     if not sizes:
         return input.sum()
     result = FILL.write(empty(contiguous_spec(sizes, input.spec.dtype, input.spec.device)), 0)
+    dim = wrap_dim(dim, len(sizes))  # counted from the back, it would be that of the elements of a window
     values, places = make(input._storage, input._start, input.spec), UNFOLD(result, dim, size, step)
     apart = -(-size // step)  # windows at this distance do not overlap
     for first in range(min(apart, places.spec.shape[dim])):

@@ -560,6 +560,9 @@ def _with_guests(launch: Launch, backend: Any, guests: Sequence[tuple[int, int]]
     `guests`: the position among the arguments and the itemsize of each.
     """
 
+    start = launch.entry
+    assert start is not None
+
     def entry(*arguments: Any) -> None:
         given = list(arguments)
         copies = []  # which must outlive the launch
@@ -567,7 +570,7 @@ def _with_guests(launch: Launch, backend: Any, guests: Sequence[tuple[int, int]]
             copies.append(backend.allocate(itemsize))
             backend.write(copies[-1].ptr, CPU.backend.read(given[position], itemsize))
             given[position] = copies[-1].ptr
-        launch.entry(*given)
+        start(*given)
 
     return launch._replace(entry=entry)
 

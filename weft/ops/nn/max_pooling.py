@@ -211,8 +211,8 @@ def _flat_positions(places: Tensor, geometry: Geometry) -> Tensor:
         if pad:
             # Padding is chosen only where nothing is larger: then torch names the window's first element.
             first = np.where(starts < 0, starts + -(starts // gap) * gap, starts)
-            first = on_device(np.minimum(first, size - 1).reshape(shape), places.spec.device)
-            position = first.where(position < 0, position)
+            begin = on_device(np.minimum(first, size - 1).reshape(shape), places.spec.device)
+            position = begin.where(position < 0, position)
         flat = flat * size + position
     return flat
 

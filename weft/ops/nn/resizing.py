@@ -331,7 +331,7 @@ def _sums_of_taps(input: Tensor, dim: int, table: _Table) -> Tensor:
     where, is_bytes = input.spec.device, input.spec.dtype is uint8
     behind = (1,) * (input.spec.ndim - dim - 1)
     first, count = table.bounds.T
-    total = None
+    total: Any = None
     for k in range(table.weights.shape[1]):
         chosen = on_device(np.minimum(first + k, table.own - 1), where)
         rows = input.index_select(dim, chosen).to(int32 if is_bytes else input.spec.dtype)

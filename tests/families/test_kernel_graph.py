@@ -10,7 +10,8 @@ from weft.ops.elementwise.arithmetic import ADD, MUL, SUB
 from weft.ops.indexing.advanced_indexing import PUT
 from weft.ops.indexing.gather import GATHER
 from weft.ops.linalg.matmul import MATMUL
-from weft.ops.reductions.reduction import SUM, SUM_PRODUCTS
+from weft.ops.reductions.reduction import SUM
+from weft.ops.reductions.softmax import SUM_PRODUCTS
 
 SCALED = Map("scaled", same_dtype, lambda a, total, factor, shift: a / total * factor + shift)
 EXP = Map("exp", same_dtype, exp)

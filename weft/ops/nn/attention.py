@@ -1,4 +1,4 @@
-"""Attention: weighted sums of values, weighted by how well keys match queries; and softmax with its older arguments."""
+"""Attention: weighted sums of values, weighted by how well keys match queries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from ...core.dtype import DType, bool_, compute_type
+from ...core.dtype import bool_, compute_type
 from ...core.iteration import broadcast_shapes, broadcasts
 from ...core.plans import PlanCache
 from ...core.public import public
@@ -17,51 +17,11 @@ from ...core.warn import user_level
 from ..assembly.joining import cat
 from ..assembly.padding import constant_pad
 from ..creation.creation import zeros, zeros_like
-from ..reductions import reduction
+from ..reductions.softmax import softmax
 from .dropout import dropout, dropped
 from .flash_attention import all_weights, attend
 from .linear import linear
 from .window_views import wide
-
-# ---- Softmax ---------------------------------------------------------------------------------------------------------------
-
-
-def _implied_dim(name: str, ndim: int) -> int:
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=user_level(),
-    )
-    return 0 if ndim in (0, 1, 3) else 1
-
-
-@public(name="nn.functional.softmax")
-def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
-) -> Tensor:
-    """exp(input) scaled to sum 1 along `dim`."""
-    dim = _implied_dim("softmax", input.spec.ndim) if dim is None else dim
-    return reduction.softmax(input, dim, dtype)
-
-
-@public(name="nn.functional.softmin")
-def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
-) -> Tensor:
-    """exp(-input) scaled to sum 1 along `dim`."""
-    dim = _implied_dim("softmin", input.spec.ndim) if dim is None else dim
-    return reduction.softmax(-input, dim, dtype)
-
-
-@public(name="nn.functional.log_softmax")
-def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None
-) -> Tensor:
-    """log(softmax(input)) along `dim`, without overflow."""
-    dim = _implied_dim("log_softmax", input.spec.ndim) if dim is None else dim
-    return reduction.log_softmax(input, dim, dtype)
-
-
-# ---- Scaled dot products ------------------------------------------------------------------------------------------------------
 
 
 @public(name="nn.functional.scaled_dot_product_attention", autocast="lower")
@@ -265,7 +225,7 @@ def multi_head_attention_forward(
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         scores = (q * math.sqrt(1.0 / per_head)).bmm(k.transpose(-2, -1))
-        shares = reduction.softmax(scores if mask is None else scores + mask, -1)
+        shares = softmax(scores if mask is None else scores + mask, -1)
         if dropout_p > 0:
             shares = dropout(shares, dropout_p)
         found = shares.bmm(v).transpose(0, 1).contiguous().view(length * batch, features)

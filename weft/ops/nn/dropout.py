@@ -21,7 +21,7 @@ from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
 from ..creation.creation import empty, empty_like, ones_like, zeros_like
 from ..elementwise.activation import leaky_relu
-from ..reductions.reduction import softmax
+from ..reductions.softmax import softmax
 from ..tensor.rules import shown_as
 from .window_views import wide
 

@@ -27,7 +27,8 @@ from ..creation.creation import empty, ones, zeros_like
 from ..creation.ranges import arange
 from ..elementwise.arithmetic import ADD, MUL
 from ..linalg.matmul import MATMUL
-from ..reductions.reduction import AMAX, SUM, SUM_PRODUCTS, softmax
+from ..reductions.reduction import AMAX, SUM
+from ..reductions.softmax import SUM_PRODUCTS, softmax
 
 # So many weights at a time: they stay in the cache.
 BLOCK_ELEMENTS = 1 << 18

@@ -19,7 +19,7 @@ from ....families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ....families.map import Map, same_dtype
 from ....families.monoid_op import Types
 from ....families.reduce import Reduce
-from ...reductions.reduction import build_log_softmax, log_softmax
+from ...reductions.softmax import build_log_softmax, log_softmax
 from .arguments import check_reduction, reduced, reduction_of
 
 

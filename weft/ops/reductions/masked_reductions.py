@@ -10,7 +10,7 @@ from ...core.public import public
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor, wrap_dim
 from ...families.reduce import dims_of
-from . import reduction
+from . import reduction, softmax
 from .reduction import highest, lowest
 
 
@@ -286,14 +286,14 @@ def logaddexp(
 
 
 def _define_softmax(name: str, what: str, sign: int) -> None:
-    plain = reduction.log_softmax if name == "log_softmax" else reduction.softmax
+    unmasked = softmax.log_softmax if name == "log_softmax" else softmax.softmax
 
     def function(
         input: Tensor, dim: int | None, *, dtype: DType | None = None, mask: Tensor | None = None
     ) -> Tensor:
         identity = (lowest if sign > 0 else highest)(input.spec.dtype)
         values = _filled(input, mask, identity)
-        return plain(
+        return unmasked(
             values if sign > 0 else -values, wrap_dim(dim or 0, input.spec.ndim), dtype or input.spec.dtype
         )
 

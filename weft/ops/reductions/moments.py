@@ -1,0 +1,152 @@
+"""The variance and the standard deviation, alone or with the mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...core.arguments import boolean, number
+from ...core.dtype import (
+    DType,
+    complex128,
+    float64,
+)
+from ...core.public import public
+from ...core.tensor import Tensor
+from ...engine.complexes import Complex
+from ...engine.scalar import sqrt
+from ...families.custom_vjp import custom_vjp
+from ...families.kernel_graph import KernelGraph
+from ...families.monoid_op import Types
+from ...families.reduce import Reduce, dims_of
+from ..tensor.rules import kept, restored, sum_of
+from .reduction import (
+    MEAN,
+    check_tensor,
+    count_elements,
+    divided,
+    finite_identity,
+    mean_rule,
+    plus,
+)
+
+
+def _moment_types(dtype: DType, wanted: DType | None) -> Types:
+    """Moments are computed in float64 and rounded once."""
+    return Types(complex128 if dtype.is_complex else float64, (wanted or dtype.to_real(),))
+
+
+def _mean64_types(dtype: DType, wanted: DType | None) -> Types:
+    found = complex128 if dtype.is_complex else float64
+    return Types(found, (found,))
+
+
+def _squared_distance(a, mean):
+    if isinstance(a, Complex):
+        real, imag = a.real - mean.real, a.imag - mean.imag
+        return (real * real + imag * imag,)
+    return ((a - mean) * (a - mean),)
+
+
+def _var_rule(ct, out, a, dims, keepdim, divisor):
+    if not divisor:  # as PyTorch has it: the variance is 0 / 0, or infinite whatever the elements are
+        return kept(ct, dims, keepdim) * (a * 0 + math.inf).where(a != a.mean(dims, keepdim=True), math.nan)
+    return 2 / divisor * kept(ct, dims, keepdim) * (a - a.mean(dims, keepdim=True))
+
+
+def _std_rule(ct, out, a, dims, keepdim, divisor):
+    return _var_rule((ct / (2 * out)).masked_fill(out == 0, 0), None, a, dims, keepdim, divisor)
+
+
+# fmt: off
+MEAN64   = Reduce("mean",     _mean64_types, finite_identity(0), lambda a: (a,), plus, lambda s, n: (divided(s[0], n),), cascade=True, counted=True, derivative=mean_rule)
+VAR      = Reduce("var",      _moment_types, lambda c: ((0, float64),), _squared_distance, plus, lambda s, n: (s[0] / n,), cascade=True)
+STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared_distance, plus, lambda s, n: (sqrt(s[0] / n),), cascade=True)
+# fmt: on
+
+
+def _moment_arguments(
+    input: Tensor, args: tuple, kwargs: dict, name: str
+) -> tuple[tuple[int, ...], float, bool]:
+    """dims, correction and keepdim from (unbiased), (dim, unbiased, keepdim) or (dim, *, correction, keepdim)."""
+    check_tensor(input, name)
+    if input.spec.dtype.category < 2:
+        raise RuntimeError(f"{name}: only support floating point and complex dtypes (got {input.spec.dtype})")
+    names = ("unbiased",) if len(args) == 1 and isinstance(args[0], bool) else ("dim", "unbiased", "keepdim")
+    if len(args) > len(names):
+        raise TypeError(
+            f"{name}() takes at most {len(names) + 1} positional arguments ({len(args) + 1} given)"
+        )
+    given = dict(zip(names, args)) | kwargs
+    unknown = set(given) - {"dim", "unbiased", "keepdim", "correction"}
+    if unknown:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{sorted(unknown)[0]}'")
+    keepdim = boolean(given.get("keepdim", False), name, "keepdim")
+    unbiased = boolean(given.get("unbiased", True), name, "unbiased")
+    correction = given.get("correction")
+    correction = int(unbiased) if correction is None else number(correction, name, "correction")
+    return dims_of(given.get("dim"), len(input.spec.shape), name), correction, keepdim
+
+
+def _build_moment(graph: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    """A moment about the mean, in two passes of float64."""
+    (x,) = graph.inputs
+    count = float(math.prod(x.spec.shape[dim] for dim in dims))
+    (center,) = graph.reduce(MEAN64, x, dims=dims, numbers=(count,))
+    divisor = float(max(0, count - correction))
+    return graph.reduce(op, x, center, dims=dims, numbers=(divisor,), keepdim=keepdim)
+
+
+def _define_moment(op: Reduce, spread_rule: Callable) -> None:
+    def spread_of(ct, out, input, dims, correction, keepdim):
+        divisor = float(max(0, count_elements(input, dims) - correction))
+        return spread_rule(ct, out, input, dims, keepdim, divisor)
+
+    # A rule that mentions the result saves it, and then a write to the result is an error in backward.
+    rules: dict[str, Callable] = {
+        "var": lambda ct, out, input, *static: spread_of(ct, None, input, *static),
+        "std": lambda ct, out, input, *static: spread_of(ct, out, input, *static),
+    }
+    rule = rules[op.name]
+
+    spread = KernelGraph(
+        op.name, 1, lambda graph, *static: _build_moment(graph, op, *static), derivative=rule
+    )
+
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return spread((input,), _moment_arguments(input, args, kwargs, op.name))
+
+    words = {"var": "variance", "std": "standard deviation"}[op.name]
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = f"""The {words} over `dim` (an int, several, or all), divided by n - correction (1 unless given).
+
+    Forms: {op.name}(unbiased), {op.name}(dim, unbiased, keepdim), {op.name}(dim, *, correction, keepdim).
+    """
+    public("function method", out=True)(function)
+
+    def with_mean(input: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+        dims, correction, keepdim = _moment_arguments(input, args, kwargs, f"{op.name}_mean")
+        return both(input, dims, correction, keepdim)
+
+    def both_rule(ct, out, input, dims, correction, keepdim):
+        found = []
+        if ct[0] is not None:
+            found.append(spread_of(ct[0], out[0], input, dims, correction, keepdim))
+        if ct[1] is not None:
+            found.append(restored(ct[1] / count_elements(input, dims), input.spec, dims, keepdim))
+        return sum_of(found)
+
+    @custom_vjp(both_rule, results=(0,) if op is STD else ())
+    def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
+        mean = MEAN(input, dims=dims, keepdim=keepdim, params=(float(count_elements(input, dims)),))
+        return spread((input,), (dims, correction, keepdim)), mean
+
+    both.name = f"{op.name}_mean"
+    with_mean.__name__ = with_mean.__qualname__ = f"{op.name}_mean"
+    with_mean.__doc__ = f"The {words} over `dim` and the mean."
+    public("function", out=True)(with_mean)
+
+
+_define_moment(VAR, _var_rule)
+_define_moment(STD, _std_rule)

@@ -44,6 +44,8 @@ _dual.with_tangents.update(
 vars(_tape).update(_dual.reverse_only)
 _tape.recorder = _recorders.recorder
 _tape.check_write = _inplace.check_write
+_tape.can_record_after = _inplace.can_record_after
+_tape.record_after = _inplace.record_after
 _tape.take_grad_fn_of = _forward_inplace.take_grad_fn_of
 _tape.rename = _graph.rename
 _tape.recorded_view = _inplace.recorded_view

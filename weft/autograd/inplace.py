@@ -15,9 +15,10 @@ from typing import Any
 
 from ..core import outputs
 from ..core.derivative import nondifferentiable
-from ..core.grad_mode import mode
+from ..core.dispatch import watchers
+from ..core.grad_mode import detours, mode
 from ..core.plans import PlanCache
-from ..core.recording import unrecorded
+from ..core.recording import new_recorder, unrecorded
 from ..core.registry import FUNCTIONS
 from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty, make
@@ -37,6 +38,7 @@ from .graph import (
     notes_of,
     save_output,
 )
+from .recorders import readers_of_first
 from .saved import RELEASED, short_name
 
 
@@ -136,6 +138,37 @@ def finish_inplace(node: Node, target: Tensor, inputs: Sequence[Any]) -> None:
     rebase(target, node, own)
 
 
+def can_record_after(plan: Any, op: Any, target: Tensor, inputs: Sequence[Any]) -> bool:
+    """Whether the recorder of the plan can record an in-place operation after it has run, by `record_after`.
+
+    If not, `start_inplace` must make the node before: for a view, or if a rule needs a value that is overwritten.
+    """
+    if target._base is not None or detours or watchers or op.derivative is nondifferentiable:
+        return False
+    if plan.record is None:
+        plan.readers = readers_of_first(op, inputs)
+        new_recorder(plan, op, target, inputs)
+    for position in plan.readers:
+        if inputs[position]._autograd is not None:
+            return False
+    storage = target._storage
+    for value in inputs[1:]:
+        # The recorder raises if it must save memory of inference mode. That must not happen after the operation has run.
+        if isinstance(value, Tensor) and (
+            value._storage is storage or type(value._storage.version) is not int
+        ):
+            return False
+    return True
+
+
+def record_after(plan: Any, target: Tensor, inputs: Sequence[Any]) -> None:
+    """Make the node of an in-place operation that has run, and make it the grad_fn of the target."""
+    before = target._autograd
+    aliased = before is None and is_aliased(target, 1)
+    plan.record(target, *inputs)
+    _follow(target, before, aliased)
+
+
 def rebase(target: Tensor, edge: Any, own: Sequence[int] = ()) -> None:
     """Make `edge` the grad_fn of `target`. `own` are the positions of the target among the inputs of the node."""
     base = target._base
@@ -154,12 +187,18 @@ def _set_edge(base: Tensor, edge: Any, known: int) -> None:
     before = base._autograd
     aliased = (before is None or type(before) is Leaf) and is_aliased(base, known)
     base._autograd = edge
+    _follow(base, before, aliased)
+
+
+def _follow(base: Tensor, before: Any, aliased: bool) -> None:
+    """Let `retain_grad` and the views of a tensor follow it from the edge `before` to its new edge."""
     if isinstance(before, (Node, Output)):  # `retain_grad` means the gradient of the new value from now on
         old, index = endpoint(before)
         if old._notes is not None and index in old._notes.retained:
-            new, position = endpoint(edge)
+            new, position = endpoint(base._autograd)
             notes_of(new).retained[position] = old._notes.retained.pop(index)
-    _refresh(base, aliased)
+    if aliased or "_views" in base.__dict__:
+        _refresh(base, aliased)
 
 
 def rebase_history(target: Tensor, result: Tensor) -> None:

@@ -145,6 +145,13 @@ def _users(rules: Derivative | None, tensors: list[int], n: int) -> tuple[Condit
     return condition(out), {k: condition(found) for k, found in of.items()}
 
 
+def readers_of_first(op: Any, inputs: Sequence[Any]) -> tuple[int, ...]:
+    """The inputs whose rules mention the value of the first input."""
+    tensors = [k for k, each in enumerate(inputs) if isinstance(each, Tensor)]
+    condition = _users(op.derivative, tensors, len(inputs))[1][0]
+    return () if condition is None else condition or tuple(tensors)
+
+
 @functools.lru_cache(maxsize=1024)
 def _source(
     n: int,

@@ -20,6 +20,10 @@ class Tape:
     recorder: Callable  # (op, result, inputs, static) -> function (result, *inputs) that records such calls
     start_inplace: Callable  # (op, target, inputs, static) -> node or None
     finish_inplace: Callable  # (node, target, inputs)
+    can_record_after: (
+        Callable  # (plan, op, target, inputs) -> whether `record_after` may take the place of the two
+    )
+    record_after: Callable  # (plan, target, inputs)
     recorded_view: Callable  # (view, input, several=False)
     check_write: Callable  # (target)
     rebase_history: Callable  # (target, result)

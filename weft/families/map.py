@@ -121,6 +121,7 @@ class Plan:
         "limits",
         "keepalive",
         "record",
+        "readers",
     )
 
     def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType, limits: DType | None = None):
@@ -130,6 +131,9 @@ class Plan:
         self.operand_dtype = operand_dtype
         self.limits = limits
         self.record: Callable | None = None  # made when the first call is recorded
+        self.readers: tuple[
+            int, ...
+        ] = ()  # of a plan for writes: the inputs whose gradients need overwritten values
 
 
 class Map(Op):
@@ -358,10 +362,14 @@ class Map(Op):
         if recorded:
             tape.check_write(target)
         plan = self.inplace_plans[(target.spec, *key)]
-        if self.is_kernel and all(_apart(value, target) for value in values):
-            if recorded:
+        if self.is_kernel and all([_apart(value, target) for value in values]):
+            if not recorded:
+                return self._run(plan, target, inputs)
+            if not tape.can_record_after(plan, self, target, inputs):
                 return record_inplace(self, target, inputs, (), self._run, plan, target, inputs)
-            return self._run(plan, target, inputs)
+            self._run(plan, target, inputs)
+            tape.record_after(plan, target, inputs)
+            return target
         return self.write(target, target, *values)
 
     def _plan_inplace(self, target: Spec, *others: Any) -> Plan:

@@ -1,7 +1,7 @@
 """The main namespace of the Python array API standard, 2025.12 (data-apis.org/array-api): `tensor.__array_namespace__()`.
 
-Most functions are weft's own. What stands here is where the standard asks for something else: 0-dim arrays take part in
-promotion, Python scalars may come first, arguments have other names, reductions take any set of axes.
+Most functions are those of weft. This module defines the functions for which the standard differs: 0-dim arrays take part in
+promotion, Python scalars may be the first operand, arguments have other names, and reductions accept any set of axes.
 
 >>> import weft
 >>> xp = weft.ones(2).__array_namespace__()
@@ -58,9 +58,9 @@ Axis = int | tuple[int, ...] | None
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that arrays, dtypes and Python scalars together give; a 0-dim array counts like any other.
+    """The common dtype of arrays, dtypes and Python scalars. A 0-dim array counts like any other.
 
-    Raises: TypeError for uint64 with a signed integer, which have no common dtype; ValueError if there are only scalars.
+    Raises: TypeError for uint64 with a signed integer, which have no common dtype; ValueError for scalars only.
     """
     numbers = [type(each) for each in arrays_and_dtypes if isinstance(each, _SCALARS)]
     dtypes = [
@@ -123,7 +123,7 @@ def iinfo(type: DType | Tensor, /) -> SimpleNamespace:
 
 
 class __array_namespace_info__:  # noqa: N801 (the standard's name)
-    """What this namespace can do."""
+    """The capabilities of this namespace."""
 
     def capabilities(self) -> dict[str, Any]:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
@@ -163,7 +163,7 @@ _SAME_OF_TWO = (
 
 
 def _as_arrays(*values: Any) -> list[Tensor]:
-    """The arrays, and the scalars among them as 0-dim arrays, all of their common dtype."""
+    """Convert all values to arrays of their common dtype; scalars become 0-dim arrays."""
     common = result_type(*values)
     where = next(each.device for each in values if isinstance(each, Tensor))
     return [
@@ -173,7 +173,7 @@ def _as_arrays(*values: Any) -> list[Tensor]:
 
 
 def _of_two(function: Callable) -> Callable:
-    """`function` of two arrays, or of an array and a scalar, brought to one dtype."""
+    """Apply `function` to two arrays, or to an array and a scalar, after conversion to their common dtype."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
     def promoted(x1: Any, x2: Any, /) -> Tensor:
@@ -187,7 +187,7 @@ equal = _of_two(FUNCTIONS["eq"])
 globals().update({name: FUNCTIONS[name] for name in _SAME})
 globals().update({name: _of_two(FUNCTIONS[name]) for name in _SAME_OF_TWO})
 bitwise_invert = FUNCTIONS["bitwise_not"]
-conj = FUNCTIONS["conj_physical"]  # with no pending conjugation, which other libraries could not read
+conj = FUNCTIONS["conj_physical"]  # materialized, because other libraries cannot read a pending conjugation
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
@@ -199,7 +199,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
 
 
 def _bound(value: Any, x: Tensor) -> Tensor:
-    if type(value) is int and x.dtype.is_integral:  # may lie outside of what the dtype can hold
+    if type(value) is int and x.dtype.is_integral:  # the dtype may not be able to represent the scalar
         value = builtins.max(_iinfo(x.dtype).min, builtins.min(_iinfo(x.dtype).max, value))
     return asarray(value, dtype=x.dtype, device=x.device)
 
@@ -234,7 +234,7 @@ def arange(
 ) -> Tensor:
     if stop is None:
         start, stop = 0, start
-    if (stop - start) * step <= 0:  # an error in PyTorch
+    if (stop - start) * step <= 0:  # PyTorch raises an error here
         real = builtins.any(isinstance(each, float) for each in (start, stop, step))
         return empty(0, dtype=dtype or (get_default_dtype() if real else int64), device=device)
     return FUNCTIONS["arange"](start, stop, step, dtype=dtype, device=device)
@@ -383,7 +383,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     x1, x2 = _as_arrays(x1, x2)
-    # The axis is counted in either array, and again from the back once they are broadcast.
+    # The axis refers to each array. After broadcasting, it is counted from the end.
     a, b = x1.movedim(axis, -1), x2.movedim(axis, -1)
     if a.shape[-1] != b.shape[-1]:
         raise ValueError(f"vecdot: sizes {a.shape[-1]} and {b.shape[-1]} along axis {axis} differ")
@@ -394,9 +394,9 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """The axes counted from the front; None stands for all.
+    """The axes as nonnegative numbers; None stands for all axes.
 
-    Raises: IndexError if there is no such axis, ValueError if one is named twice.
+    Raises: IndexError if an axis does not exist, ValueError if one appears twice.
     """
     if axis is None:
         return tuple(range(ndim))
@@ -407,12 +407,12 @@ def _axes(axis: Axis, ndim: int) -> tuple[int, ...]:
 
 
 def _reduction(function: Callable) -> Callable:
-    """`function`, which reduces one or more dims, of any set of axes: None are all, () is none."""
+    """Apply `function`, which reduces one or more dims, to any set of axes: None means all, () means none."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
     def reduce(x: Tensor, /, *, axis: Axis = None, keepdims: builtins.bool = False, **options: Any) -> Tensor:
         axes = _axes(axis, x.ndim)
-        if not axes:  # PyTorch takes that for all axes
+        if not axes:  # for PyTorch, () means all axes
             return function(x.unsqueeze(-1), (-1,), False, **options)
         return function(x, axes, keepdims, **options)
 
@@ -430,7 +430,7 @@ def _multiplied(x: Tensor, axes: tuple[int, ...], keepdims: builtins.bool, dtype
 
 
 def _sum_dtype(dtype: DType) -> DType:
-    """Small integers are added up as 64-bit ones, of their signedness."""
+    """The dtype of a sum: 64 bits for smaller integers, with the same signedness."""
     return {"u": uint64, "i": int64, "b": int64}.get(dtype.kind, dtype)
 
 
@@ -542,9 +542,9 @@ UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The distinct values in order, where each occurs first, which each element is, and how often it occurs.
+    """The sorted unique values, the index of the first occurrence of each, the inverse indices, and the counts.
 
-    Every NaN is distinct.
+    Every NaN counts as unique.
     """
     flat = x.flatten()
     order = flat.argsort(stable=True)

@@ -1,4 +1,4 @@
-"""How other libraries find out what to do with tensors."""
+"""Registration of tensors with other libraries: the array API standard, einops, opt_einsum, Matplotlib."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .when_imported import when_imported
 def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> ModuleType:
     """The functions of the array API standard for tensors.
 
-    Raises: ValueError for versions of the standard later than ours.
+    Raises: ValueError for later versions of the standard.
 
     >>> import weft
     >>> weft.ones(2).__array_namespace__().unique_values(weft.tensor([3, 1, 3]))
@@ -36,7 +36,7 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Modu
 
 @public("method")
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on a device, as the array API standard spells `to`."""
+    """The tensor on a device; the name of `to` in the array API standard."""
     return self.to(device)
 
 
@@ -44,18 +44,18 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 def _join_einops(backends: Any) -> None:
-    """einops looks through the subclasses of its backends for one whose `framework_name` is an imported module."""
+    """Define a backend for einops, which searches the subclasses of its base class by `framework_name`."""
 
     class WeftBackend(backends.TorchBackend):
         framework_name = "weft"
 
         def __init__(self) -> None:
-            # In place of theirs, which imports torch.
+            # In place of the backend of einops, which imports torch.
             import weft
 
             self.torch = weft
 
-    # Classes are held weakly by their bases.
+    # Keep a reference, because a class refers to its subclasses weakly.
     backends.WeftBackend = WeftBackend
 
 
@@ -63,16 +63,18 @@ def _join_einops(backends: Any) -> None:
 
 
 def _join_opt_einsum(dispatch: Any) -> None:
-    """opt_einsum looks for functions by the package of a tensor's class: "weft", or "torch" under `weft run`.
+    """Register with opt_einsum, which selects functions by the package of a class: "weft", or "torch" under `weft run`.
 
-    Then PyTorch's own tensors may come, too, because a program can hold tensors of both.
+    In the second case the functions also handle PyTorch's own tensors, because a program may use both.
     """
     theirs = sys.modules["opt_einsum.backends.torch"]
 
     def einsum(equation: str, *operands: Any, **options: Any) -> Any:
         if not _all_ours(operands):
             return theirs.einsum(equation, *operands, **options)
-        letters = theirs.convert_to_valid_einsum_chars(equation)  # it also has labels beyond a-zA-Z
+        letters = theirs.convert_to_valid_einsum_chars(
+            equation
+        )  # because opt_einsum also has labels beyond a-zA-Z
         return FUNCTIONS["einsum"](letters, *operands)
 
     def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
@@ -98,7 +100,7 @@ def _all_ours(values: Iterable[Any]) -> bool:
 
 
 def _join_matplotlib(cbook: Any) -> None:
-    """Matplotlib takes a sequence of sequences for separate data sets, unless it knows that it is an array."""
+    """Let Matplotlib treat tensors as arrays. Otherwise it treats a sequence of sequences as several data sets."""
     is_torch_array = cbook._is_torch_array
     cbook._is_torch_array = lambda x: isinstance(x, Tensor) or is_torch_array(x)
 

@@ -1,4 +1,4 @@
-"""DLPack: tensors of other libraries as ours and ours as theirs, on the same memory.
+"""DLPack: zero-copy exchange of tensors with other libraries.
 
 Source: the structures of DLPack 1.1 (dmlc.github.io/dlpack), the protocol of the Python array API standard.
 """
@@ -23,7 +23,7 @@ VERSION = (1, 1)
 
 
 class DLDeviceType(enum.IntEnum):
-    """Where memory is, in DLPack's numbers; weft's is on the CPU."""
+    """The device of memory in DLPack. The memory of weft is on the CPU."""
 
     kDLCPU = 1
     kDLCUDA = 2
@@ -64,13 +64,13 @@ class _DLTensor(Structure):
 
 
 class _Managed(Structure):
-    """What a capsule named "dltensor" points to."""
+    """The struct to which a capsule named "dltensor" points."""
 
     _fields_ = [("tensor", _DLTensor), ("context", c_void_p), ("deleter", c_void_p)]
 
 
 class _ManagedVersioned(Structure):
-    """What a capsule named "dltensor_versioned" points to."""
+    """The struct to which a capsule named "dltensor_versioned" points."""
 
     _fields_ = [
         ("major", c_uint32),
@@ -95,7 +95,7 @@ _DTYPES = {key: dtype for dtype, key in _KEYS.items()}
 
 # ---- The capsules of Python's C interface -------------------------------------------------------------------------------
 
-# Names are compared by their characters, but a capsule keeps only the address: they must live on.
+# A capsule stores the address of its name, so the names must stay alive.
 _NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 _USED = {False: b"used_dltensor", True: b"used_dltensor_versioned"}
 
@@ -110,14 +110,14 @@ _is_valid = _interface("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctyp
 _pointer = _interface("PyCapsule_GetPointer", c_void_p, ctypes.py_object, ctypes.c_char_p)
 _set_name = _interface("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
 
-# ---- Ours to others -------------------------------------------------------------------------------------------------------
+# ---- From weft to other libraries -------------------------------------------------------------------------------------------------------
 
-# Of dtypes that NumPy lacks, it describes the bits.
+# For dtypes that NumPy lacks, let NumPy export an array of the bits.
 _BITS = {1: dt.uint8, 2: dt.uint16, 4: dt.uint32}
 
 
 def _export(tensor: Tensor, versioned: bool, copy: bool | None) -> Any:
-    """NumPy makes the capsule: what frees it must be machine code, since an exception may be under way just then."""
+    """A capsule made by NumPy. Its destructor must be machine code, because it may run while an exception is active."""
     dtype = tensor.spec.dtype
     foreign_to_numpy = dtype in _SPECIAL_CODES or dtype is dt.complex32
     values = shared_array(tensor.view(_BITS[dtype.itemsize]) if foreign_to_numpy else tensor)
@@ -129,7 +129,7 @@ def _export(tensor: Tensor, versioned: bool, copy: bool | None) -> Any:
 
 
 def _managed(capsule: Any) -> Any:
-    """What a capsule that nobody has taken yet points to."""
+    """The struct of a capsule that is not consumed yet."""
     versioned = bool(_is_valid(capsule, _NAMES[True]))
     kind: Any = _ManagedVersioned if versioned else _Managed
     return kind.from_address(_pointer(capsule, _NAMES[versioned]))
@@ -144,9 +144,9 @@ def __dlpack__(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """A capsule that describes this memory; versioned if `max_version` says that the consumer knows such.
+    """A capsule that describes this memory. It is versioned if `max_version` says that the consumer supports this.
 
-    Raises: BufferError if the memory cannot be shared as it is.
+    Raises: BufferError if DLPack cannot describe the memory.
     """
     spec = self.spec
     if self.requires_grad:
@@ -174,15 +174,15 @@ def __dlpack_device__(self: Tensor) -> tuple[DLDeviceType, int]:
 
 @public("function")
 def to_dlpack(tensor: Tensor, /) -> Any:
-    """A capsule that describes the memory of a tensor, to be taken once by `from_dlpack` of any library."""
+    """A capsule that describes the memory of a tensor. `from_dlpack` of any library can consume it once."""
     return tensor.__dlpack__()
 
 
-# ---- Others to us ---------------------------------------------------------------------------------------------------------
+# ---- From other libraries to weft ---------------------------------------------------------------------------------------------------------
 
 
 class _Borrowed:
-    """Keeps foreign memory until the last of our storages on it is gone."""
+    """Keeps foreign memory alive until the last Storage on it is deleted."""
 
     __slots__ = ("managed",)
 
@@ -196,7 +196,7 @@ class _Borrowed:
 
 @public("function")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor on the memory of another library's array, or of a DLPack capsule.
+    """A tensor on the memory of an array of another library, or of a DLPack capsule.
 
     copy: True always copies, False never does.
 
@@ -221,7 +221,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 def _requested(array: Any, copy: bool | None) -> tuple[Any, bool]:
-    """The capsule of an array, and whether it is of a copy; older libraries know fewer arguments."""
+    """The capsule of an array, and whether it contains a copy. Older libraries support fewer arguments."""
     try:
         if copy is None:
             return array.__dlpack__(max_version=VERSION), False

@@ -1,4 +1,4 @@
-"""The bridge to NumPy: arrays on a tensor's memory and tensors on an array's, without copies."""
+"""The bridge to NumPy: arrays that share memory with tensors, and tensors that share memory with arrays."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ..families.library import memory_array, resolved
 
 @public("method")
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
-    """An array on the memory of this tensor: writes through either are seen by both.
+    """An array that shares memory with this tensor.
 
-    `force` also accepts tensors that require grad, are elsewhere, or have a pending conjugation; it may copy.
-    bfloat16 and float8 give arrays of ml_dtypes; complex32, which NumPy lacks, gives a complex64 copy.
+    `force` also accepts tensors that require grad, are on another device, or have pending conjugation; it may copy.
+    bfloat16 and float8 give arrays of ml_dtypes dtypes. complex32, which NumPy lacks, gives a complex64 copy.
 
-    Raises: RuntimeError or TypeError if sharing is not possible; the message says what to call first.
+    Raises: RuntimeError or TypeError if sharing is not possible; the message names the method to call first.
 
     >>> import weft as torch
     >>> t = torch.zeros(2); a = t.numpy(); a[0] = 1; t
@@ -58,14 +58,14 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
 
 
 def shared_array(tensor: Tensor) -> np.ndarray:
-    """An array on the tensor's memory that keeps it alive."""
+    """An array that shares memory with the tensor and keeps the memory alive."""
     tensor._storage.exposed = True
     return memory_array(tensor)
 
 
 @public("method")
 def __array__(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    """What np.asarray(tensor) gives: the shared array, converted or copied only if asked for."""
+    """The result of `np.asarray(tensor)`: an array that shares memory, unless NumPy asks for a dtype or a copy."""
     values = self.numpy()
     if dtype is not None and values.dtype != dtype:
         if copy is False:
@@ -80,13 +80,13 @@ def __array_wrap__(
 ) -> Tensor:
     """The result of a NumPy function of this tensor, as a tensor."""
     if array.dtype == bool:
-        # NumPy's logical functions have always given uint8 tensors here, as they did before there were bool tensors.
+        # As in PyTorch, the results of NumPy's logical functions become uint8 tensors, because older versions had no bool tensors.
         array = array.astype("uint8")
     return from_numpy(np.asarray(array))
 
 
 def __buffer__(self: Tensor, flags: int) -> memoryview:
-    """What memoryview(tensor) gives, from Python 3.12 on: the shared memory, of the types that buffers know."""
+    """The result of `memoryview(tensor)` from Python 3.12 on. Buffers support only some dtypes."""
     values = self.numpy()
     if values.dtype.kind not in "biufc" or self.spec.dtype is bfloat16:
         raise BufferError(f"the buffer protocol has no format for {self.spec.dtype}")
@@ -100,7 +100,7 @@ Tensor.__buffer__ = __buffer__  # type: ignore[attr-defined]
 
 @public("function")
 def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """A tensor on the memory of an array: writes through either are seen by both.
+    """A tensor that shares memory with an array.
 
     Raises: TypeError for other objects and dtypes, ValueError for negative strides.
 
@@ -110,7 +110,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         kind = type(ndarray)
-        in_python = kind.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE: C knows such a class without its module
+        in_python = (
+            kind.__flags__ & 1 << 9
+        )  # Py_TPFLAGS_HEAPTYPE: C code prints the name of such a class without its module
         named_alone = in_python or kind.__module__ == "builtins"
         name = kind.__name__ if named_alone else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"expected np.ndarray (got {name})")
@@ -120,9 +122,9 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 
 
 def tensor_on(values: np.ndarray) -> Tensor:
-    """A tensor on the memory of an array, which may be read-only.
+    """A tensor that shares memory with an array, which may be read-only.
 
-    Raises: TypeError for dtypes that tensors do not have, ValueError for strides and byte orders.
+    Raises: TypeError for unsupported dtypes, ValueError for unsupported strides and byte orders.
     """
     spec = _shared_specs[values.dtype, values.shape, values.strides]
     address = values.__array_interface__["data"][0]
@@ -164,7 +166,7 @@ def _warn_read_only(what: str) -> None:
 
 
 def has_buffer(value: Any) -> bool:
-    """Whether Python's buffer protocol reads `value`."""
+    """Whether `value` supports the buffer protocol."""
     try:
         memoryview(value).release()
     except TypeError:
@@ -176,7 +178,7 @@ def has_buffer(value: Any) -> bool:
 def frombuffer(
     buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
-    """A 1-d tensor on the memory of a buffer (bytearray, mmap, array): `count` elements, all that fit if negative.
+    """A 1-d tensor that shares memory with a buffer (bytearray, mmap, array). A negative `count` means all elements.
 
     Units: `offset` in bytes.
 
@@ -192,7 +194,7 @@ def frombuffer(
         raise TypeError(f"frombuffer(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     try:
         memory = np.frombuffer(buffer, np.uint8) if memoryview(buffer).nbytes else np.empty(0, np.uint8)
-    except BufferError as error:  # its bytes do not lie next to each other
+    except BufferError as error:  # the buffer is not contiguous
         raise RuntimeError(f"could not retrieve buffer from object: {error}") from None
     length = memory.nbytes
     if length == 0 or count == 0:

@@ -1,4 +1,4 @@
-"""Copies and pickles of tensors: what shares memory before shares memory after, within one copy or pickle."""
+"""Copies and pickles of tensors. Tensors that share memory also share it after one `deepcopy` or within one pickle."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ..ops.views.slicing import check_bounds
 
 @public("method")
 def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
-    """A copy with memory of its own, shared by all copies of one `memo` that shared it before.
+    """A copy in new memory. Copies with the same `memo` share memory if their originals do.
 
-    Raises: RuntimeError for tensors that are results of recorded operations.
+    Raises: RuntimeError for tensors that are not leaves.
     """
     if not self.is_leaf:
         raise RuntimeError(
@@ -38,9 +38,9 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
 
 @public("method")
 def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
-    """How pickle and copy see a tensor: its storage, which they keep one of, and its metadata.
+    """The parts of a tensor for pickle and copy: its storage, which they handle once, and its metadata.
 
-    The class is named only if it is a subclass: `torch.Tensor` may be another library's where a pickle is read.
+    The class is included only if it is a subclass, because `torch.Tensor` may be PyTorch's where the pickle is loaded.
     """
     storage = self._storage if self.spec.device.backend.has_memory else None
     parts = (storage, self._start, self.spec, self.requires_grad)
@@ -53,11 +53,11 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
 
 
 def attributes(tensor: Tensor) -> dict[str, Any]:
-    """The attributes that users gave a tensor."""
+    """The attributes that users have set on a tensor."""
     return {name: value for name, value in tensor.__dict__.items() if name not in OF_AUTOGRAD}
 
 
-# What autograd keeps among the attributes: neither saved nor copied.
+# Attributes of autograd, which are neither saved nor copied.
 OF_AUTOGRAD = frozenset(("_grad", "_views", *VIEW_NOTES))
 
 
@@ -72,5 +72,5 @@ def rebuilt(cls: type, storage: Storage | None, start: int, spec: Spec, requires
 
 def _as(cls: type, storage: Storage, start: int, spec: Spec) -> Tensor:
     result = make(storage, start, spec)
-    check_bounds(result)  # of a storage that was made smaller, or a pickle that was tampered with
+    check_bounds(result)  # the storage may have been resized, or the pickle modified
     return result if cls is Tensor else result.as_subclass(cls)

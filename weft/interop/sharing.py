@@ -1,7 +1,7 @@
-"""Tensors on their way to other processes: they are put into shared memory, and only its descriptor is sent.
+"""Sending tensors to other processes: weft moves them to shared memory and sends the file descriptor.
 
-This holds for whatever pickles with multiprocessing: its queues, pipes, pools and arguments of spawned processes, and
-`concurrent.futures`. A storage that arrives twice is one storage.
+This applies to everything that pickles with multiprocessing: queues, pipes, pools, arguments of spawned processes, and
+`concurrent.futures`. If a storage arrives twice, the receiver creates one Storage.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..core.storage import Storage, foreign
 from ..core.tensor import Tensor
 from .when_imported import when_imported
 
-# How long a process that ends waits for others to take what it has sent: its descriptors are gone with it.
+# How long an exiting process waits for others to receive its descriptors, which are closed when it ends.
 PATIENCE = 5.0  # seconds
 
-# which file -> the storage on it
+# (device, inode) of the file -> Storage
 _known: WeakValueDictionary[tuple[int, int], Storage] = WeakValueDictionary()
 
 
@@ -32,7 +32,7 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def reduce_storage(storage: Storage) -> tuple:
-    """How multiprocessing pickles a storage: moved to shared memory, it is sent by its descriptor."""
+    """The reduce function of multiprocessing for a Storage: move it to shared memory and send the descriptor."""
     if not storage.nbytes_ or not storage.device.backend.has_memory:
         return storage.__reduce__()
     from multiprocessing.reduction import DupFd
@@ -56,9 +56,9 @@ def _received(sent: Any, nbytes: int) -> Storage:
 
 
 def reduce_tensor(tensor: Tensor) -> Any:
-    """How multiprocessing pickles a tensor: as pickle does, its storage shared.
+    """The reduce function of multiprocessing for a tensor, whose storage is shared.
 
-    Raises: RuntimeError for results of recorded operations: the record cannot be sent.
+    Raises: RuntimeError for tensors with a grad_fn, because a graph cannot be sent.
     """
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
@@ -81,7 +81,7 @@ def _join_multiprocessing(reduction: ModuleType) -> None:
 def _wait_at_exit() -> None:
     from multiprocessing import util
 
-    # After queues have told their threads to end (10), before the socket for descriptors is closed (0).
+    # After queues have stopped their threads (priority 10), before the socket for descriptors is closed (0).
     util.Finalize(None, _wait_until_taken, exitpriority=5)
 
 
@@ -90,20 +90,20 @@ def _wait_until_taken() -> None:
     from multiprocessing.resource_sharer import _resource_sharer  # type: ignore[attr-defined]
 
     _outlive_children(_resource_sharer)
-    if parent_process() is None:  # only its children take its tensors
+    if parent_process() is None:  # only child processes receive its tensors
         return
     deadline = time.monotonic() + PATIENCE
     while _resource_sharer._cache or _queues_are_sending():
         if time.monotonic() >= deadline:
             return
         time.sleep(0.005)
-    _resource_sharer.stop(PATIENCE)  # the last may have been asked for and still be on its way
+    _resource_sharer.stop(PATIENCE)  # a request for the last descriptor may still be in progress
 
 
 def _outlive_children(sharer: Any) -> None:
-    """Keep the socket for descriptors until Python has waited for the children of this process: they may still ask.
+    """Keep the socket for descriptors open until Python has joined the children of this process, which may still need it.
 
-    Nothing else would do. Waiting here for children, before Python tells its managers to end, could last for ever.
+    Joining the children here, before Python stops its managers, could deadlock.
     """
     from multiprocessing import util
 

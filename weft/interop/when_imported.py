@@ -1,4 +1,4 @@
-"""What to do once another library is imported: weft neither imports it by itself nor must be imported first."""
+"""Callbacks for the import of other libraries, in either order. weft does not import the libraries itself."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _waiting: dict[str, Callable[[ModuleType], None]] = {}
 
 
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> None:
-    """Call `action(module)` once the module `name` is imported: now, if it is, or right after its import.
+    """Call `action(module)` when the module `name` is imported, or now if it is imported already.
 
-    Warns if the action does not find what it needs: another version of that library goes its way without us.
+    Warns if the action raises an error because the version of the library is not supported.
     """
     module = sys.modules.get(name)
     if module is not None:
@@ -36,7 +36,7 @@ def _call(action: Callable[[ModuleType], None], module: ModuleType) -> None:
 
 
 class _Finder:
-    """Finds what the ordinary finder finds; loading a module that is waited for also does what waits for it."""
+    """A finder that delegates to the ordinary finder, and runs the callbacks after loading a module."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name not in _waiting:

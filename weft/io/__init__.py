@@ -1,6 +1,6 @@
-"""Files that other programs read and write too: HDF5, safetensors, NumPy's, images, CSV.
+"""Common file formats: HDF5, safetensors, .npy and .npz, images, CSV.
 
-What is damaged raises RuntimeError, what tensors cannot hold TypeError; files are replaced whole or not at all.
+Damaged files raise RuntimeError. Content that a tensor cannot represent raises TypeError. Files are replaced atomically.
 """
 
 from . import safetensors

@@ -22,11 +22,11 @@ def load_csv(
     skip_rows: int = 0,
     columns: Sequence[int] | None = None,
 ) -> Tensor:
-    """The numbers of a text file in a tensor [rows, columns], of the default dtype if none is given.
+    """Load the numbers of a text file into a tensor [rows, columns]. `dtype` defaults to the default dtype.
 
-    `skip_rows` leaves out the first lines, such as a header; `columns` says which to take.
+    `skip_rows`: the number of lines to skip, such as a header. `columns`: the columns to load.
 
-    Raises: RuntimeError that names row and column if something is no number, or rows differ in length.
+    Raises: RuntimeError that names row and column if a field is not a number, or if the rows differ in length.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.csv")
@@ -37,7 +37,7 @@ def load_csv(
     """
     wanted = dtype or get_default_dtype()
     parsed = compute_type(wanted) if wanted in REDUCED_FLOATS or wanted is complex32 else wanted
-    # The file is opened here because NumPy would take a path for an address to download from, or an archive.
+    # Open the file here, because NumPy would treat some paths as URLs to download or as archives.
     with open(path, encoding="utf-8-sig", newline="") as file, reading(path), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "loadtxt: input contained no data")
         values = np.loadtxt(

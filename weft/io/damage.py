@@ -1,4 +1,4 @@
-"""What damaged files raise."""
+"""Errors for damaged files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def damaged(path: Any, reason: Any) -> RuntimeError:
 
 @contextlib.contextmanager
 def reading(path: Any) -> Iterator[None]:
-    """Code that reads a file with the help of a library.
+    """A context for code that reads a file with a library. Errors become RuntimeError and name the file.
 
-    Libraries raise nearly anything over a damaged file (zlib.error, struct.error, SyntaxError, ...): all of it becomes
-    RuntimeError, but for TypeError, which says that the content is none for a tensor. The file is named.
+    Libraries raise many types of errors for damaged files (zlib.error, struct.error, SyntaxError, ...). TypeError stays
+    TypeError, because it means that a tensor cannot represent the content.
     """
     try:
         yield

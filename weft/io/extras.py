@@ -1,16 +1,16 @@
-"""Libraries that only some formats need."""
+"""Optional dependencies of some formats."""
 
 import importlib
 from typing import Any
 
-# Under which name the package of a module is installed, where that is another one.
+# Module -> name of its distribution, where they differ.
 _PACKAGES = {"PIL": "pillow"}
 
 
 def library(name: str, extra: str) -> Any:
     """The module of this name.
 
-    Raises: ImportError that says which extra of weft brings it.
+    Raises: ImportError that names the extra of weft to install.
     """
     module = name.partition(".")[0]
     try:

@@ -1,8 +1,8 @@
-"""HDF5 files through h5py: nested dicts and lists of tensors, whole or by slices.
+"""HDF5 files through h5py: nested dicts and lists of tensors, read at once or by slices.
 
-A dict is a group, in the order of the dict; a list or tuple is a group with the attribute `sequence`, whose members are
-called 0, 1, ...; a tensor is a dataset. bfloat16 and float8 are floating-point types whose bits HDF5 is told, so other
-programs read them as numbers; complex32 is a pair (r, i) of float16, which is how h5py stores other complex numbers.
+A dict becomes a group with the same order. A list or tuple becomes a group with the attribute `sequence` and members named
+0, 1, ... A tensor becomes a dataset. bfloat16 and float8 become custom floating-point types, which other programs read as
+numbers. complex32 becomes a pair (r, i) of float16, which is how h5py stores other complex numbers.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from ..serialization.atomic import replacing
 from .damage import damaged, reading
 from .extras import library
 
-SEQUENCE = "sequence"  # the attribute of a group that is none of a dict
+SEQUENCE = "sequence"  # the attribute of a group that stands for a list
 _SEQUENCES = {b"list": list, b"tuple": tuple}
 
-# Types that HDF5 is told the bits of, by the bias of their exponents, which together with the sizes tells them apart.
+# Custom floating-point types and their exponent biases. Bias and sizes identify a type.
 _BIASES = {bfloat16: 127, float8_e4m3fn: 7, float8_e4m3fnuz: 8, float8_e5m2: 15, float8_e5m2fnuz: 16}
 _HALVES = np.dtype([("r", np.float16), ("i", np.float16)])  # complex32
 
-# A filtered dataset may be this much smaller than its content: deflate's limit, far beyond what honest files reach.
+# The largest ratio of content to stored bytes of a compressed dataset. It is the limit of deflate, and typical files are
+# far below.
 RATIO = 1032
 
 
 def load_hdf5(path: str | os.PathLike, *, lazy: bool = False) -> Any:
-    """The nested dicts and lists of tensors in an HDF5 file; of other programs' files too, if all datasets are numbers.
+    """Load the nested dicts and lists of tensors in an HDF5 file. All datasets must contain numbers.
 
-    With `lazy` there is a `TensorInFile` in the place of every tensor, which reads the slices that it is asked for.
-    Datasets with several names are one tensor. Links, virtual datasets and external storage lead to other places or
-    files and are refused.
+    With `lazy`, each tensor is a `TensorInFile`, which reads slices on demand. A dataset with several names becomes one
+    tensor. Links, virtual datasets and external storage raise an error, because they refer to other files.
 
-    Raises: RuntimeError if the file is damaged, or a dataset is larger than the file's bytes can account for; TypeError
-    for datasets that a tensor cannot hold (strings, records), by name.
+    Raises: RuntimeError if the file is damaged, or if a dataset is larger than its stored bytes allow; TypeError that names
+    the dataset if a tensor cannot represent it (strings, records).
     """
     h5py = library("h5py", "hdf5")
-    # HDF5 is handed an open file: it may fail to close one that is damaged, and then take the next one for the same.
+    # Pass an open file, because HDF5 may fail to close a damaged file and then confuse it with the next one.
     file = open(path, "rb")
     with reading(path), contextlib.ExitStack() as stack:
         stack.callback(file.close)
@@ -79,12 +79,12 @@ def save_hdf5(
 ) -> None:
     """Write nested dicts and lists of tensors to an HDF5 file.
 
-    `chunks` (a shape, or True for one that h5py chooses) and `compression` ("gzip", "lzf", "szip", or gzip's level from
-    0 to 9) are those of `h5py.Group.create_dataset`, for every tensor that has dimensions and elements. Tensors that
-    share memory are written one by one.
+    `chunks` (a shape, or True to let h5py choose) and `compression` ("gzip", "lzf", "szip", or a gzip level from 0 to 9)
+    are passed to `h5py.Group.create_dataset` for every tensor with dimensions and elements. Tensors that share memory are
+    written separately.
 
-    Raises: TypeError or ValueError for what is no such tree, naming where it stands; RuntimeError if there is no folder
-    to write to.
+    Raises: TypeError or ValueError that names the position of an unsupported object; RuntimeError if the folder does not
+    exist.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.h5")
@@ -103,7 +103,7 @@ def save_hdf5(
 
 
 def _carrier(dtype: DType) -> np.dtype:
-    """The type of the arrays that are read and written: of bits where h5py does not know the type."""
+    """The NumPy dtype for reading and writing. It is an integer dtype for types that h5py does not know."""
     if dtype in _BIASES:
         return np.dtype(f"u{dtype.itemsize}")
     return _HALVES if dtype is complex32 else numpy_dtype(dtype)
@@ -120,7 +120,7 @@ def _hdf5_type(h5py: Any, dtype: DType) -> Any:
 
 
 def _fields(dtype: DType) -> tuple[int, int, int, int, int]:
-    """Where the bits are: of the sign, first and number of the exponent's, first and number of the mantissa's."""
+    """The layout of the bits: sign, start and length of the exponent, start and length of the mantissa."""
     exponent, mantissa = dtype.exponent_bits, dtype.mantissa_bits
     return exponent + mantissa, mantissa, exponent, 0, mantissa
 
@@ -128,7 +128,7 @@ def _fields(dtype: DType) -> tuple[int, int, int, int, int]:
 def _dtype_of(h5py: Any, dataset: Any) -> DType:
     """The dtype of a dataset.
 
-    Raises: TypeError if tensors have none for it.
+    Raises: TypeError if weft has no such dtype.
     """
     kind = dataset.id.get_type()
     if isinstance(kind, h5py.h5t.TypeFloatID):
@@ -146,13 +146,13 @@ def _dtype_of(h5py: Any, dataset: Any) -> DType:
 
 
 class _Patient(io.FileIO):
-    """A file being written, which keeps an error (a full disk, Ctrl-C) to itself until HDF5 is done.
+    """A file for writing. It stores the first error (a full disk, Ctrl-C) and raises it after HDF5 has finished.
 
-    HDF5 crashes if a compressed chunk cannot be written.
+    HDF5 crashes if writing a compressed chunk fails.
     """
 
     def __init__(self, file: IO[bytes]):
-        # HDF5 also reads what it wrote, so the file is opened a second time. It may have no name yet.
+        # HDF5 also reads what it has written, so open the file a second time. The file may not have a name yet.
         super().__init__(f"/proc/self/fd/{file.fileno()}" if isinstance(file.name, int) else file.name, "r+")
         self.error: BaseException | None = None
 
@@ -205,7 +205,7 @@ class _Writer:
 
     def add(self, group: Any, name: str, tensor: Tensor) -> None:
         kind = _hdf5_type(self.h5py, tensor.dtype)
-        # A scalar has no chunks, and neither has nothing.
+        # Scalars and empty tensors have no chunks.
         options = self.options if tensor.dim() and tensor.numel() else {}
         dataset = group.create_dataset(name, tuple(tensor.shape), self.h5py.Datatype(kind), **options)
         if tensor.numel():
@@ -218,7 +218,7 @@ class _Writer:
 
 
 class _Open:
-    """What closes a file once nothing in it is in use any more."""
+    """Closes a file when the last tensor in it is deleted."""
 
     stack: contextlib.ExitStack | None = None
 
@@ -228,10 +228,10 @@ class _Open:
 
 
 class TensorInFile:
-    """A tensor that lies in a file, of which slices are read: `tensor[2:, 0]`.
+    """A tensor in a file. Indexing, as in `tensor[2:, 0]`, reads a slice.
 
-    Indices are integers, slices with positive steps and an Ellipsis. The file is open as long as one of its tensors
-    is there.
+    Indices are integers, slices with positive steps and an Ellipsis. The file stays open until its last tensor is
+    deleted.
     """
 
     def __init__(self, h5py: Any, dataset: Any, path: Any, opened: _Open | None):
@@ -268,7 +268,7 @@ class TensorInFile:
 
 
 def _hyperslab(index: Any, shape: Size) -> tuple[tuple, tuple, tuple, tuple]:
-    """Starts, counts and steps of what an index takes of each dimension, and the shape of the result."""
+    """The start, count and step of an index in each dimension, and the shape of the result."""
     given = index if isinstance(index, tuple) else (index,)
     dots = [place for place, each in enumerate(given) if each is Ellipsis]
     if len(given) - len(dots) > len(shape) or len(dots) > 1:
@@ -297,8 +297,8 @@ def _hyperslab(index: Any, shape: Size) -> tuple[tuple, tuple, tuple, tuple]:
 class _Reader:
     def __init__(self, h5py: Any, path: Any, size: int, opened: _Open | None):
         self.h5py, self.path, self.size = h5py, path, size
-        self.opened = opened  # if tensors are to be read lazily
-        # By address: an object may have many names, and the tree that the names make be endless, or exponentially large.
+        self.opened = opened  # None unless tensors are lazy
+        # By address, because an object may have many names, and the tree of names may be infinite or exponentially large.
         self.found: dict[int, Any] = {}
 
     def group(self, group: Any) -> Any:
@@ -334,7 +334,7 @@ class _Reader:
         return tensor[...] if self.opened is None else tensor
 
     def check(self, dataset: Any) -> None:
-        """Refuse a dataset whose elements are elsewhere, or are more than there are bytes for."""
+        """Raises: RuntimeError if a dataset refers to other files, or has more elements than its stored bytes allow."""
         if dataset.is_virtual or dataset.external:
             raise damaged(
                 self.path, f"the elements of {dataset.name} are in other files, which are not opened"
@@ -343,7 +343,9 @@ class _Reader:
         limit = stored * (RATIO if dataset.id.get_create_plist().get_nfilters() else 1)
         itemsize = dataset.id.get_type().get_size()
         for what, shape in (("chunks", dataset.chunks if stored else None), ("shape", dataset.shape)):
-            if what == "shape" and self.opened is not None:  # whoever asks for a slice knows how large it is
+            if (
+                what == "shape" and self.opened is not None
+            ):  # a lazy tensor may be larger, because only slices are read
                 continue
             if shape and math.prod(shape) * itemsize > limit:
                 raise damaged(

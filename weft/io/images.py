@@ -1,4 +1,4 @@
-"""Pictures as uint8 tensors [channels, height, width], through Pillow."""
+"""Images as uint8 tensors [channels, height, width], through Pillow."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..serialization.atomic import replacing
 from .damage import damaged, reading
 from .extras import library
 
-# Formats of plain pixels. Pillow knows more, of which some start other programs (EPS) or open other files.
+# Only formats of plain pixels, because some other formats of Pillow start programs (EPS) or open other files.
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 
-# Pixels that one byte of a file can stand for at most, in the formats that have such a limit: in PNG 8 of one bit each,
-# times deflate's 1032. A picture with more is cut short; it is refused before there is memory for its pixels.
+# Format -> the largest number of pixels per byte of the file. In PNG these are 8 pixels of one bit, times 1032, the limit of
+# deflate. An image with more pixels must be truncated, so raise an error before allocating memory for it.
 PIXELS_PER_BYTE = 8 * 1032
 _LIMITED = {"PNG", "JPEG", "GIF", "PPM"}
 
-MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}  # by channels
-# Modes whose pixels are no such channels, and what they are converted to.
+MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}  # number of channels -> mode
+# Other modes, and the modes to which they are converted.
 _CONVERTED = {
     "1": "L",
     "La": "LA",
@@ -36,12 +36,12 @@ _CONVERTED = {
 
 
 def load_image(path: str | os.PathLike, mode: str | None = None) -> Tensor:
-    """The pixels of a picture in a uint8 tensor [C, H, W]: grey, grey and alpha, RGB or RGBA, as in the file.
+    """Load an image as a uint8 tensor [C, H, W] with the channels of the file: grey, grey and alpha, RGB, or RGBA.
 
-    `mode` asks for one of "L", "LA", "RGB", "RGBA". Of moving pictures the first is taken, and no picture is turned.
+    `mode` converts to "L", "LA", "RGB" or "RGBA". Of an animation, the first frame is loaded. EXIF rotation is ignored.
 
-    Raises: RuntimeError if the file is damaged or no PNG, JPEG, WebP, GIF, BMP, TIFF or PPM, or has more pixels than
-    `PIL.Image.MAX_IMAGE_PIXELS`; TypeError if its pixels have more than 8 bits.
+    Raises: RuntimeError if the file is damaged, is not a PNG, JPEG, WebP, GIF, BMP, TIFF or PPM, or has more pixels than
+    `PIL.Image.MAX_IMAGE_PIXELS`; TypeError if its channels have more than 8 bits.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.png")
@@ -73,7 +73,7 @@ def _check_size(Image: Any, image: Any, path: Any, size: int) -> None:
 
 
 def _mode_of(image: Any, path: Any) -> str:
-    """The mode that has what the picture has."""
+    """The mode with the channels of the image."""
     if image.mode in MODES.values():
         return image.mode
     if image.mode == "P":
@@ -86,10 +86,10 @@ def _mode_of(image: Any, path: Any) -> str:
 
 
 def save_image(image: Tensor, path: str | os.PathLike) -> None:
-    """Write a uint8 tensor [C, H, W] or [H, W] as the picture that the file's ending names.
+    """Write a uint8 tensor [C, H, W] or [H, W] as an image. The extension of the file selects the format.
 
-    Raises: TypeError for other dtypes, ValueError for other shapes and unknown endings, OSError for channels that the
-    format has no room for.
+    Raises: TypeError for other dtypes, ValueError for other shapes and unknown extensions, OSError for channels that the
+    format does not support.
     """
     Image = library("PIL.Image", "images")
     if image.dtype is not uint8:

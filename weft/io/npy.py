@@ -14,15 +14,13 @@ from ..interop.numpy import tensor_on
 from ..serialization.atomic import replacing
 from .damage import damaged, reading
 
-PIECE = (
-    1 << 20
-)  # bytes read at once: what a library decompresses for us lies in memory twice for no longer than that
+PIECE = 1 << 20  # bytes per read, which limits the memory for copies of decompressed data
 
 
 def save_npy(tensor: Tensor, path: str | os.PathLike) -> None:
     """Write a tensor as NumPy's `np.save` does.
 
-    Raises: TypeError for dtypes that the format has no name for: bfloat16, float8, complex32.
+    Raises: TypeError for dtypes that the format does not support: bfloat16, float8, complex32.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.npy")
@@ -36,17 +34,17 @@ def save_npy(tensor: Tensor, path: str | os.PathLike) -> None:
 
 
 def load_npy(path: str | os.PathLike, *, mmap: bool = False) -> Tensor:
-    """The tensor in a .npy file; with `mmap` it lies in the file, and is read when it is used.
+    """Load the tensor in a .npy file. With `mmap`, the memory of the tensor is the mapped file.
 
-    Writes to a mapped tensor are seen by nobody else. Pickled objects are never loaded.
+    Writes to a mapped tensor do not change the file. Pickled objects are never loaded.
 
-    Raises: RuntimeError if the file is damaged, TypeError if a tensor cannot hold its elements.
+    Raises: RuntimeError if the file is damaged, TypeError if a tensor cannot represent its elements.
     """
     with open(path, "rb") as file, reading(path):
         layout = read_layout(file, path)
         start = file.tell()
         there = os.fstat(file.fileno()).st_size - start
-        if there < layout.nbytes:  # before memory is allocated for them
+        if there < layout.nbytes:  # checked before memory is allocated
             raise damaged(
                 path,
                 f"shape {layout.shape} of {layout.dtype} takes {layout.nbytes} bytes, but {there} are there",
@@ -57,7 +55,7 @@ def load_npy(path: str | os.PathLike, *, mmap: bool = False) -> Tensor:
 
 
 class Layout(NamedTuple):
-    """What the header of a .npy file says."""
+    """The header of a .npy file."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -71,7 +69,7 @@ class Layout(NamedTuple):
 def array_to_write(tensor: Any) -> np.ndarray:
     """The array of a tensor.
 
-    Raises: TypeError if it is no tensor, or has no type that NumPy's files name.
+    Raises: TypeError if `tensor` is not a tensor, or if the format does not support its dtype.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"expected a tensor, but got {type(tensor).__name__}")
@@ -86,19 +84,19 @@ def array_to_write(tensor: Any) -> np.ndarray:
 def read_layout(file: Any, path: Any) -> Layout:
     """Read the header of a .npy file.
 
-    Raises: RuntimeError or ValueError if it is damaged, TypeError if a tensor cannot hold the elements.
+    Raises: RuntimeError or ValueError if it is damaged, TypeError if a tensor cannot represent the elements.
     """
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
     elif version == (2, 0):
         shape, fortran_order, dtype = np.lib.format.read_array_header_2_0(file)
-    else:  # 3.0 is for fields with names beyond ASCII
+    else:  # version 3.0 is for field names that are not ASCII
         raise TypeError(f"{path}: version {version} of the format is for structured arrays only")
     if dtype.hasobject:
         raise TypeError(f"{path}: the file has pickled objects, which are never loaded")
     from_numpy_dtype(dtype)
-    # Tensors of no elements may have large sizes, but strides must fit.
+    # An empty tensor may have large sizes, but its strides must fit into 64 bits.
     if min(shape, default=0) < 0 or math.prod(size or 1 for size in shape) * dtype.itemsize > 2**63 - 1:
         raise damaged(path, f"the header says shape {shape}")
     return Layout(dtype, shape, fortran_order)
@@ -116,7 +114,7 @@ def read_bytes(file: IO[bytes], nbytes: int, path: Any) -> np.ndarray:
 
 
 def tensor_of(memory: np.ndarray, layout: Layout) -> Tensor:
-    """The tensor whose elements are these bytes; on them, if they are in this machine's order and aligned."""
+    """A tensor with these bytes as elements. It shares their memory if they are aligned and in native byte order."""
     values = memory.view(layout.dtype).reshape(layout.shape, order="F" if layout.fortran_order else "C")
     if not layout.dtype.isnative or not values.flags.aligned:
         values = values.astype(layout.dtype.newbyteorder("="))

@@ -15,17 +15,17 @@ from ..serialization.atomic import replacing
 from .damage import damaged, reading
 from .npy import array_to_write, read_bytes, read_layout, tensor_of
 
-ALIGNMENT = 64  # of the arrays in a file that we write, so that they can be mapped
-_LOCAL_HEADER = 30  # bytes of a zip archive's header before a member, without its name and extra field
-_EXTRA = struct.Struct("<2H")  # of an extra field: what it is and its size
-_PADDING = 0x4157  # an identifier that no program claims
-RATIO = 1032  # deflate makes no more of one byte
+ALIGNMENT = 64  # bytes; alignment of the arrays in files that weft writes, so that they can be mapped
+_LOCAL_HEADER = 30  # bytes of the header of a member, without its name and its extra field
+_EXTRA = struct.Struct("<2H")  # the header of an extra field: identifier and size
+_PADDING = 0x4157  # an identifier that no program uses
+RATIO = 1032  # the largest compression ratio of deflate
 
 
 def save_npz(tensors: Mapping[str, Tensor], path: str | os.PathLike, *, compressed: bool = False) -> None:
     """Write named tensors as `np.savez` does, or `np.savez_compressed`.
 
-    Raises: TypeError for dtypes that the format has no name for: bfloat16, float8, complex32.
+    Raises: TypeError for dtypes that the format does not support: bfloat16, float8, complex32.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.npz")
@@ -41,7 +41,7 @@ def save_npz(tensors: Mapping[str, Tensor], path: str | os.PathLike, *, compress
         for name, values in arrays.items():
             member = zipfile.ZipInfo(
                 f"{name}.npy", (1980, 1, 1, 0, 0, 0)
-            )  # so that equal content is equal bytes
+            )  # a fixed date, so that equal content gives equal files
             member.compress_type = method
             if not compressed:
                 _align(member, file.tell())
@@ -50,9 +50,9 @@ def save_npz(tensors: Mapping[str, Tensor], path: str | os.PathLike, *, compress
 
 
 def _align(member: zipfile.ZipInfo, position: int) -> None:
-    """Pad a member that will be written at a position so that its content is aligned.
+    """Pad a member that will be written at `position`, so that its content is aligned.
 
-    The header of a .npy file is a multiple of 64 bytes, so that aligns the array too.
+    This aligns the array as well, because the size of the header of a .npy file is a multiple of 64 bytes.
     """
     zip64 = 20  # the extra field that force_zip64 adds
     start = position + _LOCAL_HEADER + len(member.filename.encode()) + zip64 + _EXTRA.size
@@ -61,12 +61,12 @@ def _align(member: zipfile.ZipInfo, position: int) -> None:
 
 
 def load_npz(path: str | os.PathLike, *, mmap: bool = False) -> dict[str, Tensor]:
-    """The tensors in a .npz file by their names.
+    """Load the tensors in a .npz file as a dict by their names.
 
-    With `mmap` they lie in the file and are read when they are used, where they are not compressed and lie aligned, as
-    `save_npz` writes them; their checksums are then not verified.
+    With `mmap`, the memory of tensors is the mapped file if they are uncompressed and aligned, as in files of `save_npz`.
+    Checksums of mapped tensors are not verified.
 
-    Raises: RuntimeError if the file is damaged, TypeError if a tensor cannot hold its elements.
+    Raises: RuntimeError if the file is damaged, TypeError if a tensor cannot represent its elements.
     """
     with open(path, "rb") as file, reading(path), zipfile.ZipFile(file) as archive:
         size = os.fstat(file.fileno()).st_size
@@ -81,7 +81,7 @@ def _name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_sizes(path: Any, members: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse archives that unpack to more than their bytes can hold."""
+    """Raises: RuntimeError if the members claim to be larger than deflate can produce from the bytes of the archive."""
     if len({_name(member) for member in members}) < len(members):
         raise damaged(path, "two members have the same name")
     if sum(member.compress_size for member in members) > size:
@@ -115,12 +115,12 @@ def _load(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Any, mapped: 
             start = _content(member, mapped) + header
             return tensor_of(mapped[start : start + layout.nbytes], layout)
         values = read_bytes(file, layout.nbytes, where)
-        file.read(1)  # only at the end is the checksum compared
+        file.read(1)  # zipfile verifies the checksum at the end of the member
         return tensor_of(values, layout)
 
 
 def _content(member: zipfile.ZipInfo, mapped: np.ndarray) -> int:
-    """Where the content of a member begins: behind its header, which zipfile has checked when it opened the member."""
+    """The position of the content of a member, after its header. zipfile has checked the header when it opened the member."""
     name, extra = (
         mapped[member.header_offset + 26 : member.header_offset + _LOCAL_HEADER].view("<u2").tolist()
     )

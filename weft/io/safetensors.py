@@ -1,7 +1,7 @@
-"""safetensors files, with the functions of `safetensors.torch`; the library itself is not needed.
+"""safetensors files, with the functions of `safetensors.torch`. Does not need the library.
 
-Source of the layout: the description in the README of github.com/huggingface/safetensors. The files are, byte for byte,
-those that the library writes.
+Source of the layout: the description in the README of github.com/huggingface/safetensors. The files are equal,
+byte for byte, to those of the library.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ..serialization.rebuild import MOST_DIMS
 from ..serialization.source import source_of
 from .damage import damaged
 
-HEADER_LIMIT = 100_000_000  # bytes, as the format has it
+HEADER_LIMIT = 100_000_000  # bytes; a limit of the format
 _METADATA = "__metadata__"
-_PIECE = 1 << 26  # bytes written at once: Ctrl-C is heard after each
+_PIECE = 1 << 26  # bytes per write; Ctrl-C is handled after each
 
-# In the order in which the library lays tensors of these types out: the widest first, so that all are aligned.
+# In the order in which the library writes tensors of these dtypes: the widest first, so that all are aligned.
 _CODES = {
     "U64": _dtypes.uint64,
     "I64": _dtypes.int64,
@@ -60,9 +60,9 @@ _RANK = {dtype: rank for rank, dtype in enumerate(_CODE_OF)}
 
 
 def load(data: bytes) -> dict[str, Tensor]:
-    """The tensors in the bytes of a safetensors file, copied from them.
+    """Load tensors from the bytes of a safetensors file. The tensors are copies.
 
-    Raises: RuntimeError if the bytes are damaged, NotImplementedError for types of less than a byte.
+    Raises: RuntimeError if the bytes are damaged, NotImplementedError for dtypes of less than a byte.
     """
     start = 8 + _header_size(data[:8], len(data), "safetensors")
     entries = _parsed(data[8:start], len(data) - start, "safetensors")[1]
@@ -73,12 +73,12 @@ def load(data: bytes) -> dict[str, Tensor]:
 def load_file(
     filename: str | os.PathLike, device: Any = "cpu", *, backend: str = "mmap"
 ) -> dict[str, Tensor]:
-    """The tensors in a file.
+    """Load the tensors in a file as a dict by their names.
 
-    With the backend "mmap" they lie in the file and are read when they are used, and writes to them are seen by nobody
-    else; with "pread" they are read now.
+    With the backend "mmap", the memory of tensors is the mapped file, and writes to tensors do not change the file. With
+    "pread", the tensors are read at once.
 
-    Raises: RuntimeError if the file is damaged, NotImplementedError for types of less than a byte.
+    Raises: RuntimeError if the file is damaged, NotImplementedError for dtypes of less than a byte.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.safetensors")
@@ -91,7 +91,7 @@ def load_file(
 
 
 class safe_open:
-    """A file whose tensors are read one by one, or by slices.
+    """An open file whose tensors are read one by one, or by slices.
 
     >>> import os, tempfile, weft
     >>> path = os.path.join(tempfile.mkdtemp(), "t.safetensors")
@@ -122,7 +122,7 @@ class safe_open:
             self._start = 8 + size
             self._metadata, entries = _parsed(source.read(8, size), source.size - self._start, filename)
             self._entries = {entry.name: entry for entry in entries}
-            # The open file, not what may be at the path later.
+            # Map the open file, because the path may refer to another file later.
             self._mapped = np.memmap(file, np.uint8, "c") if backend == "mmap" else None
             self._source = source
             if backend == "pread":
@@ -132,7 +132,7 @@ class safe_open:
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        """Tensors can still be read: the file is mapped, or open as long as this object is there."""
+        """Do nothing, because tensors can still be read: the file is mapped, or stays open until this object is deleted."""
 
     def keys(self) -> list[str]:
         """The names of the tensors, sorted."""
@@ -143,13 +143,13 @@ class safe_open:
         return list(self._entries)
 
     def metadata(self) -> dict[str, str] | None:
-        """The texts that were saved with the tensors."""
+        """The metadata of the file, a dict of strings."""
         return self._metadata
 
     def get_tensor(self, name: str) -> Tensor:
         """A tensor.
 
-        Raises: KeyError if the file has none of this name.
+        Raises: KeyError if the file has no tensor of this name.
         """
         entry = self._entry(name)
         if self._mapped is not None:
@@ -164,7 +164,7 @@ class safe_open:
         return {name: self.get_tensor(name) for name in self._entries}
 
     def get_slice(self, name: str) -> Slice:
-        """What gives slices of a tensor: `file.get_slice(name)[:, 1:]`.
+        """An object for reading slices of a tensor: `file.get_slice(name)[:, 1:]`.
 
         Raises: KeyError if the file has no tensor of this name.
         """
@@ -177,7 +177,7 @@ class safe_open:
 
 
 class Slice:
-    """A tensor in a file, which is read when it is indexed; see `safe_open.get_slice`."""
+    """A tensor in a file. Indexing reads a slice; see `safe_open.get_slice`."""
 
     def __init__(self, file: safe_open, entry: Entry):
         self._file, self._entry = file, entry
@@ -207,10 +207,10 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
 def save_file(
     tensors: dict[str, Tensor], filename: str | os.PathLike, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write named tensors, and texts that say something of them. The file is replaced when the new one is complete.
+    """Write named tensors, and metadata as strings. The file is replaced when the new one is complete.
 
-    Raises: ValueError for tensors that are not contiguous, on no device with memory, or of complex32 or complex128;
-    RuntimeError for tensors that overlap in memory (see `save_model`), or if there is no folder to write to.
+    Raises: ValueError for tensors that are not contiguous, have no memory, or are of dtype complex32 or complex128;
+    RuntimeError for tensors that overlap in memory (see `save_model`), or if the folder does not exist.
     """
     pieces = _pieces(tensors, metadata)
     with replacing(filename) as file:
@@ -220,7 +220,7 @@ def save_file(
 
 
 def _pieces(tensors: dict[str, Tensor], metadata: dict[str, str] | None) -> list[Any]:
-    """What a file consists of: the header, and the memory of each tensor."""
+    """The parts of a file: the header, and the memory of each tensor."""
     _check(tensors, metadata)
     header: dict[str, Any] = {} if metadata is None else {_METADATA: metadata}
     content, stop = [], 0
@@ -269,9 +269,9 @@ def save_model(
     metadata: dict[str, str] | None = None,
     force_contiguous: bool = True,
 ) -> None:
-    """Write the state of a module. Of tensors that are the same memory one is kept, and the metadata say which.
+    """Write the state of a module. Of tensors that share memory only one is written, and the metadata map the others to it.
 
-    Raises: RuntimeError if tensors overlap and none of them has all the memory; otherwise as `save_file`.
+    Raises: RuntimeError if tensors overlap and none of them covers the others; otherwise as `save_file`.
     """
     state = model.state_dict()
     for kept, others in _duplicates(state).items():
@@ -291,7 +291,7 @@ def load_model(
     *,
     backend: str = "mmap",
 ) -> tuple[set[str], list[str]]:
-    """Load what `save_model` wrote; returns the names that only the model has, and those that only the file has.
+    """Load a file of `save_model`. Returns the names that only the model has, and the names that only the file has.
 
     Raises: RuntimeError if there are such names and `strict` is set.
     """
@@ -312,7 +312,7 @@ def load_model(
 
 
 def _duplicates(state: dict[str, Tensor], preferred: Collection[str] = ()) -> dict[str, list[str]]:
-    """Of each group of tensors that overlap: the name of the one to keep, and those of the others."""
+    """For each group of overlapping tensors, the name of the tensor to write and the names of the others."""
     found = {}
     for names in _sharing(state):
         if len(names) < 2:
@@ -328,7 +328,7 @@ def _duplicates(state: dict[str, Tensor], preferred: Collection[str] = ()) -> di
 
 
 def _sharing(tensors: dict[str, Tensor]) -> Iterator[set[str]]:
-    """The names of the tensors, those together that overlap in memory."""
+    """The names of the tensors, in groups that overlap in memory."""
     regions = defaultdict(list)
     for name, tensor in tensors.items():
         if tensor.numel() and not tensor.is_meta:
@@ -349,7 +349,7 @@ def _sharing(tensors: dict[str, Tensor]) -> Iterator[set[str]]:
 
 
 class Entry(NamedTuple):
-    """What the header says of a tensor."""
+    """The entry of a tensor in the header."""
 
     name: str
     dtype: DType
@@ -366,9 +366,9 @@ def _header_size(start: bytes, size: int, where: Any) -> int:
 
 
 def _parsed(header: bytes, available: int, where: Any) -> tuple[dict[str, str] | None, list[Entry]]:
-    """The metadata and the tensors, in the order of the file, where the tensors have `available` bytes.
+    """Parse the header: the metadata, and the entries of tensors in the order of the file. Tensors have `available` bytes.
 
-    Raises: RuntimeError unless the tensors have all bytes, each of them once.
+    Raises: RuntimeError unless every byte belongs to exactly one tensor.
     """
     try:
         if header[:1] != b"{":
@@ -406,16 +406,16 @@ def _no_constant(name: str) -> Any:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     for name in content:
-        name.encode()  # half of a surrogate pair is no character
+        name.encode()  # raises an error for lone surrogates
     if len(content) < len(pairs):
         raise ValueError("a name is there twice")
     return content
 
 
 def _entry(name: str, dtype: Any, shape: Any, data_offsets: Any, **others: Any) -> Entry:
-    """A checked entry; what else the header says of a tensor means nothing.
+    """A validated entry. Unknown fields are ignored.
 
-    Raises: ValueError or TypeError if the sizes do not fit.
+    Raises: ValueError or TypeError if the entry is inconsistent.
     """
     start, stop = data_offsets
     if len(shape) > MOST_DIMS:
@@ -431,7 +431,7 @@ def _entry(name: str, dtype: Any, shape: Any, data_offsets: Any, **others: Any) 
     itemsize = _CODES[dtype].itemsize
     if math.prod(shape) * itemsize != stop - start:
         raise ValueError(f"tensor {name!r}: shape {shape} of {dtype} does not take {stop - start} bytes")
-    # Tensors of no elements may have large sizes, but strides must fit.
+    # An empty tensor may have large sizes, but its strides must fit into 64 bits.
     if math.prod(size or 1 for size in shape) * itemsize > 2**63 - 1:
         raise ValueError(f"tensor {name!r}: shape {shape} is too large")
     return Entry(name, _CODES[dtype], tuple(shape), start, stop)

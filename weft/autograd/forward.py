@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.batched import beneath
 from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad, mode
@@ -95,7 +96,9 @@ def _push(
         ct = cts[position] if tangent is not None else None
         if ct is not None and ct.requires_grad:
             pairs.append((engine.fitted(ct, node._spec.inputs[position], node, position), tangent))
-        elif ct is not None and bool((ct != 0).any()):  # the rule computes its result without recording it
+        elif ct is not None and bool(
+            beneath(ct != 0).any()
+        ):  # the rule computes its result without recording it
             raise NotImplementedError(f"forward mode through {op.name}")
     zero = [None if each is None else FUNCTIONS["zeros_like"](each.detach()) for each in dummies]
     if not pairs:

@@ -65,3 +65,21 @@ def _remove_last(found: list[Watcher], watcher: Watcher) -> None:
 def _switch(on: bool) -> None:
     for switch in fast_path_switches:
         switch(on)
+
+
+# ---- Calls that failed -------------------------------------------------------------------------------------------------
+
+Recoverer = Callable[[Callable, tuple, dict[str, Any], Exception], Any]
+
+# Each is a function `(function, args, kwargs, error) -> answer`, asked when a call of a public function raised an error. The
+# first answer that is not `PLAIN` is the result of the call.
+recoverers: list[Recoverer] = []
+
+
+def recovered(function: Callable, args: tuple, kwargs: dict[str, Any], error: Exception) -> Any:
+    """The result of a call of a public function that raised `error`; PLAIN if nobody has one."""
+    for recoverer in recoverers:
+        answer = recoverer(function, args, kwargs, error)
+        if answer is not PLAIN:
+            return answer
+    return PLAIN

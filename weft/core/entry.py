@@ -17,7 +17,7 @@ from typing import Any
 
 from .autocast import casting
 from .checking import check_tensors
-from .dispatch import PLAIN
+from .dispatch import PLAIN, recovered, recoverers
 from .older_orders import reordered
 from .out_of_memory import from_memory_error
 from .overrides import (
@@ -75,6 +75,8 @@ def entry(
                     kwargs[renamed[theirs]] = kwargs.pop(theirs)
             return full(*args, **kwargs)
         except Exception as error:
+            if recoverers and (answer := recovered(public, args, kwargs, error)) is not PLAIN:
+                return answer
             if found_override((*args, *kwargs.values())):
                 return public(*args, **kwargs)
             if isinstance(error, TypeError) and (older := reordered(called, args, kwargs)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Storage:
 
     is_sparse = False
     is_sparse_csr = False
+    tensor_class: ClassVar[Any]  # of the tensors that `core.tensor.make` makes on this storage
 
     def __init__(
         self,
@@ -66,6 +67,10 @@ class Storage:
 
     def __del__(self):
         self.bin.append(self.ptr)
+
+    def detached(self) -> Storage:
+        """The same memory without the history of what `vmap` maps over, see `core/batched.py`."""
+        return self
 
     def array(
         self, shape: Sequence[int], dtype: np.dtype, start: int = 0, strides: Sequence[int] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .arguments import integer
@@ -200,14 +201,15 @@ class Tensor:
 
 
 _new = object.__new__
+Storage.tensor_class = Tensor
 
 # Attributes that autograd sets on views: the error for in-place operations, and a mark for views without a grad_fn.
 VIEW_NOTES = ("_unwritable", "_unconnected")
 
 
 def make(storage: Storage, start: int, spec: Spec) -> Tensor:
-    """A Tensor of these parts, without checks."""
-    tensor = _new(Tensor)
+    """A tensor of these parts, without checks. The storage determines its class."""
+    tensor: Tensor = _new(storage.tensor_class)
     tensor._storage = storage
     tensor._start = start
     tensor.spec = spec
@@ -225,8 +227,9 @@ def end_view(tensor: Tensor) -> None:
 
 def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:
     """A view of `base` with its first element at byte `start` of the storage, without checks."""
-    tensor = _new(Tensor)
-    tensor._storage = base._storage
+    storage = base._storage
+    tensor: Tensor = _new(storage.tensor_class)
+    tensor._storage = storage
     tensor._start = start
     tensor.spec = spec
     tensor._autograd = None
@@ -243,9 +246,14 @@ def of_class(cls: type, tensor: Tensor) -> Any:
     return result
 
 
+# What becomes of new tensors within a function that `vmap` maps: at most one function. Empty outside.
+new_hooks: list[Callable[[Tensor], Tensor]] = []
+
+
 def empty(spec: Spec) -> Tensor:
     """A Tensor with new, uninitialized memory for a dense spec."""
-    return make(spec.device.backend.allocate(spec.nbytes), 0, spec)
+    tensor = make(spec.device.backend.allocate(spec.nbytes), 0, spec)
+    return new_hooks[0](tensor) if new_hooks else tensor
 
 
 def as_new(tensor: Tensor) -> Tensor:

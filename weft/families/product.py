@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.derivative import as_derivative
+from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import (
     LEGACY_NAMES,
     bool_,
@@ -73,6 +74,8 @@ class Product(Op):
 
         Raises: RuntimeError if it is not.
         """
+        if watchers and watched(self, "write", (target, a, b), {}) is not PLAIN:
+            return
         plan = self.plans[a.spec, b.spec]
         if target.spec is not plan.spec:
             raise RuntimeError(

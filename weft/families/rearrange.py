@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.derivative import as_derivative
+from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
 from ..core.iteration import check_reach
@@ -99,6 +100,8 @@ class Rearrange(Op):
 
     def into(self, out: Tensor, tensors: Sequence[Tensor], *static: Any) -> Tensor:
         """The `out=` form: `out` is resized to the shape of the result, and pieces are converted to its dtype."""
+        if watchers and (answer := watched(self, "into", (out, tensors, *static), {})) is not PLAIN:
+            return answer
         check_tensors(tensors)
         check_unrecorded(self.name, (out, *tensors))
         specs = [tensor.spec for tensor in tensors]

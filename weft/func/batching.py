@@ -1,7 +1,7 @@
 """`vmap`: a function of one sample as a function of a batch.
 
-The function runs once for each sample and the results are stacked. So everything works inside, Python's `if` on values and
-writes in place included, and derivatives and nesting come by themselves; it is not faster than a loop, being one.
+The function runs once. Each of its operations does what the batching rule of the op says (`weft/batching`), for all
+samples together.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.generator import default_generator
+from ..batching import families  # noqa: F401 (the rules)
+from ..batching.opening import opened
+from ..core.batched import Level, as_batch, batched_at, physical, wrap
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
@@ -40,49 +42,104 @@ def vmap(
         raise RuntimeError(
             f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}"
         )
-    if chunk_size is not None and chunk_size < 1:
+    if chunk_size is not None and not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        call = f"vmap({getattr(func, '__name__', repr(func))}, in_dims={in_dims}, ...)(<inputs>)"
         leaves, structure = tree_flatten(args)
-        dims = _in_dims(call, in_dims, args, structure)
-        dims = _wrapped(call, leaves, dims)
+        call = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
+        dims = _wrapped(call, leaves, _in_dims(call, in_dims, args, structure))
         size = _batch_size(leaves, dims)
-        columns: list[list] = []
-        result: Any = None
-        out_structure: Any = None
-        state = default_generator.get_state()
-        for index in range(max(size, 1)):
-            sample = [x if d is None else _sample(x, d, index) for x, d in zip(leaves, dims, strict=True)]
-            if randomness == "same":
-                default_generator.set_state(state)
-            result = func(*tree_unflatten(sample, structure), **kwargs)
-            found, out_structure = tree_flatten(result)
-            columns.append(found)
-        if randomness == "error" and not FUNCTIONS["equal"](state, default_generator.get_state()):
-            raise RuntimeError(
-                "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
-                "'different' randomness flags on vmap or perform the randomness operation out of vmap"
-            )
-        placed = _out_dims(func, out_dims, result, out_structure)
-        return tree_unflatten(
-            [
-                _stacked(func, each, d, size)
-                for each, d in zip(zip(*columns, strict=True), placed, strict=True)
-            ],
-            out_structure,
-        )
+
+        def mapped(batch: Sequence[Any], size: int) -> Any:
+            return _map(func, batch, dims, structure, size, out_dims, randomness, kwargs)
+
+        if chunk_size is None or chunk_size >= size:
+            return mapped(leaves, size)
+        return _in_chunks(mapped, func, leaves, dims, size, chunk_size, out_dims)
 
     return wrapper
 
 
-def _sample(x: Tensor, dim: int, index: int) -> Tensor:
-    """One sample; of an empty batch one of zeros, which tells what the results look like."""
-    if x.shape[dim]:
-        return x.select(dim, index)
-    return x.new_zeros([size for k, size in enumerate(x.shape) if k != dim])
+def name_of(func: Callable) -> str:
+    """What messages call a function."""
+    if isinstance(func, functools.partial):
+        return f"functools.partial({name_of(func.func)}, ...)"
+    return getattr(func, "__name__", repr(func))
+
+
+def _map(
+    func: Callable,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    structure: Any,
+    size: int,
+    out_dims: Any,
+    randomness: str,
+    kwargs: dict[str, Any],
+) -> Any:
+    """The results of `func` for a batch of this size."""
+    with opened(size, randomness) as level:
+        batches = [x if d in (0, None) else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
+        samples = [x if d is None else wrap(x, level) for x, d in zip(batches, dims, strict=True)]
+        result = func(*tree_unflatten(samples, structure), **kwargs)
+        found, out_structure = tree_flatten(result)
+        placed = _out_dims(func, out_dims, result, out_structure)
+    return tree_unflatten(
+        [_unwrapped(func, each, d, level) for each, d in zip(found, placed, strict=True)], out_structure
+    )
+
+
+def _in_chunks(
+    mapped: Callable,
+    func: Callable,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    size: int,
+    chunk_size: int,
+    out_dims: Any,
+) -> Any:
+    """The results for parts of the batch, one after the other, joined."""
+    columns: list[list] = []
+    result: Any = None
+    structure: Any = None
+    for start in range(0, size, chunk_size):
+        length = min(chunk_size, size - start)
+        part = [x if d is None else x.narrow(d, start, length) for x, d in zip(leaves, dims, strict=True)]
+        result = mapped(part, length)
+        found, structure = tree_flatten(result)
+        columns.append(found)
+    placed = _out_dims(func, out_dims, result, structure)
+    cat = FUNCTIONS["cat"]
+    return tree_unflatten(
+        [
+            parts[0] if d is None else cat(parts, d)
+            for parts, d in zip(zip(*columns, strict=True), placed, strict=True)
+        ],
+        structure,
+    )
+
+
+def _unwrapped(func: Callable, result: Any, dim: int | None, level: Level) -> Any:
+    """A result as the caller of `vmap` sees it, with the batch dim at `dim`."""
+    if dim is None:
+        if isinstance(result, Tensor):
+            if batched_at(result, level):
+                name = name_of(func)
+                raise ValueError(
+                    f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None"
+                )
+            return physical(result, level)
+        return result
+    if not isinstance(result, Tensor):
+        name = name_of(func)
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)}. Did you mean to set out_dims= "
+            "to None for output?"
+        )
+    batch = as_batch(result, level)
+    return batch if dim == 0 else batch.movedim(0, dim)
 
 
 def _in_dims(call: str, in_dims: Any, args: tuple, structure: Any) -> list:
@@ -159,21 +216,7 @@ def _out_dims(func: Callable, out_dims: Any, result: Any, structure: Any) -> lis
         return _spread(out_dims, result)
     except _Mismatch:
         raise ValueError(
-            f"vmap({getattr(func, '__name__', repr(func))}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
+            f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible "
             f"with the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure "
             f"{structure}."
         ) from None
-
-
-def _stacked(func: Callable, samples: Sequence[Any], dim: int | None, size: int) -> Any:
-    if dim is None:
-        return samples[0]
-    for each in samples:
-        if not isinstance(each, Tensor):
-            name = getattr(func, "__name__", repr(func))
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(each)}. Did you mean to set out_dims= "
-                "to None for output?"
-            )
-    stacked = FUNCTIONS["stack"](tuple(samples), dim)
-    return stacked if size else stacked.narrow(dim, 0, 0)

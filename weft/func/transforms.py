@@ -12,6 +12,7 @@ from typing import Any
 
 from ..autograd import dual, engine
 from ..autograd.graph import Leaf, Output
+from ..core.batched import within
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
 from ..core.registry import FUNCTIONS
@@ -21,6 +22,7 @@ from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 def stand_in(tensor: Tensor) -> Tensor:
     """The tensor as something to differentiate with respect to."""
+    tensor = within(tensor)
     if tensor.requires_grad:
         return tensor.view_as(tensor)
     alias = dual.set_tangents(make(tensor._storage, tensor._start, tensor.spec), dual.tangents(tensor))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.device import as_device, as_named_device, device
+from ...core.dispatch import PLAIN, watched, watchers
 from ...core.dtype import PYTHON_DTYPES, DType
 from ...core.entry import entry, in_front_of
 from ...core.grad_mode import mode
@@ -26,6 +27,7 @@ from ...core.public import public
 from ...core.recording import needs_recording, record, tape
 from ...core.registry import add_member
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
+from ...core.storage import Storage
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once
 from ...families.library import to_device
@@ -101,6 +103,13 @@ TO_COPY = Op("to_copy", COPY.derivative)
 
 
 def copy_to(input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
+    """A copy with these metadata, recorded as a step of `op`."""
+    if watchers and (answer := watched(COPY_TO, "run", (input, wanted, op), {})) is not PLAIN:
+        return answer
+    return _copy_memory(input, wanted, op)
+
+
+def _copy_memory(input: Tensor, wanted: Spec, op: Any) -> Tensor:
     plan = _copy_plans[input.spec, wanted]
     if plan is not None:
         storage = plan.allocate()
@@ -110,6 +119,15 @@ def copy_to(input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
         result = empty(wanted)
         copy_values(result, detach(input))
     return result if input._autograd is None or not mode.enabled else record(op, result, (input,))
+
+
+class _CopyTo(Op):
+    """Copies into new memory with given metadata, as watchers see them."""
+
+    run = staticmethod(_copy_memory)  # type: ignore[assignment]
+
+
+COPY_TO = _CopyTo("to_copy", COPY.derivative)
 
 
 def _copy_plan(spec: Spec, wanted: Spec) -> Plan | None:
@@ -164,7 +182,11 @@ def is_contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format
 
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write `src`, a tensor or number, broadcast to this shape and converted to this dtype, into this tensor."""
-    if type(src) is Tensor and self._autograd is src._autograd is None and self._storage is not src._storage:
+    if (
+        type(src) is Tensor is type(self)
+        and self._autograd is src._autograd is None
+        and self._storage is not src._storage
+    ):
         plan = _overwrite_plans[self.spec, src.spec]
         if plan is not None:
             storage = self._storage
@@ -340,4 +362,5 @@ def cuda(
 @public("method")
 def detach(self: Tensor) -> Tensor:
     """The same memory, outside of autograd."""
-    return make(self._storage, self._start, self.spec)
+    storage = self._storage
+    return make(storage if type(storage) is Storage else storage.detached(), self._start, self.spec)

@@ -24,7 +24,7 @@ from ...core.outputs import check_unrecorded, resize_out
 from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
-from ...core.tensor import Tensor, as_new, make
+from ...core.tensor import Tensor, as_new, make, new_hooks
 from ...core.tensor import empty as empty_of
 from ...families.calls import is_operand
 from ...families.map import FILL, scalar_arguments
@@ -219,7 +219,8 @@ def filled(spec: Spec, value: Any) -> Tensor:
     storage = allocate()
     if launch is not None:
         launch.entry(storage.ptr, *arguments, launch.meta, launch.count)
-    return make(storage, 0, spec)
+    result = make(storage, 0, spec)
+    return new_hooks[0](result) if new_hooks else result
 
 
 def _filled_plan(spec: Spec, value: Any):

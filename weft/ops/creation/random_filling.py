@@ -11,6 +11,15 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer
+from ...core.batched import (
+    BatchedStorage,
+    Level,
+    NoBatchingRule,
+    batched_at,
+    open_levels,
+    physical,
+    suspended,
+)
 from ...core.derivative import Derivative
 from ...core.dtype import (
     LEGACY_NAMES,
@@ -42,7 +51,7 @@ from ...core.outputs import check_inplace
 from ...core.plans import PlanCache
 from ...core.public import add_inplace
 from ...core.recording import needs_recording, record_inplace
-from ...core.spec import Spec
+from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
@@ -56,7 +65,26 @@ COMMON = (*FLOATS, *INTEGERS, bool_)
 WIDE_UNSIGNED = (uint16, uint32, uint64)
 
 
+# Functions that draw in an order of their own: in a batch, each sample draws for itself.
+_ONE_BY_ONE = frozenset("randperm multinomial poisson binomial _standard_gamma _sample_dirichlet".split())
+
+
+def check_randomness(name: str) -> None:
+    """Raises: RuntimeError within a function that `vmap` maps if its argument `randomness` forbids random numbers."""
+    if not open_levels.stack:
+        return
+    randomness = open_levels.stack[-1].randomness
+    if randomness == "error":
+        raise RuntimeError(
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+            "'different' randomness flags on vmap or perform the randomness operation out of vmap"
+        )
+    if randomness == "different" and name in _ONE_BY_ONE:
+        raise NoBatchingRule(f"vmap: {name} draws different numbers for each sample")
+
+
 def generator_or_default(generator: Any, name: str) -> Generator:
+    check_randomness(name)
     if generator is None:
         return default_generator
     if not isinstance(generator, Generator):
@@ -80,6 +108,8 @@ def _fill(target: Tensor, generator: Generator, distribution: str, **parameters:
 
     Complex elements are two of the real dtype.
     """
+    if open_levels.stack:
+        return _fill_samples(target, generator, distribution, parameters, open_levels.stack[-1])
     spec = target.spec
     order = _order[(spec,)]
     if order is None:
@@ -91,6 +121,28 @@ def _fill(target: Tensor, generator: Generator, distribution: str, **parameters:
         target._storage.version += 1
     else:
         copy_values(target, into)
+    return target
+
+
+def _fill_samples(
+    target: Tensor, generator: Generator, distribution: str, parameters: dict[str, Any], level: Level
+) -> Tensor:
+    """Fill the tensor of a function that `vmap` maps: with one draw for the batch, or with the same for all samples."""
+    spec = target.spec
+    with suspended(level):
+        if level.randomness == "same" and batched_at(target, level):
+            sample = empty_of(contiguous_spec(spec.shape, spec.dtype, spec.device))
+            copy_values(physical(target, level), _fill(sample, generator, distribution, **parameters))
+            return target
+        if level.randomness != "same" and not batched_at(target, level):
+            storage = target._storage
+            if not (isinstance(storage, BatchedStorage) and storage.level is level and storage.fresh):
+                raise RuntimeError(
+                    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+                    "randomness."
+                )
+            storage.become_batch()
+        _fill(physical(target, level), generator, distribution, **parameters)
     return target
 
 

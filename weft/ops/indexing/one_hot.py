@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.batched import beneath
 from ...core.dtype import int64
 from ...core.public import public
 from ...core.tensor import Tensor
@@ -28,12 +29,11 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
         return fill_(new((*input.spec.shape, num_classes), int64, input.spec.device), 0)
-    if int(input.min()) < 0:
+    if int(beneath(input).min()) < 0:
         raise RuntimeError("Class values must be non-negative.")
-    largest = int(input.max())
     if num_classes == -1:
-        num_classes = largest + 1
-    elif num_classes < 1 or largest >= num_classes:
+        num_classes = int(input.max()) + 1
+    elif num_classes < 1 or int(beneath(input).max()) >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
     result = fill_(new((*input.spec.shape, num_classes), int64, input.spec.device), 0)
     return scatter_(result, -1, input.unsqueeze(-1), 1)

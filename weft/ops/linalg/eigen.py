@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import beneath
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES
 from ...core.public import public
@@ -125,7 +126,7 @@ def _check_eig(A: Tensor, name: str) -> None:
     if A.spec.dtype.category < 2:
         raise RuntimeError(f"Unknown Complex ScalarType for {LEGACY_NAMES[A.spec.dtype]}")
     check_supported(A, "linalg_eig_out_cpu")
-    if A.device.backend.has_memory and not all_finite(host_array(A)):
+    if A.device.backend.has_memory and not all_finite(host_array(beneath(A))):
         raise RuntimeError(f"torch.{name}: input tensor should not contain infs or NaNs.")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import beneath
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES
 from ...core.iteration import broadcast_shapes
@@ -384,7 +385,7 @@ def _check_ldl_pivots(pivots: Tensor, size: int) -> None:
 
 
 def _values_of(pivots: Tensor) -> np.ndarray:
-    return host_array(pivots) if pivots.device.backend.has_memory else np.empty(0, np.int32)
+    return host_array(beneath(pivots)) if pivots.device.backend.has_memory else np.empty(0, np.int32)
 
 
 @public("function", name="linalg.lu_solve", out=True)

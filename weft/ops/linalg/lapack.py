@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import beneath
 from ...core.dtype import (
     LEGACY_NAMES,
     bfloat16,
@@ -204,7 +205,7 @@ def check_same_dtype(a: Tensor, b: Tensor, name: str, first: str = "A", second: 
 
 def first_failure(info: Tensor) -> tuple[str, int] | None:
     """Where LAPACK's `info` of a stack is not 0: how a message says which matrix, and its info."""
-    infos = host_array(info)
+    infos = host_array(beneath(info))
     if not infos.any():
         return None
     return first_matrix(infos), int(infos.reshape(-1)[np.flatnonzero(infos)[0]])

@@ -20,6 +20,7 @@ from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
 from ..creation.creation import empty, empty_like, ones_like, zeros_like
+from ..creation.random_filling import check_randomness
 from ..elementwise.activation import leaky_relu
 from ..reductions.softmax import softmax
 from ..tensor.rules import shown_as
@@ -191,6 +192,7 @@ def feature_alpha_dropout(
 
 def _random_slopes(input: Tensor, lower: float, upper: float, generator: Any) -> Tensor:
     """1 for positive elements, for the others a uniform number each, drawn in their order."""
+    check_randomness("rrelu")
     slopes = ones_like(input.detach(), memory_format=contiguous_format)
     negative = input.detach() <= 0
     count = int(negative.sum()) if input.spec.device.backend.has_memory else 0

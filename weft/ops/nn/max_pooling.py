@@ -21,6 +21,7 @@ from ...core.plans import PlanCache
 from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.spec import Spec
+from ...core.storage import Storage
 from ...core.tensor import Tensor, make
 from ...engine import scalar as s
 from ...engine.expr import const
@@ -69,7 +70,7 @@ _GEOMETRIES = PlanCache(Geometry)
 
 
 def _views(spec: Spec, geometry: Geometry) -> list[tuple[int, Spec]]:
-    nowhere: Any = None  # views need no memory
+    nowhere = Storage(0, 0, spec.device)  # views need no memory
     found = window_elements(make(nowhere, 0, spec), *geometry.looking, geometry.counts)
     return [(each._start, each.spec) for each in found]
 

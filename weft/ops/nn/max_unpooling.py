@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ...core.batched import beneath
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.public import public
 from ...core.tensor import Tensor
@@ -58,7 +59,7 @@ def _check_indices(name: str, n: int, input: Tensor, indices: Tensor, sizes: tup
         )
     check_filled(name, input, n + 1)
     if indices.spec.numel and math.prod(sizes) and spec.device.backend.has_memory:
-        low, high = (int(each) for each in indices.aminmax())
+        low, high = (int(each) for each in beneath(indices).aminmax())
         if low < 0 or high >= math.prod(sizes):
             raise RuntimeError(
                 f"Found an invalid max index: {low if low < 0 else high} (output volumes are of size "

@@ -89,7 +89,9 @@ def standardized(
     weight, bias = (None if each is None else graph.reshape(each, rows.across) for each in (weight, bias))
     (mean,) = graph.reduce(MEAN, source, dims=rows.dims, numbers=(rows.together,))
     inverse, var = graph.reduce(spread, source, mean, dims=rows.dims, numbers=(rows.together, eps))
-    result = graph.map(AFFINE, source, mean, inverse, weight or 1.0, bias or 0.0)
+    result = graph.map(
+        AFFINE, source, mean, inverse, 1.0 if weight is None else weight, 0.0 if bias is None else bias
+    )
     result = graph.to(graph.reshape(result, x.spec.shape), dtype)
     statistics = [graph.reshape(each, rows.statistics) for each in (mean, inverse)]
     if kept is compute:
@@ -132,7 +134,9 @@ def _build_backward(
     results = []
     if of_input:
         sums = graph.reduce(_SUMS, ct, x, mean, inverse, *[weight] * (weight is not None), dims=rows.dims)
-        found = graph.map(_INPUT_COTANGENT, ct, x, mean, inverse, weight or 1.0, *sums, rows.together)
+        found = graph.map(
+            _INPUT_COTANGENT, ct, x, mean, inverse, 1.0 if weight is None else weight, *sums, rows.together
+        )
         results.append(graph.reshape(found, sizes))
     if parameters is not None:
         sums = graph.reduce(_SUMS, ct, x, mean, inverse, dims=rows.summed)

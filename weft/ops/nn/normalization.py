@@ -127,7 +127,14 @@ def _build_evaluation(graph: GraphBuilder, name: str) -> list[Value]:
         for each in (weight, bias, running_mean, running_var)
     )
     inverse = graph.map(_INVERSE, var, graph.numbers[1])
-    result = graph.map(AFFINE, graph.to(x, compute), mean, inverse, weight or 1.0, bias or 0.0)
+    result = graph.map(
+        AFFINE,
+        graph.to(x, compute),
+        mean,
+        inverse,
+        1.0 if weight is None else weight,
+        0.0 if bias is None else bias,
+    )
     return [graph.to(result, x.spec.dtype), graph.empty(kept), graph.empty(kept)]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer, integers, number, wrong_type
+from ...core.batched import beneath
 from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import FLOAT8, DType, float32, float64, int64
 from ...core.public import public
@@ -313,7 +314,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("minlength should be >= 0")
     if input.spec.shape == (0,):
         return zeros(minlength, dtype=int64, device=input.device)
-    if len(input.spec.shape) != 1 or int(input.min()) < 0:
+    if len(input.spec.shape) != 1 or int(beneath(input).min()) < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None:
         return _bincount(input, None, minlength, int64)

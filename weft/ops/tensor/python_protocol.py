@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import DataDependent, is_sample
 from ...core.dtype import DType, float64, int64
 from ...core.limits import overflow
 from ...core.public import public
@@ -33,10 +34,27 @@ def item(self: Tensor) -> Any:
     backend = spec.device.backend
     if not backend.has_memory:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    check_value(self, ITEM)
     read = backend.readers.get(spec.dtype.name)
     if read is None or spec.conj or spec.neg:
         return host_array(self).item()
     return read(self._storage.ptr + self._start).value
+
+
+ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, because "
+    "it has another value in each sample: use operations on tensors instead."
+)
+CONTROL_FLOW = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. Its value differs from sample "
+    "to sample: use torch.where instead."
+)
+
+
+def check_value(self: Tensor, message: str) -> None:
+    """Raises: RuntimeError if the tensor has another value in each sample that `vmap` maps over."""
+    if type(self) is not Tensor and is_sample(self):
+        raise DataDependent(message)
 
 
 @public("method")
@@ -91,6 +109,7 @@ def __bool__(self: Tensor) -> bool:
             f"Boolean value of Tensor with {kind} is ambiguous\n"
             f"bool: shape {list(self.spec.shape)}; say any() or all(), and & | ~ between masks for and, or, not"
         )
+    check_value(self, CONTROL_FLOW)
     return bool(self.item())
 
 

@@ -119,7 +119,7 @@ _TOTALS = {
 
 def _loss_of(graph: GraphBuilder, scores: Value, target: Value, weight: Any, reduction: str) -> list[Value]:
     """The loss, and the sum of the weights of all targets."""
-    _check_classes(scores.spec, target.spec, weight and weight.spec)
+    _check_classes(scores.spec, target.spec, None if weight is None else weight.spec)
     (ignored,) = graph.numbers
     target = graph.to(_target(graph, scores.spec, target), int64)
     classes = graph.map(_CLASS, target, ignored)

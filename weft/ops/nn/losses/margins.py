@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....core.batched import beneath
 from ....core.dtype import FLOAT, LEGACY_NAMES, get_default_dtype, int32, int64
 from ....core.iteration import broadcast_shapes
 from ....core.outputs import check_dtype
@@ -116,7 +117,7 @@ def multi_margin_loss(
         raise RuntimeError(f"expected scalar type Long but found {LEGACY_NAMES[target.spec.dtype]}")
     _check_float("multi_margin_loss_cpu_kernel", input)
     if target.spec.numel and target.spec.device.backend.has_memory:
-        low, high = (each.item() for each in target.aminmax())
+        low, high = (each.item() for each in beneath(target).aminmax())
         if low < 0 or high >= classes:
             raise RuntimeError(f"target out of range (there are {classes} classes)")
     index = target.reshape(-1, 1) if len(own) == 2 else target.reshape(1)
@@ -159,7 +160,7 @@ def multilabel_margin_loss(
         )
     classes = own[-1] if own else 1
     if target.spec.numel and target.spec.device.backend.has_memory:
-        low, high = (each.item() for each in target.aminmax())
+        low, high = (each.item() for each in beneath(target).aminmax())
         if low < -1 or high >= classes:
             raise RuntimeError(f"argument #2 'target' is out of range (there are {classes} classes)")
     if target.spec.dtype is not int64:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from ....core.batched import beneath
 from ....core.derivative import nondifferentiable
 from ....core.dtype import FLOAT, LEGACY_NAMES, bool_, uint8
 from ....core.public import public
@@ -89,7 +90,7 @@ def binary_cross_entropy(
             f"\"binary_cross_entropy\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'"
         )
     for name, each in (("input", input), ("target", target)):
-        if each.spec.device.backend.has_memory and _BEYOND.direct(each.detach()).item():
+        if each.spec.device.backend.has_memory and _BEYOND.direct(beneath(each).detach()).item():
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     if weight is None:
         return _binary_cross_entropy(input, target, reduction)

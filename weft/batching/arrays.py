@@ -1,0 +1,74 @@
+"""Ops that NumPy, SciPy or LAPACK compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.batched import Level, as_batch, batched_at, physical, wrap
+from ..families.library import library
+from ..ops.linalg.lapack import matrix_op
+from ..ops.order import sorting
+from ..ops.signal import spectral
+from .alignment import INSERT
+from .fallback import loop_over
+from .reductions import wrapped
+from .rules import Recordable, any_batched, batching_rule, rule_for
+
+
+@batching_rule(matrix_op)
+def _matrix_op(level: Level, op: matrix_op, tensors: tuple, static: dict[str, Any]) -> Recordable:
+    """All of them work on stacks of matrices, of which the batch is one more dim."""
+    if any_batched(tensors, level):
+        found = wrapped(op(*[as_batch(x, level) for x in tensors], **static), level)
+    else:
+        found = op(*[physical(x, level) for x in tensors], **static)
+    return Recordable(found, tensors, tuple([static[name] for name in op._static[len(tensors) :]]))
+
+
+@batching_rule(library)
+def _library(level: Level, op: library, args: tuple, kwargs: dict[str, Any]) -> Recordable:
+    return loop_over(level, op, args, kwargs)
+
+
+def _along_dim(position: int) -> Any:
+    """The rule of ops of one tensor that work along a dim, which is the argument at `position`."""
+
+    def rule(level: Level, op: Any, args: tuple, static: dict[str, Any]) -> Recordable:
+        input = args[0]
+        value = physical(input, level)
+        if not batched_at(input, level):
+            found = op(value, *args[1:])
+        elif input.spec.shape:
+            found = wrapped(op(value, *args[1:position], args[position] + 1, *args[position + 1 :]), level)
+        else:
+            found = op(INSERT(value, 1, 1), *args[1:position], 1, *args[position + 1 :])
+            squeeze = _squeezed(args, op)
+            found = wrapped(tuple([squeeze(each) for each in found]), level)
+        return Recordable(found, args)
+
+    return rule
+
+
+def _squeezed(args: tuple, op: Any) -> Any:
+    return lambda found: found.reshape(found.shape[:1])
+
+
+rule_for(sorting._sort)(_along_dim(1))
+rule_for(sorting._topk)(_along_dim(2))
+
+
+@rule_for(spectral._fft_c2c, spectral._fft_r2c)
+def _transform(level: Level, op: Any, args: tuple, static: dict[str, Any]) -> Recordable:
+    input, dims, *rest = args
+    if not batched_at(input, level):
+        return Recordable(op(physical(input, level), dims, *rest), args)
+    moved = tuple([dim + 1 for dim in dims])
+    return Recordable(wrap(op(physical(input, level), moved, *rest), level), args)
+
+
+@rule_for(spectral._fft_c2r)
+def _inverse_transform(level: Level, op: Any, args: tuple, static: dict[str, Any]) -> Recordable:
+    input, dim, *rest = args
+    if not batched_at(input, level):
+        return Recordable(op(physical(input, level), dim, *rest), args)
+    return Recordable(wrap(op(physical(input, level), dim + 1, *rest), level), args)

@@ -1,0 +1,15 @@
+"""All batching rules."""
+
+from . import (  # noqa: F401
+    arrays,
+    copies,
+    default,
+    elementwise,
+    indexed,
+    kernel_graphs,
+    products,
+    rearranging,
+    reductions,
+    steps,
+    views,
+)

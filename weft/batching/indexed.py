@@ -1,0 +1,123 @@
+"""Gathers and scatters: which elements the indices of a sample point at, with the batch dim in front."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.batched import Level, batched_at, physical, samples_of, wrap
+from ..core.plans import PlanCache
+from ..core.size import shape
+from ..core.spec import Spec
+from ..core.tensor import Tensor
+from ..families.indexed import Access, Put, Take
+from .derivatives import BatchedDerivative
+from .elementwise import written
+from .rules import Recordable, any_batched, batching_rule, check_writable
+
+
+class _Batched:
+    """What batches of both kinds share: the rule."""
+
+    op: Any
+    size: int
+    batched: tuple[bool, ...]  # which of (the tensor, *indices) are batches
+
+    def _access(self, spec: Spec, static: Any, *indices: Spec) -> Access:
+        samples, steps = [], []
+        for each, is_batch in zip((spec, *indices), self.batched, strict=True):
+            sample, step = samples_of[(each,)] if is_batch else (each, 0)
+            samples.append(sample)
+            steps.append(step // each.dtype.itemsize)
+        access: Access = self.op.rule(samples[0], static, *samples[1:])
+        return access._replace(
+            shape=shape((self.size, *access.shape)),
+            stride=(steps[0], *access.stride),
+            index_strides=tuple(
+                [(step, *row) for step, row in zip(steps[1:], access.index_strides, strict=True)]
+            ),
+        )
+
+
+class BatchedTake(_Batched, Take):
+    """Reads what the indices of each sample point at."""
+
+    def __init__(self, op: Take, batched: tuple[bool, ...], size: int):
+        self.op, self.batched, self.size = op, batched, size
+        Take.__init__(
+            self,
+            op.name,
+            self._access,
+            in_memory_order=op.in_memory_order,
+            wrap=op.wrap,
+            error=op.error,
+            always_checked=op.always_checked,
+            derivative=BatchedDerivative(op, batched),
+        )
+
+
+class BatchedPut(_Batched, Put):
+    """Writes where the indices of each sample point at."""
+
+    def __init__(self, op: Put, batched: tuple[bool, ...], size: int, value: int | None):
+        self.op, self.batched, self.size, self.value = op, batched, size, value
+        rules = (batched[0], value is not None, *batched[1:])
+        Put.__init__(
+            self,
+            op.name,
+            self._access,
+            fit=self._fit,
+            once=op.once,
+            wrap=op.wrap,
+            error=op.error,
+            always_checked=op.always_checked,
+            derivative=BatchedDerivative(op, rules),
+        )
+
+    def _fit(self, value: Spec, spec: Spec, static: Any, access: Access) -> tuple[int, ...]:
+        """The strides with which the value is read; its batch dim is dim `self.value`, or there is none."""
+        step = 0
+        if self.value is not None:
+            value, step = samples_of[(value,)]
+            step //= value.dtype.itemsize
+        sample, _ = samples_of[(spec,)]
+        inner = access._replace(
+            shape=shape(access.shape[1:]),
+            stride=access.stride[1:],
+            index_strides=tuple([row[1:] for row in access.index_strides]),
+        )
+        return (step, *self.op.fit(value, sample, static, inner))
+
+
+_takes = PlanCache(BatchedTake)
+_puts = PlanCache(BatchedPut)
+
+
+@batching_rule(Take)
+def _take(level: Level, op: Take, args: tuple, static: dict[str, Any]) -> Recordable:
+    input, indices, how = args
+    values = [physical(x, level) for x in (input, *indices)]
+    if any_batched((input, *indices), level):
+        batched = tuple([batched_at(x, level) for x in (input, *indices)])
+        result = wrap(_takes[op, batched, level.size](values[0], values[1:], how), level)
+    else:
+        result = op(values[0], values[1:], how)
+    return Recordable(result, (input, *indices), (how,))
+
+
+@batching_rule(Put)
+def _put(level: Level, op: Put, args: tuple, static: dict[str, Any]) -> Tensor:
+    target, indices, value, how = args[:4]
+    combine = args[4] if len(args) > 4 else static.get("combine")
+    check_writable(target, (value, *indices), level)
+
+    def write() -> None:
+        into, source = physical(target, level), physical(value, level)
+        places = [physical(x, level) for x in indices]
+        if not batched_at(target, level):
+            op(into, places, source, how, combine)
+            return
+        batched = tuple([batched_at(x, level) for x in (target, *indices)])
+        which = 0 if batched_at(value, level) else None
+        _puts[op, batched, level.size, which](into, places, source, how, combine)
+
+    return written(op, target, (target, value, *indices), (how, combine), level, write)

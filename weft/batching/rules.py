@@ -1,0 +1,166 @@
+"""The rule of each op: what it does to a batch. `watch` is asked about every call while a level is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.batched import BatchedStorage, Level, batched_at, lift, open_levels, physical, takes_part
+from ..core.grad_mode import mode
+from ..core.overrides import PLAIN
+from ..core.recording import tape
+from ..core.tensor import Tensor
+from ..families.map import COPY
+from ..ops.assembly.copying import COPY_TO
+
+Rule = Callable[..., Any]  # (level, op, args, static) -> Recordable, or a result that is complete
+
+# By class of op (a subclass has the rule of its base unless it has its own), and by method of the class.
+FAMILIES: dict[tuple[type, str], Rule] = {}
+# Single ops that need another rule than their family.
+OPS: dict[tuple[int, str], Rule] = {}
+
+
+# Their results are new tensors, into which samples may be written.
+COPIES = (COPY, COPY_TO)
+
+
+class Recordable(NamedTuple):
+    """The result of a rule: it is recorded if the samples take part in autograd within the level."""
+
+    result: Any
+    inputs: Sequence[Any]
+    static: tuple = ()
+
+
+def batching_rule(*families: type, method: str = "run") -> Callable[[Rule], Rule]:
+    """Decorator: the rule of all ops of some classes."""
+
+    def decorate(rule: Rule) -> Rule:
+        for family in families:
+            FAMILIES[family, method] = rule
+        return rule
+
+    return decorate
+
+
+def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
+    """Decorator: the rule of single ops."""
+
+    def decorate(rule: Rule) -> Rule:
+        for op in ops:
+            OPS[id(op), method] = rule
+        return rule
+
+    return decorate
+
+
+def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    """The answer of the op's rule if an argument is a sample, else PLAIN."""
+    level = highest(args, highest(static.values(), None) if static else None)
+    outer = open_levels.stack
+    if level is None:
+        if not outer or op not in COPIES or method != "run":
+            return PLAIN
+        return lift(op.run(*args), outer[-1], fresh=True)
+    below = outer[: outer.index(level)] if level in outer else outer
+    open_levels.stack = below
+    try:
+        found = _rule_of(op, method)(level, op, args, static)
+        if type(found) is not Recordable:
+            return found
+        if mode.enabled and in_autograd(found.inputs, level):
+            open_levels.stack = (*below, level)
+            return record(op, *found, level)
+        return found.result
+    finally:
+        open_levels.stack = outer
+
+
+def highest(args: Any, level: Level | None) -> Level | None:
+    """The innermost level of the samples among arguments."""
+    for each in args:
+        if isinstance(each, Tensor):
+            storage = each._storage
+            if type(storage) is BatchedStorage and (level is None or storage.level.number > level.number):
+                level = storage.level
+        elif isinstance(each, (tuple, list)):
+            level = highest(each, level)
+    return level
+
+
+def _rule_of(op: Any, method: str) -> Rule:
+    found = OPS.get((id(op), method))
+    if found is not None:
+        return found
+    for family in type(op).__mro__:
+        found = FAMILIES.get((family, method))
+        if found is not None:
+            return found
+    raise NotImplementedError(f"vmap: {type(op).__name__}.{method}")
+
+
+def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple, level: Level) -> Any:
+    """`result`, as the result of a recorded step within the level.
+
+    What surrounds the level has recorded the operation on the batch itself.
+    """
+    if isinstance(result, Tensor):
+        result = as_sample(result, level)
+    else:
+        result = type(result)([as_sample(each, level) for each in result])
+    return tape.record(op, result, [as_input(x, level) for x in inputs], static)
+
+
+def in_autograd(inputs: Sequence[Any], level: Level) -> bool:
+    """Whether one of the samples of this level takes part in autograd."""
+    for x in inputs:
+        if isinstance(x, Tensor) and x._autograd is not None and not is_outer(x, level):
+            return True
+    return False
+
+
+def as_input(x: Any, level: Level) -> Any:
+    """An input of a step within the level: the history of tensors from outside is not its concern."""
+    return lift(x, level) if isinstance(x, Tensor) and x._autograd is not None and is_outer(x, level) else x
+
+
+def as_sample(x: Tensor, level: Level) -> Tensor:
+    return lift(x, level) if is_outer(x, level) else x
+
+
+def is_outer(x: Tensor, level: Level) -> bool:
+    """Whether a tensor is from outside of the level."""
+    storage = x._storage
+    return type(storage) is not BatchedStorage or storage.level is not level
+
+
+def any_batched(inputs: Sequence[Any], level: Level) -> bool:
+    return any(isinstance(x, Tensor) and batched_at(x, level) for x in inputs)
+
+
+def outer_autograd(inputs: Sequence[Any], level: Level) -> bool:
+    """Whether what surrounds the level records operations on these tensors."""
+    return mode.enabled and any(isinstance(x, Tensor) and takes_part(physical(x, level)) for x in inputs)
+
+
+class InplaceError(RuntimeError):
+    """Samples are to be written into a tensor that is the same for all of them."""
+
+
+def check_writable(target: Tensor, others: Sequence[Any], level: Level) -> None:
+    """Let `target` hold different samples if one of the others does.
+
+    Raises: RuntimeError if it is from outside of the level.
+    """
+    if batched_at(target, level) or not any_batched(others, level):
+        return
+    storage = target._storage
+    if type(storage) is BatchedStorage and storage.level is level and storage.fresh:
+        storage.become_batch()
+        return
+    raise InplaceError(
+        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+        "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped "
+        "over. Use an operation that is not in place, or write into a tensor that the mapped function makes."
+    )

@@ -1,0 +1,76 @@
+"""Ops made of other ops: they run on the samples, and one step is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.batched import Level, as_batch, batched_at, physical, resumed, wrap
+from ..core.op import Op
+from ..core.plans import PlanCache
+from ..core.recording import needs_recording, record
+from ..core.tensor import Tensor, end_view, make
+from ..families.custom_vjp import CustomVjp
+from ..families.view import View
+from .derivatives import BatchedDerivative
+from .opening import opened
+from .rules import Recordable, batching_rule, outer_autograd
+from .views import adjoint
+
+
+def bare(x: Any) -> Any:
+    """A tensor without its history within the level."""
+    if type(x) in (tuple, list):
+        return type(x)([bare(each) for each in x])
+    return make(x._storage, x._start, x.spec) if isinstance(x, Tensor) and x._autograd is not None else x
+
+
+def on_samples(level: Level, op: Any, compute: Callable, inputs: tuple, static: tuple = ()) -> Recordable:
+    """`compute(*inputs)` on samples, as one step of `op` with these inputs."""
+    if op.derivative is not None and outer_autograd(inputs, level):
+        batched = tuple([isinstance(x, Tensor) and batched_at(x, level) for x in inputs])
+        values = [physical(x, level) if isinstance(x, Tensor) else x for x in inputs]
+        found = Vmapped(op, compute, batched, level.size, static)(*values)
+        single = isinstance(found, Tensor)
+        return Recordable(
+            wrap(found, level) if single else tuple([wrap(each, level) for each in found]), inputs, static
+        )
+    with resumed(level):
+        found = compute(*[bare(x) for x in inputs])
+    for each in (found,) if isinstance(found, Tensor) else found:
+        end_view(each)
+    return Recordable(found, inputs, static)
+
+
+class Vmapped(Op):
+    """`compute`, a function of samples, as an op on batches, with the derivative of `op` for each sample."""
+
+    def __init__(self, op: Any, compute: Callable, batched: tuple[bool, ...], size: int, static: tuple):
+        self.name, self.node_name = op.name, getattr(op, "node_name", None)
+        self.compute, self.batched, self.size, self.static = compute, batched, size, static
+        self.derivative: Any = batched_derivatives[op, batched]
+
+    def run(self, *values: Any) -> Any:
+        with opened(self.size) as level:
+            samples = [
+                wrap(bare(x), level) if is_batch else bare(x)
+                for x, is_batch in zip(values, self.batched, strict=True)
+            ]
+            found = self.compute(*samples)
+            several = not isinstance(found, Tensor)
+            results = tuple([as_batch(each, level) for each in (found if several else (found,))])
+        result = results if several else results[0]
+        return record(self, result, values, self.static) if needs_recording(values) else result
+
+
+batched_derivatives = PlanCache(BatchedDerivative)
+
+
+@batching_rule(CustomVjp)
+def _custom_vjp(level: Level, op: CustomVjp, args: tuple, named: dict[str, Any]) -> Recordable:
+    view = getattr(op.function, "__self__", None)
+    if isinstance(view, View) and op is view.adjoint:
+        return adjoint(level, view, args)
+    inputs = args[: op.inputs]
+    static = args[len(inputs) :]
+    return on_samples(level, op, lambda *inputs: op.function(*inputs, *static), inputs, static)

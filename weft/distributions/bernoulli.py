@@ -16,7 +16,7 @@ from .utils import broadcast_all
 
 
 class Bernoulli(FromProbsOrLogits, ExponentialFamily):
-    """1 with probability `probs`, else 0; or with log-odds `logits`.
+    """Samples are 1 with probability `probs` (or with log-odds `logits`), and 0 otherwise.
 
     >>> import weft as torch
     >>> torch.distributions.Bernoulli(logits=torch.tensor(0.0)).probs

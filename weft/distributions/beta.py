@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Beta(ExponentialFamily):
-    """Numbers in [0, 1] around concentration1 / (concentration1 + concentration0).
+    """Samples are in [0, 1] with mean concentration1 / (concentration1 + concentration0).
 
     >>> import weft as torch
     >>> torch.distributions.Beta(1.0, 3.0).mean

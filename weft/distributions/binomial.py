@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Binomial(FromProbsOrLogits):
-    """How many of `total_count` attempts succeed, each with probability `probs` or log-odds `logits`.
+    """The number of successes in `total_count` trials with success probability `probs` (or log-odds `logits`).
 
     >>> import weft as torch
     >>> torch.distributions.Binomial(4, torch.tensor(0.5)).variance
@@ -68,7 +68,7 @@ class Binomial(FromProbsOrLogits):
             self._validate_sample(value)
         n, logits = self.total_count, self.logits
         log_ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        # log(1 + exp(logits)) that does not overflow
+        # log(1 + exp(logits)) without overflow
         log_norm = n * logits.clamp(min=0) + n * (-logits.abs()).exp().log1p()
         return value * logits + log_ways - log_norm
 

@@ -14,7 +14,7 @@ from .logits import FromProbsOrLogits, which_is_given
 
 
 class Categorical(FromProbsOrLogits):
-    """Numbers of categories 0 ... k - 1: index i with a probability in proportion to `probs[..., i]`.
+    """Samples are categories 0 ... k - 1. The probability of category i is proportional to `probs[..., i]`.
 
     Or to exp(logits[..., i]). Shapes: [..., k] -> batch_shape [...].
 
@@ -52,7 +52,7 @@ class Categorical(FromProbsOrLogits):
 
     @property
     def mean(self) -> Tensor:
-        """NaN: categories have no mean."""
+        """NaN, because categories have no mean."""
         return weft.full(self._batch_shape, weft.nan, dtype=self.probs.dtype, device=self.probs.device)
 
     @property

@@ -12,7 +12,7 @@ from .location_scale import LocationScale
 
 
 class Cauchy(LocationScale):
-    """Ratios of normal numbers, moved by `loc` and stretched by `scale`; they have no mean.
+    """The distribution of loc + scale * x / y, where x and y are independent and standard normal. It has no mean.
 
     >>> import weft as torch
     >>> torch.distributions.Cauchy(0.0, 1.0).icdf(torch.tensor(0.75))

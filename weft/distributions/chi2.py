@@ -12,7 +12,7 @@ from .utils import broadcast_all
 
 
 class Chi2(Gamma):
-    """Sums of the squares of `df` standard normal numbers.
+    """The distribution of the sum of the squares of `df` independent standard normal variables.
 
     >>> import weft as torch
     >>> torch.distributions.Chi2(3.0).variance

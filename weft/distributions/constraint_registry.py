@@ -1,4 +1,4 @@
-"""For each set, a function from all real numbers onto it: to optimize what must stay within the set."""
+"""For each constraint, a transform from unconstrained real numbers, for the optimization of constrained parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import constraints, transforms
 
 
 class ConstraintRegistry:
-    """Gives a transform for a constraint: `registry(constraint)`.
+    """Maps constraints to transforms: `registry(constraint)`.
 
     >>> import weft as torch
     >>> from weft.distributions import constraints, transform_to
@@ -22,9 +22,9 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint: Any, factory: Callable | None = None) -> Any:
-        """State the factory for a class of constraints; without `factory`, as a decorator.
+        """Register a factory for a class of constraints. Without `factory`, the result is a decorator.
 
-        Raises: TypeError for what is no constraint.
+        Raises: TypeError if `constraint` is not a constraint.
         """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
@@ -45,7 +45,7 @@ class ConstraintRegistry:
 biject_to = ConstraintRegistry()  # bijections
 transform_to = (
     ConstraintRegistry()
-)  # functions that may be simpler to optimize through, not always bijections
+)  # transforms that may suit optimization better, and need not be bijections
 
 
 def _register(*kinds: Any, of: tuple[ConstraintRegistry, ...] = (biject_to, transform_to)) -> Callable:

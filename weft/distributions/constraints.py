@@ -1,4 +1,4 @@
-"""Sets that parameters and samples must lie in: `constraint.check(value)` says for each event whether it does."""
+"""Constraints on parameters and samples. `constraint.check(value)` returns a bool for each event."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Constraint:
-    """A set of tensors whose last `event_dim` dims form one element."""
+    """A set of tensors. The last `event_dim` dims of a tensor form one event."""
 
     is_discrete: Any = False
     event_dim: Any = 0
@@ -61,7 +61,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A set that depends on the parameters of a distribution: only an instance of the distribution knows its own.
+    """A placeholder for a constraint that depends on the parameters of a distribution. Only instances have the constraint.
 
     `is_discrete` and `event_dim` are known, unless they depend on the parameters as well.
     """
@@ -83,7 +83,7 @@ class _Dependent(Constraint):
         return self._event_dim
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """The same with what is known of the set; what is not given stays as it is."""
+        """A copy with the given values of `is_discrete` and `event_dim`."""
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -94,14 +94,14 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Constraint) -> bool:
-    """Whether the set depends on the parameters of a distribution that it does not know."""
+    """Whether the constraint is a placeholder that depends on the parameters of a distribution."""
     return isinstance(constraint, _Dependent)
 
 
 class _DependentProperty(property, _Dependent):
-    """Decorator: a property whose value is a constraint.
+    """Decorator for a property whose value is a constraint.
 
-    The class, asked for it, gives the property itself, which says that the set depends on the parameters.
+    On the class, the attribute is the property itself, which acts as a placeholder.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class _DependentProperty(property, _Dependent):
 
 
 class _IndependentConstraint(Constraint):
-    """Vectors and more whose elements are all in `base_constraint`."""
+    """Events whose elements all satisfy `base_constraint`."""
 
     def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
         if not isinstance(base_constraint, Constraint):
@@ -151,7 +151,7 @@ class _IndependentConstraint(Constraint):
 
 
 class MixtureSameFamilyConstraint(Constraint):
-    """The values that are in the set of every component of a mixture: their bounds may differ."""
+    """The values in the support of every component of a mixture. The bounds of the components may differ."""
 
     def __init__(self, base_constraint: Constraint):
         if not isinstance(base_constraint, Constraint):
@@ -187,7 +187,7 @@ class _Boolean(Constraint):
 
 
 class _Bounded(Constraint):
-    """Numbers within bounds, each of which is a number or a tensor."""
+    """Numbers within bounds. A bound is a number or a tensor."""
 
     lower_bound: Any
     upper_bound: Any
@@ -285,7 +285,7 @@ class _Simplex(Constraint):
 
 
 class _OneHot(Constraint):
-    """Vectors of zeros and a single one."""
+    """One-hot vectors."""
 
     is_discrete = True
     event_dim = 1
@@ -326,7 +326,7 @@ class _LowerCholesky(Constraint):
 
 
 class _CorrCholesky(Constraint):
-    """Cholesky factors of correlation matrices: their rows have the length 1."""
+    """Cholesky factors of correlation matrices, whose rows have norm 1."""
 
     event_dim = 2
 
@@ -347,7 +347,7 @@ class _Square(Constraint):
 
 
 class _Symmetric(_Square):
-    """Square matrices that are their transpose, but for rounding."""
+    """Symmetric matrices, up to rounding."""
 
     def check(self, value: Tensor) -> Tensor:
         is_square = super().check(value)
@@ -377,7 +377,7 @@ class _PositiveDefinite(_Symmetric):
 
 
 class _OfParts(Constraint):
-    """Tensors that consist of parts along `dim`, each of which is in a set of its own."""
+    """Tensors that consist of parts along `dim`, each with its own constraint."""
 
     cseq: list[Constraint]
     dim: int
@@ -398,7 +398,7 @@ class _OfParts(Constraint):
 
 
 class _Cat(_OfParts):
-    """Parts of several `lengths`, as `torch.cat` joins them."""
+    """Parts with `lengths`, concatenated as by `torch.cat`."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0, lengths: Sequence[int] | None = None):
         super().__init__(cseq, dim)
@@ -412,7 +412,7 @@ class _Cat(_OfParts):
 
 
 class _Stack(_OfParts):
-    """Parts as `torch.stack` joins them."""
+    """Parts stacked as by `torch.stack`."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
         super().__init__(cseq, dim)
@@ -427,7 +427,7 @@ class _Stack(_OfParts):
         return weft.stack([each.check(part) for each, part in zip(self.cseq, parts, strict=True)], self.dim)
 
 
-# A constraint with arguments is public as its class in lower case, one without arguments as an instance.
+# The public name of a constraint with arguments is its class; the public name of one without arguments is an instance.
 dependent = _Dependent()
 dependent_property = _DependentProperty
 independent, cat, stack = _IndependentConstraint, _Cat, _Stack

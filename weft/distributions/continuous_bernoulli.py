@@ -17,9 +17,9 @@ from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
 
 
 class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
-    """Numbers x in [0, 1] of density proportional to probs ** x * (1 - probs) ** (1 - x).
+    """Samples x are in [0, 1] with density proportional to probs ** x * (1 - probs) ** (1 - x).
 
-    Within `lims`, around 0.5, where the formulas divide by zero, Taylor's take their place.
+    Near 0.5 (within `lims`) the formulas divide by zero, so Taylor expansions replace them.
 
     >>> import weft as torch
     >>> torch.distributions.ContinuousBernoulli(0.5).mean
@@ -53,20 +53,20 @@ class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
 
     @lazy_property
     def probs(self) -> Any:
-        """The parameter, away from 0 and 1; it is not the mean."""
+        """The parameter, clamped away from 0 and 1. It is not the mean."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _outside_unstable_region(self) -> Tensor:
-        """Where the probability is not around 0.5."""
+        """A mask of the elements whose probability is not near 0.5."""
         low, high = self._lims
         return (self.probs <= low) | (self.probs > high)
 
     def _cut_probs(self) -> Tensor:
-        """The probability, or around 0.5 a number that can be computed with."""
+        """The probability, replaced by a bound of `lims` near 0.5."""
         return self.probs.where(self._outside_unstable_region(), self._lims[0])
 
     def _cont_bern_log_norm(self) -> Tensor:
-        """The logarithm of the constant that the density is multiplied with."""
+        """The logarithm of the normalizing constant."""
         far, p = self._outside_unstable_region(), self._cut_probs()
         below, above = p.where(p <= 0.5, 0.0), p.where(p >= 0.5, 1.0)
         slope = ((-p).log1p() - p.log()).abs().log()
@@ -118,7 +118,7 @@ class ContinuousBernoulli(FromProbsOrLogits, ExponentialFamily):
         return (self.logits,)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
-        """Near 0 by Taylor's formula."""
+        """Uses a Taylor expansion near 0."""
         low, high = self._lims
         far = (x <= low - 0.5) | (x > high - 0.5)
         cut = x.where(far, low - 0.5)

@@ -13,7 +13,7 @@ from .exp_family import ExponentialFamily
 
 
 class Dirichlet(ExponentialFamily):
-    """Probabilities: vectors [..., k] of numbers >= 0 with sum 1, around concentration / sum of concentration.
+    """Samples are probability vectors [..., k] with mean concentration / concentration.sum(-1).
 
     >>> import weft as torch
     >>> torch.distributions.Dirichlet(torch.tensor([1.0, 3.0])).mean

@@ -1,4 +1,4 @@
-"""What all distributions have in common."""
+"""The base class of all distributions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _not_stated(distribution: Any) -> Any:
 class Distribution:
     """A batch of distributions: samples have shape sample_shape + batch_shape + event_shape.
 
-    A subclass sets its parameters, which are tensors of the shape of the batch, before it calls `__init__`. It names
-    them in `arg_constraints`, and it names the values that samples have in `support`.
+    A subclass sets its parameters, which have the batch shape, before it calls `__init__`. `arg_constraints` maps their names
+    to constraints, and `support` is the constraint for samples.
     """
 
     has_rsample = False
@@ -44,7 +44,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions check parameters and samples from now on, unless told otherwise."""
+        """Set the default of `validate_args`: whether distributions check parameters and samples."""
         if value not in (True, False):
             raise ValueError(f"expected True or False, got {value!r}")
         Distribution._validate_args = value
@@ -52,8 +52,8 @@ class Distribution:
     def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
         """A new distribution whose parameters are expanded to `batch_shape`.
 
-        A subclass that overrides `__init__` also overrides this: it passes the object that it has made as `_instance`
-        to the method of its base class, which sets the parameters.
+        A subclass that overrides `__init__` also overrides this method. It passes the new object as `_instance` to the
+        method of its base class, which sets the parameters.
         """
         raise NotImplementedError
 
@@ -85,12 +85,12 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """Samples that nothing can be differentiated through."""
+        """Samples without a graph."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        """Samples that are differentiable in the parameters."""
+        """Samples that are differentiable with respect to the parameters."""
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
@@ -103,20 +103,20 @@ class Distribution:
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density (or probability) at `value`, for each event.
 
-        Raises: ValueError for what is not in the support, if arguments are validated.
+        Raises: ValueError for a value outside of the support, if `validate_args` is set.
         """
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of at most `value`."""
+        """The probability of a sample <= `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The value whose `cdf` is `value`."""
+        """The inverse of `cdf`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values that samples can have, along a new first dim."""
+        """All values in a discrete support, along a new first dim."""
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
@@ -132,14 +132,13 @@ class Distribution:
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         """The object that `expand` of the class `cls` fills: `_instance`, or a new object of the class of `self`.
 
-        Raises: NotImplementedError if that is a subclass with another `__init__`, and therefore perhaps with
-        attributes that `cls` knows nothing of.
+        Raises: NotImplementedError if that is a subclass with another `__init__`, because it may have further attributes.
         """
         if _instance is not None:
             return _instance
         kind = type(self)
         if kind.__init__ is not cls.__init__:  # type: ignore[misc]
-            # Users know the distribution that they derive from, not a base that it shares with others.
+            # Name the public distribution, not an internal base class.
             known = next((each for each in kind.__mro__ if each.__init__ is cls.__init__), cls)  # type: ignore[misc]
             raise NotImplementedError(
                 f"Subclass {kind.__name__} of {known.__name__} that defines a custom __init__ method "
@@ -150,7 +149,7 @@ class Distribution:
     def _expand_to(self, new: Any, batch_shape: Shape, **event_dims: int) -> Any:
         """`new`, with the named parameters of `self`, each expanded to `batch_shape` and as many of its own last dims.
 
-        A lazy parameter that is not known yet stays so.
+        A lazy parameter that is not computed yet is not computed.
         """
         for name, n_own in event_dims.items():
             if name in self.__dict__ or not _is_lazy(type(self), name):
@@ -183,7 +182,7 @@ class Distribution:
                 )
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Raises: ValueError if samples cannot have this shape or this value."""
+        """Raises: ValueError if the shape or a value is not possible for samples."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         n_event = len(self._event_shape)

@@ -12,7 +12,7 @@ from .distribution import Distribution, _not_stated
 
 
 class ExponentialFamily(Distribution):
-    """A subclass states `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`; entropy follows from those."""
+    """A subclass defines `_natural_params`, `_log_normalizer` and `_mean_carrier_measure`, which determine the entropy."""
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -24,7 +24,7 @@ class ExponentialFamily(Distribution):
     _mean_carrier_measure: Any = property(_not_stated, doc="The expectation of the carrier measure.")
 
     def entropy(self) -> Tensor:
-        """By the Bregman divergence of the log normalizer."""
+        """The entropy, by the Bregman divergence of the log normalizer."""
         params = [each.detach().requires_grad_() for each in self._natural_params]
         with enable_grad():
             normalizer = self._log_normalizer(*params)

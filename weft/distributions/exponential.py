@@ -12,7 +12,7 @@ from .utils import broadcast_all
 
 
 class Exponential(ExponentialFamily):
-    """Waiting times for what happens `rate` times in a unit of time, on average.
+    """The time between events of a Poisson process with `rate` events per unit of time.
 
     >>> import weft as torch
     >>> torch.distributions.Exponential(2.0).mean

@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class FisherSnedecor(Distribution):
-    """The ratio of the mean squares of `df1` and of `df2` normal numbers.
+    """The distribution of the ratio of the mean squares of `df1` and of `df2` standard normal variables.
 
     >>> import weft as torch
     >>> torch.distributions.FisherSnedecor(1.0, 4.0).mean
@@ -52,7 +52,7 @@ class FisherSnedecor(Distribution):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         first, second = self._gamma1.rsample(sample_shape), self._gamma2.rsample(sample_shape)
-        tiny = weft.finfo(second.dtype).tiny  # no division by zero, no logarithm of zero
+        tiny = weft.finfo(second.dtype).tiny  # avoids division by zero and the logarithm of zero
         return (first / second.clamp(min=tiny)).clamp(min=tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:

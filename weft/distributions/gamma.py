@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Gamma(ExponentialFamily):
-    """Positive numbers of shape `concentration` and mean concentration / rate.
+    """The gamma distribution with shape parameter `concentration` and mean concentration / rate.
 
     >>> import weft as torch
     >>> torch.distributions.Gamma(3.0, 2.0).mean

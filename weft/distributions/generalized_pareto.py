@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class GeneralizedPareto(Distribution):
-    """What numbers exceed a high threshold `loc` by; concentration 0 is the exponential distribution.
+    """The distribution of values above a threshold `loc`. With concentration 0 it is a shifted exponential distribution.
 
     >>> import weft as torch
     >>> torch.distributions.GeneralizedPareto(0.0, 1.0, 0.5).mean
@@ -42,7 +42,7 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, upper)
 
     def _exponential(self) -> tuple[Tensor, Tensor]:
-        """Where the concentration is zero; and it, or there a number that can be divided by."""
+        """A mask of zero concentrations, and the concentrations with the zeros replaced by a safe divisor."""
         zero = self.concentration.isclose(self.concentration.new_zeros(()))
         return zero, self.concentration.masked_fill(zero, 1.0)
 

@@ -15,7 +15,7 @@ from .utils import broadcast_all
 
 
 class Geometric(FromProbsOrLogits):
-    """How many attempts fail before the first that succeeds, each with probability `probs` or log-odds `logits`.
+    """The number of failures before the first success, with success probability `probs` (or log-odds `logits`).
 
     >>> import weft as torch
     >>> torch.distributions.Geometric(torch.tensor(0.25)).mean
@@ -62,7 +62,7 @@ class Geometric(FromProbsOrLogits):
         if self._validate_args:
             self._validate_sample(value)
         value, probs = weft.broadcast_tensors(value, self.probs)
-        failures = probs.masked_fill((probs == 1) & (value == 0), 0)  # 0 * log(0) is to be 0
+        failures = probs.masked_fill((probs == 1) & (value == 0), 0)  # so that 0 * log(0) is 0
         return value * (-failures).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:

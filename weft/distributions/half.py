@@ -1,4 +1,4 @@
-"""The positive halves of distributions that are symmetric about 0."""
+"""Distributions of the absolute value of a symmetric variable."""
 
 from __future__ import annotations
 

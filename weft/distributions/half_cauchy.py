@@ -12,7 +12,7 @@ from .half import Half
 
 
 class HalfCauchy(Half):
-    """The distances from 0 of Cauchy numbers: half of them are less than `scale`.
+    """The distribution of abs(x) with x from a Cauchy distribution. Its median is `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.HalfCauchy(2.0).cdf(torch.tensor(2.0))

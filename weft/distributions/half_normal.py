@@ -10,7 +10,7 @@ from .normal import Normal
 
 
 class HalfNormal(Half):
-    """The distances from 0 of normal numbers with standard deviation `scale`.
+    """The distribution of abs(x) with x from a normal distribution with standard deviation `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.HalfNormal(1.0).mean

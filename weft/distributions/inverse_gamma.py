@@ -16,7 +16,7 @@ from .transforms import PowerTransform
 
 
 class InverseGamma(TransformedDistribution):
-    """Numbers whose reciprocals have a gamma distribution with these parameters.
+    """The distribution of 1 / x with x from a gamma distribution with these parameters.
 
     >>> import weft as torch
     >>> torch.distributions.InverseGamma(3.0, 1.0).mean

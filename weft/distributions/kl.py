@@ -48,14 +48,14 @@ _KL_MEMOIZE: dict[tuple[type, type], Any] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable:
-    """Decorator: how the divergence of these types of distributions, and of their subclasses, is computed.
+    """Decorator that registers a function for the divergence of these types of distributions and their subclasses.
 
-    If several functions fit, the one for the most derived types is taken. If the most derived type of `p` and the most
+    If several functions match, the one for the most derived types is used. If the most derived type of `p` and the most
     derived type of `q` belong to different functions, a RuntimeWarning says so.
 
     As in PyTorch, the types may be any classes: a library's distributions may have a base class of its own.
 
-    Raises: TypeError for what is no class.
+    Raises: TypeError if an argument is not a class.
     """
     for position, kind in (("type_p", type_p), ("type_q", type_q)):
         if not isinstance(kind, type):
@@ -63,7 +63,7 @@ def register_kl(type_p: type, type_q: type) -> Callable:
 
     def decorator(fun: Callable) -> Callable:
         _KL_REGISTRY[type_p, type_q] = fun
-        _KL_MEMOIZE.clear()  # other pairs may find a better function now
+        _KL_MEMOIZE.clear()  # because the new function may be a better match for other pairs
         return fun
 
     return decorator
@@ -71,7 +71,7 @@ def register_kl(type_p: type, type_q: type) -> Callable:
 
 @functools.total_ordering
 class _Match:
-    """A pair of types; it is less than another whose types are the base classes of its own, the first deciding."""
+    """A pair of types. It is less than the pairs of base classes of its types; the first type decides."""
 
     __slots__ = ("types",)
 
@@ -111,9 +111,9 @@ def _dispatch_kl(type_p: type, type_q: type) -> Any:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The expectation under `p` of log p - log q, for each member of the batch.
+    """The Kullback-Leibler divergence, which is the expectation under `p` of log p - log q, for each element of the batch.
 
-    Raises: NotImplementedError if it is not known for these types.
+    Raises: NotImplementedError if no function is registered for these types.
 
     >>> import weft as torch
     >>> from weft.distributions import Normal, kl_divergence
@@ -365,7 +365,7 @@ def _kl_transformed_transformed(p, q):
     return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), n_extra)
 
 
-# Different families, of which the second gives no probability to some values that the first can take.
+# Different families, where the support of the first is not within the support of the second, so the result is infinite.
 
 INFINITE: dict[type, tuple[Callable[[Any], Tensor], tuple[type, ...]]] = {
     Beta: (lambda p: p.concentration1, (Pareto,)),

@@ -16,7 +16,7 @@ from .utils import broadcast_all, euler_constant
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers in [0, 1], the probability of at most x being 1 - (1 - x ** concentration1) ** concentration0.
+    """Samples are in [0, 1] with cdf(x) = 1 - (1 - x ** concentration1) ** concentration0.
 
     >>> import weft as torch
     >>> torch.distributions.Kumaraswamy(1.0, 1.0).mean
@@ -57,7 +57,7 @@ class Kumaraswamy(TransformedDistribution):
     @property
     def mode(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
-        # As PyTorch has it; defined where both are at least 1.
+        # As in PyTorch. The mode exists only if both parameters are at least 1.
         found = (b.reciprocal() * (-b).log1p() - (-b * a).log1p()).exp()
         return found.masked_fill((a < 1) | (b < 1), weft.nan)
 

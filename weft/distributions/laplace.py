@@ -10,7 +10,7 @@ from .location_scale import LocationScale
 
 
 class Laplace(LocationScale):
-    """Numbers with mean `loc` whose distance from it is exponential with mean `scale`.
+    """The distribution with mean `loc` in which the distance from the mean is exponential with mean `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.Laplace(0.0, 1.0).log_prob(torch.tensor(0.0))

@@ -1,4 +1,4 @@
-"""Correlation matrices, by their Cholesky factors."""
+"""The LKJ distribution of Cholesky factors of correlation matrices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .utils import broadcast_all
 
 
 class LKJCholesky(Distribution):
-    """Cholesky factors of correlation matrices C, of density of C proportional to det(C) ** (concentration - 1).
+    """Cholesky factors of correlation matrices C. The density of C is proportional to det(C) ** (concentration - 1).
 
     Source: Lewandowski, Kurowicka and Joe 2009.
 
@@ -33,7 +33,7 @@ class LKJCholesky(Distribution):
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        # Of each row, the squared length of what lies before the diagonal.
+        # For each row, the distribution of the squared norm of the elements before the diagonal.
         steps = weft.arange(dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)
         offset = weft.cat([steps.new_zeros((1,)), steps])
         marginal = self.concentration + 0.5 * (dim - 2)
@@ -47,7 +47,7 @@ class LKJCholesky(Distribution):
         return self._expand_to(new, batch_shape, concentration=0)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """Row by row, a point in the unit ball: a direction and a length."""
+        """Draw each row as a point in the unit ball, by a direction and a norm."""
         with no_grad():
             squares = self._beta.sample(sample_shape).unsqueeze(-1)
             normals = weft.randn(self._extended_shape(sample_shape), dtype=squares.dtype).tril(-1)

@@ -13,7 +13,7 @@ from .transforms import ExpTransform
 
 
 class LogNormal(TransformedDistribution):
-    """Positive numbers whose logarithms are normal with mean `loc` and standard deviation `scale`.
+    """The distribution of exp(x) with x from a normal distribution with mean `loc` and standard deviation `scale`.
 
     >>> import weft as torch
     >>> torch.distributions.LogNormal(0.0, 1.0).mean

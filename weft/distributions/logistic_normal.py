@@ -13,7 +13,7 @@ from .transforms import StickBreakingTransform
 
 
 class LogisticNormal(TransformedDistribution):
-    """Vectors of n + 1 probabilities, made of n normal numbers by breaking a stick.
+    """Probability vectors of size n + 1, computed from n normal variables by the stick-breaking transform.
 
     >>> import weft as torch
     >>> torch.distributions.LogisticNormal(torch.zeros(3), torch.ones(3)).sample().shape

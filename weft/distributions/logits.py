@@ -1,4 +1,4 @@
-"""Distributions whose parameter is given as probabilities or as log-odds."""
+"""Distributions with the parameter `probs` or `logits`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .utils import lazy_property, logits_to_probs, probs_to_logits
 class FromProbsOrLogits(Distribution):
     """A distribution with the parameters `probs` and `logits`, exactly one of which is given.
 
-    The other one is computed when it is first read. `_param` is the one that was given.
+    The other one is computed on first access. `_param` is the given one.
     """
 
     _param: Tensor
@@ -25,11 +25,11 @@ class FromProbsOrLogits(Distribution):
 
     @lazy_property
     def logits(self) -> Any:
-        """The log-odds; of several categories, the logarithms of their probabilities."""
+        """The log-odds, or for several categories the logarithms of their probabilities."""
         return probs_to_logits(self.probs, is_binary=self._is_binary)
 
     def _set_param(self, name: str, value: Any) -> None:
-        """Store the one that was given."""
+        """Store the given parameter."""
         setattr(self, name, value)
         self._param = value
 

@@ -1,4 +1,4 @@
-"""The normal distribution of vectors that vary in a few directions."""
+"""The multivariate normal distribution with a low-rank covariance matrix."""
 
 from __future__ import annotations
 

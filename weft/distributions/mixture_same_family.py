@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one kind."""
+"""Mixtures of distributions of one family."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .distribution import Distribution, Shape
 
 
 class MixtureSameFamily(Distribution):
-    """Draws from the components, which are the last batch dim of one distribution, as often as the mixture says.
+    """A mixture whose components are the last batch dim of one distribution. A categorical distribution selects components.
 
     Shapes: batch_shape [..., k] of the components, probs [..., k] of the mixture -> batch_shape [...].
 
@@ -75,7 +75,7 @@ class MixtureSameFamily(Distribution):
         return value.unsqueeze(-1 - self._event_ndims)
 
     def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
-        """[..., k] with dims of size 1 in the place of the event."""
+        """[..., k] with dims of size 1 for the event dims."""
         return x.reshape(x.shape + (1,) * self._event_ndims)
 
     def _averaged(self, of_components: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from .of_categorical import OfCategorical
 
 
 class Multinomial(OfCategorical):
-    """How often each category comes in `total_count` draws.
+    """The counts of categories in `total_count` draws.
 
     >>> import weft as torch
     >>> torch.distributions.Multinomial(4, torch.tensor([0.25, 0.75])).mean

@@ -16,7 +16,7 @@ from .utils import broadcast_all, lazy_property
 
 
 class NegativeBinomial(FromProbsOrLogits):
-    """How many attempts succeed before `total_count` fail, each with probability `probs` or log-odds `logits`.
+    """The number of successes before `total_count` failures, with success probability `probs` (or log-odds `logits`).
 
     >>> import weft as torch
     >>> torch.distributions.NegativeBinomial(3.0, torch.tensor(0.5)).mean
@@ -45,7 +45,7 @@ class NegativeBinomial(FromProbsOrLogits):
 
     @lazy_property
     def _gamma(self) -> Gamma:
-        """The distribution of the rate of a Poisson distribution with these samples."""
+        """The gamma distribution of the rate. A Poisson distribution with this rate has the negative binomial distribution."""
         return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
 
     @property

@@ -1,4 +1,4 @@
-"""What the distributions of vectors that are made of draws of a categorical distribution share."""
+"""Base class of distributions over vectors with one element per category."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .distribution import Distribution, Shape
 
 
 class OfCategorical(Distribution):
-    """Events are vectors with one element for each category; `_categorical` has the parameters."""
+    """Events are vectors with one element per category; `_categorical` has the parameters."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 

@@ -1,4 +1,4 @@
-"""What the distributions with a covariance matrix share, of which one is given: itself, its inverse, its Cholesky factor."""
+"""Base class of distributions with a covariance matrix, given as the matrix, its inverse, or its Cholesky factor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
 
 
 class OfCovariance(Distribution):
-    """A subclass sets `_unbroadcasted_scale_tril`; the matrices that are not given are computed when they are read."""
+    """A subclass sets `_unbroadcasted_scale_tril`. The other matrices are computed on first access."""
 
     _unbroadcasted_scale_tril: Tensor
 
@@ -66,7 +66,7 @@ def half_log_det(factor: Tensor) -> Tensor:
 
 
 def _precision_to_scale_tril(P: Tensor) -> Tensor:
-    """The lower Cholesky factor of the inverse: the factor of the matrix read backwards, inverted."""
+    """The lower Cholesky factor of the inverse, from the factor of the matrix with rows and columns in reverse order."""
     backwards = weft.linalg.cholesky(P.flip((-2, -1))).flip((-2, -1)).mT
     identity = weft.eye(P.shape[-1], dtype=P.dtype, device=P.device)
     return weft.linalg.solve_triangular(backwards, identity, upper=False)

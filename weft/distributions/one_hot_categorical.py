@@ -12,7 +12,7 @@ from .of_categorical import OfCategorical
 
 
 class OneHotCategorical(OfCategorical):
-    """Vectors with a one in the place of the category drawn, and zeros elsewhere.
+    """Samples are one-hot vectors of the category drawn.
 
     >>> import weft as torch
     >>> torch.distributions.OneHotCategorical(torch.tensor([0.0, 1.0])).sample()
@@ -57,7 +57,7 @@ class OneHotCategorical(OfCategorical):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """One-hot vectors whose derivative is taken to be that of the probabilities.
+    """One-hot vectors with the straight-through estimator: their gradient is the gradient of the probabilities.
 
     Source: Bengio, Leonard and Courville, Estimating or Propagating Gradients Through Stochastic Neurons, 2013.
     """

@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Pareto(TransformedDistribution):
-    """Numbers from `scale` on, the probability of more than x being (scale / x) ** alpha.
+    """Samples are >= `scale`. The probability of a sample > x is (scale / x) ** alpha.
 
     >>> import weft as torch
     >>> torch.distributions.Pareto(1.0, 2.0).mean

@@ -1,4 +1,4 @@
-"""What the relaxed distributions share, whose samples are near 0 and 1 and differentiable in the probabilities.
+"""Base class of relaxed distributions, whose samples are near 0 and 1 and differentiable in the probabilities.
 
 Source: Maddison, Mnih and Teh, The Concrete Distribution, 2017; Jang, Gu and Poole, Gumbel-Softmax, 2017.
 """

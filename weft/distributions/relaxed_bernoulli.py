@@ -50,7 +50,7 @@ class LogitRelaxedBernoulli(FromProbsOrLogits):
 
 
 class RelaxedBernoulli(Relaxed):
-    """Numbers in (0, 1), the closer to 0 or 1 the lower `temperature`.
+    """Samples are in (0, 1). With a lower `temperature` they are closer to 0 or 1.
 
     >>> import weft as torch
     >>> torch.distributions.RelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.1, 0.9])).batch_shape

@@ -18,7 +18,7 @@ from .utils import clamp_probs
 class ExpRelaxedCategorical(OfCategorical):
     """The logarithms of samples of `RelaxedOneHotCategorical`."""
 
-    support = constraints.real_vector  # PyTorch's, although only some vectors are logarithms of probabilities
+    support = constraints.real_vector  # as in PyTorch, although not every real vector is possible
     has_rsample = True
 
     def __init__(
@@ -53,7 +53,7 @@ class ExpRelaxedCategorical(OfCategorical):
 
 
 class RelaxedOneHotCategorical(Relaxed):
-    """Vectors of probabilities, the closer to one-hot the lower `temperature`.
+    """Samples are probability vectors. With a lower `temperature` they are closer to one-hot vectors.
 
     >>> import weft as torch
     >>> torch.distributions.RelaxedOneHotCategorical(torch.tensor(0.5), torch.tensor([0.1, 0.9])).event_shape

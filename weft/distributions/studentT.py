@@ -15,7 +15,7 @@ from .utils import _standard_normal, broadcast_all
 
 
 class StudentT(Distribution):
-    """As normal numbers, with heavier tails the smaller `df`, their degrees of freedom.
+    """Student's t distribution with `df` degrees of freedom.
 
     >>> import weft as torch
     >>> torch.distributions.StudentT(4.0).variance

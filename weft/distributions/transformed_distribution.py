@@ -1,4 +1,4 @@
-"""Distributions of functions of random numbers."""
+"""Distributions of transformed random variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .utils import _sum_rightmost
 
 
 class TransformedDistribution(Distribution):
-    """The distribution of y = transform(x), with x from `base_distribution`; of several transforms, one after the other.
+    """The distribution of y = transform(x) with x from `base_distribution`. Several transforms are composed.
 
     >>> import weft as torch
     >>> from weft.distributions import Normal, TransformedDistribution, transforms
@@ -41,7 +41,7 @@ class TransformedDistribution(Distribution):
             )
         after = whole.forward_shape(shape)
         before, n_event = whole.inverse_shape(after), len(base_distribution.event_shape)
-        if before != shape:  # the parameters of the transforms have more samples
+        if before != shape:  # the parameters of the transforms have a larger batch shape
             base_distribution = base_distribution.expand(before[: len(before) - n_event])
         if domain.event_dim > n_event:
             base_distribution = Independent(base_distribution, domain.event_dim - n_event)
@@ -106,6 +106,6 @@ class TransformedDistribution(Distribution):
         return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))
 
     def _monotonize_cdf(self, probability: Tensor) -> Tensor:
-        """The probability from the other end, where the transforms make small numbers of large ones."""
+        """1 - probability where the transforms are decreasing, and `probability` elsewhere."""
         sign = ComposeTransform(self.transforms).sign
         return probability if isinstance(sign, int) and sign == 1 else sign * (probability - 0.5) + 0.5

@@ -1,4 +1,4 @@
-"""Functions between sets, with their inverses and Jacobians: they make distributions of distributions."""
+"""Invertible functions with the logarithms of their Jacobian determinants, for transformed distributions."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ __all__ = [
 class Transform:
     """A function from `domain` to `codomain`; its inverse is `inv`.
 
-    With cache_size=1 it remembers its last argument and result, so that the inverse of a result is the argument
-    itself, with all its bits.
+    With cache_size=1 it stores its last argument and result, so that the inverse of this result is exactly the
+    argument.
     A subclass defines `_call`, `_inverse` and `log_abs_det_jacobian`.
     """
 
@@ -72,7 +72,7 @@ class Transform:
 
     @property
     def inv(self) -> Transform:
-        """The inverse; while it lives, it is the same object whenever it is asked for."""
+        """The inverse. Repeated access returns the same object while it is alive."""
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -81,7 +81,7 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """1 where the function grows, -1 where it falls, if it does one of the two."""
+        """1 for increasing functions, -1 for decreasing ones."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
@@ -133,7 +133,7 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        # A class of a library may have parameters that this knows nothing of: only the same object is surely equal.
+        # A subclass may have further parameters, so only the same object is equal.
         own = type(self).__module__ == __name__ and type(self) is not Transform
         return (
             own
@@ -154,7 +154,7 @@ class Transform:
 
 
 class _InverseTransform(Transform):
-    """The inverse of `transform`, whose cache it shares."""
+    """The inverse of `transform`. Both share one cache."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cached_x_y": (None, None)}
@@ -211,7 +211,7 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """The functions `parts`, one after the other.
+    """The composition of the transforms `parts`, the first one applied first.
 
     >>> import weft as torch
     >>> from weft.distributions.transforms import AffineTransform, ComposeTransform, ExpTransform
@@ -235,7 +235,7 @@ class ComposeTransform(Transform):
 
     @staticmethod
     def _widened(end: constraints.Constraint, pairs: list) -> constraints.Constraint:
-        """`end`, with as many event dims as a walk through the parts towards it needs."""
+        """The constraint `end` with the number of event dims that the composition needs."""
         event_dim = pairs[0][0].event_dim
         for near, far in pairs:
             event_dim = max(event_dim + far.event_dim - near.event_dim, far.event_dim)
@@ -357,7 +357,7 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Events of shape `in_shape` as events of shape `out_shape`."""
+    """Reshapes events from `in_shape` to `out_shape`."""
 
     bijective = True
 
@@ -406,7 +406,7 @@ def _with_end(shape: Shape, end: Size, instead: Size) -> Size:
 
 
 class _Monotone(Transform):
-    """A growing function of real numbers, element by element."""
+    """Base class of increasing elementwise functions."""
 
     bijective = True
     domain = constraints.real
@@ -444,7 +444,7 @@ class SoftplusTransform(_Monotone):
 
 
 class SigmoidTransform(_Monotone):
-    """y = 1 / (1 + exp(-x)), kept away from 0 and 1."""
+    """y = 1 / (1 + exp(-x)), clamped away from 0 and 1."""
 
     codomain = constraints.unit_interval
 
@@ -469,7 +469,7 @@ def _inside_unit_interval(y: Tensor) -> Tensor:
 
 
 class TanhTransform(_Monotone):
-    """y = tanh(x). With cache_size=1 results next to 1 still have an inverse."""
+    """y = tanh(x). Results that round to 1 have an inverse only with cache_size=1."""
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -485,7 +485,7 @@ class TanhTransform(_Monotone):
 
 
 class AbsTransform(Transform):
-    """y = |x|; as the inverse counts the positive one."""
+    """y = |x|. The inverse returns the positive number."""
 
     domain = constraints.real
     codomain = constraints.positive
@@ -589,7 +589,7 @@ class AffineTransform(Transform):
 
 
 class SoftmaxTransform(Transform):
-    """Vectors of logits as probabilities; the inverse takes logarithms."""
+    """The softmax of vectors of logits. The inverse takes logarithms."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -602,7 +602,7 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """Vectors of n numbers as n + 1 probabilities: each says how much of what is left to break off."""
+    """The stick-breaking transform from n real numbers to n + 1 probabilities. Each number sets a part of the remainder."""
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -635,12 +635,12 @@ class StickBreakingTransform(Transform):
 
 
 def _pieces_left(x: Tensor) -> Tensor:
-    """n, n - 1, ... 1: zeros then break the stick into equal pieces."""
+    """n, n - 1, ... 1, so that a vector of zeros gives equal probabilities."""
     return x.shape[-1] + 1 - x.new_ones(x.shape[-1]).cumsum(-1)
 
 
 class LowerCholeskyTransform(Transform):
-    """Square matrices as lower triangular ones with a positive diagonal."""
+    """From square matrices to lower triangular matrices with a positive diagonal."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -653,7 +653,7 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Square matrices as positive definite ones."""
+    """From square matrices to positive definite matrices."""
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -667,9 +667,9 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n (n - 1) / 2 numbers as Cholesky factors of n x n correlation matrices.
+    """From vectors of n (n - 1) / 2 numbers to Cholesky factors of n x n correlation matrices.
 
-    tanh of each number is a partial correlation: of what is left of its row's length 1, the part that its element takes.
+    tanh of each number is a partial correlation, the element's part of the remaining norm of its row.
     """
 
     domain = constraints.real_vector
@@ -710,12 +710,12 @@ class CorrCholeskyTransform(Transform):
 
 
 def _shifted(left: Tensor) -> Tensor:
-    """What is left before each element, given what is left behind it."""
+    """The remainder before each element, given the remainder after it."""
     return weft.nn.functional.pad(left[..., :-1], [1, 0], value=1)
 
 
 class _PartsTransform(Transform):
-    """Each part along `dim` goes through a function of its own."""
+    """Applies a separate transform to each part along `dim`."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0):
         if not all(isinstance(each, Transform) for each in tseq):
@@ -741,7 +741,7 @@ class _PartsTransform(Transform):
 
 
 class CatTransform(_PartsTransform):
-    """Parts of the given `lengths` along `dim` (1 each, unless given), as `torch.cat` joins them.
+    """Applies transforms to parts along `dim` with the given `lengths` (default: 1 each), and concatenates the results.
 
     >>> import weft as torch
     >>> from weft.distributions.transforms import CatTransform, ExpTransform, identity_transform
@@ -806,7 +806,7 @@ class CatTransform(_PartsTransform):
 
 
 class StackTransform(_PartsTransform):
-    """Parts along `dim`, as `torch.stack` joins them."""
+    """Applies transforms to the slices along `dim`, and stacks the results."""
 
     @constraints.dependent_property
     def domain(self) -> constraints.Constraint:  # type: ignore[override]
@@ -836,7 +836,7 @@ class StackTransform(_PartsTransform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = distribution.cdf(x): makes uniform numbers of those of a distribution."""
+    """y = distribution.cdf(x), which maps samples of the distribution to uniform numbers."""
 
     bijective = True
     codomain = constraints.unit_interval

@@ -14,7 +14,7 @@ from .utils import broadcast_all
 
 
 class Uniform(Distribution):
-    """Numbers from `low` up to `high`.
+    """The uniform distribution on [low, high).
 
     >>> import weft as torch
     >>> torch.distributions.Uniform(0.0, 4.0).variance

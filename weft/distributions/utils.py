@@ -1,4 +1,4 @@
-"""Small functions and decorators that distributions are written with, here and in libraries."""
+"""Functions and decorators for the implementation of distributions, also used by libraries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ euler_constant = 0.57721566490153286060  # the Euler-Mascheroni constant: minus 
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Numbers and tensors as tensors of one shape; numbers get the dtype and the device of the first tensor.
+    """Broadcast numbers and tensors to one shape. Numbers get the dtype and the device of the first tensor.
 
     Raises: ValueError for anything else.
 
@@ -59,12 +59,12 @@ def _standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
 
 
 def _sum_rightmost(value: Tensor, dim: int) -> Tensor:
-    """`value`, summed over its last `dim` dims, or over all that it has."""
+    """The sum of `value` over its last `dim` dims, or over all dims if it has fewer."""
     return value.sum(tuple(range(-min(dim, value.dim()), 0))) if dim else value
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities away from 0 and 1, so that their logarithms are finite."""
+    """Clamp probabilities away from 0 and 1, so that their logarithms are finite."""
     eps = weft.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -81,9 +81,9 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 
 class lazy_property:
-    """Decorator: an attribute that the function computes when it is first read; it is then stored in the instance.
+    """Decorator for an attribute that the function computes on first access and stores in the instance.
 
-    The computation is always recorded for backward, because the stored value serves later readers as well.
+    The computation is always recorded for backward, because later code uses the stored value as well.
 
     >>> class Circle:
     ...     radius = 2.0
@@ -112,7 +112,7 @@ class lazy_property:
 
 
 class _lazy_property_and_property(lazy_property, property):
-    """What a class gives for its lazy property: documentation tools expect a `property`."""
+    """The value of a lazy property on the class. It is a `property`, because documentation tools expect one."""
 
     def __init__(self, wrapped: Callable[[Any], Any]):
         property.__init__(self, wrapped)

@@ -15,7 +15,7 @@ from .utils import broadcast_all, lazy_property
 
 
 class VonMises(Distribution):
-    """Angles in [-pi, pi) around `loc`, of density proportional to exp(concentration * cos(angle - loc)).
+    """Samples are angles in [-pi, pi) with density proportional to exp(concentration * cos(angle - loc)).
 
     >>> import weft as torch
     >>> torch.distributions.VonMises(0.0, 1.0).variance
@@ -62,7 +62,7 @@ class VonMises(Distribution):
 
     @lazy_property
     def _proposal_r(self) -> Any:
-        """The parameter of the distribution that samples are proposed from; by Taylor's formula near 0."""
+        """The parameter of the proposal distribution. Uses a Taylor expansion near 0."""
         concentration = self._concentration
         tau = 1 + (1 + 4 * concentration.pow(2)).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
@@ -70,7 +70,7 @@ class VonMises(Distribution):
         return (1 / concentration + concentration).where(concentration < 1e-5, r)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
-        """By rejection from a wrapped Cauchy distribution. Source: Best and Fisher 1979."""
+        """Rejection sampling from a wrapped Cauchy distribution. Source: Best and Fisher 1979."""
         with no_grad():
             loc, concentration, r = self._loc, self._concentration, self._proposal_r
             shape = self._extended_shape(sample_shape)

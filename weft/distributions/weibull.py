@@ -16,7 +16,7 @@ from .utils import broadcast_all, euler_constant
 
 
 class Weibull(TransformedDistribution):
-    """Lifetimes around `scale` of what wears out (concentration > 1) or fails early (concentration < 1).
+    """The Weibull distribution, for lifetimes with an increasing (concentration > 1) or decreasing failure rate.
 
     >>> import weft as torch
     >>> torch.distributions.Weibull(2.0, 1.0).mean
@@ -40,7 +40,7 @@ class Weibull(TransformedDistribution):
         new.scale = self.scale.expand(batch_shape)
         new.concentration = self.concentration.expand(batch_shape)
         new.concentration_reciprocal = new.concentration.reciprocal()
-        # The base and the transforms have the new shape as well, because the exponent depends on a parameter.
+        # Expand the base distribution and the transforms as well, because the exponent depends on a parameter.
         base = self.base_dist.expand(batch_shape)
         transforms = [
             PowerTransform(exponent=new.concentration_reciprocal),

@@ -17,9 +17,9 @@ from .of_covariance import OfCovariance, factorize, given_matrix, half_log_det
 
 
 class Wishart(OfCovariance, ExponentialFamily):
-    """Positive definite matrices [..., n, n]: sums of squares of `df` normal vectors of a covariance.
+    """Positive definite matrices [..., n, n], the sums of x x^T over `df` normal vectors x with the given covariance.
 
-    df > n - 1; of covariance_matrix, its inverse and its Cholesky factor, one is given.
+    df > n - 1. Give exactly one of covariance_matrix, its inverse (precision_matrix) and its Cholesky factor (scale_tril).
 
     >>> import weft as torch
     >>> torch.distributions.Wishart(torch.tensor(2.0), torch.eye(2)).mean
@@ -68,7 +68,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         }
 
     def _of_diagonals(self) -> Chi2:
-        """Of the diagonal of Bartlett's factor: its squares have ever fewer degrees of freedom."""
+        """The distribution of the squared diagonal of the Bartlett factor. The degrees of freedom decrease along the diagonal."""
         factor = self._unbroadcasted_scale_tril
         steps = weft.arange(self._event_shape[-1], dtype=factor.dtype, device=factor.device)
         return Chi2(self.df.unsqueeze(-1) - steps.expand((*self._batch_shape, -1)))
@@ -102,7 +102,7 @@ class Wishart(OfCovariance, ExponentialFamily):
         return self._scaled_df * (covariance.pow(2) + outer)
 
     def _bartlett_sampling(self, sample_shape: Shape = ()) -> Tensor:
-        """Source: Bartlett 1933: the factor of a sample is that of the covariance times a random one."""
+        """The product of the Cholesky factor of the covariance and a random factor. Source: Bartlett 1933."""
         n = self._event_shape[-1]
         noise = self._dist_chi2.rsample(sample_shape).sqrt().diag_embed()
         rows, columns = weft.tril_indices(n, n, -1)
@@ -113,10 +113,10 @@ class Wishart(OfCovariance, ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Shape = (), max_try_correction: int = 10) -> Tensor:
-        """Samples; those that rounding makes singular are drawn again, up to `max_try_correction` times."""
+        """Samples. Samples that are singular because of rounding are drawn again, up to `max_try_correction` times."""
         sample_shape = tuple(sample_shape)
-        # PyTorch takes the first samples for singular ones even if they are not, and draws again. So that a seed gives
-        # its numbers, these samples are drawn and dropped.
+        # PyTorch treats the first samples as singular even if they are not, and draws again. Draw and drop these samples,
+        # so that a seed gives PyTorch's numbers.
         self._bartlett_sampling(sample_shape)
         found = self._bartlett_sampling(sample_shape)
         for _ in range(max_try_correction):

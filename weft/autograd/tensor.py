@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ..core.dtype import FLOAT, DType
-from ..core.grad_mode import is_grad_enabled, mode
+from ..core.grad_mode import mode
 from ..core.public import public
 from ..core.tensor import Tensor
 from ..core.warn import user_level
@@ -318,8 +318,3 @@ def detach_(input: Tensor) -> Tensor:
         )
     input._autograd = None
     return input
-
-
-def is_recording(tensors: Sequence[Any]) -> bool:
-    """Whether grad mode is on and one of them requires grad."""
-    return is_grad_enabled() and any(isinstance(each, Tensor) and _requires_grad(each) for each in tensors)

@@ -19,6 +19,11 @@ from .dtype import PYTHON_DTYPES, DType
 from .tensor import Tensor
 
 
+def check_tensor(value: Any, function: str, argument: str = "input", position: int = 1) -> None:
+    """Raises: TypeError if `value` is not a tensor."""
+    tensor(value, function, argument, position)
+
+
 def tensor(value: Any, function: str, argument: str, position: int = 0) -> Tensor:
     """`value`, if it is a tensor.
 

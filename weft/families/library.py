@@ -250,7 +250,7 @@ class LibraryMap(Map):
         values, key = keyed(self.name, operands)
         plan = self.plans[key]
         result = self._compute(empty(plan.spec), values, plan.operand_dtype)
-        return record(self, result, values) if needs_recording(values) else result
+        return self.recorded(result, values)
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
         if watchers and (answer := watched(self, "write", (target, *operands), {})) is not PLAIN:

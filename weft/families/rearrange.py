@@ -11,7 +11,7 @@ from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
 from ..core.iteration import check_reach
 from ..core.op import Op
-from ..core.outputs import check_inplace, check_unrecorded, resize_out
+from ..core.outputs import check_inplace, check_unrecorded, memory_overlaps, resize_out
 from ..core.plans import PlanCache
 from ..core.recording import record
 from ..core.spec import Spec
@@ -119,7 +119,7 @@ class Rearrange(Op):
             resize_out(out, wanted.shape, self.name)
         check_inplace(out, self.name)
         for position, tensor in enumerate(tensors):
-            if tensor._storage is out._storage and _overlap(tensor, out):
+            if memory_overlaps(tensor, out):
                 raise RuntimeError(
                     "unsupported operation: the input tensors cannot refer to any of the output memory locations. "
                     f"Found overlap in input tensor {position}"
@@ -127,11 +127,6 @@ class Rearrange(Op):
         self.write_plans[(out.spec, static, *specs)].run(out._storage.ptr + out._start, tensors)
         out._storage.version += 1
         return out
-
-
-def _overlap(a: Tensor, b: Tensor) -> bool:
-    ends = [each._start + each.spec.span * each.spec.dtype.itemsize for each in (a, b)]
-    return a._start < ends[1] and b._start < ends[0]
 
 
 def check_tensors(tensors: Sequence[Any]) -> None:

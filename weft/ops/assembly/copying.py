@@ -93,8 +93,6 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
     >>> a = torch.zeros(2); b = a.clone(); b[0] = 1.0; a
     tensor([0., 0.])
     """
-    if not isinstance(input, Tensor):
-        raise TypeError(f"clone(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     spec = input.spec
     return copy_to(input, formatted_spec(spec, memory_format, spec.dtype, spec.device), COPY)
 

@@ -9,6 +9,7 @@ from typing import Any
 from ...core import device as places
 from ...core import dtype as dt
 from ...core.arguments import boolean, check_first
+from ...core.checking import check_tensor
 from ...core.device import as_device, device
 from ...core.dtype import (
     LEGACY_NAMES,
@@ -126,13 +127,6 @@ def check_out_options(out: Tensor, dtype: DType | None, layout: Layout | None, d
     if device is not None and as_device(device) is not spec.device:
         raise RuntimeError(
             f"device type {as_device(device).type} does not match device type of out parameter ({spec.device.type})"
-        )
-
-
-def check_tensor(value: Any, name: str, argument: str = "input", position: int = 1) -> None:
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
         )
 
 

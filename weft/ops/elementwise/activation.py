@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.arguments import wrong_type
+from ...core.checking import check_tensor
 from ...core.derivative import round_once
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.entry import entry
@@ -316,10 +317,7 @@ def threshold(input: Tensor, threshold: complex, value: complex, inplace: bool =
 @public("function method", "nn.functional.prelu")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; `weight` has one element or one per channel (dim 1)."""
-    if not isinstance(weight, Tensor):
-        raise TypeError(
-            f"prelu(): argument 'weight' (position 2) must be Tensor, not {type(weight).__name__}"
-        )
+    check_tensor(weight, "prelu", "weight", 2)
     if input.spec.dtype is not weight.spec.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.spec.dtype.name} and {weight.spec.dtype.name}"

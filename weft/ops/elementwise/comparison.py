@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...core.checking import check_tensor
 from ...core.derivative import nondifferentiable
 from ...core.dtype import LEGACY_NAMES, DType, bool_, float32, float64
 from ...core.limits import check_number
@@ -232,8 +233,7 @@ def allclose(
 @public("function method")
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and equal elements."""
-    if not isinstance(other, Tensor):
-        raise TypeError(f"equal(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
+    check_tensor(other, "equal", "other", 2)
     common_device("equal", (input.spec, other.spec))
     if input.spec.shape != other.spec.shape:
         return False

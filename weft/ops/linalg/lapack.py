@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import checking
 from ...core.batched import beneath
 from ...core.dtype import (
     LEGACY_NAMES,
@@ -155,11 +156,8 @@ def not_finite(a: np.ndarray) -> np.ndarray:
 
 
 def check_tensor(value: Any, name: str, argument: str = "A", position: int = 1) -> None:
-    if not isinstance(value, Tensor):
-        name = name.replace(".", "_")
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
-        )
+    """Raises: TypeError if `value` is not a tensor; `linalg.inv` is called `linalg_inv` there."""
+    checking.check_tensor(value, name.replace(".", "_"), argument, position)
 
 
 def check_matrix(input: Tensor, name: str, argument: str = "A") -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.autocast import open_contexts
-from ...core.checking import sizes
+from ...core.checking import check_tensor, sizes
 from ...core.dtype import (
     INTEGER,
     LEGACY_NAMES,
@@ -248,12 +248,9 @@ _STACK = Product("unsafe_view", _check_matmul, "addmm_impl_cpu_", (_stack_left, 
 
 
 def check_tensors(name: str, **arguments: Any) -> None:
-    """Raises: TypeError, naming the argument, for what is no tensor."""
+    """Raises: TypeError, naming the argument, if one of the arguments is not a tensor."""
     for position, (argument, value) in enumerate(arguments.items(), 1):
-        if not isinstance(value, Tensor):
-            raise TypeError(
-                f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}"
-            )
+        check_tensor(value, name, argument, position)
 
 
 # ---- Plain products --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer, wrong_type
+from ...core.checking import check_tensor
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.public import public
 from ...core.spec import contiguous_spec
@@ -20,8 +21,7 @@ from .window_views import like_format, wide
 
 def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[int, ...]:
     """The wanted sizes; None keeps that of the input."""
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    check_tensor(input, name)
     sizes = input.spec.shape
     if n > 1 and isinstance(output_size, (tuple, list)) and len(sizes) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...core.arguments import integer
+from ...core.checking import check_tensor
 from ...core.derivative import Derivative
 from ...core.dtype import LEGACY_NAMES, DType, compute_type
 from ...core.limits import finfo
@@ -23,8 +24,7 @@ from .window_views import like_format, wide
 
 
 def _spec(name: str, input: Any) -> Spec:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    check_tensor(input, name)
     return input.spec
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer
+from ...core.checking import check_tensor
 from ...core.dtype import LEGACY_NAMES, bool_
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
@@ -36,8 +37,7 @@ def per_dim(value: Any, n: int, name: str, argument: str) -> tuple[int, ...]:
 
 
 def check_input(name: str, input: Tensor, n: int, refused: tuple = (bool_,)) -> None:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    check_tensor(input, name)
     sizes = input.spec.shape
     if len(sizes) not in (n + 1, n + 2) or 0 in sizes[-n - 1 :]:
         raise RuntimeError(

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ...core.checking import check_tensor
 from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import LEGACY_NAMES, bool_, int32, int64
 from ...core.op import Op
 from ...core.outputs import write_out
 from ...core.promotion import common_dtype
 from ...core.public import public
-from ...core.recording import needs_recording, record
 from ...core.tensor import Tensor, make, wrap_dim
 from ...families.library import array, differentiable, tensor_of, wide_array
 from ...families.map import NUMBERS, normalise
@@ -20,7 +20,7 @@ from ..creation.creation import dtype_of_number
 from ..creation.from_data import tensor
 from ..elementwise.pointwise import OPS
 from ..tensor.rules import unknown
-from .sorting import check_comparable, check_tensor, order_key, stable_order
+from .sorting import check_comparable, order_key, stable_order
 
 # ---- Distinct elements ---------------------------------------------------------------------------------------------
 
@@ -113,9 +113,7 @@ def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Te
 
 def _without_rule(name: str, values: Tensor, input: Tensor) -> Tensor:
     """`values` as the result of a recorded step whose derivative raises, because PyTorch has none either."""
-    if not needs_recording((input,)):
-        return values
-    return record(Op(name, Derivative(unknown(name))), values, (input,))
+    return Op(name, Derivative(unknown(name))).recorded(values, (input,))
 
 
 @public("function method")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer
+from ...core.checking import check_tensor
 from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, bool_, int64
 from ...core.layout import preserve_format
 from ...core.public import public
@@ -142,11 +143,6 @@ def _check_selectable(input: Tensor, kernel: str) -> None:
     """As `check_comparable`, but nothing is compared in a tensor of one element without dims, or of none."""
     if input.spec.shape and input.spec.numel:
         check_comparable(input, kernel)
-
-
-def check_tensor(input: Any, name: str) -> None:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
 
 def dim_of(input: Tensor, dim: Any, name: str) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.arguments import integer, integers, number, wrong_type
 from ...core.batched import beneath
+from ...core.checking import check_tensor
 from ...core.derivative import Derivative, nondifferentiable
 from ...core.dtype import FLOAT8, DType, float32, float64, int64
 from ...core.public import public
@@ -18,7 +19,7 @@ from ...core.tensor import Tensor
 from ...families.library import array, differentiable, tensor_of
 from ..creation.creation import check_room, zeros
 from ..creation.ranges import linspace
-from ..order.sorting import check_tensor, not_implemented
+from ..order.sorting import not_implemented
 from ..tensor.rules import unknown
 
 # ---- Bins ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.arguments import boolean, number
+from ...core.checking import check_tensor
 from ...core.dtype import (
     DType,
     complex128,
@@ -21,15 +22,7 @@ from ...families.kernel_graph import KernelGraph
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce, dims_of
 from ..tensor.rules import kept, restored, sum_of
-from .reduction import (
-    MEAN,
-    check_tensor,
-    count_elements,
-    divided,
-    finite_identity,
-    mean_rule,
-    plus,
-)
+from .reduction import MEAN, count_elements, divided, finite_identity, mean_rule, plus
 
 
 def _moment_types(dtype: DType, wanted: DType | None) -> Types:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.arguments import number
+from ...core.checking import check_tensor
 from ...core.dtype import float32, float64, int64
 from ...core.public import public
 from ...core.tensor import Tensor
 from ..creation.from_data import tensor
-from ..order.sorting import check_tensor, dim_of, sort
+from ..order.sorting import dim_of, sort
 from ..views.views import owned
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.arguments import integers
+from ...core.checking import check_tensor
 from ...core.derivative import nondifferentiable
 from ...core.dtype import (
     FLOAT8,
@@ -35,11 +36,6 @@ from ..tensor.rules import by_dims, kept, placed, restored, shared, sum_of
 from ..views.views import EXPAND
 
 # ---- Checks -----------------------------------------------------------------------------------------------------
-
-
-def check_tensor(input: Any, name: str) -> None:
-    if not isinstance(input, Tensor):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
 
 
 def _check_not_empty(spec: Spec, dims: Sequence[int], name: str, whole: bool) -> None:

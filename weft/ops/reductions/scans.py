@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.arguments import integer
+from ...core.checking import check_tensor
 from ...core.dtype import (
     FLOAT,
     LEGACY_NAMES,
@@ -39,7 +40,7 @@ from ..assembly.joining import cat
 from ..creation.creation import zeros_like
 from ..elementwise.float_bits import complex
 from ..elementwise.pointwise import OPS
-from ..order.sorting import check_comparable, check_tensor, dim_of, not_implemented
+from ..order.sorting import check_comparable, dim_of, not_implemented
 from .reduction import highest, lowest
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core import view_rules
+from ...core.checking import check_tensor
 from ...core.dtype import (
     FLOAT,
     LEGACY_NAMES,
@@ -26,13 +27,7 @@ from ...families.map import Types as MapTypes
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce, dims_of, single_dim
 from ..tensor.rules import kept, same
-from .reduction import (
-    AMAX,
-    SUM,
-    check_tensor,
-    finite_identity,
-    plus,
-)
+from .reduction import AMAX, SUM, finite_identity, plus
 
 
 def _rounded_once(common: DType) -> MapTypes:

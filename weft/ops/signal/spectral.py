@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import integer, integers, wrong_type
+from ...core.checking import check_tensor
 from ...core.derivative import differentiate
 from ...core.device import as_device
 from ...core.dtype import FLOAT8, LEGACY_NAMES, DType, bfloat16, get_default_dtype
@@ -162,10 +163,7 @@ def _norm(norm: str | None, swapped: bool = False) -> str:
 
 
 def _check_input(input: Any, name: str) -> None:
-    if not isinstance(input, Tensor):
-        raise TypeError(
-            f"fft_{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}"
-        )
+    check_tensor(input, f"fft_{name}")
 
 
 def _floating(input: Tensor) -> Tensor:

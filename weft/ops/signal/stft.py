@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ...core.checking import check_tensor
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ..assembly.padding import constant_pad, pad
 from ..creation.creation import ones, zeros
 from ..creation.ranges import arange
-from ..order.sorting import check_tensor
 from ..views.complex_views import view_as_real
 from .spectral import signal, spectrum
 

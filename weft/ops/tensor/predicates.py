@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from ...core.checking import check_tensor
 from ...core.dtype import DType
 from ...core.entry import entry
 from ...core.layout import MemoryFormat, channels_last, channels_last_3d, contiguous_format
@@ -14,7 +15,6 @@ from ...core.registry import add_function, add_member
 from ...core.tensor import Tensor
 from ...families.map import NUMBERS
 from ..assembly.copying import is_contiguous
-from ..creation.creation import check_tensor
 
 
 @public("function")

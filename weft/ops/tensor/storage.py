@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core import dtype as dt
 from ...core.arguments import integers
+from ...core.checking import check_tensor
 from ...core.device import as_device, device
 from ...core.dtype import DTYPES, LEGACY_NAMES, DType, get_default_dtype
 from ...core.layout import MemoryFormat, contiguous_format, preserve_format, strides_for, suggested_format
@@ -393,10 +394,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 @public("function method")
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape."""
-    if not isinstance(other, Tensor):
-        raise TypeError(
-            f"is_same_size(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
-        )
+    check_tensor(other, "is_same_size", "other", 2)
     return input.spec.shape == other.spec.shape
 
 

@@ -13,7 +13,7 @@ from ...core.grad_mode import mode
 from ...core.op import Op
 from ...core.plans import PlanCache
 from ...core.public import public
-from ...core.recording import needs_recording, record, tape
+from ...core.recording import record, tape
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty, view_of, wrap_dim
 from ..assembly.filling import fill_
@@ -206,7 +206,7 @@ def _unsafe(name: str, safe: Callable, step: str) -> None:
         for piece in pieces:
             piece._base = None
         dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
-        return record(op, pieces, (input,), (dim,)) if needs_recording((input,)) else pieces
+        return op.recorded(pieces, (input,), (dim,))
 
     unsafe.__doc__ = (
         f"As `{safe.__name__}`, but for autograd the pieces are no views: they may be written to."

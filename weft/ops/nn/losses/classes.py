@@ -80,10 +80,6 @@ def _weights(spec: Spec, _: None, target: Spec) -> Access:
     return Access(target.shape, (0,) * len(target.shape), (target.stride,), (0,), spec.shape, spec.stride)
 
 
-def _share_rule(ct, out, ct_loss, kept, weight, total):
-    return -ct * (weight / total).masked_fill(kept == 0, 0)
-
-
 _AT_CLASS = Take("nll_loss", _scores, error=_no_such_class)
 _WEIGHT = Take("nll_weight", _weights, error=_no_such_class)
 # fmt: off

@@ -402,3 +402,25 @@ torch.ones(3, requires_grad=True).__setitem__((7, torch.tensor([0])), 2)  # rais
 def test_leaves_before_index_tensors(expression):
     """What must not be written to is told before what is wrong with an index tensor."""
     check_expression(expression)
+
+
+ARRAYS_IN_LISTS = """
+torch.arange(6).reshape(3, 2)[[np.array([0, 1])]]
+torch.arange(6).reshape(3, 2)[[np.array([0, 1]), np.array([1, 0])]]
+torch.arange(6).reshape(3, 2)[[np.array([True, False, True])]]
+torch.arange(6).reshape(3, 2)[[np.zeros(0, dtype=np.int64)]]
+torch.arange(6).reshape(3, 2)[[np.array(1), 0]]
+torch.arange(6).reshape(3, 2)[np.array(1)]
+torch.arange(6).reshape(3, 2)[[np.int64(1), 0]]
+torch.zeros(3, 2).__setitem__([np.zeros(0, dtype=np.int64)], 5.0)
+torch.zeros(3, 2).index_put_((torch.tensor([], dtype=torch.int64),), torch.ones(2), accumulate=True)
+torch.zeros(3, 2).index_put_((torch.tensor([], dtype=torch.int64),) * 2, torch.ones(0), accumulate=True)
+torch.zeros(0, 2).index_put_((torch.tensor([], dtype=torch.int64),), torch.tensor(1.0), accumulate=True)
+torch.zeros(3, 2).index_put_((torch.zeros(3, dtype=torch.bool),), torch.tensor(1.0), accumulate=True)
+"""
+
+
+@pytest.mark.parametrize("expression", lines(ARRAYS_IN_LISTS))
+def test_lists_of_arrays_and_empty_indices(expression):
+    """A list that holds arrays is taken for a tuple of indices."""
+    check_expression(expression)

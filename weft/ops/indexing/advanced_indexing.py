@@ -52,7 +52,7 @@ def as_tuple(index: Any) -> tuple:
 def _is_item(value: Any) -> bool:
     if type(value) is int:
         return False
-    return value is None or isinstance(value, (Tensor, slice, EllipsisType, Sequence))
+    return value is None or isinstance(value, (Tensor, np.ndarray, slice, EllipsisType, Sequence))
 
 
 def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
@@ -138,7 +138,9 @@ def _item(item: Any) -> Any:
         or hasattr(item, "__array__")
         and not isinstance(item, (Tensor, np.generic))
     ):
-        item = from_data(item, int64 if len(item) == 0 else None, None)
+        has_length = not isinstance(item, np.ndarray) or item.ndim > 0
+        # An empty list has no elements that could tell its dtype.
+        item = from_data(item, int64 if has_length and len(item) == 0 else None, None)
     if isinstance(item, Tensor):
         return _index_tensor(item)
     if hasattr(item, "__index__"):

@@ -14,14 +14,14 @@ converts the operands as the kernel of the op does, applies the element of the r
 (`elements.rounded`). Therefore a kernel of several ops has the bits of the ops run one by one. Everything else that a function
 can do with a tensor (read a value, ask for the shape, run an op that is not a Map) raises NoKernel.
 
-Derivative kernels (`fusing.py`), optimizers (`update.py`) and recurrent cells (`ops/recurrent_kernels.py`) are traced.
+Derivative kernels (`fusing.py`), optimizers (`update.py`) and recurrent cells (`ops/nn/recurrent_kernels.py`) are traced.
 
-A `KernelGraph` (`kernel_graph.py`) is traced in another way, because its values are whole tensors in memory, not elements: they have
-an address and a spec, and reductions, products and indexing are among its ops. A Traced value has none of these, so the two
-share no class. What they share is that a kernel of the graph may itself be a traced function.
+The values of a `KernelGraph` (`kernel_graph.py`) are another class, because a value of a graph is a whole tensor in memory: it has
+an address, and reductions, products and indexing take it as an operand. A Traced value is one element of one kernel.
 
-To compose two kernels, trace the consumer with the traced result of the producer in place of a `load`. The producer's value is
-already rounded to its dtype, which is what the consumer would have read from memory, so the bits do not change.
+Traced values compose by substitution. To join the kernels of two ops, number the loads of the operands of both, and trace the
+second op with the traced result of the first in place of the load of that result. The first result is already rounded to its
+dtype, so it equals what the second op would have loaded from memory, and the bits do not change.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from .elements import load_as
 
 
 class NoKernel(Exception):
-    """A function that is traced does what one kernel cannot do. It must run op by op."""
+    """The traced function does something that one kernel cannot do, so it must run op by op."""
 
 
 class Traced(Tensor):
     """One element of a tensor, or a number, while a function is traced.
 
     `value`: an Expr or a Complex in the compute type of the dtype, rounded to the dtype.
-    `kind`: what promotion sees: a Spec of shape () or (1,), or the type of a number.
+    `kind`: the operand as promotion sees it: a Spec of shape () or (1,), or the type of a number.
     `op`, `inputs`: the op that made the value and its operands; None and () for operands of the kernel, and for numbers.
     """
 

@@ -1,4 +1,7 @@
-"""The arithmetic that rules are written with: of tensors, and of elements inside a kernel (`families/update.py`)."""
+"""Ops under short names, and steps that several optimizers share, for the rules of `families/update.py`.
+
+A rule may use these and the operators and methods of tensors. It runs on tensors, or is traced into one kernel.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ where = WHERE
 
 
 def directed(grad: Any, param: Any, maximize: bool, weight_decay: Any) -> Any:
-    """The gradient to descend along: turned round to maximize, the weight decay's added (unless that is None)."""
+    """The gradient to descend along: negated if `maximize`, plus `weight_decay` times the parameter unless that is None."""
     grad = -grad if maximize else grad
     return grad if weight_decay is None else add_scaled(grad, param, weight_decay)
 
@@ -29,7 +32,7 @@ def directed(grad: Any, param: Any, maximize: bool, weight_decay: Any) -> Any:
 def decayed(
     grad: Any, param: Any, maximize: bool, decay: str, weight_decay: Any, kept: Any
 ) -> tuple[Any, Any]:
-    """The gradient to descend along, and the parameter, of which `decay` "decoupled" leaves `kept` times as much."""
+    """The gradient to descend along, and the parameter, which is multiplied by `kept` if `decay` is "decoupled"."""
     if decay == "decoupled":
         param = param * kept
     return directed(grad, param, maximize, weight_decay if decay == "coupled" else None), param

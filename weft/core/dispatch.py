@@ -2,7 +2,7 @@
 
 A watcher is a function `(op, method, args, static) -> answer`. `Op.__call__`, and the methods of ops that write into a
 tensor, ask the watchers first, the newest one first. The first answer that is not `PLAIN` is the result of the call. Batching
-(`vmap`), dispatch modes and counters are watchers. While there are none, a call pays for one test of an empty list.
+(`vmap`), dispatch modes and counters are watchers. While there are none, `op(...)` is `op.run(...)` and asks nobody.
 
 The public functions of elementwise ops contain a copy of the code that runs a plan, for tensors whose class is exactly
 `Tensor`. A watcher that must see plain tensors as well is added with `plain=True`; while there is one, `fast_paths` is
@@ -22,6 +22,8 @@ PLAIN: Any = type("Plain", (), {"__repr__": lambda self: "PLAIN"})()
 Watcher = Callable[[Any, str, tuple, dict[str, Any]], Any]
 
 watchers: list[Watcher] = []
+# Each is called with a bool when the first watcher is added, and when the last one is taken away.
+watch_switches: list[Callable[[bool], None]] = []
 # Each is called with a bool when the fast paths for plain tensors are to be turned on or off.
 fast_path_switches: list[Callable[[bool], None]] = []
 _lock = new_lock()
@@ -41,18 +43,22 @@ def watch(watcher: Watcher, *, plain: bool = False) -> None:
     """Let `watcher` see all calls of ops, in all threads; those of plain tensors only if `plain`."""
     with _lock:
         watchers.append(watcher)
+        if len(watchers) == 1:
+            _switch(watch_switches, True)
         if plain:
             _plain.append(watcher)
-            _switch(False)
+            _switch(fast_path_switches, False)
 
 
 def unwatch(watcher: Watcher) -> None:
     """Take back one call of `watch`."""
     with _lock:
         _remove_last(watchers, watcher)
+        if not watchers:
+            _switch(watch_switches, False)
         if watcher in _plain:
             _remove_last(_plain, watcher)
-            _switch(not _plain)
+            _switch(fast_path_switches, not _plain)
 
 
 def _remove_last(found: list[Watcher], watcher: Watcher) -> None:
@@ -62,8 +68,8 @@ def _remove_last(found: list[Watcher], watcher: Watcher) -> None:
             return
 
 
-def _switch(on: bool) -> None:
-    for switch in fast_path_switches:
+def _switch(switches: list[Callable[[bool], None]], on: bool) -> None:
+    for switch in switches:
         switch(on)
 
 

@@ -16,7 +16,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, wrap_dim
 from ...families.rearrange import Piece, Rearrange, check_tensors
 from ..creation.creation import new
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from ..views.reshaping import atleast_1d, atleast_2d, atleast_3d, reshape
 from ..views.views import SELECT, SLICE
 from .copying import formatted_spec
@@ -225,4 +225,4 @@ def block_diag(*tensors: Tensor) -> Tensor:
         before, after = sum(widths[:position]), sum(widths[position + 1 :])
         left, right = (fill_(new((height, width), dtype, where), 0) for width in (before, after))
         rows.append(cat([left, block, right], 1))
-    return shown_as(cat(rows, 0), "BlockDiagBackward0")
+    return with_node_name(cat(rows, 0), "BlockDiagBackward0")

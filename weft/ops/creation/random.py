@@ -22,7 +22,7 @@ from ...engine import distributions, rejection
 from ...families.custom_vjp import custom_vjp
 from ...families.library import array, host_array, inside, on_device, runs_inside, tensor_of
 from ..assembly.copying import copy_values
-from ..tensor.rules import zero
+from ..tensor.rules import zero_grad
 from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad
 from .random_filling import (
     FLOATS,
@@ -306,7 +306,7 @@ def normal(
     return _normal(mean, std, generator, result)
 
 
-@custom_vjp(zero, zero)
+@custom_vjp(zero_grad, zero_grad)
 def _normal(mean: Any, std: Any, generator: Generator | None, result: Tensor) -> Tensor:
     if not isinstance(std, Tensor):
         normal_(result, 0.0, std, generator=generator)
@@ -341,7 +341,7 @@ def bernoulli(
     return _bernoulli(input, p, generator, result)
 
 
-@custom_vjp(zero)
+@custom_vjp(zero_grad)
 def _bernoulli(input: Tensor, p: Any, generator: Generator | None, result: Tensor) -> Tensor:
     return bernoulli_(result, input if p is None else p, generator=generator)
 
@@ -417,7 +417,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     return _poisson(input, generator_or_default(generator, "poisson"))
 
 
-@custom_vjp(zero)
+@custom_vjp(zero_grad)
 def _poisson(input: Tensor, generator: Generator) -> Tensor:
     check_implemented(input, FLOATS, "poisson_cpu")
     if input.is_meta:

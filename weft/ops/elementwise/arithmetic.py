@@ -29,7 +29,7 @@ from ...families.map import (
     spec_or_type,
     to_float,
 )
-from ..tensor.rules import conj, negative, numbered, same, zero
+from ..tensor.rules import conj, negative, numbered, pass_through, zero_grad
 from .pointwise import is_float
 
 # ---- Sums and products -----------------------------------------------------------------------------------------------
@@ -67,12 +67,12 @@ class Subtraction(Map):
 
 
 # fmt: off
-ADD        = Map("add", same_dtype,         _add,                                            derivative=(same, same))
-SUB        = Subtraction("sub", same_dtype, lambda a, b: a - b,                              derivative=(same, negative))
+ADD        = Map("add", same_dtype,         _add,                                            derivative=(pass_through, pass_through))
+SUB        = Subtraction("sub", same_dtype, lambda a, b: a - b,                              derivative=(pass_through, negative))
 ADD_SCALED = Map("add", same_dtype,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2, limited=True,
-                 derivative=(same, lambda ct, out, a, b, alpha: ct * conj(alpha)))
+                 derivative=(pass_through, lambda ct, out, a, b, alpha: ct * conj(alpha)))
 SUB_SCALED = Subtraction("sub", same_dtype, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2, limited=True,
-                 derivative=(same, lambda ct, out, a, b, alpha: ct * conj(-alpha)))
+                 derivative=(pass_through, lambda ct, out, a, b, alpha: ct * conj(-alpha)))
 MUL        = Map("mul", same_dtype,         lambda a, b: a * b,                              wide=True,
                  derivative=(lambda ct, out, a, b: ct * conj(b),
                              lambda ct, out, a, b: ct * conj(a)))
@@ -260,12 +260,12 @@ def _floor_divide_floats(a, b):
 _FLOOR = refuse("bc", message='"div_floor_cpu" not implemented for \'{dtype}\'')
 _TRUNC = refuse("bc", message='"div_trunc_cpu" not implemented for \'{dtype}\'')
 FLOOR_DIVIDE = Division("floor_divide", same_dtype, _floor_divide, check=_FLOOR)  # PyTorch has a derivative for div only
-DIV_FLOOR    = Division("div",          same_dtype, _floor_divide, check=_FLOOR,             derivative=(zero, zero))
-DIV_TRUNC    = Division("div",          same_dtype, _div_trunc,    check=_TRUNC,             derivative=(zero, zero))
+DIV_FLOOR    = Division("div",          same_dtype, _floor_divide, check=_FLOOR,             derivative=(zero_grad, zero_grad))
+DIV_TRUNC    = Division("div",          same_dtype, _div_trunc,    check=_TRUNC,             derivative=(zero_grad, zero_grad))
 REMAINDER    = Division("remainder",    same_dtype, _remainder,    check=NO_BOOL_OR_COMPLEX,
-                        derivative=(same, lambda ct, out, a, b: -ct * DIV_FLOOR(a, b)))
+                        derivative=(pass_through, lambda ct, out, a, b: -ct * DIV_FLOOR(a, b)))
 FMOD         = Division("fmod",         same_dtype, _fmod,         check=NO_BOOL_OR_COMPLEX,
-                        derivative=(same, lambda ct, out, a, b: -ct * DIV_TRUNC(a, b)))
+                        derivative=(pass_through, lambda ct, out, a, b: -ct * DIV_TRUNC(a, b)))
 floor_divide = publish(FLOOR_DIVIDE, 2, "function method inplace", numbers="all", doc="The largest integers not above input / other.")
 remainder    = publish(REMAINDER,    2, "function method inplace", numbers="input other", doc="Python's input % other: the sign is that of other.")
 fmod         = publish(FMOD,         2, "function method inplace",                        doc="C's fmod: the sign is that of input.")
@@ -315,11 +315,11 @@ _LERP: dict[str, Any] = {"check": refuse("bui", message='"lerp_kernel" not imple
 LERP    = Map("lerp", same_dtype, _lerp, deciding=2, limited=True, **_LERP)
 LERP_TENSOR = Map("lerp", same_dtype, _lerp, **_LERP)  # a weight of 0 dims takes part in promotion
 ADDCMUL = Map("addcmul", same_dtype, lambda a, b, c, value: _plus_product(a, value * b, c), check=refuse("b", message='"addcmul_cpu_out" not implemented for \'{dtype}\''), deciding=3, wide=True, limited=True,
-              derivative=(same,
+              derivative=(pass_through,
                           lambda ct, out, a, b, c, value: ct * conj(c * value),
                           lambda ct, out, a, b, c, value: ct * conj(b * value)))
 ADDCDIV = Map("addcdiv", same_dtype, lambda a, b, c, value: a + value * b / c, deciding=3, wide=True, limited=True,
-              derivative=(same,
+              derivative=(pass_through,
                           lambda ct, out, a, b, c, value: ct * conj(value / c),
                           lambda ct, out, a, b, c, value: -ct * (value * b / (c * c)).conj()))
 # fmt: on

@@ -17,9 +17,9 @@ from ...engine import scalar as s
 from ...engine.convert import convert
 from ...families.calls import check_operands, chosen
 from ...families.map import COPY, ONLY_FLOATS, Map, Types, refuse, same_dtype
-from ..tensor.rules import zero
+from ..tensor.rules import zero_grad
 
-_NEXTAFTER = (lambda ct, out, a, b: ct.masked_fill(a == b, 0), zero)
+_NEXTAFTER = (lambda ct, out, a, b: ct.masked_fill(a == b, 0), zero_grad)
 
 
 @functools.cache

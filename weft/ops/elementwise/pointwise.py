@@ -34,7 +34,7 @@ from ...families.map import (
     to_real,
     to_real_float,
 )
-from ..tensor.rules import negative, same, zero
+from ..tensor.rules import negative, pass_through, zero_grad
 
 
 def is_float(a: Any) -> bool:
@@ -77,7 +77,7 @@ def _isreal(a):
 def _sgn_rule(ct, out, a):
     """A real sign is constant; of a complex number the direction turns, its length does not change."""
     if not a.is_complex():
-        return zero(ct, None)
+        return zero_grad(ct, None)
     along = out * (ct * out.conj()).real
     is_zero = a == 0  # masked on both sides of the division, because 0 / 0 in its derivative is NaN
     return (ct - along).masked_fill(is_zero, 0) / a.abs().masked_fill(is_zero, 1)
@@ -120,7 +120,7 @@ _UNARY = (
     # names                       promotion      one element              rejects        derivative                                                   what
     ("abs absolute",              to_real,       s.absolute,              NO_BOOL_ABS,   lambda ct, out, a: ct * a.sgn(),                             "the absolute value"),
     ("sgn",                       same_dtype,    s.sgn,                   None,          _sgn_rule,                                                   "the sign; of a complex number, its direction"),
-    ("sign",                      same_dtype,    s.sign,                  _SIGN,         zero,                                                        "-1, 0 or 1; 0 for NaN"),
+    ("sign",                      same_dtype,    s.sign,                  _SIGN,         zero_grad,                                                        "-1, 0 or 1; 0 for NaN"),
     ("neg negative",              same_dtype,    lambda a: -a,            _NEGATION,     negative,                                                    "the negative"),
     ("reciprocal",                to_float,      s.reciprocal,            None,          lambda ct, out, a: -ct * (out * out).conj(),                 "1 / input"),
     ("square",                    promote_bool,  s.square,                None,          lambda ct, out, a: ct * (2 * a).conj(),                      "input * input"),
@@ -150,10 +150,10 @@ _UNARY = (
     ("erf special.erf",           to_float,      s.erf,                   NO_COMPLEX,    lambda ct, out, a: ct * (TWO_BY_ROOT_PI * (-(a * a)).exp()), "the error function"),
     ("erfc special.erfc",         to_float,      s.erfc,                  NO_COMPLEX,    lambda ct, out, a: ct * (-TWO_BY_ROOT_PI * (-(a * a)).exp()),"1 - erf(input), accurate for large input"),
     ("erfinv special.erfinv",     to_float,      s.erfinv,                NO_COMPLEX,    lambda ct, out, a: ct * ((out * out).exp() / TWO_BY_ROOT_PI),"the inverse of the error function"),
-    ("floor",                     same_dtype,    floats_only(s.floor),    _ROUNDING,     zero,                                                        "the largest integer that is not above"),
-    ("ceil",                      same_dtype,    floats_only(s.ceil),     _ROUNDING,     zero,                                                        "the smallest integer that is not below"),
-    ("trunc fix",                 same_dtype,    floats_only(s.trunc),    _ROUNDING,     zero,                                                        "the integer part"),
-    ("frac",                      same_dtype,    _frac,                   ONLY_FLOATS,   same,                                                        "what trunc takes away"),
+    ("floor",                     same_dtype,    floats_only(s.floor),    _ROUNDING,     zero_grad,                                                        "the largest integer that is not above"),
+    ("ceil",                      same_dtype,    floats_only(s.ceil),     _ROUNDING,     zero_grad,                                                        "the smallest integer that is not below"),
+    ("trunc fix",                 same_dtype,    floats_only(s.trunc),    _ROUNDING,     zero_grad,                                                        "the integer part"),
+    ("frac",                      same_dtype,    _frac,                   ONLY_FLOATS,   pass_through,                                                        "what trunc takes away"),
     ("deg2rad",                   to_float,      lambda a: a * (math.pi / 180), _DEGREES, lambda ct, out, a: ct * (math.pi / 180),                     "degrees as radians"),
     ("rad2deg",                   to_float,      lambda a: a * (180 / math.pi), _DEGREES, lambda ct, out, a: ct * (180 / math.pi),                     "radians as degrees"),
 )
@@ -211,7 +211,7 @@ relu = publish(RELU, 1, "function method inplace", doc="max(input, 0) of each el
 
 def _angle_rule(ct, out, a):
     if not a.is_complex():
-        return zero(ct, None)
+        return zero_grad(ct, None)
     return (ct * (a / a.abs().square()) * 1j).masked_fill(a == 0, 0)
 
 
@@ -279,7 +279,7 @@ _BINARY = (
                                "sqrt(input**2 + other**2) without overflow"),
     ("copysign",               to_float,   s.copysign,                  NO_COMPLEX,   "other",
                                (lambda ct, out, a, b: ct * (out / a).masked_fill(a == 0, 0),
-                                zero),
+                                zero_grad),
                                "input with the sign of other"),
     ("xlogy special.xlogy",    to_float,   _xlogy,                      NO_COMPLEX,   "input other",
                                (lambda ct, out, a, b: ct.xlogy(b).masked_fill((a == 0) & (b <= 0), 0),
@@ -356,11 +356,13 @@ def _decimals_left(a, scale):
 
 
 _ROUND = refuse("bc", message="\"round_vml_cpu\" not implemented for '{dtype}'")
-ROUND = Map("round", same_dtype, floats_only(s.rint), check=_ROUND, derivative=zero)
+ROUND = Map("round", same_dtype, floats_only(s.rint), check=_ROUND, derivative=zero_grad)
 # PyTorch divides by 10**-decimals for negative decimals: both ways are exact for what float32 can represent.
-ROUND_RIGHT = Map("round", same_dtype, _decimals, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero)
+ROUND_RIGHT = Map(
+    "round", same_dtype, _decimals, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero_grad
+)
 ROUND_LEFT = Map(
-    "round", same_dtype, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero
+    "round", same_dtype, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero_grad
 )
 ROUND_RIGHT.node_name = ROUND_LEFT.node_name = "RoundBackward1"
 

@@ -19,7 +19,7 @@ from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.calls import check_operands, chosen
 from ...families.map import NUMBERS, Map, Types, normalise, promote_bool, refuse, same_dtype, spec_or_type
-from ..tensor.rules import conj, same, zero
+from ..tensor.rules import conj, pass_through, zero_grad
 
 # ---- Powers ------------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ def to_double(common: DType) -> Types:
 
 def _base_rule(ct, out, a, b):
     if isinstance(b, NUMBERS):
-        return zero(ct, None) if b == 0 else ct * conj(b * a ** (b - 1))
+        return zero_grad(ct, None) if b == 0 else ct * conj(b * a ** (b - 1))
     less = b + -1  # `b - 1` is not defined for bools
     return (ct * (b * a**less).conj()).masked_fill(b == 0, 0)
 
@@ -117,9 +117,9 @@ FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)
 _SIMPLE = (
     # exponents for which floats need no logarithm
     # exponent  one element                      derivative
-    (0,         _one,                            zero),
+    (0,         _one,                            zero_grad),
     (0.5,       s.sqrt,                          lambda ct, out, a: ct * (0.5 * a.rsqrt()).conj()),
-    (1,         lambda a: a,                     same),
+    (1,         lambda a: a,                     pass_through),
     (2,         s.square,                        lambda ct, out, a: ct * (2 * a).conj()),
     (3,         lambda a: a * a * a,             lambda ct, out, a: ct * (3 * (a * a)).conj()),
     (-0.5,      s.rsqrt,                         lambda ct, out, a: ct * (-0.5 * (a.rsqrt() / a)).conj()),

@@ -25,7 +25,7 @@ from ...families.reduce import Reduce
 from ..assembly.joining import cat
 from ..creation.creation import zeros_like
 from ..reductions.norms import norm_order, vector_norm
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from .lapack import check_tensor
 from .matmul import matmul
 
@@ -217,7 +217,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     n = input.shape[0]
     above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
     found = _cdist(input, input, float(p)).reshape(n * n).index_select(0, on_device(above, input.spec.device))
-    return shown_as(found, "PdistBackward0")
+    return with_node_name(found, "PdistBackward0")
 
 
 @public("function", "nn.functional.pairwise_distance")

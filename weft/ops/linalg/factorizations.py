@@ -15,7 +15,7 @@ from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import cat
 from ..assembly.padding import pad
 from ..creation.creation import empty as new_empty
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from . import stacks
 from .equations import solve_triangular
 from .lapack import (
@@ -126,7 +126,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     check_supported(input, "cholesky_cpu")
     factor, info = _linalg_cholesky_ex(input, upper=upper)
     _check_positive_definite(info, "cholesky")
-    return shown_as(factor, "CholeskyBackward0")
+    return with_node_name(factor, "CholeskyBackward0")
 
 
 # ---- LU --------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ..assembly.padding import constant_pad
 from ..linalg.matmul import cpp_name
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from . import conv_products as sliding
 from .conv_products import Geometry
 from .window_views import folded, like_format, repeated, wide, windows
@@ -339,7 +339,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     columns = columns.view(
         patches.spec.shape[0], sizes[-3] * math.prod(kernel), math.prod(patches.spec.shape[2:4])
     )
-    return shown_as(columns if len(sizes) == 4 else columns.squeeze(0), "Im2ColBackward0")
+    return with_node_name(columns if len(sizes) == 4 else columns.squeeze(0), "Im2ColBackward0")
 
 
 @public(name="nn.functional.fold")

@@ -23,7 +23,7 @@ from ..creation.creation import empty, empty_like, ones_like, zeros_like
 from ..creation.random_filling import check_randomness
 from ..elementwise.activation import leaky_relu
 from ..reductions.softmax import softmax
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from .window_views import wide
 
 # The value that alpha dropout puts in place of elements: the limit of `selu` at minus infinity, negated.
@@ -219,10 +219,10 @@ def _rrelu(
         raise NotImplementedError(f"\"rrelu\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
     if not training:
         result = leaky_relu(input, (lower + upper) / 2, inplace)
-        return result if inplace else shown_as(result, "RreluWithNoiseBackward0")
+        return result if inplace else with_node_name(result, "RreluWithNoiseBackward0")
     (source,) = wide(input.spec.dtype, input)
     result = (source * _random_slopes(source, lower, upper, generator)).to(input.spec.dtype)
-    result = shown_as(result, "RreluWithNoiseBackward0")
+    result = with_node_name(result, "RreluWithNoiseBackward0")
     return _written(input, result, inplace)
 
 

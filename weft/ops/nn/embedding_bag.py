@@ -13,7 +13,7 @@ from ...core.warn import user_level
 from ..creation.creation import zeros
 from ..creation.ranges import arange
 from ..indexing.gather import embedding
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 
 
 @public(name="nn.functional.embedding_bag")
@@ -57,7 +57,7 @@ def embedding_bag(
     counted = None if padding_idx is None else input != padding_idx
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.unsqueeze(-1)
-    return shown_as(_bags(rows, counted, offsets, include_last_offset, mode), "EmbeddingBagBackward0")
+    return with_node_name(_bags(rows, counted, offsets, include_last_offset, mode), "EmbeddingBagBackward0")
 
 
 def _bags(

@@ -30,7 +30,7 @@ from ...families.library import on_device
 from ...families.map import Map, Types, same_dtype
 from ..creation.creation import zeros
 from ..reductions.reduction import AMAX, MAX, lowest
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from .pooling import Geometry, check_input, elements_at, padded
 from .window_views import FEW, like_format, window_elements, windows
 
@@ -148,7 +148,7 @@ def window_max(
         values, places = MAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
         indices = _flat_positions(places, geometry)
         values = elements_at(input, indices, n) if needs_recording((input,)) else values
-    values = shown_as(like_format(values, input), _NAMES[n])
+    values = with_node_name(like_format(values, input), _NAMES[n])
     return values if indices is None or not with_indices else (values, like_format(indices, input))
 
 

@@ -17,13 +17,13 @@ from ...families.custom_vjp import custom_vjp
 from ...families.library import on_device
 from ..assembly.padding import constant_pad
 from ..reductions.reduction import MAX
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from .window_views import FEW, fold, window_elements, windows
 
 
 def pooled(name: str, n: int, result: Tensor) -> Tensor:
     """`result` of a pooling as PyTorch shows it: of one dim it is made of two."""
-    return shown_as(result, "SqueezeBackward1" if n == 1 else f"{name}{n}DBackward0")
+    return with_node_name(result, "SqueezeBackward1" if n == 1 else f"{name}{n}DBackward0")
 
 
 def per_dim(value: Any, n: int, name: str, argument: str) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from ...engine.resample import resample_code
 from ...families.custom_vjp import custom_vjp
 from ...families.library import on_device
 from ..creation.creation import check_storage_size
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .window_views import like_format, wide
 
@@ -80,7 +80,7 @@ def interpolate(
     _check_sizes(input, sizes)
     found = _resized(input, sizes, scales, mode, align_corners, antialias)
     kind = "".join(word.capitalize() for word in mode.split("-"))
-    return shown_as(found, f"Upsample{kind}{n}D{'Aa' * antialias}Backward0")
+    return with_node_name(found, f"Upsample{kind}{n}D{'Aa' * antialias}Backward0")
 
 
 def _target(

@@ -15,7 +15,7 @@ from ...core.warn import user_level
 from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import stack
 from ..creation.ranges import linspace
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 from .window_views import wide
 
 # ---- Sampling at points ------------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
     found = total.to(dtype).view(batch, channels, *places)
     if mode == "nearest":
         found = _constant_in(found, grid)
-    return shown_as(found, f"GridSampler{len(sizes)}DBackward0")
+    return with_node_name(found, f"GridSampler{len(sizes)}DBackward0")
 
 
 def _constant_rule(ct, out, values, *others, specs, wanted):

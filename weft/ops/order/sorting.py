@@ -18,7 +18,7 @@ from ...core.tensor import Tensor, wrap_dim
 from ...engine.selection import least_code
 from ...families.library import array, differentiable, library, on_device, tensor_in, tensor_of
 from ..assembly.copying import formatted_spec
-from ..tensor.rules import kept, placed, shared
+from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
 
 # Rows longer than this are sorted digit by digit: the time is linear, but each digit costs some microseconds.
 SHORT_ROW = 2048
@@ -172,7 +172,7 @@ def in_order_of(spec: Spec, dtype: DType) -> Spec:
 
 
 def _order_rule(ct, out, input, dim, descending, *, specs):
-    return placed(ct[0], out[1], specs[0], dim)
+    return scatter_into_zeros(ct[0], out[1], specs[0], dim)
 
 
 @differentiable(_order_rule)
@@ -256,7 +256,7 @@ def _least_of_many(row: np.ndarray, k: int) -> np.ndarray:
 
 
 def _topk_rule(ct, out, input, k, dim, largest, *, specs):
-    return placed(ct[0], out[1], specs[0], dim)
+    return scatter_into_zeros(ct[0], out[1], specs[0], dim)
 
 
 @differentiable(_topk_rule)
@@ -287,8 +287,10 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
-    return placed(
-        *(kept(each, (dim,), keepdim or not specs[0].shape) for each in (ct[0], out[1])), specs[0], dim
+    return scatter_into_zeros(
+        *(with_reduced_dims(each, (dim,), keepdim or not specs[0].shape) for each in (ct[0], out[1])),
+        specs[0],
+        dim,
     )
 
 
@@ -402,7 +404,7 @@ def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
 
 def _median_of_all_rule(ct, out, input, choose):
     """Equal elements share."""
-    return shared(ct, (input == out) | (input.isnan() & out.isnan()), None)
+    return split_among_ties(ct, (input == out) | (input.isnan() & out.isnan()), None)
 
 
 _define_median("median", ignore_nan=False)

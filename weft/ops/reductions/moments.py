@@ -21,7 +21,7 @@ from ...families.custom_vjp import custom_vjp
 from ...families.kernel_graph import KernelGraph
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce, dims_of
-from ..tensor.rules import kept, restored, sum_of
+from ..tensor.rules import broadcast_back, sum_of, with_reduced_dims
 from .reduction import MEAN, count_elements, divided, finite_identity, mean_rule, plus
 
 
@@ -44,8 +44,10 @@ def _squared_distance(a, mean):
 
 def _var_rule(ct, out, a, dims, keepdim, divisor):
     if not divisor:  # as PyTorch has it: the variance is 0 / 0, or infinite whatever the elements are
-        return kept(ct, dims, keepdim) * (a * 0 + math.inf).where(a != a.mean(dims, keepdim=True), math.nan)
-    return 2 / divisor * kept(ct, dims, keepdim) * (a - a.mean(dims, keepdim=True))
+        return with_reduced_dims(ct, dims, keepdim) * (a * 0 + math.inf).where(
+            a != a.mean(dims, keepdim=True), math.nan
+        )
+    return 2 / divisor * with_reduced_dims(ct, dims, keepdim) * (a - a.mean(dims, keepdim=True))
 
 
 def _std_rule(ct, out, a, dims, keepdim, divisor):
@@ -127,7 +129,7 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
         if ct[0] is not None:
             found.append(spread_of(ct[0], out[0], input, dims, correction, keepdim))
         if ct[1] is not None:
-            found.append(restored(ct[1] / count_elements(input, dims), input.spec, dims, keepdim))
+            found.append(broadcast_back(ct[1] / count_elements(input, dims), input.spec, dims, keepdim))
         return sum_of(found)
 
     @custom_vjp(both_rule, results=(0,) if op is STD else ())

@@ -22,7 +22,7 @@ from ..indexing.masking import where
 from ..linalg.eigen import svdvals
 from ..linalg.lapack import check_floating, check_matrix, check_square, check_tensor
 from ..linalg.linalg import inv_ex
-from ..tensor.rules import kept, shared
+from ..tensor.rules import split_among_ties, with_reduced_dims
 from ..views.complex_views import conj, real
 
 # ---- Vector norms, as reductions ---------------------------------------------------------------------------------------
@@ -89,10 +89,10 @@ def _norm_rule(p: float) -> Callable:
     """The derivative of a norm: a zero vector has none, and gets 0; where several elements are the largest, they share."""
 
     def rule(ct, out, a, dims, keepdim):
-        ct, out = kept(ct, dims, keepdim), kept(out, dims, keepdim)
+        ct, out = with_reduced_dims(ct, dims, keepdim), with_reduced_dims(out, dims, keepdim)
         if math.isinf(p):
             size = a.abs()
-            return shared(ct, (size == out) | (size.isnan() & out.isnan()), dims) * a.sgn()
+            return split_among_ties(ct, (size == out) | (size.isnan() & out.isnan()), dims) * a.sgn()
         if p == 2:
             return ct * (a / out).masked_fill(out == 0, 0)
         if p < 1:
@@ -103,7 +103,9 @@ def _norm_rule(p: float) -> Callable:
 
     if p == 0:
         return lambda ct, out, a, dims, keepdim: None
-    return (lambda ct, out, a, dims, keepdim: kept(ct, dims, keepdim) * a.sgn()) if p == 1 else rule
+    return (
+        (lambda ct, out, a, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * a.sgn()) if p == 1 else rule
+    )
 
 
 @functools.lru_cache(maxsize=64)  # programs use few orders

@@ -32,7 +32,14 @@ from ...families.monoid_op import Types
 from ...families.reduce import Reduce, dims_of, single_dim
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
-from ..tensor.rules import by_dims, kept, placed, restored, shared, sum_of
+from ..tensor.rules import (
+    broadcast_back,
+    by_dims,
+    scatter_into_zeros,
+    split_among_ties,
+    sum_of,
+    with_reduced_dims,
+)
 from ..views.views import EXPAND
 
 # ---- Checks -----------------------------------------------------------------------------------------------------
@@ -171,26 +178,30 @@ def finite_identity(value):
 
 
 def _sum_rule(ct, out, a, dims, keepdim, *, specs):
-    return EXPAND(kept(ct, dims, keepdim), specs[0].shape)  # as `restored`, without the checks of `expand`
+    return EXPAND(
+        with_reduced_dims(ct, dims, keepdim), specs[0].shape
+    )  # as `broadcast_back`, without the checks of `expand`
 
 
 def _nansum_rule(ct, out, a, dims, keepdim):
-    return kept(ct, dims, keepdim).where(~a.isnan(), 0)
+    return with_reduced_dims(ct, dims, keepdim).where(~a.isnan(), 0)
 
 
 def mean_rule(ct, out, a, dims, keepdim, count, *, specs):
     return (
-        restored(ct, specs[0], dims, keepdim) / count
+        broadcast_back(ct, specs[0], dims, keepdim) / count
     )  # in this order, so that the gradient may be written into
 
 
 def _prod_rule(ct, out, a, dims, keepdim):
     """Of an element, the product of all others: by division, or, if there are zeros, from both sides."""
     if not a.is_meta and not bool((a == 0).any()):
-        return kept(ct, dims, keepdim) * (kept(out, dims, keepdim) / a).conj()
+        return with_reduced_dims(ct, dims, keepdim) * (with_reduced_dims(out, dims, keepdim) / a).conj()
     if dims is None:
         return ct * _products_of_others(a.reshape(-1), 0).conj().reshape(a.shape)
-    return kept(ct, dims, keepdim) * _products_of_others(a, dims[0]).conj() if dims else ct.clone()
+    return (
+        with_reduced_dims(ct, dims, keepdim) * _products_of_others(a, dims[0]).conj() if dims else ct.clone()
+    )
 
 
 def _products_of_others(a: Tensor, dim: int) -> Tensor:
@@ -204,16 +215,18 @@ def _products_of_others(a: Tensor, dim: int) -> Tensor:
 
 def _extremum_rule(ct, out, a, dims, keepdim):
     """Equal elements share."""
-    return shared(kept(ct, dims, keepdim), a == kept(out, dims, keepdim), dims)
+    return split_among_ties(
+        with_reduced_dims(ct, dims, keepdim), a == with_reduced_dims(out, dims, keepdim), dims
+    )
 
 
 def _extremum_of_all_rule(ct, out, a, dims, keepdim):
-    return shared(ct, (a == out) | (a.isnan() & out.isnan()), None)
+    return split_among_ties(ct, (a == out) | (a.isnan() & out.isnan()), None)
 
 
 def _selected_rule(ct, out, a, dims, keepdim, *, specs):
-    ct, indices = (kept(each, dims, keepdim) for each in (ct[0], out[1]))
-    return placed(ct, indices, specs[0], dims[0] if dims else 0)
+    ct, indices = (with_reduced_dims(each, dims, keepdim) for each in (ct[0], out[1]))
+    return scatter_into_zeros(ct, indices, specs[0], dims[0] if dims else 0)
 
 
 # fmt: off

@@ -10,7 +10,7 @@ from ...core.public import public
 from ...core.tensor import Tensor, wrap_dim
 from ..creation.creation import full
 from ..creation.ranges import arange
-from ..tensor.rules import shown_as
+from ..tensor.rules import with_node_name
 
 # The names of `reduce`, and what nothing is reduced to.
 _KINDS = {
@@ -69,7 +69,7 @@ def segment_reduce(
     if kind == "mean":
         sizes = counts.flatten().view(-1, *[1] * len(behind))
         found = found / sizes.clamp(min=initial is not None)  # without an initial value, 0 / 0
-    return shown_as(found.view((*counts.shape, *behind)), "SegmentReduceBackward0")
+    return with_node_name(found.view((*counts.shape, *behind)), "SegmentReduceBackward0")
 
 
 def _check(

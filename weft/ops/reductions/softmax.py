@@ -26,7 +26,7 @@ from ...families.map import COPY, Map, to_float
 from ...families.map import Types as MapTypes
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce, dims_of, single_dim
-from ..tensor.rules import kept, same
+from ..tensor.rules import pass_through, with_reduced_dims
 from .reduction import AMAX, SUM, finite_identity, plus
 
 
@@ -37,8 +37,8 @@ def _rounded_once(common: DType) -> MapTypes:
 # fmt: off
 SUM_EXP  = Reduce("sum_exp",  lambda d, w: Types(d, (compute_type(d),)), finite_identity(0), lambda a, m: (exp(a - m),), plus, cascade=True)
 SUM_PRODUCTS = Reduce("sum_products", SUM_EXP.types, finite_identity(0), lambda a, b: (a * b,), plus, cascade=True,
-                      derivative=(lambda ct, out, a, b, dims, keepdim: kept(ct, dims, keepdim) * b,
-                                  lambda ct, out, a, b, dims, keepdim: kept(ct, dims, keepdim) * a))
+                      derivative=(lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * b,
+                                  lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * a))
 # Parts of the functions below, which are steps of their own.
 SOFTMAX     = Map("softmax",     _rounded_once, lambda a, m, s: exp(a - m) / s, deciding=1, contiguous=True)
 LOG_SOFTMAX = Map("log_softmax", _rounded_once, lambda a, m, log_sum: (a - m) - log_sum, deciding=1, contiguous=True)
@@ -49,7 +49,7 @@ SOFTMAX_BACKWARD = Map("softmax_backward", _rounded_once, lambda ct, out, total:
                                    lambda ct2, _, ct, out, total: ct2 * (ct - total),
                                    lambda ct2, _, ct, out, total: -ct2 * out))
 LOG_SOFTMAX_BACKWARD = Map("log_softmax_backward", _rounded_once, lambda ct, out, total: ct - exp(out) * total, deciding=1,
-                           derivative=(same,
+                           derivative=(pass_through,
                                        lambda ct2, _, ct, out, total: -ct2 * out.exp() * total,
                                        lambda ct2, _, ct, out, total: -ct2 * out.exp()))
 # fmt: on
@@ -81,7 +81,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 
 def _logsumexp_rule(ct, out, input, dims, keepdim):
-    return kept(ct, dims, keepdim) * (input - kept(out, dims, keepdim)).exp().conj()
+    return with_reduced_dims(ct, dims, keepdim) * (input - with_reduced_dims(out, dims, keepdim)).exp().conj()
 
 
 _FINITE = Map("finite", to_float, lambda a: where(isinf(a), 0, a))

@@ -1,4 +1,4 @@
-"""What the derivatives of ops are written with; how they are stated: `core/derivative.py`."""
+"""Helpers for the rules of derivatives, and the names that PyTorch gives nodes. `core/derivative.py` says how rules are stated."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ def conj(factor: Any) -> Any:
 # ---- Rules that many ops share -----------------------------------------------------------------------------------------
 
 
-def same(ct: Tensor, out: None, *inputs: None) -> Tensor:
+def pass_through(ct: Tensor, out: None, *inputs: None) -> Tensor:
+    """The rule of an input whose cotangent is that of the result."""
     return ct
 
 
 def negative(ct: Tensor, out: None, *inputs: None) -> Tensor:
+    """The rule of an input that is subtracted."""
     return -ct
 
 
-def zero(ct: Tensor, out: None, *inputs: None) -> Tensor:
-    """Of functions that are constant almost everywhere."""
+def zero_grad(ct: Tensor, out: None, *inputs: None) -> Tensor:
+    """The rule of functions that are constant almost everywhere, such as `floor`."""
     return zeros_like(ct)
 
 
 def unknown(what: str) -> Callable:
-    """Stands for a derivative that nobody has a formula for."""
+    """A rule that raises NotImplementedError, because no formula for the derivative is known."""
 
     def rule(ct, out, *inputs):
         raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
@@ -47,36 +49,36 @@ def unknown(what: str) -> Callable:
 # ---- Reductions ------------------------------------------------------------------------------------------------------
 
 
-def kept(reduced: Tensor, dims: Sequence[int] | None, keepdim: bool) -> Tensor:
-    """A reduced tensor with the dims that it was reduced over, of size 1; if all were (None), it broadcasts anyway."""
+def with_reduced_dims(reduced: Tensor, dims: Sequence[int] | None, keepdim: bool) -> Tensor:
+    """A reduced tensor with the reduced dims as dims of size 1. `dims` None means all; that result broadcasts without them."""
     if not keepdim and dims is not None:
         for dim in dims:
             reduced = reduced.unsqueeze(dim)
     return reduced
 
 
-def restored(reduced: Tensor, whole: Spec, dims: Sequence[int] | None, keepdim: bool) -> Tensor:
-    """A reduced tensor, repeated to the shape that was reduced."""
-    return kept(reduced, dims, keepdim).expand(whole.shape)
+def broadcast_back(reduced: Tensor, whole: Spec, dims: Sequence[int] | None, keepdim: bool) -> Tensor:
+    """A reduced tensor, expanded to the shape before the reduction."""
+    return with_reduced_dims(reduced, dims, keepdim).expand(whole.shape)
 
 
-def shared(ct: Tensor, chosen: Tensor, dims: Sequence[int] | None) -> Tensor:
-    """A cotangent divided evenly among the chosen elements of each reduction; `ct` has the reduced dims.
+def split_among_ties(ct: Tensor, chosen: Tensor, dims: Sequence[int] | None) -> Tensor:
+    """Divide a cotangent evenly among the chosen elements of each reduction. `ct` has the reduced dims, of size 1.
 
-    The other elements do not depend on the cotangent, because an infinite cotangent times zero is NaN. They get zero,
-    or NaN where no element was chosen, as in PyTorch.
+    The other elements do not depend on the cotangent, because an infinite cotangent times zero would be NaN. They get zero,
+    or NaN where no element is chosen, as in PyTorch.
     """
     count = chosen.sum(dims, keepdim=dims is not None)
     return (ct / count).where(chosen, 0 / count)
 
 
 def sum_of(cotangents: Sequence[Tensor]) -> Tensor | None:
-    """Of an input, from several results."""
+    """The sum of the cotangents that several results pass to one input; None if there are none."""
     return functools.reduce(operator.add, cotangents) if cotangents else None
 
 
-def placed(ct: Tensor, indices: Tensor, whole: Spec, dim: int) -> Tensor:
-    """Each cotangent where its element was taken from along `dim`, zero elsewhere."""
+def scatter_into_zeros(ct: Tensor, indices: Tensor, whole: Spec, dim: int) -> Tensor:
+    """Zeros of the shape of `whole`, with each cotangent at the index along `dim` that its element came from."""
     if not whole.shape:
         return ct.clone()
     return ct.new_zeros(whole.shape).scatter(dim, indices, ct)
@@ -86,13 +88,13 @@ def placed(ct: Tensor, indices: Tensor, whole: Spec, dim: int) -> Tensor:
 
 
 def numbered(name: str, position: int = 1) -> Callable:
-    """1 where the input at `position` is a tensor, 0 where it is a number."""
+    """The node's name ends in 1 if the input at `position` is a tensor, in 0 if it is a number."""
     names = f"{name}Backward0", f"{name}Backward1"
     return lambda inputs, static: names[isinstance(inputs[position], Tensor)]
 
 
-def shown_as(result: Tensor, node: str) -> Tensor:
-    """`result`, new and made by several steps, under the name of the one step that PyTorch records."""
+def with_node_name(result: Tensor, node: str) -> Tensor:
+    """Give the last node of `result` the name of the one node that PyTorch records where weft records several."""
     if result._autograd is not None:
         tape.rename(result, lambda name: node)
         end_view(result)
@@ -100,5 +102,5 @@ def shown_as(result: Tensor, node: str) -> Tensor:
 
 
 def by_dims(name: str, whole: int = 0, dims: int = 1) -> Callable:
-    """The numbers of a reduction of all elements, and over given dims."""
+    """The node's name ends in `whole` for a reduction of all elements, in `dims` for one over given dims."""
     return lambda inputs, static: f"{name}Backward{whole if static[0] is None else dims}"

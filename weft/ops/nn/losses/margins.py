@@ -11,7 +11,7 @@ from ....core.outputs import check_dtype
 from ....core.public import public
 from ....core.tensor import Tensor
 from ...elementwise.activation import logsigmoid
-from ...tensor.rules import shown_as
+from ...tensor.rules import with_node_name
 from ..window_views import wide
 from .arguments import check_reduction, check_result, reduced, reduction_of
 
@@ -37,7 +37,7 @@ def soft_margin_loss(
     # The product is negated, because targets of unsigned integers have no negative.
     loss = (-(target.to(input.spec.dtype) * input)).exp().log1p()
     loss = reduced(loss, reduction_of(reduction, size_average, reduce))
-    return shown_as(loss, "SoftMarginLossBackward0")
+    return with_node_name(loss, "SoftMarginLossBackward0")
 
 
 @public(name="nn.functional.hinge_embedding_loss", autocast="raise")
@@ -127,7 +127,7 @@ def multi_margin_loss(
         lacking = lacking * weight.reshape(-1).index_select(0, index.flatten()).view(index.spec.shape)
     loss = lacking.scatter(-1, index, 0.0).sum(-1) / classes
     loss = reduced(loss if target.spec.ndim else loss.reshape(()), reduction)
-    return shown_as(loss, "MultiMarginLossBackward0")
+    return with_node_name(loss, "MultiMarginLossBackward0")
 
 
 def _check_float(name: str, input: Tensor) -> None:
@@ -173,7 +173,7 @@ def multilabel_margin_loss(
     lacking = (1 - rows.gather(1, index).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0)
     loss = lacking.masked_fill(~(listed.unsqueeze(2) & others), 0).sum((1, 2)) / classes
     loss = reduced(loss if len(own) == 2 else loss.squeeze(0), reduction)
-    return shown_as(loss, "MultilabelMarginLossBackward0")
+    return with_node_name(loss, "MultilabelMarginLossBackward0")
 
 
 @public(name="nn.functional.multilabel_soft_margin_loss")

@@ -16,7 +16,7 @@ from ....families.map import ONLY_FLOATS, Map, same_dtype
 from ....families.monoid_op import Types
 from ....families.reduce import Reduce
 from ...elementwise.activation import logsigmoid
-from ...tensor.rules import shown_as
+from ...tensor.rules import with_node_name
 from .arguments import check_reduction, reduced, reduction_of
 from .elementwise import elementwise
 
@@ -96,7 +96,7 @@ def binary_cross_entropy(
         return _binary_cross_entropy(input, target, reduction)
     loss = _binary_cross_entropy(input, target, "none")
     loss = reduced(loss * weight.expand(loss.spec.shape), reduction)
-    return shown_as(loss, "BinaryCrossEntropyBackward0")
+    return with_node_name(loss, "BinaryCrossEntropyBackward0")
 
 
 @public(name="nn.functional.binary_cross_entropy_with_logits", autocast="raise")
@@ -127,7 +127,7 @@ def binary_cross_entropy_with_logits(
     if weight is not None:
         loss = loss * weight
     loss = reduced(loss.to(target.spec.dtype), reduction_of(reduction, size_average, reduce))
-    return shown_as(loss, "BinaryCrossEntropyWithLogitsBackward0")
+    return with_node_name(loss, "BinaryCrossEntropyWithLogitsBackward0")
 
 
 @public(name="nn.functional.kl_div", autocast="raise")

@@ -15,12 +15,12 @@ from ..core.derivative import loaded, mentioned
 from ..core.dtype import compute_type, float32, float64
 from ..core.plans import PlanCache
 from ..core.promotion import common_dtype
-from ..core.spec import Spec, contiguous_spec, make_spec
+from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor
 from ..engine.loops import Result
 from .elements import store_as
 from .map import Map, Types, same_dtype
-from .traced import NoKernel, Traced, tracing
+from .traced import NoKernel, Traced, any_shape, tracing
 
 
 def kernel_of(op: Any, position: int) -> Callable:
@@ -116,13 +116,7 @@ class _Kernel(Map):
 
     def _traced(self, operands: Sequence[Any]) -> Traced:
         """The traced rule; operands that differ only in shape share a trace."""
-        kinds = []
-        for each in operands:
-            if type(each) is Spec:
-                shape = (1,) if each.shape else ()
-                each = make_spec(shape, shape, each.dtype, each.device, each.conj, each.neg)
-            kinds.append(each)
-        return self.traces[tuple(kinds)]
+        return self.traces[tuple([any_shape(each) if type(each) is Spec else each for each in operands])]
 
     def _trace(self, *kinds: Any) -> Traced:
         """Trace the rule. Raises: NoKernel also if the rule is a single op, because that has a kernel already."""

@@ -33,7 +33,7 @@ from ..core.dispatch import PLAIN, unwatch, watch
 from ..core.dtype import DType, compute_type, float64
 from ..core.modes import DisableTorchFunction
 from ..core.overrides import disabled
-from ..core.spec import Spec, contiguous_spec
+from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.tensor import Tensor
 from ..engine.complexes import Complex
 from ..engine.expr import param
@@ -42,6 +42,12 @@ from .elements import load_as
 
 class NoKernel(Exception):
     """The traced function does something that one kernel cannot do, so it must run op by op."""
+
+
+def any_shape(operand: Spec) -> Spec:
+    """The spec that stands for all shapes, except (), in the key of a trace."""
+    shape = (1,) if operand.shape else ()
+    return make_spec(shape, shape, operand.dtype, operand.device, operand.conj, operand.neg)
 
 
 class Traced(Tensor):

@@ -17,9 +17,10 @@ from ..core.outputs import check_no_repeats
 from ..core.plans import PlanCache
 from ..core.spec import Spec
 from ..core.tensor import Tensor
+from ..engine.loops import Result
 from .elements import store_as
 from .map import apart, common_device
-from .traced import Traced, tracing
+from .traced import Traced, any_shape, tracing
 
 
 class _Plan:
@@ -40,6 +41,7 @@ class FusedUpdate(Op):
         self.name = rule.__name__
         self.rule = rule
         self.plans = PlanCache(self._plan)
+        self.traces = PlanCache(self._trace)
 
     def run(self, options: Any, source: Tensor, targets: Sequence[Tensor], numbers: Sequence[float]) -> None:
         """Update `targets` in one kernel. Nothing is recorded for autograd; numbers may be 0-dim tensors."""
@@ -76,13 +78,17 @@ class FusedUpdate(Op):
         where = common_device("step", specs)
         if first.dtype.kind != "f" or any(each.shape != first.shape for each in specs):
             return None
-        operands = [Traced.load(k, each) for k, each in enumerate(specs)]
-        with tracing():
-            values = self.rule(options, *operands, *map(Traced.number, range(count)))
-        results = [store_as(value.value, each) for value, each in zip(values, targets, strict=True)]
+        results = self.traces[(options, count, *map(any_shape, specs))]
         sizes, strides = loop_dims(first.shape, tuple(each.byte_stride for each in (*targets, *specs)))
         if 0 in sizes:
             sizes, strides = (0,), tuple((0,) for _ in strides)
         return _Plan(
             where.backend.prepare(results, [each.dtype for each in specs], [float64] * count, sizes, strides)
         )
+
+    def _trace(self, options: Any, count: int, source: Spec, *targets: Spec) -> list[Result]:
+        """The new values of the targets as expressions."""
+        operands = [Traced.load(k, each) for k, each in enumerate((source, *targets))]
+        with tracing():
+            values = self.rule(options, *operands, *map(Traced.number, range(count)))
+        return [store_as(value.value, each) for value, each in zip(values, targets, strict=True)]

@@ -43,7 +43,7 @@ __all__ = [
     "swa_utils",
 ]
 
-# Loaded when first used: it needs weft.nn.
+# This module is loaded when it is first used, because it needs weft.nn.
 __getattr__ = module_getattr(__name__, ("swa_utils",))
 
 name_public(__name__, "optim.adafactor", "optim.muon", "optim.swapping")

@@ -1,4 +1,4 @@
-"""Adadelta: steps as large as recent steps were, for gradients of any size."""
+"""Adadelta scales each step to the size of recent steps, whatever the size of the gradient is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _rule(options, grad, param, square, steps, weight_decay, rho, share, eps, lr
 
 
 class Adadelta(Elementwise):
-    """The gradient, divided by the root of its running mean square, times that of the steps themselves.
+    """Divides the gradient by its running root mean square, and multiplies it by that of the steps themselves.
 
     Raises: ValueError for options outside their range.
     Source: Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012.

@@ -1,4 +1,4 @@
-"""Adafactor: Adam's second moment kept as one number for each row and column."""
+"""Adafactor stores the second moment of Adam as one number for each row and one for each column."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _start(state: dict[str, Any], grad: Tensor) -> None:
 
 
 def _mean_square(state: dict[str, Any], grad: Tensor, weight: float, smallest: float) -> Tensor:
-    """The running mean of grad**2 with this step's counted in; of matrices the product of its factors."""
+    """Add grad**2 to its running mean and return the mean; for a matrix the mean is the product of its two factors."""
     if grad.dim() <= 1:
         return state["variance"].lerp_(grad * grad, weight)
     rows, columns = state["row_var"], state["col_var"]

@@ -1,4 +1,4 @@
-"""Adagrad: steps divided by the root of the sum of all squared gradients."""
+"""Adagrad divides each step by the root of the sum of all squared gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _rule(options, grad, param, total, weight_decay, step_size, eps):
 
 
 class Adagrad(Elementwise):
-    """sum += grad**2, and param -= lr / (1 + (step - 1) * lr_decay) * grad / (sqrt(sum) + eps).
+    """Computes sum += grad**2 and param -= lr / (1 + (step - 1) * lr_decay) * grad / (sqrt(sum) + eps).
 
     Raises: ValueError for negative options.
     Source: Duchi, Hazan and Singer, Adaptive Subgradient Methods, 2011.
@@ -66,7 +66,7 @@ class Adagrad(Elementwise):
         }
         super().__init__(params, defaults)
         check_fused(defaults)
-        for group in self.param_groups:  # PyTorch's has state from the beginning
+        for group in self.param_groups:  # PyTorch creates the state in the constructor
             for param in group["params"]:
                 self._start(self.state[param], param, group)
 

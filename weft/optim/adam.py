@@ -1,4 +1,4 @@
-"""Adam: steps scaled by running moments of the gradient."""
+"""Adam scales each step by running moments of the gradient."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _rule(options, grad, param, mean, square, *rest):
 
 
 class Adam(Elementwise):
-    """Running means of the gradient and its square, their bias towards 0 corrected; the step is mean / sqrt(square).
+    """Steps by mean / sqrt(square), the running means of the gradient and its square without their bias to 0.
 
     `amsgrad` divides by the largest square so far. `weight_decay` is added to the gradient, or shrinks the parameters
     directly if `decoupled_weight_decay`.
@@ -100,7 +100,7 @@ class Adam(Elementwise):
 
 
 def _recorded_scales(step: Tensor, lr: Any, beta1: Any, beta2: Any, eps: float) -> tuple[Any, Any, Any]:
-    """The step size, the bias correction and eps of a differentiable step, as 0-dim tensors in the dtype of `step`.
+    """Return the step size, bias correction and eps of a differentiable step as 0-dim tensors in the dtype of `step`.
 
     The step size is a part of the divisor here, because PyTorch rounds their product to float32.
     """

@@ -1,4 +1,4 @@
-"""Adamax: Adam with the largest gradient in place of the mean square."""
+"""Adamax uses the largest gradient where Adam uses the mean square."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _rule(options, grad, param, mean, largest, weight_decay, weight1, beta2, eps
 
 
 class Adamax(Elementwise):
-    """The running mean of the gradient over the largest of its sizes, which fades by beta2 each step.
+    """Divides the running mean of the gradient by its largest absolute value, which decays by beta2 in each step.
 
     Raises: ValueError for options outside their range.
     Source: Kingma and Ba, Adam, 2015, section 7.1.

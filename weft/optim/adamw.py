@@ -1,4 +1,4 @@
-"""AdamW: Adam whose weight decay is not part of the gradient."""
+"""AdamW is Adam whose weight decay is not a part of the gradient."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .optimizer import ParamsT
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: each step first shrinks the parameters by lr * weight_decay.
+    """Is Adam with decoupled weight decay, because each step first shrinks the parameters by lr * weight_decay.
 
     Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019.
 

@@ -15,7 +15,7 @@ from ..ops.indexing.masking import WHERE
 add_scaled = ADD_SCALED  # (a, b, alpha): a + alpha * b
 addcmul = ADDCMUL  # (a, b, c, value): a + value * b * c
 addcdiv = ADDCDIV  # (a, b, c, value): a + value * b / c
-lerp = LERP  # (a, b, weight): from a to b
+lerp = LERP  # (a, b, weight): a + weight * (b - a)
 sqrt, absolute, reciprocal, sign, maximum = (
     OPS[name] for name in ("sqrt", "abs", "reciprocal", "sign", "maximum")
 )
@@ -24,7 +24,7 @@ where = WHERE
 
 
 def directed(grad: Any, param: Any, maximize: bool, weight_decay: Any) -> Any:
-    """The gradient to descend along: negated if `maximize`, plus `weight_decay` times the parameter unless that is None."""
+    """Return the gradient to descend along: negated if `maximize`, plus `weight_decay` times the parameter unless that is None."""
     grad = -grad if maximize else grad
     return grad if weight_decay is None else add_scaled(grad, param, weight_decay)
 
@@ -32,7 +32,7 @@ def directed(grad: Any, param: Any, maximize: bool, weight_decay: Any) -> Any:
 def decayed(
     grad: Any, param: Any, maximize: bool, decay: str, weight_decay: Any, kept: Any
 ) -> tuple[Any, Any]:
-    """The gradient to descend along, and the parameter, which is multiplied by `kept` if `decay` is "decoupled"."""
+    """Return the gradient to descend along, and the parameter, which is multiplied by `kept` if `decay` is "decoupled"."""
     if decay == "decoupled":
         param = param * kept
     return directed(grad, param, maximize, weight_decay if decay == "coupled" else None), param

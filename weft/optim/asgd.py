@@ -1,4 +1,4 @@
-"""Averaged stochastic gradient descent."""
+"""ASGD averages the parameters over the steps of stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _rule(options, grad, param, average, weight_decay, kept, step_size, share):
 
 
 class ASGD(Elementwise):
-    """Gradient descent with a decreasing step; the state "ax" is the average of the parameters since step `t0`.
+    """Descends with decreasing steps, and stores the average of the parameters since step `t0` as the state "ax".
 
     The step is lr / (1 + lambd * lr * step)**alpha.
     Raises: ValueError for a negative learning rate or weight decay.
@@ -66,7 +66,7 @@ class ASGD(Elementwise):
         return ("ax",)
 
     def _start(self, state, param, group):
-        state["step"] = None  # the order of PyTorch's keys
+        state["step"] = None  # reserves the place of the key, because state dictionaries have PyTorch's order
         state["eta"] = scalar_tensor(float(group["lr"]))
         state["mu"] = scalar_tensor(1.0)
         super()._start(state, param, group)

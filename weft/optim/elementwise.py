@@ -1,4 +1,4 @@
-"""The base of the optimizers whose step treats each element alike: one kernel for each parameter."""
+"""The base of the optimizers whose step treats each element alike, so that one kernel updates a parameter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .optimizer import Optimizer, evaluate, scalar_tensor
 
 
 class Elementwise(Optimizer):
-    """What a subclass says: the rule of its update, the state that this changes, and the numbers of a step.
+    """A subclass defines the rule of its update, the state that the rule changes, and the numbers of a step.
 
     The rule is `rule(options, grad, param, *state, *numbers)`, as `families/update.py` describes.
     """
@@ -29,7 +29,7 @@ class Elementwise(Optimizer):
     }
 
     def _slots(self, group: dict[str, Any]) -> tuple[str, ...]:
-        """The names of the state that the rule updates, in its order."""
+        """Return the names of the state that the rule updates, in the order of its arguments."""
         return ()
 
     def _start(self, state: dict[str, Any], param: Tensor, group: dict[str, Any]) -> None:
@@ -39,11 +39,11 @@ class Elementwise(Optimizer):
             state[name] = zeros_like(param)
 
     def _next(self, group: dict[str, Any], state: dict[str, Any], param: Tensor) -> tuple[tuple, tuple]:
-        """The options that choose the variant of the rule for the next step, and its numbers; counts the step."""
+        """Count the step; return the options that choose a variant of the rule, and the numbers of the step."""
         raise NotImplementedError
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have gradients; `closure` computes the loss anew. Returns the loss."""
+        """Update all parameters that have gradients; `closure` computes the loss again. Returns the loss."""
         with enable_grad() if self.defaults["differentiable"] else unrecorded():
             loss = evaluate(closure)
             for group in self.param_groups:
@@ -72,24 +72,24 @@ class Elementwise(Optimizer):
 
 
 def count(state: dict[str, Any]) -> float:
-    """Count a step of the parameter with this state; returns its number."""
+    """Count a step of the parameter with this state, and return the number of the step."""
     return state["step"].add_(1).item()
 
 
 def decay_kind(group: dict[str, Any]) -> str:
-    """How weight decay acts: "coupled" (a part of the gradient), "decoupled" (on the parameter itself) or "none"."""
+    """Return how weight decay acts: "coupled" (on the gradient), "decoupled" (on the parameter itself) or "none"."""
     if group["weight_decay"] == 0:
         return "none"
     return "decoupled" if group["decoupled_weight_decay"] else "coupled"
 
 
 def _as_real(value: Tensor) -> Tensor:
-    """A complex tensor as pairs of real numbers, which are treated alike."""
+    """Return a complex tensor as pairs of real numbers, because a step treats the real and imaginary parts alike."""
     return view_as_real(value.resolve_conj())
 
 
 def _refuse_capture(params: list[Tensor]) -> None:
-    """Raises: AssertionError unless all parameters are on a device whose work can be captured."""
+    """Raise AssertionError unless all parameters are on a device whose work can be captured."""
     devices = ["cuda", "xpu", "hpu", "privateuseone", "xla"]
     if any(param.spec.device.type not in devices for param in params if param.grad is not None):
         raise AssertionError(

@@ -1,4 +1,4 @@
-"""L-BFGS: Newton's method with an inverse Hessian known from the last steps."""
+"""L-BFGS is Newton's method with an inverse Hessian that it estimates from the last steps."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .optimizer import Optimizer, ParamsT, check_lr, evaluate
 
 cat = FUNCTIONS["cat"]
 
-LONGEST_SEARCH = 25  # evaluations after the first one
+LONGEST_SEARCH = 25  # evaluations that a line search may use after the first one
 
 
 class LBFGS(Optimizer):
-    """Steps along -H grad, where H is made of the last `history_size` steps and changes of the gradient.
+    """Steps along -H grad, where H is estimated from the last `history_size` steps and changes of the gradient.
 
     Each call of `step` makes up to `max_iter` iterations and `max_eval` evaluations of the closure (by default
     max_iter * 5 / 4), until the gradient is below `tolerance_grad`, or a step or the change of the loss below
-    `tolerance_change`. `line_search_fn` is None or "strong_wolfe". One group of parameters only.
+    `tolerance_change`. `line_search_fn` is None or "strong_wolfe". All parameters must be in one group.
     Source: Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4.
 
     >>> import weft as torch
@@ -69,7 +69,7 @@ class LBFGS(Optimizer):
 
     @no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
-        """Minimise; `closure` computes the loss and its gradients anew. Returns the loss at the beginning."""
+        """Minimise the loss; `closure` computes it and its gradients. Returns the loss before the first iteration."""
         group = self.param_groups[0]
         lr, tolerance = group["lr"], group["tolerance_change"]
         lr = lr.squeeze() if isinstance(lr, Tensor) else lr
@@ -115,7 +115,7 @@ class LBFGS(Optimizer):
         return first_loss
 
     def _direction(self, grad: Tensor, state: dict[str, Any], history_size: int) -> Tensor:
-        """-H grad, by the two loops over the history, to which the last step is added first."""
+        """Add the last step to the history, and return -H grad, which two loops over the history compute."""
         if state["n_iter"] == 1:
             state.update(d=grad.neg(), t=None, old_dirs=[], old_stps=[], ro=[], H_diag=1)
             return state["d"]
@@ -144,7 +144,7 @@ class LBFGS(Optimizer):
     def _search(
         self, closure: Callable[[], Any], direction: Tensor, step: Any, here: Point, budget: int
     ) -> tuple[Point, int]:
-        """The point that a line search finds, and the number of its evaluations."""
+        """Search along the direction. Returns the point found and the number of evaluations."""
         group = self.param_groups[0]
         if group["line_search_fn"] != "strong_wolfe":
             raise RuntimeError("only 'strong_wolfe' is supported")
@@ -153,7 +153,7 @@ class LBFGS(Optimizer):
         return strong_wolfe(along, step, here, longest, group["tolerance_change"], limit)
 
     def _along(self, closure: Callable[[], Any], direction: Tensor) -> Callable[[Any], Point]:
-        """What the loss is after a step of some length; the parameters stay where they are."""
+        """Return a function that evaluates the loss after a step of a given length and then restores the parameters."""
         origin = [param.clone() for param in self._params]
 
         def point(step: Any) -> Point:
@@ -166,7 +166,7 @@ class LBFGS(Optimizer):
         return point
 
     def _gather(self) -> Tensor:
-        """All gradients as one vector."""
+        """Return all gradients as one vector."""
         parts = []
         for param in self._params:
             grad = param.new_zeros(param.shape) if param.grad is None else param.grad

@@ -1,6 +1,7 @@
-"""A line search for steps that satisfy the strong Wolfe conditions.
+"""The line search of L-BFGS finds a step that satisfies the strong Wolfe conditions.
 
-Source: Nocedal and Wright, Numerical Optimization, 2006, algorithms 3.5 and 3.6, with the safeguards of Schmidt's minFunc.
+Source: Nocedal and Wright, Numerical Optimization, 2006, algorithms 3.5 and 3.6, with the safeguards of
+Schmidt's minFunc.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import Any, NamedTuple
 
 from ..core.tensor import Tensor
 
-DECREASE = 1e-4  # how much of the predicted decrease a step must bring
-CURVATURE = 0.9  # how much of the slope may be left
+DECREASE = 1e-4  # the part of the predicted decrease that a step must achieve
+CURVATURE = 0.9  # the part of the slope that may remain
 
 
 class Point(NamedTuple):
-    """A step along the direction, and what is found there."""
+    """A step along the direction, with the loss, the gradient and the slope at its end."""
 
     step: Any  # a number or a 0-dim tensor
     loss: float
@@ -26,7 +27,7 @@ class Point(NamedTuple):
 def strong_wolfe(
     evaluate: Callable[[Any], Point], step: Any, start: Point, longest: Any, tolerance: float, limit: int
 ) -> tuple[Point, int]:
-    """The point found, and the number of evaluations.
+    """Return the best point that the search finds, and the number of evaluations.
 
     `start` is the point at step 0, `step` the first step to try. `longest` is the largest component of the direction:
     the search ends when the bracket is shorter than `tolerance` in every component, or after 1 + `limit` evaluations.
@@ -39,7 +40,7 @@ def strong_wolfe(
 
 
 class _Conditions(NamedTuple):
-    """The strong Wolfe conditions on points along a direction from `start`."""
+    """Tests points along a direction from `start` for the strong Wolfe conditions."""
 
     start: Point
 
@@ -53,9 +54,9 @@ class _Conditions(NamedTuple):
 def _bracket(
     evaluate: Callable[[Any], Point], step: Any, conditions: _Conditions, limit: int
 ) -> tuple[list[Point], int]:
-    """Lengthen the step until a good one must lie behind it: the points before and behind, or a good one alone.
+    """Lengthen the step until a good point must lie before its end. Returns the points around it, or the good point.
 
-    Also the number of trials after the first.
+    The second result is the number of evaluations after the first.
     """
     start = conditions.start
     before, point = start, evaluate(step)
@@ -83,7 +84,7 @@ def _zoom(
     trials: int,
     limit: int,
 ) -> tuple[Point, int]:
-    """Shorten the bracket, whose low end has the lower loss; the best point, and the number of evaluations."""
+    """Shorten the bracket, whose low end has the lower loss. Returns the best point and the number of evaluations."""
     low, high = (0, 1) if bracket[0].loss <= bracket[1].loss else (1, 0)
     stuck = False
     while trials < limit:
@@ -112,7 +113,7 @@ def _zoom(
 
 
 def _minimum_of_cubic(a: Point, b: Point, bounds: tuple[Any, Any]) -> Any:
-    """Where the cubic through two points with their slopes is lowest, within bounds; their middle if nowhere."""
+    """Return where the cubic through two points with their slopes is lowest within bounds, or their middle."""
     if b.step < a.step:
         a, b = b, a
     mean = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.step - b.step)

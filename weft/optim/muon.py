@@ -1,4 +1,4 @@
-"""Muon: steps of matrices with all singular values near 1."""
+"""Muon makes steps whose matrices have singular values near 1."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ addmm = FUNCTIONS["addmm"]
 
 
 class Muon(PerParameter):
-    """Momentum whose matrix is made orthogonal, nearly, before it is added; for the matrices of hidden layers.
+    """Makes the momentum of a matrix nearly orthogonal before it adds it. Muon is for the matrices of hidden layers.
 
-    `ns_coefficients` and `ns_steps` are of the Newton-Schulz iteration that does so in bfloat16. `adjust_lr_fn` is
+    `ns_coefficients` and `ns_steps` belong to the Newton-Schulz iteration, which runs in bfloat16. `adjust_lr_fn` is
     "original" (lr * sqrt(max(1, rows / columns))) or "match_rms_adamw" (lr * 0.2 * sqrt(max(rows, columns))).
     Raises: ValueError for parameters that are no matrices, and for options outside their range.
     Source: Jordan et al., Muon: An Optimizer for Hidden Layers in Neural Networks, 2024; Liu et al., Muon is Scalable
@@ -81,7 +81,7 @@ class Muon(PerParameter):
 
 
 def _orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """The nearest matrix with orthonormal rows (or columns), roughly, in bfloat16.
+    """Return an approximation in bfloat16 of the nearest matrix with orthonormal rows (or columns).
 
     Each step applies the polynomial a x + b x**3 + c x**5 to all singular values, which brings them near 1.
     """
@@ -94,7 +94,7 @@ def _orthogonal(matrix: Tensor, coefficients: tuple[float, float, float], steps:
     tall = x.shape[0] > x.shape[1]
     if tall:
         x = x.T
-    # In place, also if it is the momentum itself, of bfloat16 without nesterov: PyTorch scales that, too.
+    # Scale in place, even if `update` is the momentum itself (bfloat16 without nesterov), because PyTorch does.
     x.div_(x.norm().clamp(min=eps))
     for _ in range(steps):
         gram = x @ x.T

@@ -1,4 +1,4 @@
-"""NAdam: Adam with Nesterov's momentum."""
+"""NAdam is Adam with Nesterov's momentum."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _rule(options, grad, param, mean, square, *numbers):
 
 
 class NAdam(Elementwise):
-    """Adam that looks ahead: the step mixes the gradient and its running mean, by a momentum that grows.
+    """Is Adam with a look ahead, because a step mixes the gradient and its running mean by a growing momentum.
 
     Raises: ValueError for options outside their range.
     Source: Dozat, Incorporating Nesterov Momentum into Adam, 2016.
@@ -78,7 +78,7 @@ class NAdam(Elementwise):
         return "exp_avg", "exp_avg_sq"
 
     def _start(self, state, param, group):
-        state["step"] = None  # the order of PyTorch's keys
+        state["step"] = None  # reserves the place of the key, because state dictionaries have PyTorch's order
         state["mu_product"] = scalar_tensor(1.0)
         super()._start(state, param, group)
 

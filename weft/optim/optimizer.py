@@ -1,4 +1,4 @@
-"""What all optimizers share: groups of parameters, their state, saving and loading it, hooks."""
+"""The base of all optimizers has groups of parameters, saves and loads their state, and runs hooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tens
 
 
 class _Required:
-    """Stands for the value of an option that every group must give."""
+    """The type of `required`, the default of an option that every group must give."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
@@ -32,7 +32,7 @@ required = _Required()
 _global_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_post_hooks: OrderedDict[int, Callable] = OrderedDict()
 
-# The hooks of one optimizer by when they run: each kind is an attribute, an OrderedDict.
+# The attributes that hold the hooks of one optimizer. Each is an OrderedDict for one moment at which hooks run.
 _HOOKS = (
     "_optimizer_step_pre_hooks",
     "_optimizer_step_post_hooks",
@@ -56,9 +56,9 @@ class Optimizer:
     [{'params': [tensor([1., 1.])], 'lr': 0.1}]
     """
 
-    # Options that state dictionaries of older versions lack, with what they get.
+    # Options that state dictionaries of older versions lack, with their values.
     _legacy_options: dict[str, Any] = {}
-    # State that older versions kept as a number, and is now a 0-dim tensor.
+    # Names of the state that older versions saved as numbers, and that is now 0-dim tensors.
     _scalar_state: tuple[str, ...] = ("step",)
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]):
@@ -84,14 +84,16 @@ class Optimizer:
             self.add_param_group(group)
 
     def _prepare(self) -> None:
-        """Set up what is not saved: no hooks yet, and a `step` that runs them."""
+        """Set up what is not saved: empty dictionaries of hooks, and a `step` that runs hooks."""
         for kind in _HOOKS:
             setattr(self, kind, OrderedDict())
-        self._warned_capturable_if_run_uncaptured = True  # about graphs of CUDA: never, here
+        self._warned_capturable_if_run_uncaptured = (
+            True  # PyTorch warns about graphs of CUDA with it; there are none here
+        )
         self._patch_step_function()
 
     def _patch_step_function(self) -> None:
-        """Let `step` run its hooks. Optimizers that wrap others call this instead of `__init__`."""
+        """Let `step` run hooks. Optimizers that wrap others call this method instead of `__init__`."""
         cls = type(self)
         self._zero_grad_profile_name = f"Optimizer.zero_grad#{cls.__name__}.zero_grad"
         if not hasattr(cls.step, "hooked"):
@@ -99,25 +101,25 @@ class Optimizer:
 
     @staticmethod
     def _group_tensors_by_device_and_dtype(tensorlistlist: Any, with_indices: bool = False) -> dict:
-        """`torch.utils._foreach_utils._group_tensors_by_device_and_dtype`, for optimizers of libraries."""
+        """Call `torch.utils._foreach_utils._group_tensors_by_device_and_dtype`; optimizers of libraries use it."""
         from ..utils._foreach_utils import _group_tensors_by_device_and_dtype as group
 
         return group(tensorlistlist, with_indices)
 
     @staticmethod
     def profile_hook_step(func: Callable) -> Callable:
-        """`step` of an optimizer, with its hooks."""
+        """Return `step` as a method that also runs the hooks of the optimizer."""
         return _with_hooks(func)
 
     def _cuda_graph_capture_health_check(self) -> None:
-        """Does nothing: a step on the CPU is never captured."""
+        """Do nothing, because a step on the CPU is never captured."""
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Optimize further parameters, with options of their own.
+        """Add parameters to optimize, with their options.
 
-        Raises: TypeError for what is no tensor or has no order, ValueError for a tensor that is no leaf, or in a
+        Raises: TypeError for other objects than tensors and for sets, ValueError for a tensor that is no leaf, or is in a
         group already, or has a name where the others have none.
         """
         if not isinstance(param_group, dict):
@@ -181,11 +183,11 @@ class Optimizer:
     # -- steps -------------------------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters; `closure` computes the loss, and its gradients, anew. Returns the loss."""
+        """Update all parameters; `closure` computes the loss and its gradients again. Returns the loss."""
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters; with `set_to_none=False` set them to zeros."""
+        """Set the gradients of all parameters to None, or to zeros if `set_to_none` is False."""
         for group in self.param_groups:
             for param in group["params"]:
                 grad = param.grad
@@ -219,7 +221,7 @@ class Optimizer:
                         each[name] = scalar_tensor(float(each[name]))
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the groups, with parameters numbered in their order: what `load_state_dict` takes."""
+        """Return the state and the groups, with a number for each parameter, for `load_state_dict`."""
         for hook in self._optimizer_state_dict_pre_hooks.values():  # type: ignore[attr-defined]
             hook(self)
         params = itertools.chain.from_iterable(group["params"] for group in self.param_groups)
@@ -244,7 +246,7 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned: state is converted to the dtypes and devices of the parameters.
+        """Continue from the result of `state_dict`. State is converted to the dtypes and devices of the parameters.
 
         Raises: ValueError if the groups have other sizes.
         """
@@ -328,7 +330,7 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 
 
 def _with_hooks(step: Callable) -> Callable:
-    """`step`, with the hooks of its optimizer and those of all optimizers around it."""
+    """Return `step` with the hooks of its optimizer and the hooks of all optimizers around it."""
 
     @functools.wraps(step)
     def hooked(*args: Any, **kwargs: Any) -> Any:
@@ -355,7 +357,7 @@ def _with_hooks(step: Callable) -> Callable:
 
 
 def _without_names(params: list[Any]) -> tuple[list[Any], list[str] | None]:
-    """The parameters, and their names if they came as pairs (name, parameter)."""
+    """Return the parameters, and their names if the caller gave pairs (name, parameter)."""
     pairs = [isinstance(param, tuple) for param in params]
     if not any(pairs):
         return params, None
@@ -365,7 +367,7 @@ def _without_names(params: list[Any]) -> tuple[list[Any], list[str] | None]:
 
 
 def _type_name(value: Any) -> str:
-    """What `torch.typename` says."""
+    """Return the name of the type as `torch.typename` writes it."""
     if isinstance(value, Tensor):
         return value.type()
     kind = type(value)
@@ -373,7 +375,7 @@ def _type_name(value: Any) -> str:
 
 
 def _cast(value: Any, param: Tensor, group: dict[str, Any], name: Any = None) -> Any:
-    """State as `param` needs it: of its dtype and device, but for `step`, which stays what and where it is."""
+    """Convert state to the dtype and device of `param`; `step` keeps its dtype and device."""
     if isinstance(value, Tensor):
         if name == "step":
             on_device = group.get("capturable") or group.get("fused")
@@ -389,13 +391,13 @@ def _cast(value: Any, param: Tensor, group: dict[str, Any], name: Any = None) ->
 
 
 def scalar_tensor(value: float) -> Tensor:
-    """A number of an optimizer's state: 0-dim, float64 only if that is the default dtype."""
+    """Return a number as a 0-dim tensor for the state; it is float64 only if that is the default dtype."""
     dtype = float64 if get_default_dtype() is float64 else float32
     return new_tensor(value, dtype=dtype, device="cpu")
 
 
 def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """The loss of a closure, None without one; its computation is recorded for backward."""
+    """Return the loss that a closure computes with gradients enabled, or None without a closure."""
     if closure is None:
         return None
     with enable_grad():
@@ -406,27 +408,27 @@ def evaluate(closure: Callable[[], Any] | None) -> Any:
 
 
 def check_lr(lr: Any, message: str = "Invalid learning rate: {}") -> None:
-    """Raises: ValueError for a negative learning rate, or a tensor with several."""
+    """Raise ValueError for a negative learning rate, or a tensor with several."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
     check(lr, message)
 
 
 def check(value: Any, message: str) -> None:
-    """Raises: ValueError with `message` unless 0 <= value."""
+    """Raise ValueError with `message` unless 0 <= value."""
     if not 0.0 <= value:
         raise ValueError(message.format(value))
 
 
 def check_betas(betas: Any) -> None:
-    """Raises: ValueError for a beta outside [0, 1)."""
+    """Raise ValueError for a beta outside [0, 1)."""
     for index in range(2):
         if not 0.0 <= betas[index] < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
 
 
 def check_adam_options(lr: Any, betas: Any, eps: float, weight_decay: float) -> None:
-    """Raises: ValueError for options of Adam and its relatives outside their range."""
+    """Raise ValueError for options of Adam and its relatives outside their range."""
     check_lr(lr)
     check(eps, "Invalid epsilon value: {}")
     check_betas(betas)
@@ -434,7 +436,7 @@ def check_adam_options(lr: Any, betas: Any, eps: float, weight_decay: float) -> 
 
 
 def check_fused(defaults: dict[str, Any]) -> None:
-    """Raises: RuntimeError for options that exclude each other."""
+    """Raise RuntimeError for options that exclude each other."""
     if defaults["fused"]:
         if defaults["differentiable"]:
             raise RuntimeError("`fused` does not support `differentiable`")
@@ -446,7 +448,7 @@ def check_fused(defaults: dict[str, Any]) -> None:
 
 
 def _use_grad_for_differentiable(func: Callable) -> Callable:
-    """Decorator of `step`: it is recorded only if the optimizer's option "differentiable" is on."""
+    """Decorate `step` so that autograd records it only if the option "differentiable" of the optimizer is on."""
 
     @functools.wraps(func)
     def step(*args: Any, **kwargs: Any) -> Any:
@@ -459,7 +461,7 @@ def _use_grad_for_differentiable(func: Callable) -> Callable:
 def _default_to_fused_or_foreach(
     params: list[Tensor], differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
-    """(fused, foreach): which kernels PyTorch takes by itself for these parameters; on the CPU only fused ones if asked."""
+    """Return (fused, foreach), the kernels that PyTorch chooses; on the CPU it takes fused ones only if asked."""
     on_cpu = all(
         p is None or (type(p) is Tensor or isinstance(p, Tensor)) and p.is_floating_point() for p in params
     )
@@ -467,32 +469,32 @@ def _default_to_fused_or_foreach(
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The kinds of devices for which PyTorch prefers its kernels of lists."""
+    """Return the types of devices for which PyTorch prefers its kernels of lists."""
     return ["cuda", "xpu", "mtia", "privateuseone"]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """The kinds of devices for which PyTorch has fused kernels."""
+    """Return the types of devices for which PyTorch has fused kernels."""
     return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """The kinds of devices on which steps can be captured."""
+    """Return the types of devices on which steps can be captured."""
     return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]
 
 
 def _get_value(x: Any) -> Any:
-    """The number of a 0-dim tensor; a number as it is."""
+    """Return the number of a 0-dim tensor, or the number that is given."""
     return x.item() if isinstance(x, Tensor) else x
 
 
 def _get_scalar_dtype(is_fused: bool | None = None) -> Any:
-    """The dtype in which optimizers count their steps."""
+    """Return the dtype in which optimizers count their steps."""
     return float32 if is_fused else float64 if get_default_dtype() is float64 else float32
 
 
 def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
-    """Put real views of complex tensors in their place, in all of these lists."""
+    """Replace the complex tensors of all these lists by their real views."""
     for index, param in enumerate(params):
         if param.is_complex():
             params[index] = FUNCTIONS["view_as_real"](param)
@@ -501,5 +503,5 @@ def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
 
 
 def _disable_dynamo_if_unsupported(single_tensor_fn: Callable | None = None) -> Callable:
-    """A decorator that leaves functions as they are."""
+    """Return the function unchanged."""
     return lambda function: function

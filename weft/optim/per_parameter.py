@@ -11,14 +11,14 @@ from .optimizer import Optimizer, evaluate
 
 
 class PerParameter(Optimizer):
-    """A subclass says how a parameter that has a gradient is updated."""
+    """A subclass defines how a parameter that has a gradient is updated."""
 
     def _update(self, param: Tensor, group: dict[str, Any]) -> None:
         raise NotImplementedError
 
     @no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update all parameters that have gradients; `closure` computes the loss anew. Returns the loss."""
+        """Update all parameters that have gradients; `closure` computes the loss again. Returns the loss."""
         loss = evaluate(closure)
         for group in self.param_groups:
             for param in group["params"]:

@@ -1,4 +1,4 @@
-"""RAdam: Adam that waits with its second moment until that is reliable."""
+"""RAdam is Adam that does not use the second moment until it is reliable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _rule(options, grad, param, mean, square, *numbers):
 
 
 class RAdam(Elementwise):
-    """Adam with a rectified step: without the second moment at first, with a part of it later.
+    """Is Adam with a rectified step, which ignores the second moment at first and uses a part of it later.
 
     Raises: ValueError for options outside their range.
     Source: Liu et al., On the Variance of the Adaptive Learning Rate and Beyond, 2020.
@@ -78,7 +78,7 @@ class RAdam(Elementwise):
     def _next(self, group, state, param):
         step, (beta1, beta2), lr, decay = count(state), group["betas"], group["lr"], group["weight_decay"]
         correction2 = 1 - beta2**step
-        # The length of the moving average that has been seen: of all steps, and of those so far.
+        # The length of the moving average: in the limit of many steps, and after the steps so far.
         longest = 2 / (1 - beta2) - 1
         length = longest - 2 * step * (beta2**step) / correction2
         rectifier = 1.0

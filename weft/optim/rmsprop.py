@@ -1,4 +1,4 @@
-"""RMSprop: the gradient over the root of its running mean square."""
+"""RMSprop divides the gradient by its running root mean square."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _rule(options, grad, param, square, *rest):
 
 
 class RMSprop(Elementwise):
-    """The gradient over the root of its running mean square; `centered` subtracts the square of its mean first.
+    """Divides the gradient by its running root mean square; `centered` subtracts the square of the mean first.
 
     Raises: ValueError for negative options.
     Source: Hinton's lecture 6 of Neural Networks for Machine Learning; Graves, 2013, for the centered form.

@@ -1,4 +1,4 @@
-"""Rprop: steps of sizes that follow the signs of the gradient only."""
+"""Rprop chooses the size of a step by the signs of the gradient only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _rule(options, grad, param, previous, size, shrink, grow, smallest, largest)
     (maximize,) = options
     grad = -grad if maximize else grad
     agreement = grad * previous
-    unchanged = absolute(sign(agreement)) + 1.0  # 1 where the product is 0, of its dtype
+    unchanged = absolute(sign(agreement)) + 1.0  # 1 where the product is 0, in the dtype of the product
     factor = where(agreement > 0, grow, where(agreement < 0, shrink, unchanged))
     size = clamp(size * factor, smallest, largest)
     grad = where(agreement < 0, 0.0, grad)

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent."""
+"""SGD is stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def _rule(options, grad, param, *rest):
 
 
 class SGD(Elementwise):
-    """Gradient descent, with momentum if that is not 0.
+    """Descends along the gradient, with momentum if that is not 0.
 
-    buffer = momentum * buffer + (1 - dampening) * grad (at first grad), and param -= lr * buffer; with `nesterov`,
+    It computes buffer = momentum * buffer + (1 - dampening) * grad (at first grad) and param -= lr * buffer; with
+    `nesterov`,
     param -= lr * (grad + momentum * buffer).
     Raises: ValueError for negative options, and for nesterov without momentum or with dampening.
 
@@ -81,7 +82,7 @@ class SGD(Elementwise):
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
     def _start(self, state, param, group):
-        pass  # the first step makes the buffer
+        pass  # the first step creates the buffer
 
     def _next(self, group, state, param):
         momentum, decay = group["momentum"], group["weight_decay"]

@@ -1,4 +1,4 @@
-"""Adam for sparse gradients."""
+"""SparseAdam is Adam for sparse gradients."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .per_parameter import PerParameter
 
 
 class SparseAdam(PerParameter):
-    """Adam that updates only the elements that a sparse gradient names.
+    """Updates only the elements that a sparse gradient names, as Adam does.
 
     Sparse tensors are not there yet: a step with any gradient raises.
-    Raises: ValueError for options outside their range and for complex parameters; `step` RuntimeError for dense
+    Raises: ValueError for options outside their range and for complex parameters; `step` raises RuntimeError for dense
     gradients, NotImplementedError for sparse ones.
 
     >>> import weft as torch

@@ -1,4 +1,4 @@
-"""Averages of weights over training: stochastic weight averaging, exponential moving averages."""
+"""Averages of weights over training: stochastic weight averaging and exponential moving averages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .optimizer import Optimizer
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
-    """The function (averages, values, number) that moves averages, in place, by a part 1 - decay towards the values."""
+    """Return the function (averages, values, number) that moves averages in place by 1 - decay towards the values."""
     _check_decay(decay)
 
     @no_grad()
@@ -31,7 +31,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable:
 
 
 def get_swa_multi_avg_fn() -> Callable:
-    """The function (averages, values, number) that takes values into averages of so many, in place."""
+    """Return the function (averages, values, number) that adds values in place to the averages of `number` values."""
 
     @no_grad()
     def swa_update(averages: Iterable[Tensor], values: Iterable[Tensor], number: Any) -> None:
@@ -49,7 +49,7 @@ def _move(averages: Iterable[Tensor], values: Iterable[Tensor], weight: float) -
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable:
-    """The function (average, value, number): decay * average + (1 - decay) * value."""
+    """Return the function (average, value, number) that computes decay * average + (1 - decay) * value."""
     _check_decay(decay)
 
     @no_grad()
@@ -60,7 +60,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable:
 
 
 def get_swa_avg_fn() -> Callable:
-    """The function (average, value, number) that takes a value into an average of so many."""
+    """Return the function (average, value, number) that adds a value to the average of `number` values."""
 
     @no_grad()
     def swa_update(average: Tensor, value: Tensor, number: Any) -> Tensor:
@@ -75,10 +75,10 @@ def _check_decay(decay: float) -> None:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of the model's: equal ones, unless a function says otherwise.
+    """Copies a model and averages its parameters, with equal weights unless a function computes the averages.
 
     `avg_fn(average, value, number)` returns the new average of one parameter; `multi_avg_fn(averages, values, number)`
-    changes those of many in place. Buffers are averaged with `use_buffers`, else copied.
+    changes the averages of many in place. Buffers are averaged with `use_buffers`, else copied.
     Source: Izmailov et al., Averaging Weights Leads to Wider Optima and Better Generalization, 2018.
     """
 
@@ -108,7 +108,7 @@ class AveragedModel(Module):
 
     @no_grad()
     def update_parameters(self, model: Module) -> None:
-        """Take the parameters of `model` into the averages."""
+        """Add the parameters of `model` to the averages."""
         averages = [average.detach() for average in self._averaged(self.module)]
         values = [
             value.detach().to(average.device)
@@ -134,7 +134,7 @@ class AveragedModel(Module):
 
 
 def _groups(averages: list[Tensor], values: list[Tensor]) -> Iterable[tuple[list[Tensor], list[Tensor]]]:
-    """Averages and values of one device and dtype each."""
+    """Group the averages and values by device and dtype."""
     groups: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
     for average, value in zip(averages, values):
         mine, theirs = groups.setdefault((average.device, average.dtype), ([], []))
@@ -162,7 +162,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     model.train()
     for module in momenta:
         module.reset_running_stats()
-        module.momentum = None  # the mean of all batches
+        module.momentum = None  # None averages over all batches
     for batch in loader:
         inputs = batch[0] if isinstance(batch, (list, tuple)) else batch
         model(inputs if device is None else inputs.to(device))
@@ -172,7 +172,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the rate of each group to `swa_lr`, in `anneal_epochs` epochs, by a "cos" or "linear" way.
+    """Moves the rate of each group to `swa_lr` in `anneal_epochs` epochs, with the strategy "cos" or "linear".
 
     Raises: ValueError for an unknown `anneal_strategy`, or `anneal_epochs` that are no number of epochs.
 
@@ -218,6 +218,6 @@ class SWALR(LRScheduler):
         return rates
 
     def _part(self, step: int) -> float:
-        """How much of the way is behind after a step."""
+        """Return the part of the annealing that is done after a step."""
         part = max(0, min(1, step / max(1, self.anneal_epochs)))
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2

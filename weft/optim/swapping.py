@@ -1,4 +1,4 @@
-"""Let an optimizer work on other parameters for a while."""
+"""A context in which an optimizer updates other parameters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .optimizer import Optimizer
 def swap_in_optimizer_params_and_state(
     optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
 ) -> Iterator[None]:
-    """Inside, `optimizer` has these parameters, in the order of its own, and the state of this state dictionary.
+    """Within the context, `optimizer` has these parameters, in its order, and the state of this state dictionary.
 
-    Tensors of the state are written into; new ones are forgotten at the end.
+    Steps write into the tensors of the state. State that a step creates is dropped at the end.
     Raises: RuntimeError if the optimizer has no state yet, or groups and parameters do not correspond.
     """
     name = "swap_in_optimizer_params_and_state"

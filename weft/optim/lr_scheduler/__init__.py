@@ -1,4 +1,4 @@
-"""Schedules: learning rates (and momenta) that change from epoch to epoch, or from batch to batch."""
+"""Schedules change learning rates (and momenta) from epoch to epoch, or from batch to batch."""
 
 from ...core.names import name_public
 from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, _LRScheduler

@@ -1,4 +1,4 @@
-"""What all schedules share: counting epochs, writing learning rates into the optimizer, saving and loading."""
+"""The base of schedules counts epochs, writes learning rates into the optimizer, and saves and loads its state."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _HOW_TO = "See more details at https://pytorch.org/docs/stable/optim.html#how-to
 
 
 class LRScheduler:
-    """The base of schedules: a subclass defines `get_lr`, the rates of all groups at `self.last_epoch`.
+    """The base of schedules. A subclass defines `get_lr`, which returns the rates of all groups at `self.last_epoch`.
 
     A schedule sets the rates when it is made, and at each `step`, which is to be called after the optimizer's.
-    `last_epoch` is where to go on; -1 begins anew, with the rates that the groups have then.
-    Raises: TypeError for what is no optimizer, KeyError for groups without "initial_lr" when going on.
+    `last_epoch` is the epoch to continue from; -1 starts with the rates that the groups have then.
+    Raises: TypeError for other objects than optimizers, KeyError for groups without "initial_lr" when it continues.
     """
 
-    # A subclass may define `_get_closed_form_lr`, the rates without those of the epoch before.
+    # A subclass may define `_get_closed_form_lr`, which computes the rates without the rates of the last epoch.
     _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
@@ -61,19 +61,19 @@ class LRScheduler:
             self._is_initial = False
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on, but for the optimizer."""
+        """Return the state that is needed to continue, without the optimizer."""
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where the schedule was whose `state_dict` this is."""
+        """Continue from the result of `state_dict`."""
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """The rates that the last step set, one for each group."""
+        """Return the rates that the last step set, one for each group."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """The rates for `self.last_epoch`; only `step` calls this."""
+        """Return the rates for `self.last_epoch`; only `step` calls this method."""
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
@@ -111,7 +111,7 @@ class LRScheduler:
             self._set(self._rates())
 
     def _rates(self) -> list[Any]:
-        """What `get_lr` says, without its warning."""
+        """Call `get_lr` without its warning."""
         self._get_lr_called_within_step = True
         try:
             return self.get_lr()
@@ -129,7 +129,7 @@ class _LRScheduler(LRScheduler):
 
 
 def _watch(optimizer: Optimizer) -> None:
-    """Let the optimizer remember that its `step` was called."""
+    """Let the optimizer record that its `step` was called."""
     step = optimizer.step
     if hasattr(step, "_wrapped_by_lr_sched"):
         return
@@ -160,7 +160,7 @@ def warn_unless_within_step(scheduler: LRScheduler) -> None:
 
 
 def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """One value for each group: a list or tuple has them, anything else is the same for all."""
+    """Return one value for each group, from a list or tuple of them or one value for all."""
     if not isinstance(value, (list, tuple)):
         return [_copy(value) for _ in optimizer.param_groups]
     if len(value) != len(optimizer.param_groups):
@@ -172,12 +172,12 @@ def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 
 def values(optimizer: Optimizer, name: str) -> list[Any]:
-    """An option of all groups."""
+    """Return an option of all groups."""
     return [_copy(group[name]) for group in optimizer.param_groups]
 
 
 def set_value(group: dict[str, Any], name: str, value: Any) -> None:
-    """Change an option of a group; a tensor is written into."""
+    """Change an option of a group; if the option is a tensor, write into it."""
     if isinstance(group[name], Tensor):
         group[name].fill_(float(value))
     else:
@@ -185,7 +185,7 @@ def set_value(group: dict[str, Any], name: str, value: Any) -> None:
 
 
 def set_momentum(group: dict[str, Any], value: Any) -> None:
-    """Change the momentum of a group, or of Adam and the like the first beta."""
+    """Change the momentum of a group, which for Adam and its relatives is the first beta."""
     if "betas" in group:
         group["betas"] = (value, *group["betas"][1:])
     else:
@@ -193,7 +193,7 @@ def set_momentum(group: dict[str, Any], value: Any) -> None:
 
 
 def saved_callable(function: Any) -> dict[str, Any] | None:
-    """What a state dictionary holds of a callable: the attributes of an object, nothing of a function."""
+    """Return the attributes of a callable object for a state dictionary, or None for a function."""
     return None if isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 

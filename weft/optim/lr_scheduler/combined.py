@@ -1,4 +1,4 @@
-"""Schedules made of schedules."""
+"""Schedules that combine other schedules."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .plateau import ReduceLROnPlateau
 
 
 class _Combined(LRScheduler):
-    """A schedule that only passes its steps on."""
+    """A schedule that passes its steps on to other schedules."""
 
     _schedulers: list[LRScheduler]
 
     def state_dict(self) -> dict[str, Any]:
-        """As the base's, with the state dictionaries of all schedules."""
+        """Return the state of the base class and the state dictionaries of all schedules."""
         state = super().state_dict()
         del state["_schedulers"]
         return {**state, "_schedulers": [each.state_dict() for each in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As the base's, for all schedules."""
+        """Load the state of the base class and of all schedules."""
         self.__dict__.update({name: value for name, value in state_dict.items() if name != "_schedulers"})
         for each, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             each.load_state_dict(state)
 
     def _check(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer) -> None:
-        """Raises: TypeError for what is no schedule, ValueError for one of another optimizer, or of a metric."""
+        """Raise TypeError for other objects than schedules, ValueError for one of another optimizer or of a metric."""
         name = type(self).__name__
         for index, each in enumerate(schedulers):
             if not hasattr(each, "optimizer"):
@@ -48,7 +48,7 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """One schedule after the other: the next begins, at its epoch 0, at each of `milestones`.
+    """Runs one schedule after the other. At each of `milestones` the next one begins at its epoch 0.
 
     Raises: ValueError unless there is one milestone fewer than schedules, all of `optimizer`.
 
@@ -81,7 +81,7 @@ class SequentialLR(_Combined):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # All schedules took a first step when they were made: undo it, and let only the first one take it again.
+        # Every schedule took a step when it was created. Undo these steps, and let only the first schedule step.
         for group in optimizer.param_groups:
             set_value(group, "lr", group["initial_lr"])
         self.recursive_undo()
@@ -89,7 +89,7 @@ class SequentialLR(_Combined):
         self._last_lr = schedulers[0].get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Take an epoch back from `sched`, and from all schedules that it is made of; by default from all here."""
+        """Undo an epoch of `sched` and of all schedules that it combines; by default of all schedules here."""
         scheduler = self if sched is None else sched
         if hasattr(scheduler, "_schedulers"):
             for each in scheduler._schedulers:
@@ -110,9 +110,9 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """All schedules at once, each on the rates that the one before has set.
+    """Runs all schedules in each epoch; each changes the rates that the one before has set.
 
-    Raises: ValueError for no schedules, or such of several optimizers.
+    Raises: ValueError for no schedules, or schedules of several optimizers.
 
     >>> import weft as torch
     >>> from weft.optim.lr_scheduler import ChainedScheduler, ExponentialLR, StepLR

@@ -1,4 +1,4 @@
-"""Schedules that go up and down, made for a step after each batch."""
+"""Schedules that raise and lower the rate, with a step after each batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .base import (
 
 
 def _check_momentum(optimizer: Optimizer) -> bool:
-    """Whether the momentum of the optimizer is its first beta.
+    """Return whether the momentum of the optimizer is its first beta.
 
     Raises: ValueError if it has none.
     """
@@ -36,11 +36,11 @@ def _start_momenta(optimizer: Optimizer, base: list[float], highest: list[float]
 
 
 class CyclicLR(LRScheduler):
-    """Between `base_lr` and `max_lr`: up in `step_size_up` batches, down in `step_size_down` (as many by default).
+    """Raises the rate from `base_lr` to `max_lr` in `step_size_up` batches, and lowers it in `step_size_down`.
 
     `mode` scales the height: "triangular" not at all, "triangular2" halves it each cycle, "exp_range" by
     gamma**batch; `scale_fn` does so by a function of the cycle or, with `scale_mode="iterations"`, the batch.
-    With `cycle_momentum` the momentum goes the other way, between `base_momentum` and `max_momentum`.
+    With `cycle_momentum` the momentum moves the opposite way, between `base_momentum` and `max_momentum`.
     Raises: ValueError for an unknown mode, and for optimizers without a momentum to cycle.
     Source: Smith, Cyclical Learning Rates for Training Neural Networks, 2017.
 
@@ -101,7 +101,7 @@ class CyclicLR(LRScheduler):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x: float) -> float:
-        """The height of a cycle, or at a batch, as a part of that of the first."""
+        """Return the height of a cycle, or the height at a batch, as a part of the height of the first cycle."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
@@ -121,13 +121,13 @@ class CyclicLR(LRScheduler):
         return rates
 
     def state_dict(self) -> dict[str, Any]:
-        """As the base's; of `scale_fn`, only the attributes of an object are saved."""
+        """Return the state; if `scale_fn` is an object, its attributes are a part of it."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
         return {**state, "_scale_fn_custom": None if function is None else saved_callable(function)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As the base's; `scale_fn` stays, an object gets its attributes."""
+        """Load the state; `scale_fn` stays the same object and gets the saved attributes."""
         saved = state_dict["_scale_fn_custom"]
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
         if saved is not None:
@@ -135,11 +135,11 @@ class CyclicLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """One cycle in `total_steps` batches (or epochs * steps_per_epoch): up to `max_lr`, and down to nearly nothing.
+    """Raises the rate to `max_lr` and lowers it to nearly 0, in `total_steps` (or epochs * steps_per_epoch) batches.
 
-    It begins at max_lr / div_factor, is at `max_lr` after a part `pct_start`, and ends at initial / final_div_factor;
+    It starts at max_lr / div_factor, reaches `max_lr` after the part `pct_start`, and ends at initial / final_div_factor;
     `anneal_strategy` is "cos" or "linear"; with `three_phase` it comes down to the initial rate first.
-    With `cycle_momentum` the momentum goes the other way.
+    With `cycle_momentum` the momentum moves the opposite way.
     Raises: ValueError for values outside their range, for more steps than announced, and for optimizers without a
     momentum to cycle.
     Source: Smith and Topin, Super-Convergence, 2018.
@@ -245,7 +245,7 @@ def _check_positive(name: str, value: Any) -> None:
 
 
 def _phases(total: int, pct_start: float, three: bool) -> list[dict[str, Any]]:
-    """Until which step rate and momentum go from which option of a group to which."""
+    """Return the phases: the last step of each, and the options of a group between which rate and momentum move."""
     up, down, end = (
         {
             "start_lr": f"{first}_lr",
@@ -266,7 +266,7 @@ def _phases(total: int, pct_start: float, three: bool) -> list[dict[str, Any]]:
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine wave from the initial rate to `eta_min` in `T_0` epochs, again and again, each `T_mult` times longer.
+    """Repeats half a cosine wave from the initial rate to `eta_min`, first in `T_0` epochs, each `T_mult` times longer.
 
     `step` takes the epoch if it is called after each batch: epoch + batch / batches.
     Raises: ValueError unless T_0 is a positive integer and T_mult one of at least 1.
@@ -325,7 +325,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set(self._rates())
 
     def _find(self, epoch: float) -> None:
-        """Set where in which wave an epoch is."""
+        """Store the number of the wave that an epoch belongs to, and the place of the epoch in it."""
         if epoch < 0:
             raise ValueError(f"Expected non-negative epoch, but got {epoch}")
         self.T_i, self.T_cur = self.T_0, epoch

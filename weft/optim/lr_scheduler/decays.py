@@ -1,4 +1,4 @@
-"""Schedules that are a factor on the rates, by epoch."""
+"""Schedules that multiply the rates by a factor that depends on the epoch."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class _OfFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """As the base's; of the functions, only the attributes of objects are saved."""
+        """Return the state; if a function is an object, its attributes are a part of it."""
         state = super().state_dict()
         del state["lr_lambdas"]
         return {**state, "lr_lambdas": [saved_callable(each) for each in self.lr_lambdas]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """As the base's; the functions stay, objects among them get their attributes."""
+        """Load the state; the functions stay the same, and objects among them get the saved attributes."""
         saved = state_dict["lr_lambdas"]
         self.__dict__.update({name: value for name, value in state_dict.items() if name != "lr_lambdas"})
         for function, attributes in zip(self.lr_lambdas, saved):
@@ -36,7 +36,7 @@ class _OfFunctions(LRScheduler):
 
 
 class LambdaLR(_OfFunctions):
-    """The initial rate times lr_lambda(epoch); a list has a function for each group.
+    """Multiplies the initial rate by lr_lambda(epoch); a list has a function for each group.
 
     >>> import weft as torch
     >>> optimizer = torch.optim.SGD([torch.ones(2)], lr=1.0)
@@ -84,7 +84,7 @@ def _functions(optimizer: Optimizer, given: Any) -> list[Callable]:
 
 
 class _Factor(LRScheduler):
-    """Each epoch multiplies the rate by `_factor()`."""
+    """Multiplies the rate by `_factor()` in each epoch."""
 
     def _factor(self) -> float:
         raise NotImplementedError
@@ -96,7 +96,7 @@ class _Factor(LRScheduler):
 
 
 class StepLR(_Factor):
-    """Every `step_size` epochs the rate is multiplied by `gamma`.
+    """Multiplies the rate by `gamma` every `step_size` epochs.
 
     >>> import weft as torch
     >>> from weft.optim.lr_scheduler import StepLR
@@ -122,7 +122,7 @@ class StepLR(_Factor):
 
 
 class MultiStepLR(_Factor):
-    """At each epoch in `milestones` the rate is multiplied by `gamma`.
+    """Multiplies the rate by `gamma` at each epoch in `milestones`.
 
     >>> import weft as torch
     >>> from weft.optim.lr_scheduler import MultiStepLR
@@ -151,7 +151,7 @@ class MultiStepLR(_Factor):
 
 
 class ConstantLR(_Factor):
-    """The rate times `factor` for the first `total_iters` epochs.
+    """Multiplies the rate by `factor` for the first `total_iters` epochs.
 
     Raises: ValueError unless 0 <= factor <= 1.
 
@@ -186,7 +186,7 @@ class ConstantLR(_Factor):
 
 
 class LinearLR(_Factor):
-    """The rate times a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs.
+    """Multiplies the rate by a factor that moves from `start_factor` to `end_factor` in `total_iters` epochs.
 
     Raises: ValueError for factors outside (0, 1] and [0, 1].
 
@@ -259,7 +259,7 @@ class ExponentialLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """The initial rate times (1 - epoch / total_iters)**power, 0 after `total_iters` epochs.
+    """Multiplies the initial rate by (1 - epoch / total_iters)**power, and by 0 after `total_iters` epochs.
 
     >>> import weft as torch
     >>> from weft.optim.lr_scheduler import PolynomialLR
@@ -291,7 +291,7 @@ class PolynomialLR(_Factor):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the initial rate to `eta_min` along half a cosine wave of `T_max` epochs, and on along the wave.
+    """Moves the rate from its initial value to `eta_min` and back, along a cosine wave of half length `T_max` epochs.
 
     Source: Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017, without the restarts.
 
@@ -312,7 +312,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[Any]:
-        # From the rate before, so that schedules can be chained.
+        # Compute from the last rate, so that schedules can be chained.
         warn_unless_within_step(self)
         rates = values(self.optimizer, "lr")
         epoch, span, low = self.last_epoch, self.T_max, self.eta_min
@@ -320,7 +320,7 @@ class CosineAnnealingLR(LRScheduler):
             return rates
         if self._step_count == 1 and epoch > 0:
             return self._get_closed_form_lr()
-        if (epoch - 1 - span) % (2 * span) == 0:  # the rate before was the lowest: nothing to scale
+        if (epoch - 1 - span) % (2 * span) == 0:  # the last rate was the lowest one, which cannot be scaled
             rise = (1 - math.cos(math.pi / span)) / 2
             return [rate + (base - low) * rise for base, rate in zip(self.base_lrs, rates)]
         now, before = (1 + math.cos(math.pi * e / span) for e in (epoch, epoch - 1))

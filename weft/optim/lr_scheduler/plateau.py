@@ -11,7 +11,7 @@ from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, set_v
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """The rate times `factor` whenever the metric has not improved for more than `patience` epochs.
+    """Multiplies the rate by `factor` if the metric has not improved for more than `patience` epochs.
 
     `mode` is "min" or "max"; to improve, the metric must change by `threshold`, a part of the best one ("rel") or by
     itself ("abs"). After a reduction `cooldown` epochs do not count. Rates stay above `min_lr`; changes below `eps`
@@ -78,11 +78,11 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
-        """Whether bad epochs do not count now."""
+        """Return whether the schedule ignores epochs without improvement now."""
         return self.cooldown_counter > 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Count an epoch with this metric; reduce the rates if it is time."""
+        """Count an epoch with this metric, and reduce the rates if the metric has not improved for too long."""
         current = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)

@@ -24,8 +24,7 @@ class SGD(Elementwise):
     """Descends along the gradient, with momentum if that is not 0.
 
     It computes buffer = momentum * buffer + (1 - dampening) * grad (at first grad) and param -= lr * buffer; with
-    `nesterov`,
-    param -= lr * (grad + momentum * buffer).
+    `nesterov`, it computes param -= lr * (grad + momentum * buffer).
     Raises: ValueError for negative options, and for nesterov without momentum or with dampening.
 
     >>> import weft as torch

@@ -8,6 +8,8 @@ Run it again when functions were added. tests/_library/test_aten.py compares the
 import sys
 from pathlib import Path
 
+COMPOSITE = "CompositeImplicitAutograd"
+
 FILE = Path(__file__).parents[2] / "weft" / "_library" / "aten.txt"
 sys.path.insert(0, str(FILE.parents[2]))
 
@@ -30,7 +32,12 @@ def lines():
             found = getattr(packet, overload)
             if found.name() in registered:
                 tags = " ".join(str(int(tag)) for tag in sorted(found.tags, key=int))
-                yield f"{str(found._schema).removeprefix('aten::')} ; {tags}".rstrip(" ;")
+                line = f"{str(found._schema).removeprefix('aten::')} ; {tags}".rstrip(" ;")
+                yield (
+                    f"{line} ; composite"
+                    if torch._C._dispatch_has_kernel_for_dispatch_key(found.name(), COMPOSITE)
+                    else line
+                )
 
 
 if __name__ == "__main__":

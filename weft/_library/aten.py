@@ -1,6 +1,7 @@
 """`torch.ops.aten`: PyTorch's own operators by name and overload, computed by weft's functions.
 
-`aten.txt` lists their schemas, one a line: name, overload, arguments and results, then the numbers of their tags.
+`aten.txt` lists their schemas, one a line: name, overload, arguments and results, then the numbers of their tags, then
+`composite` if PyTorch composes the operator of others, so that `__torch_dispatch__` is told of those.
 tests/_library/aten.py writes it from PyTorch.
 """
 
@@ -34,6 +35,16 @@ def _listed() -> dict[str, list[str]]:
     return found
 
 
+_COMPOSITE = " ; composite"
+
+
+@functools.cache
+def composite(name: str) -> frozenset[str]:
+    """The names of the overloads of `aten::name` that PyTorch composes of other operators."""
+    found = [line.partition("(")[0] for line in _listed().get(name, ()) if line.endswith(_COMPOSITE)]
+    return frozenset(each.partition(".")[2] for each in found)
+
+
 def names() -> list[str]:
     """The names of the operators."""
     return list(_listed())
@@ -45,7 +56,8 @@ def operators(name: str) -> dict[str, Operator]:
         return {}
     found: dict[str, Operator] = {}
     for line in _listed().get(name, ()):
-        text, _, tags = line.partition(" ; ")
+        text, *rest = line.removesuffix(_COMPOSITE).split(" ; ")
+        tags = " ".join(rest)
         schema = parse_schema(f"aten::{text}")
         found[schema.overload_name] = _Builtin(schema, [Tag(int(each)) for each in tags.split()])
     return found

@@ -8,7 +8,10 @@ from typing import Any
 
 from ..core.dispatch import watchers
 from ..core.entry import entry
+from ..core.layout import preserve_format
+from ..core.overrides import modes
 from ..core.plans import PlanCache
+from ..core.recording import unrecorded
 from ..core.registry import FUNCTIONS
 from ..core.spec import contiguous_spec
 from ..core.subclasses import without_overrides
@@ -238,6 +241,9 @@ def _first_cotangent(tensor: Tensor) -> Tensor:
         raise RuntimeError(
             f"grad can be implicitly created only for real scalar outputs but got {spec.dtype!r}"
         )
+    if modes.dispatch:
+        with unrecorded():
+            return FUNCTIONS["ones_like"](tensor, memory_format=preserve_format)
     if watchers:
         return FUNCTIONS["ones_like"](tensor.detach())
     plan = _seed_plans[(spec,)]

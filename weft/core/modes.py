@@ -110,7 +110,7 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 
 def push_mode(mode: TorchFunctionMode) -> None:
     """Let `mode` decide first, from now on and in this thread."""
-    _watch()
+    watch_functions()
     modes.stack = (*modes.stack, mode)
 
 
@@ -118,7 +118,7 @@ def pop_mode() -> TorchFunctionMode:
     """Take the innermost mode off."""
     mode = modes.stack[-1]
     modes.stack = modes.stack[:-1]
-    _unwatch()
+    unwatch_functions()
     return mode
 
 
@@ -220,7 +220,8 @@ def _template(free_variables: int) -> CodeType:
     return namespace["outer"](*names).__code__
 
 
-def _watch() -> None:
+def watch_functions() -> None:
+    """Let all public functions ask modes, until `unwatch_functions` is called as often as this."""
     global _entered
     with _lock:
         if _entered == 0:
@@ -231,7 +232,8 @@ def _watch() -> None:
         _entered += 1
 
 
-def _unwatch() -> None:
+def unwatch_functions() -> None:
+    """Take back one call of `watch_functions`."""
     global _entered
     with _lock:
         _entered -= 1

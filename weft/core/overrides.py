@@ -33,10 +33,15 @@ switch = _Switch()
 
 
 class _Modes(threading.local):
-    stack: tuple[Any, ...] = ()  # the innermost last
+    stack: tuple[Any, ...] = ()  # those with `__torch_function__`, the innermost last
+    dispatch: tuple[Any, ...] = ()  # those with `__torch_dispatch__`
 
 
 modes = _Modes()
+
+# `_library.dispatching.dispatched`, from the first mode or class with `__torch_dispatch__` on: it is called with
+# (function, args, kwargs) if `__torch_function__` does not override a call.
+dispatcher: Callable[[Callable, tuple, dict[str, Any]], Any] | None = None
 
 # Classes that do not override functions.
 _SILENT: set[type] = {Tensor, int, float, bool, complex, str, bytes, slice, type, dict, NoneType}
@@ -67,9 +72,19 @@ def overrides_functions(kind: type) -> bool:
     return answer is not None and answer is not disabled
 
 
+def disabled_dispatch(func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """The `__torch_dispatch__` of Tensor, which is never asked."""
+    raise NotImplementedError("__torch_dispatch__ is called for classes that define their own")
+
+
+def handles_dispatch(kind: type) -> bool:
+    """Whether this class of tensors defines `__torch_dispatch__`."""
+    return getattr(kind, "__torch_dispatch__", disabled_dispatch) is not disabled_dispatch
+
+
 def note_class(kind: type) -> bool:
     """Remember whether a new class overrides functions. Returns the answer."""
-    if overrides_functions(kind):
+    if overrides_functions(kind) or handles_dispatch(kind):
         override_types.add(kind)
         return True
     _SILENT.add(kind)
@@ -118,8 +133,10 @@ def overridden(
     relevant: the values whose classes are asked instead of those of all arguments.
     Raises: TypeError if all that were asked answer NotImplemented; an operator returns NotImplemented then.
     """
-    if relevant is None and not modes.stack:  # the commonest call after a class is known
-        if not switch.on or not kwargs and _SILENT.issuperset(map(type, args)):
+    if (
+        relevant is None and not modes.stack and not modes.dispatch
+    ):  # the commonest call after a class is known
+        if not kwargs and _SILENT.issuperset(map(type, args)) or not switch.on and dispatcher is None:
             return PLAIN
     if switch.skips:
         switch.skips = False
@@ -128,11 +145,13 @@ def overridden(
     try:
         if modes.stack:
             return _ask_mode(public_function(function), objects, args, kwargs)
-        return _ask_classes(public_function(function), objects, args, kwargs) if objects else PLAIN
+        if objects:
+            return _ask_classes(public_function(function), objects, args, kwargs)
     except TypeError:
         if is_operator:
             return NotImplemented
         raise
+    return PLAIN if dispatcher is None else dispatcher(function, args, kwargs)
 
 
 def _ask_mode(function: Callable, objects: list[Any], args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -7,16 +7,20 @@ properties are entries, which ask the classes of their arguments. Plain tensors 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 from .entry import entry
+from .names import ROOT
 from .overrides import (
     OPERATORS,
     REFLECTED,
     UNARY,
     DisableTorchFunctionSubclass,
+    disabled_dispatch,
+    handles_dispatch,
     note_class,
     overrides_functions,
     switch,
@@ -103,6 +107,8 @@ def _init_subclass(cls: Any, **kwargs: Any) -> None:
     super(Tensor, cls).__init_subclass__(**kwargs)
     if not note_class(cls):
         return
+    if handles_dispatch(cls):
+        importlib.import_module(f"{ROOT}._library.dispatching")
     complete_asking()
     if AskingTensor not in cls.__mro__:
         bases = cls.__bases__
@@ -115,6 +121,7 @@ def _init_subclass(cls: Any, **kwargs: Any) -> None:
 
 _default.__qualname__, _default.__name__ = "Tensor.__torch_function__", "__torch_function__"
 Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
+Tensor.__torch_dispatch__ = staticmethod(disabled_dispatch)  # type: ignore[attr-defined]
 Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignment]
 Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
 

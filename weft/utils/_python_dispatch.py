@@ -1,19 +1,35 @@
-"""`torch.utils._python_dispatch`: modes and tensors beneath autograd, which are not there: no mode is ever on."""
+"""`torch.utils._python_dispatch`: modes that are told of each operator beneath autograd."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.modes import unwatch_functions, watch_functions
+from ..core.overrides import modes
+from ..core.restoring import Restoring
 from ..core.tensor import Tensor
 
 
-class TorchDispatchMode:
-    """In PyTorch, a context whose `__torch_dispatch__` is told of each operator beneath autograd.
+class TorchDispatchMode(Restoring):
+    """A context whose `__torch_dispatch__(func, types, args, kwargs)` decides what each operator inside gives.
 
-    A mode can be defined and made; entering it raises NotImplementedError, because operators do not all pass one place yet.
-    `torch.overrides.TorchFunctionMode` is told of public functions, above autograd.
+    `func` is an overload such as `torch.ops.aten.add.Tensor`. While the mode decides, it is off, so that it can call `func`
+    itself. The operators of backward passes are told as well. `_library/dispatching.py` says how calls become operators.
+
+    >>> import weft as torch
+    >>> class Names(TorchDispatchMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         print(func)
+    ...         return func(*args, **kwargs or {})
+    >>> with Names():
+    ...     x = torch.nn.functional.linear(torch.ones(1, 2), torch.ones(3, 2))
+    aten.ones.default
+    aten.ones.default
+    aten.t.default
+    aten.mm.default
     """
 
     def __init__(self, _dispatch_key: Any = None) -> None:
@@ -23,17 +39,22 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
-        raise NotImplementedError(
-            f"{type(self).__name__}: __torch_dispatch__ is not called yet; torch.overrides.TorchFunctionMode hears of public functions"
-        )
+        _push_mode(self)
+        return self
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
-        """Never entered."""
+    def _restore(self) -> None:
+        if self in modes.dispatch:
+            _pop_mode()
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
         """A new mode."""
         return cls(*args, **kwargs)
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Whether the mode belongs to PyTorch's own tracing: no."""
+        return False
 
 
 class BaseTorchDispatchMode(TorchDispatchMode):
@@ -43,27 +64,62 @@ class BaseTorchDispatchMode(TorchDispatchMode):
         return func(*args, **kwargs or {})
 
 
+def _push_mode(mode: TorchDispatchMode) -> None:
+    """Let `mode` decide first, from now on and in this thread."""
+    from .._library import dispatching  # noqa: F401 (asked from now on)
+
+    watch_functions()
+    modes.dispatch = (*modes.dispatch, mode)
+
+
+def _pop_mode(mode_key: Any = None) -> TorchDispatchMode:
+    """Take the innermost mode off."""
+    mode = modes.dispatch[-1]
+    modes.dispatch = modes.dispatch[:-1]
+    unwatch_functions()
+    return mode
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily(mode_key: Any = None) -> Iterator[TorchDispatchMode]:
+    """A context in which the innermost mode is off."""
+    outer = modes.dispatch
+    modes.dispatch = outer[:-1]
+    try:
+        yield outer[-1]
+    finally:
+        modes.dispatch = outer
+
+
+@contextlib.contextmanager
+def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
+    """A context without modes."""
+    outer = modes.dispatch
+    modes.dispatch = ()
+    try:
+        yield list(outer)
+    finally:
+        modes.dispatch = outer
+
+
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
-    return None
+    """The innermost mode of this thread."""
+    return modes.dispatch[-1] if modes.dispatch else None
 
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
-    return []
+    """The modes of this thread, the innermost last."""
+    return list(modes.dispatch)
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a mode is on: no."""
-    return False
+    """Whether a mode is on."""
+    return bool(modes.dispatch)
 
 
 def any_torch_dispatch_mode_on_stack() -> bool:
-    """Whether a mode is on: no."""
-    return False
-
-
-def _disable_current_modes() -> Any:
-    """A context without modes."""
-    return contextlib.nullcontext([])
+    """Whether a mode is on."""
+    return bool(modes.dispatch)
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:

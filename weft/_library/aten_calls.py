@@ -29,6 +29,8 @@ from ..core.dtype import (
     uint8,
 )
 from ..core.layout import contiguous_format
+from ..core.overrides import modes
+from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from . import aten as aten_operators
 from . import dispatching
@@ -73,10 +75,10 @@ def called(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     own = _CALLS.get(name)
     if own is not None:
         return own(*args, **kwargs)
-    return _by_schema(name, args, kwargs, function)
+    return by_schema(name, args, kwargs, function)
 
 
-def _by_schema(name: str, args: tuple, kwargs: dict[str, Any], function: Any = None) -> Any:
+def by_schema(name: str, args: tuple, kwargs: dict[str, Any], function: Any = None) -> Any:
     """Call the overload of the operator `name` that the arguments fit."""
     if function is not None and (args and args[-1] is True or kwargs.get("inplace") is True):
         if _by_name(function, args, kwargs)[1].get("inplace") is True:
@@ -348,7 +350,7 @@ def _to(self: Tensor, *args: Any, **kwargs: Any) -> Any:
     from ..ops.assembly.copying import parse_to
 
     where, dtype, copy, memory_format = parse_to(args, kwargs)
-    changed = {}
+    changed: dict[str, Any] = {}
     if dtype is not None and dtype is not self.dtype:
         changed["dtype"] = dtype
     if where is not None and where != self.device:
@@ -362,11 +364,11 @@ def _conversion(dtype: DType) -> Callable:
     return lambda self, **options: self if self.dtype is dtype else aten._to_copy(self, dtype=dtype)
 
 
-for _name, _dtype in {
+for _name, _kind in {
     "float": float32, "double": float64, "half": float16, "bfloat16": bfloat16, "long": int64, "int": int32, "short": int16,
     "char": int8, "byte": uint8, "bool": bool_,
 }.items():  # fmt: skip
-    _CALLS[_name] = _conversion(_dtype)
+    _CALLS[_name] = _conversion(_kind)
 
 
 @_calls("item", "__bool__", "__float__", "__int__", "__index__")
@@ -377,6 +379,23 @@ def _item(self: Tensor) -> Any:
 @_calls("detach")
 def _detach(self: Tensor) -> Tensor:
     return dispatching.call(aten.detach.default, (self,))
+
+
+def _untold(name: str) -> Callable:
+    """The method `name`, of whose operators handlers are not told."""
+
+    def function(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        outer, modes.dispatch = modes.dispatch, ()
+        try:
+            return getattr(Tensor, name)(self, *args, **kwargs)
+        finally:
+            modes.dispatch = outer
+
+    return function
+
+
+for _name in ("__repr__", "__format__"):
+    _CALLS[_name] = _untold(_name)
 
 
 # ---- Factories -----------------------------------------------------------------------------------------------------------------
@@ -426,9 +445,6 @@ for _name in ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like",
 
 @_calls("tensor")
 def _tensor(data: Any, **options: Any) -> Any:
-    from ..core.overrides import modes
-    from ..core.registry import FUNCTIONS
-
     requires_grad = options.pop("requires_grad", False)
     outer, modes.dispatch = modes.dispatch, ()
     try:
@@ -619,7 +635,7 @@ def _square(input: Tensor) -> Any:
 
 @_calls("repeat")
 def _repeat(self: Tensor, *repeats: Any) -> Any:
-    return _by_schema("repeat", (self, _sizes(repeats)), {})
+    return by_schema("repeat", (self, _sizes(repeats)), {})
 
 
 @_calls("pad")

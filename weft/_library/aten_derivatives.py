@@ -29,6 +29,9 @@ class Context:
         self._specs = specs
         self.__dict__.update(values)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{name} was not saved for this formula")
+
     def sizes_of(self, name: str) -> list[int]:
         """The sizes of a tensor argument, which is not saved."""
         return list(self._specs[name].shape)

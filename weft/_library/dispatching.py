@@ -15,16 +15,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._ops import OpOverload, OpOverloadPacket, ops
+from ..autograd import engine
 from ..core import overrides
 from ..core.derivative import Derivative, Needs
 from ..core.dispatch import PLAIN
 from ..core.dtype import FLOAT
 from ..core.grad_mode import mode as grad_mode
+from ..core.layout import contiguous_format, strided
 from ..core.op import Op
 from ..core.overrides import DisableTorchFunctionSubclass, handles_dispatch, modes, public_function
 from ..core.recording import record, record_inplace, tape, unrecorded
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..families.map import Map
 from . import aten as aten_operators
 from .aten_derivatives import JOINT, Context, Formula, formulas_of, summed_to
 from .operators import tensors_in
@@ -332,6 +335,15 @@ def _by_place(found: dict[int, Any], count: int) -> list[Any]:
     return [found.get(place) for place in range(count)]
 
 
+def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    """Watcher of ops: an elementwise op that a composed function calls itself is an operator for handlers as well."""
+    if not modes.dispatch or method != "run" or not isinstance(op, Map) or static:
+        return PLAIN
+    from .aten_calls import by_schema
+
+    return by_schema(op.name, args, {})
+
+
 # ---- From public functions to operators -----------------------------------------------------------------------------------------
 
 
@@ -355,4 +367,39 @@ def paths() -> dict[Any, str]:
     return result
 
 
+# ---- Backward passes ---------------------------------------------------------------------------------------------------------------
+
+
+class _ToldPass(engine._Pass):
+    """A backward pass that adds cotangents up, and gives leaves their gradients, by operators that handlers are told of."""
+
+    def _sum(self, a: Any, b: Tensor) -> Any:
+        if not _is_told(b):
+            return super()._sum(a, b)
+        return (a.tensor if type(a) is engine._Sum else a) + b
+
+    def _finish(self, leaf: Any, ct: Any, lone: bool) -> None:
+        tensor = leaf.tensor()
+        tells = type(ct) is not engine._Sum and _is_told(ct) and tensor is not None and self.accumulate
+        if tells and not self.create_graph and tensor.__dict__.get("_grad") is None:
+            ct, lone = _own_gradient(ct, tensor), True
+        super()._finish(leaf, ct, lone)
+
+
+def _is_told(ct: Tensor) -> bool:
+    return bool(modes.dispatch) or type(ct) is not Tensor and handles_dispatch(type(ct))
+
+
+def _own_gradient(ct: Tensor, tensor: Tensor) -> Tensor:
+    """The first gradient of a leaf, with memory in the order of the leaf's."""
+    wanted = tensor.spec
+    if ct.spec.stride == wanted.stride if wanted.is_dense else ct.spec.is_contiguous:
+        return ct.detach()
+    if wanted.is_dense:
+        options = {"dtype": ct.dtype, "layout": strided, "device": ct.device}
+        return ct.new_empty_strided(wanted.shape, wanted.stride, **options).copy_(ct)
+    return ct.clone(memory_format=contiguous_format)
+
+
 overrides.dispatcher = dispatched
+engine.set_pass_type(_ToldPass)

@@ -241,10 +241,10 @@ def _first_cotangent(tensor: Tensor) -> Tensor:
         raise RuntimeError(
             f"grad can be implicitly created only for real scalar outputs but got {spec.dtype!r}"
         )
-    if modes.dispatch:
-        with unrecorded():
-            return FUNCTIONS["ones_like"](tensor, memory_format=preserve_format)
     if watchers:
+        if modes.dispatch:
+            with unrecorded():
+                return FUNCTIONS["ones_like"](tensor, memory_format=preserve_format)
         return FUNCTIONS["ones_like"](tensor.detach())
     plan = _seed_plans[(spec,)]
     storage = plan.allocate()

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
-from ..core.layout import contiguous_format, strided
+from ..core.layout import contiguous_format
 from ..core.overrides import modes, switch
 from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
@@ -43,7 +43,7 @@ def run(
     modes.stack = ()
     switch.on = False  # rules are written for plain tensors
     try:
-        running.now = _Pass(roots, wanted, keep_graph, create_graph, accumulate)
+        running.now = pass_type(roots, wanted, keep_graph, create_graph, accumulate)
         return running.now.run(roots)
     finally:
         mode.enabled, mode.inference, mode.reverse, running.now, switch.on, modes.stack = outer
@@ -254,8 +254,8 @@ class _Pass:
             before = a.tensor if type(a) is _Sum else a
             if (carrier := carrier_of(before, b)) is not None:
                 return carrier.add(before, b)
-        if self.create_graph or modes.dispatch:
-            return (a.tensor if type(a) is _Sum else a) + b
+        if self.create_graph:
+            return a + b
         if type(a) is _Sum:
             a.tensor.add_(b)
             return a
@@ -288,6 +288,16 @@ class _Pass:
             self.captured[leaf] = ct
         if self.accumulate:
             accumulate_grad(leaf, ct, lone, self.create_graph)
+
+
+# The class of backward passes. `_library/dispatching.py` replaces it by one that tells `__torch_dispatch__` of its sums.
+pass_type: type[_Pass] = _Pass
+
+
+def set_pass_type(kind: type[_Pass]) -> None:
+    """Let later backward passes be of a subclass of `_Pass`."""
+    global pass_type
+    pass_type = kind
 
 
 def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None, dict[Node, None]]:
@@ -362,8 +372,6 @@ def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> N
     before = attributes.get("_grad")
     if carriers and (carrier := carrier_of(before, ct)) is not None:
         tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
-    elif before is None and modes.dispatch:
-        tensor._grad = ct if create_graph else _told_own(ct, tensor.spec)  # type: ignore[attr-defined]
     elif before is None:
         tensor._grad = ct if create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]
     elif create_graph:
@@ -376,16 +384,6 @@ def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> N
     if leaf.of_node is not None:
         for hook in list(leaf.of_node.after.values()):
             hook((), (ct,))
-
-
-def _told_own(ct: Tensor, wanted: Spec) -> Tensor:
-    """As `_own`, by the operators that PyTorch calls, because `__torch_dispatch__` is told of them."""
-    if ct.spec.stride == wanted.stride if wanted.is_dense else ct.spec.is_contiguous:
-        return ct.detach()
-    if wanted.is_dense:
-        options = {"dtype": ct.spec.dtype, "layout": strided, "device": ct.spec.device}
-        return ct.new_empty_strided(wanted.shape, wanted.stride, **options).copy_(ct)
-    return ct.clone(memory_format=contiguous_format)
 
 
 def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..compat.missing import module_getattr
+from ..core.dispatch import unwatch, watch
 from ..core.modes import unwatch_functions, watch_functions
 from ..core.overrides import modes
 from ..core.restoring import Restoring
@@ -66,17 +67,21 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 def _push_mode(mode: TorchDispatchMode) -> None:
     """Let `mode` decide first, from now on and in this thread."""
-    from .._library import dispatching  # noqa: F401 (asked from now on)
+    from .._library import dispatching
 
     watch_functions()
+    watch(dispatching.watched, plain=True)
     modes.dispatch = (*modes.dispatch, mode)
 
 
 def _pop_mode(mode_key: Any = None) -> TorchDispatchMode:
     """Take the innermost mode off."""
+    from .._library import dispatching
+
     mode = modes.dispatch[-1]
     modes.dispatch = modes.dispatch[:-1]
     unwatch_functions()
+    unwatch(dispatching.watched)
     return mode
 
 

@@ -40,6 +40,9 @@ class Backend(ABC):
     readers: Mapping[str, Callable[[int], Any]] = MappingProxyType({})
     faults: Sequence[int]  # faults[0] counts the launches that met an index out of range; it only grows
 
+    # Kernels that this device has and others need not have, by name. An op that uses one composes other ops without it.
+    extras: Mapping[str, Callable] = MappingProxyType({})
+
     # ---- Memory ------------------------------------------------------------------------------------------------------
 
     @abstractmethod

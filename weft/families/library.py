@@ -42,6 +42,11 @@ from .map import COPY, Map, Plan, common_device, keyed
 _here: ContextVar[device] = ContextVar("device of library ops", default=CPU)
 
 
+def here() -> device:
+    """The device inside of which the caller computes on arrays; the CPU outside of library ops."""
+    return _here.get()
+
+
 def inside(name: str, tensors: Sequence[Tensor]) -> contextlib.AbstractContextManager:
     """The context in which op `name` computes on arrays of these tensors.
 

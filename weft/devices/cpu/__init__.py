@@ -15,6 +15,7 @@ from ...engine.kernel import prepare_map, prepare_reduction
 from ...engine.memory import FENCE
 from ...engine.storages import allocator
 from ..base import Backend
+from .extras import EXTRAS
 from .indexed import faults, prepare_indexed, prepare_pack
 from .product import prepare_product, product_operands
 from .scan import prepare_scan
@@ -48,6 +49,7 @@ class Cpu(Backend):
     readers = {name: kind.from_address for name, kind in _C_TYPES.items()}  # noqa: RUF012 (nobody writes it)
     xp = np
     faults = faults
+    extras = EXTRAS
     _everywhere = contextlib.nullcontext()  # the host can reach this memory at any time
 
     def allocate(self, nbytes):

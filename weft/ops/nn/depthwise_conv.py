@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from ...core.device import CPU
+from ...core.device import device
 from ...core.dtype import DType, float32, float64
 from ...core.iteration import loop_dims
 from ...core.plans import PlanCache
@@ -30,7 +30,13 @@ TERMS = 12  # places in the window for each pass over the line: all their weight
 
 def suits(like: Spec, groups: int, channels: int) -> bool:
     """Whether a convolution with so many input channels in each group is computed here."""
-    return channels == 1 and groups > 1 and like.dtype in DTYPES and like.device is CPU and like.numel > 0
+    return (
+        channels == 1
+        and groups > 1
+        and like.dtype in DTYPES
+        and like.device.backend.has_memory
+        and like.numel > 0
+    )
 
 
 def shifts(padded: Sequence[int], kernel: Sequence[int], dilation: Sequence[int]) -> list[int]:
@@ -50,6 +56,7 @@ def _plan(
     terms: int,
     places: int,
     more: bool,
+    where: device,
 ) -> Launch:
     """sums[n, g, m, i] (+)= the sum over k of line[k][n, g, i] * weight[k][g, m]."""
     sizes = (images, groups, made, length)
@@ -61,7 +68,7 @@ def _plan(
     for k in range(0 if more else 1, terms):
         value = fma(load(k, dtype), load(terms + k, dtype), value)
     operands = [*inputs, *weights, sums] if more else [*inputs, *weights]
-    return CPU.backend.prepare(
+    return where.backend.prepare(
         [Result((value,))], [dtype] * len(operands), [], *loop_dims(sizes, (sums, *operands))
     )
 
@@ -82,13 +89,14 @@ def convolve(
         math.prod(padded),
         math.prod(kernel),
     )
+    where = input.spec.device
     distances = shifts(padded, kernel, dilation)
     length = line - distances[-1]
-    sums = empty(contiguous_spec((images, groups * made, length), dtype, CPU))
+    sums = empty(contiguous_spec((images, groups * made, length), dtype, where))
     start, first, target = (t._storage.ptr + t._start for t in (input, weight, sums))
     for begin in range(0, places, TERMS):
         chosen = range(begin, min(begin + TERMS, places))
-        launch = _plans[dtype, images, groups, made, line, length, len(chosen), places, begin > 0]
+        launch = _plans[dtype, images, groups, made, line, length, len(chosen), places, begin > 0, where]
         sources = [start + distances[k] * size for k in chosen]
         factors = [first + k * size for k in chosen]
         launch.entry(target, *sources, *factors, *([target] if begin else []), launch.meta, launch.count)

@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import number
-from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int32, uint8
 from ...core.layout import contiguous_format, suggested_format
 from ...core.public import public
 from ...core.spec import contiguous_spec
-from ...core.tensor import Tensor, empty
+from ...core.tensor import Tensor, address, empty
 from ...core.warn import user_level
-from ...engine.bilinear import bilinear_code
-from ...engine.kernel import sharing
-from ...engine.resample import resample_code
 from ...families.custom_vjp import custom_vjp
 from ...families.library import on_device
 from ..creation.creation import check_storage_size
@@ -308,20 +304,19 @@ def _resample(input: Tensor, dim: int, table: _Table) -> Tensor:
     result = empty(contiguous_spec(shape, spec.dtype, spec.device))
     if not result.spec.numel or not spec.device.backend.has_memory:
         return result
-    if spec.device is not CPU:
+    resample = spec.device.backend.extras.get("resample")
+    if resample is None:
         return _sums_of_taps(input, dim, table)
     input = input.contiguous()
-    outer, inner = math.prod(shape[:dim]), math.prod(shape[dim + 1 :])
-    taps = table.weights.shape[1]
-    meta = np.array([table.size, table.own, inner, taps, table.bits, outer], np.int64)
-    entry = sharing(resample_code(spec.dtype, inner == 3), result.spec.nbytes * (1 + taps))
-    entry(
-        result._storage.ptr + result._start,
-        input._storage.ptr + input._start,
-        table.weights.ctypes.data,
-        table.bounds.ctypes.data,
-        meta.ctypes.data,
-        outer * table.size,
+    sizes = math.prod(shape[:dim]), table.size, table.own, math.prod(shape[dim + 1 :])
+    resample(
+        address(result),
+        address(input),
+        spec.dtype,
+        sizes,
+        table.bounds,
+        table.weights,
+        table.bits,
     )
     return result
 
@@ -344,8 +339,6 @@ def _sums_of_taps(input: Tensor, dim: int, table: _Table) -> Tensor:
 
 
 # ---- Four pixels at once ---------------------------------------------------------------------------------------------------
-
-_VECTOR = 32  # bytes of channels that PyTorch takes at once; it adds up their pixels in another order than those of the rest
 
 
 def _bilinear_of(image: Tensor, first: int, sizes, scales, align_corners: bool) -> Tensor:
@@ -402,24 +395,13 @@ def _bilinear(image: Tensor, first: int, rows: _Pairs, columns: _Pairs) -> Tenso
     result = empty(contiguous_spec(shape, spec.dtype, spec.device))
     if not result.spec.numel or not spec.device.backend.has_memory:
         return result
-    if spec.device is not CPU:
+    bilinear = spec.device.backend.extras.get("bilinear")
+    if bilinear is None:
         return _resample(_resample(image, first + 1, columns.table), first, rows.table)
     image = image.contiguous()
     channels = spec.shape[3 if last else 1]
-    whole = channels - channels % (_VECTOR // spec.dtype.itemsize)
-    for order, begin, end in (("vector", 0, whole), ("single", whole, channels)):
-        if begin < end:
-            meta = np.array([channels, rows.own, columns.own, rows.size, columns.size, begin, end], np.int64)
-            sharing(bilinear_code(spec.dtype, order, last), result.spec.nbytes * 4)(
-                result._storage.ptr + result._start,
-                image._storage.ptr + image._start,
-                rows.places.ctypes.data,
-                rows.weights.ctypes.data,
-                columns.places.ctypes.data,
-                columns.weights.ctypes.data,
-                meta.ctypes.data,
-                spec.shape[0] * rows.size,
-            )
+    tables = [(each.own, each.places, each.weights) for each in (rows, columns)]
+    bilinear(address(result), address(image), spec.dtype, spec.shape[0], channels, last, *tables)
     return result
 
 

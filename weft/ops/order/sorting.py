@@ -15,8 +15,7 @@ from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
-from ...engine.selection import least_code
-from ...families.library import array, differentiable, library, on_device, tensor_in, tensor_of
+from ...families.library import array, differentiable, here, library, on_device, tensor_in, tensor_of
 from ..assembly.copying import formatted_spec
 from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
 
@@ -226,8 +225,8 @@ def msort(input: Tensor) -> Tensor:
 def _least_keys(key: np.ndarray, k: int) -> np.ndarray:
     """The positions of the `k` least in the last axis, in order."""
     n = key.shape[-1]
-    if 0 < k * k <= 2 * n:  # each of the least is put in its place by shifting others
-        return _kept_in_order(key, k)
+    if 0 < k * k <= 2 * n and (least := here().backend.extras.get("least")) is not None:
+        return least(key, k)
     if n > SHORT_ROW and 0 < k <= n // 64:
         rows = [_least_of_many(row, k) for row in key.reshape(-1, n)]
         return np.array(rows, np.int64).reshape(*key.shape[:-1], k)
@@ -236,15 +235,6 @@ def _least_keys(key: np.ndarray, k: int) -> np.ndarray:
         order = stable_order(np.take_along_axis(key, candidates, -1))
         return np.take_along_axis(candidates, order, -1)
     return stable_order(key)[..., :k]
-
-
-def _kept_in_order(key: np.ndarray, k: int) -> np.ndarray:
-    n = key.shape[-1]
-    found, sizes = np.empty((*key.shape[:-1], k), np.int64), np.array((n, k))
-    key = np.ascontiguousarray(key)
-    code = least_code(8 * key.itemsize)
-    code.entry(found.ctypes.data, key.ctypes.data, sizes.ctypes.data, key.size // n)
-    return found
 
 
 def _least_of_many(row: np.ndarray, k: int) -> np.ndarray:

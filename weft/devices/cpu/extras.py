@@ -1,0 +1,84 @@
+"""Kernels that only the CPU has, because composing other kernels is much slower there: see `Backend.extras`.
+
+Arrays are small tables on the host; tensors come as addresses, contiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...core.dtype import DType
+from ...engine.bilinear import bilinear_code
+from ...engine.kernel import sharing
+from ...engine.resample import resample_code
+from ...engine.selection import least_code
+
+
+def resample(
+    result: int,
+    input: int,
+    dtype: DType,
+    shape: tuple[int, int, int, int],
+    bounds: np.ndarray,
+    weights: np.ndarray,
+    bits: int,
+) -> None:
+    """Weighted sums of neighbours: see `engine/resample.py`.
+
+    shape: of result and input seen as [outer, size or own, inner], which are (outer, size, own, inner). bounds: first and
+    count [size, 2]. weights: [size, taps], of integers with `bits` behind the point for bytes.
+    """
+    outer, size, own, inner = shape
+    taps = weights.shape[1]
+    meta = np.array([size, own, inner, taps, bits, outer], np.int64)
+    entry = sharing(resample_code(dtype, inner == 3), outer * size * inner * dtype.itemsize * (1 + taps))
+    entry(result, input, weights.ctypes.data, bounds.ctypes.data, meta.ctypes.data, outer * size)
+
+
+# Bytes of channels that PyTorch takes at once; it adds up their pixels in another order than those of the rest.
+_VECTOR = 32
+
+
+def bilinear(
+    result: int,
+    image: int,
+    dtype: DType,
+    images: int,
+    channels: int,
+    channels_last: bool,
+    rows: tuple[int, np.ndarray, np.ndarray],
+    columns: tuple[int, np.ndarray, np.ndarray],
+) -> None:
+    """Resize both dims of images at once. rows, columns: the input's size, the two neighbours [size, 2], their weights."""
+    (height, row_places, row_weights), (width, column_places, column_weights) = rows, columns
+    new_height, new_width = len(row_places), len(column_places)
+    nbytes = images * channels * new_height * new_width * dtype.itemsize
+    whole = channels - channels % (_VECTOR // dtype.itemsize)
+    for order, begin, end in (("vector", 0, whole), ("single", whole, channels)):
+        if begin < end:
+            meta = np.array([channels, height, width, new_height, new_width, begin, end], np.int64)
+            sharing(bilinear_code(dtype, order, channels_last), nbytes * 4)(
+                result,
+                image,
+                row_places.ctypes.data,
+                row_weights.ctypes.data,
+                column_places.ctypes.data,
+                column_weights.ctypes.data,
+                meta.ctypes.data,
+                images * new_height,
+            )
+
+
+def least(key: np.ndarray, k: int) -> np.ndarray:
+    """The positions of the `k` least of the last axis, in order, for few of them: each is put in its place by shifting."""
+    n = key.shape[-1]
+    found, sizes = np.empty((*key.shape[:-1], k), np.int64), np.array((n, k))
+    key = np.ascontiguousarray(key)
+    code = least_code(8 * key.itemsize)
+    code.entry(found.ctypes.data, key.ctypes.data, sizes.ctypes.data, key.size // n)
+    return found
+
+
+EXTRAS: dict[str, Callable] = {"resample": resample, "bilinear": bilinear, "least": least}

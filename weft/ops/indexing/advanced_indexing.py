@@ -1,4 +1,4 @@
-"""Advanced indexing: tensors, lists and masks as indices. What they choose is copied."""
+"""Advanced indexing: tensors, lists and masks are indices, and the elements that they choose are copied."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SIMPLE = frozenset((int, slice, Tensor, type(None), EllipsisType, bool))
 
 
 def as_tuple(index: Any) -> tuple:
-    """The items of an index; a short list that holds more than numbers is taken for a tuple, as in old NumPy."""
+    """The items of an index. As in old NumPy, a short list counts as a tuple if it holds more than numbers."""
     if type(index) is tuple:
         return index
     if type(index) in _SIMPLE:
@@ -56,7 +56,7 @@ def _is_item(value: Any) -> bool:
 
 
 def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
-    """The view that the numbers and slices give, and the index tensors and masks by the dim of it where they begin."""
+    """The view that the numbers and slices give, and the index tensors and masks by the dim of this view where they begin."""
     items = [_item(item) for item in index]
     sizes = self.spec.shape
     named = sum(_dims_of(item) for item in items)
@@ -74,7 +74,7 @@ def parse_index(self: Tensor, index: tuple) -> tuple[Tensor, dict[int, Tensor]]:
 
 
 def only_mask(chosen: dict[int, Tensor]) -> Tensor | None:
-    """The mask where there is no other index."""
+    """The mask, if it is the only index; else None."""
     if len(chosen) != 1:
         return None
     (index,) = chosen.values()
@@ -97,7 +97,7 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
             view_items.append(...)
             dim += unnamed
             new_dim += unnamed
-            unnamed = 0  # a second ... stands for nothing
+            unnamed = 0  # a second ... names no dims
         elif isinstance(item, slice):
             is_all = item.indices(sizes[dim]) == (0, sizes[dim], 1)
             view_items.append(_ALL if is_all else item)
@@ -116,7 +116,7 @@ def _assigned(self: Tensor, items: list[Any], unnamed: int) -> tuple[list[Any], 
 
 
 def _dims_of(item: Any) -> int:
-    """How many dims of the tensor an item takes."""
+    """How many dims of the tensor an item names."""
     if isinstance(item, Tensor):
         return len(item.spec.shape) if item.spec.dtype is bool_ else 1
     return 0 if item is None or item is ... or item is True or item is False else 1
@@ -152,7 +152,7 @@ def _item(item: Any) -> Any:
 
 
 def vector(values: Sequence[int]) -> Tensor:
-    """As `torch.tensor(values)`, for ints, which indices mostly are."""
+    """Like `torch.tensor(values)`, but faster, and only for ints, because most indices are lists of ints."""
     try:
         held = buffer("q", values)
     except OverflowError:
@@ -194,7 +194,7 @@ def _from_bool(value: bool, like: Tensor) -> Tensor:
 
 
 def as_positions(view: Tensor, chosen: dict[int, Tensor]) -> dict[int, Tensor]:
-    """The index tensors with each mask replaced by the positions of what it chooses, dim by dim."""
+    """The index tensors. Each mask is replaced by the positions of the elements that it chooses, one tensor for each dim."""
     result = {}
     for dim, index in chosen.items():
         if index.spec.device is not view.spec.device:
@@ -221,7 +221,7 @@ def check_mask(spec: Spec, dim: int, mask: Spec) -> None:
 
 
 def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
-    """Index tensors for some dims. Their common shape stands in the place of the dims, or in front if they are apart.
+    """How index tensors for `dims` read a tensor. Their common shape replaces these dims, or stands in front if others lie between.
 
     Raises: IndexError if they have no common shape, or choose from a dim without elements.
     """

@@ -1,4 +1,4 @@
-"""Basic indexing: numbers, slices, None and ... give views, metadata in, metadata out."""
+"""Basic indexing: an index of ints, slices, None and ... gives a view, which needs the metadata of the tensor only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def spec_of_items(spec: Spec, *items: Any) -> Spec:
             new_sizes += sizes[dim : dim + unnamed]
             new_strides += strides[dim : dim + unnamed]
             dim += unnamed
-            unnamed = 0  # a second ... stands for nothing
+            unnamed = 0  # a second ... names no dims
         else:
             if item != 0:
                 length, step = item
@@ -75,14 +75,14 @@ def _getitem_cotangent(ct, out, a, *rest, specs):
 
 @custom_vjp(lambda ct, out, part, sizes, items, places: GETITEM["slice"](ct, items, places), inputs=1)
 def _getitem_backward(part: Tensor, sizes: Size, items: tuple, places: tuple) -> Tensor:
-    """Zeros with a tensor in the place of a view: the adjoint."""
+    """The adjoint of `_Getitem`: zeros, with `part` in the place of the view."""
     spec = part.spec
     whole = contiguous_spec(sizes, spec.dtype, spec.device)
     start = sum([start * whole.stride[dim] for dim, start in places]) * spec.dtype.itemsize
     return embedded(part, whole, VIEW_PLANS[(whole, *items)].spec, start)
 
 
-# One op for each of the names that PyTorch gives to what the last item does.
+# PyTorch names the node after the last item, so there is one op for each name.
 GETITEM: dict[str, _Getitem] = {kind: _Getitem(kind) for kind in ("select", "slice", "unsqueeze", "alias")}
 VIEW_PLANS = GETITEM["slice"].plans
 

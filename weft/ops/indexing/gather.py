@@ -22,7 +22,7 @@ from .masking import where
 
 
 def along(spec: Spec, dim: int, index: Spec) -> Access:
-    """Along `dim` the index decides, along the others the position: what gather reads and scatter writes."""
+    """The elements that gather reads and scatter writes: the index gives the position along `dim`, the loop those along the others."""
     dim = wrap_dim(dim, len(spec.shape))
     none = (0,) * len(index.shape)
     if not index.numel:
@@ -50,7 +50,7 @@ def _gathered(spec: Spec, dim: int, index: Spec) -> Access:
 
 
 def slices(spec: Spec, dim: int, index: Spec) -> Access:
-    """Whole slices along `dim`, whose numbers are in a vector (or 0-dim) index."""
+    """Whole slices along `dim`. A vector or a 0-dim tensor holds their numbers."""
     dim = wrap_dim(dim, len(spec.shape))
     if not spec.shape and index.numel == 1:
         return Access(spec.shape, (), ((),), (0,), (1,), (1,))
@@ -115,7 +115,7 @@ def check_index(
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of `input` along `dim` whose numbers are in the vector `index`.
 
-    Raises: IndexError for numbers out of range; negative ones are.
+    Raises: IndexError for numbers out of range, such as negative ones.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]]).index_select(1, torch.tensor([1, 1]))
@@ -131,9 +131,9 @@ def gather(
 ) -> Tensor:
     """result[i][j] = input[index[i][j]][j] for dim 0, input[i][index[i][j]] for dim 1, and so on.
 
-    `index` has the dims of `input` and may be shorter in all but `dim`. sparse_grad: how derivatives are kept.
+    `index` has the dims of `input` and may be shorter in all but `dim`. `sparse_grad` has no effect, because gradients are dense.
 
-    Raises: RuntimeError for indices out of range; negative ones are.
+    Raises: RuntimeError for indices out of range, such as negative ones.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]]).gather(1, torch.tensor([[0, 0], [1, 0]]))
@@ -179,7 +179,8 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 def take_along_dim(
     input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
-    """As `gather`, with all dims but `dim` broadcast and indices that wrap around; without `dim` both are vectors.
+    """Like `gather`, but all dims except `dim` are broadcast and negative indices count from the end. Without `dim`, both
+    tensors are read as vectors.
 
     >>> import weft as torch
     >>> t = torch.tensor([[3, 1], [2, 4]])
@@ -243,8 +244,8 @@ def embedding(
 ) -> Tensor:
     """The rows of the matrix `weight` whose numbers are in `input`.
 
-    Shapes: input [...], weight [rows, features] -> [..., features]. `padding_idx` names a row that gets no gradient;
-    with `max_norm` the rows that are used are first scaled down, in place, to that norm.
+    Shapes: input [...], weight [rows, features] -> [..., features]. The row `padding_idx` gets no gradient. With `max_norm`,
+    rows of a larger norm are first scaled down to it, in place, if `input` names them.
 
     Raises: IndexError for numbers out of range.
     """
@@ -276,7 +277,7 @@ def _renormalise(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
 
 @public("function method")
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """The positions in each dim of a tensor of `shape` of the elements that `indices` number, row by row.
+    """The positions, dim by dim, of the elements of a tensor of `shape`. `indices` numbers its elements row by row.
 
     >>> import weft as torch
     >>> torch.unravel_index(torch.tensor([5, 0]), (2, 3))

@@ -1,4 +1,4 @@
-"""Writing to the elements that index tensors choose."""
+"""Writes to the elements that index tensors choose."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .masking import MASKED_PUT, check_read, scalar_view
 
 
 def without_leading_ones(value: Tensor) -> Tensor:
-    """What is assigned may have more dims than its place, if they are of size 1."""
+    """`value` without its first dims of size 1. As in PyTorch, an assigned tensor may have more such dims than its target."""
     spec = value.spec
     if not spec.shape or spec.shape[0] != 1:
         return value
@@ -26,7 +26,7 @@ def without_leading_ones(value: Tensor) -> Tensor:
 
 
 def write_at(view: Tensor, chosen: dict[int, Tensor], value: Tensor, combine: Callable | None) -> None:
-    """Write to what index tensors and masks, each by the dim of `view` where it begins, choose together."""
+    """Write to the elements that index tensors and masks choose together; `chosen` has each by the dim of `view` where it begins."""
     mask = only_mask(chosen) if combine is None else None
     one = value.spec.numel == 1
     if (
@@ -45,7 +45,9 @@ def _write_positions(
     dims = tuple(sorted(positions))
     indices = [positions[dim] for dim in dims]
     if value.spec.dtype is not view.spec.dtype:
-        at(view.spec, dims, *[index.spec for index in indices])  # raises what is wrong with the indices first
+        at(
+            view.spec, dims, *[index.spec for index in indices]
+        )  # raises for wrong indices, before the value is looked at
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{LEGACY_NAMES[view.spec.dtype]} for the destination and {LEGACY_NAMES[value.spec.dtype]} for the source."
@@ -54,11 +56,11 @@ def _write_positions(
 
 
 def write_masked(view: Tensor, dim: int, mask: Tensor, value: Tensor) -> None:
-    """Write one element, converted, to all that a mask for the dims from `dim` on chooses.
+    """Write one element, converted, to all elements that a mask for the dims from `dim` on chooses.
 
-    If the mask has the shape of `view`, the value may also have an element for each that it chooses.
+    If the mask has the shape of `view`, the value may also have one element for each element that the mask chooses.
     """
-    # Where elements share memory, a kernel over all of them would put back what those outside the mask held.
+    # If elements share memory, a kernel over all of them would also write the old values of elements outside the mask.
     shared = view.spec.overlaps
     if value.spec.numel == 1:
         over = _over(view.spec, dim, mask)
@@ -81,7 +83,7 @@ def write_masked(view: Tensor, dim: int, mask: Tensor, value: Tensor) -> None:
 
 
 def _over(spec: Spec, dim: int, mask: Tensor) -> Tensor:
-    """A mask for the dims from `dim` on as one that broadcasts to all."""
+    """A mask for the dims from `dim` on, with dims of size 1 behind it so that it broadcasts to `view`."""
     if mask.spec.shape == spec.shape:
         return mask
     check_mask(spec, dim, mask.spec)
@@ -93,7 +95,7 @@ def _over(spec: Spec, dim: int, mask: Tensor) -> Tensor:
 def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """Write `values`, broadcast, to the elements at `indices` (one tensor for each of the first dims), or add to them.
 
-    With `accumulate` an element that is named twice is added to twice.
+    With `accumulate`, an element that is named twice gets both values.
 
     Raises: IndexError for indices out of range; nothing is written then.
 
@@ -120,8 +122,8 @@ def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumul
         index = checked_index(index)
         chosen[dim] = index
         dim += len(index.spec.shape) if index.spec.dtype is bool_ else 1
-    # As in PyTorch, masks without dims count for nothing beside other indices. Alone, where PyTorch fails unless the
-    # value has one element, such a mask chooses all or nothing.
+    # As in PyTorch, masks without dims have no effect beside other indices. A single mask without dims chooses all elements
+    # or none; there PyTorch fails unless the value has one element.
     last = chosen.pop(dim, None)
     if not chosen and last is not None:
         view, chosen = UNSQUEEZE(input, 0), {0: last.reshape(1)}

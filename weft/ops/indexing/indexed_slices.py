@@ -1,7 +1,7 @@
-"""Writing slices by number: index_add, index_copy, index_fill, index_reduce.
+"""Writes to slices by number: index_add, index_copy, index_fill, index_reduce.
 
-Where a number comes twice, the last slice stays, or all are combined in order. Nothing is written if a number is out
-of range.
+If a number comes twice, the last slice is stored, or all slices are combined in order. Nothing is written if a number is
+out of range.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _numbered(name: str) -> Callable[[Spec, int, Spec], Access]:
 
 
 def _fit_slices(name: str) -> Callable[[Spec, Spec, int, Access], tuple[int, ...]]:
-    """The source has the shape of the target, but for the dim of the index."""
+    """The strides of the source, which must have the shape of the target in all dims but that of the index."""
 
     def fit(value: Spec, spec: Spec, static: int, access: Access) -> tuple[int, ...]:
         dim = access.dims[0]
@@ -56,7 +56,7 @@ def _fit_slices(name: str) -> Callable[[Spec, Spec, int, Access], tuple[int, ...
             list(shape or (1,))[min(dim, len(shape or (1,)) - 1)] for shape in (access.shape, value.shape)
         )
         if count != given or not spec.shape and count != 1:
-            kind = RuntimeError if value.shape else IndexError  # PyTorch asks for a size that is not there
+            kind = RuntimeError if value.shape else IndexError  # PyTorch reads a size that does not exist
             raise kind(
                 f"{name}(): Number of indices ({count}) should be equal to source.size(dim): ({given}), for dim: {dim}"
             )
@@ -132,12 +132,12 @@ INDEX_FILL_TENSOR.node_name = "IndexFillBackward1"  # type: ignore[attr-defined]
 
 
 def _copied_back(ct, out, target, value, index, where, combine, *, specs):
-    """No dims in the source serve one dim of the target, and the other way round."""
+    """The cotangent of the source. The reshape is for a 0-dim source of a vector, and for a vector as source of a 0-dim tensor."""
     return INDEX_COPY.take(ct, (index,), where).reshape(specs[1].shape)
 
 
 def _filled_with_back(ct, out, target, value, index, where, combine):
-    """Where an index comes twice, the value is written once."""
+    """If an index comes twice, the value is written once."""
     size = ct.spec.shape[where] if ct.spec.shape else 1
     return INDEX_FILL.take(ct, ((index % size).unique(),), where).sum()
 

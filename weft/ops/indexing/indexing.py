@@ -1,7 +1,7 @@
 """`tensor[...]`, reading and writing.
 
-Numbers and slices give views. Tensors, lists and masks give copies. As in PyTorch, a number beside index tensors selects
-first; index tensors that stand apart put their common shape at the front.
+Numbers and slices give views; tensors, lists and masks give copies. As in PyTorch, numbers beside index tensors select first.
+The common shape of index tensors goes to the front if other items stand between them.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _SELECT, _SLICE = GETITEM["select"], GETITEM["slice"]
 
 
 def __getitem__(self: Tensor, index: Any) -> Tensor:
-    """The elements that `index` names; see the head of this module.
+    """The elements that `index` names; the docstring of this module has the rules.
 
-    Raises: IndexError for what is out of range, or no index.
+    Raises: IndexError for positions out of range, and for objects that are not an index.
     """
     spec = self.spec
     kind = type(index)
-    # One int or slice is what loops over data ask for: here calls of `basic_view` and `view_of` would show.
+    # Loops over data use one int or one slice, so these two cases call neither `basic_view` nor `view_of`.
     if kind is int:
         plan = SELECT_PLANS[(spec,)]
         position = index + plan.size if index < 0 else index
@@ -121,7 +121,8 @@ def _take_masked(view: Tensor, mask: Tensor) -> Tensor:
 def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     """Write a number, a tensor or an array, broadcast, to the elements that `index` names.
 
-    Raises: as reading; RuntimeError if the value does not fit, TypeError if it is neither. Nothing is written then.
+    Raises: the errors of reading; RuntimeError if the value does not fit; TypeError if it is not a number, tensor or array.
+    Nothing is written then.
     """
     kind = type(index)
     if (kind is int or kind is slice) and type(value) is Tensor and self._autograd is None:
@@ -140,7 +141,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
             return
         if kind is Tensor and self.spec.shape and index.spec.shape and _put_directly(self, index, value):
             return
-        if index is False:  # nothing is named
+        if index is False:  # names no elements
             if not isinstance(value, Tensor):
                 _number(value, self.spec)
             return
@@ -159,17 +160,17 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
             check_recorded_write(view)
             write_at(view, chosen, _number(value, view.spec), None)
     except Exception:
-        # PyTorch converts the value, which may raise, before it looks at the index.
+        # PyTorch converts the value before it checks the index, so an error of the conversion comes first.
         if not isinstance(value, Tensor):
             _number(value, self.spec)
-        # It looks at the dtype of an index tensor in the op that writes, which refuses leaves first.
+        # PyTorch checks the dtype of an index tensor in the op that writes, and that op refuses leaves first.
         if kind is Tensor and index.spec.shape and self.spec.shape:
             check_recorded_write(self, value)
         raise
 
 
 def _put_directly(self: Tensor, index: Tensor, value: Any) -> bool:
-    """The short way for one index tensor; False if it is not for this call."""
+    """Write by one index tensor without the general code. False if this call needs the general code."""
     if type(value) is Tensor:
         if self._autograd is not None or value._autograd is not None:
             return False
@@ -246,7 +247,7 @@ def check_expandable(spec: Spec, wanted: Size) -> None:
 
 
 def _number(value: Any, like: Spec) -> Tensor:
-    """A number as a 0-dim tensor that can be put into one like `like`. Beyond the range of narrow floats it is infinite."""
+    """A number as a 0-dim tensor of the dtype and device of `like`. Numbers beyond the range of a narrow float become infinite."""
     _check_value(value, like)
     return fill_(empty(_scalars[like.dtype, like.device]), value)
 

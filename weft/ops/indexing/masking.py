@@ -1,4 +1,4 @@
-"""Ops with a bool mask: where, masked_fill, masked_select, masked_scatter; and nonzero, which finds what is true."""
+"""Ops with a bool mask (where, masked_fill, masked_select, masked_scatter), and nonzero, which lists the true elements."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ WHERE: Map = _Chosen(
 MASKED_FILL: Map = Map(
     "masked_fill", same_dtype, _filled, deciding=1, contiguous=True, derivative=_filled_back
 )
-# The same under the names that PyTorch gives: filling with a tensor, `tensor[mask] = value`.
+# The same ops under PyTorch's names for filling with a tensor and for `tensor[mask] = value`.
 MASKED_FILL_TENSOR = Map(
     "masked_fill.tensor", same_dtype, _filled, deciding=1, contiguous=True, derivative=_filled_back
 )
@@ -86,7 +86,7 @@ MASKED_PUT.node_name = "IndexPutBackward0"  # type: ignore[attr-defined]
 
 
 def scalar_view(value: Tensor) -> Tensor:
-    """A tensor of one element as a 0-dim one."""
+    """A tensor of one element as a 0-dim tensor."""
     spec = value.spec
     return (
         value
@@ -101,7 +101,7 @@ def scalar_view(value: Tensor) -> Tensor:
 def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """The elements of `input` where `condition` is true, else those of `other`; all three are broadcast.
 
-    With `condition` alone: where it is true, as `nonzero(condition, as_tuple=True)`.
+    `where(condition)` is `nonzero(condition, as_tuple=True)`.
 
     >>> import weft as torch
     >>> torch.where(torch.tensor([True, False]), 1.0, torch.tensor([5.0, 6.0]))
@@ -129,13 +129,13 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         )
     for value in (input, other):
         if type(value) is not Tensor and not (type(value) in (int, float) and -100 <= value <= 100):
-            input, other = _fitting(input, other)  # the usual numbers fit every dtype
+            input, other = _fitting(input, other)  # the most frequent numbers fit every dtype
             break
     return WHERE(condition, input, other) if out is None else WHERE.into(out, condition, input, other)
 
 
 def _fitting(*operands: Any) -> Sequence[Any]:
-    """Python's numbers for NumPy's. Raises: RuntimeError for numbers that do not fit the common dtype."""
+    """Replace numbers of NumPy by Python's. Raises: RuntimeError for numbers that do not fit the common dtype."""
     values = normalise("where", operands)
     dtype = common_dtype(map(spec_or_type, values))
     for value in values:
@@ -281,7 +281,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def _packed(ct, out, a, mask, source, *, specs):
-    """The cotangent of the source: elements that found no place get zeros."""
+    """The cotangent of the source. Elements of the source that were not written get zeros."""
     spec = specs[2]
     chosen = MASKED_SELECT(ct, mask.expand(ct.shape))
     rest = ct.new_zeros((spec.numel - chosen.spec.numel,))
@@ -295,7 +295,7 @@ add_inplace("masked_scatter", masked_scatter_)
 
 
 def contiguous_copy(input: Tensor) -> Tensor:
-    """A contiguous copy, to write into."""
+    """A contiguous copy, which the caller may write into."""
     copied = input.contiguous()
     return copied.clone() if copied is input else copied
 
@@ -349,7 +349,7 @@ def _true_positions(mask: Tensor) -> Tensor:
         return adopt(np.flatnonzero(array(mask)))
 
 
-# Specs die with their tensors; new ones cost more than finding a few elements.
+# Interned specs are weak references. This cache keeps them alive, because making one costs more than finding a few elements.
 @functools.lru_cache(maxsize=1024)
 def _positions_spec(count: int, dims: int, where: device) -> Spec:
     return make_spec((count, dims), (1, count), int64, where)
@@ -364,7 +364,7 @@ def _counted(where: device) -> Tensor:
 
 
 def counting(size: int, where: device) -> Tensor:
-    """0, 1, 2, ...: to read, not to keep."""
+    """0, 1, 2, ... The caller must only read it, because later calls return the same memory."""
     if size > COUNTED:
         return on_device(np.arange(size), where)
     counted = _counted(where)

@@ -15,8 +15,8 @@ from .scatter import scatter_
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Rows of zeros with a one at the position that `input` gives.
 
-    Shapes: [...] -> [..., num_classes]; as many classes as the largest number needs, unless given.
-    Raises: RuntimeError for other dtypes than int64, negative numbers and such that are no class.
+    Shapes: [...] -> [..., num_classes]. Without `num_classes`, the largest number decides.
+    Raises: RuntimeError for dtypes other than int64, and for numbers that are negative or not below `num_classes`.
 
     >>> import weft as torch
     >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))

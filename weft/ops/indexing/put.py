@@ -1,4 +1,4 @@
-"""Writing by positions in the tensor read as a vector."""
+"""Writes to positions in the tensor read as a vector."""
 
 from __future__ import annotations
 

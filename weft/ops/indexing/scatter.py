@@ -1,7 +1,7 @@
-"""scatter, scatter_add and scatter_reduce: writing along a dimension where an index tensor says.
+"""scatter, scatter_add and scatter_reduce: writes along a dimension, to the positions in an index tensor.
 
-Where an index names an element twice, the last value stays, or all are combined in order. Nothing is written if an
-index is out of range.
+If an index names an element twice, the last value is stored, or all values are combined in order. Nothing is written if
+an index is out of range.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def _fit_source(value: Spec, spec: Spec, static: int, access: Access) -> tuple[i
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     if not access.shape.numel():
         return access.stride
-    # As in PyTorch, no dimensions count as one of size 1.
+    # As in PyTorch, a 0-dim tensor counts as a vector of one element.
     wanted, given, dim = access.shape or (1,), value.shape or (1,), access.dims[0]
-    # PyTorch compares the sizes of the first dim before it asks for the second.
+    # PyTorch compares the sizes of the first dim before it reads those of the second.
     if len(value.shape) == 1 < len(wanted) and wanted[0] <= given[0]:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     if len(given) != len(wanted):
@@ -56,7 +56,7 @@ def _fit_source(value: Spec, spec: Spec, static: int, access: Access) -> tuple[i
 
 
 def _fit_number(value: Spec, spec: Spec, static: int, access: Access) -> tuple[int, ...]:
-    """The strides of a tensor without dimensions that serves every position."""
+    """Strides of 0, so that the single element of a 0-dim source is read for every position."""
     _fit_source(contiguous_spec(access.shape, value.dtype, value.device), spec, static, access)
     return (0,) * len(access.shape)
 
@@ -69,7 +69,7 @@ class _Scatter(Put):
 
     @property
     def _source_rule(self) -> Callable:
-        """What lies behind the sizes of the index was not used."""
+        """The cotangent of the source. Elements beyond the sizes of the index were not read, so they get zeros."""
 
         def rule(ct, out, target, value, *indices, static, specs):
             where, combine = static
@@ -92,7 +92,7 @@ def scatter_(
 ) -> Tensor:
     """self[index[i][j]][j] = src[i][j] for dim 0, and so on, in place; `src` is a tensor or a number.
 
-    reduce: "add" or "multiply" combine instead.
+    reduce: "add" or "multiply" combines the value with the stored element instead of replacing it.
 
     Raises: RuntimeError for indices out of range; nothing is written then.
     """
@@ -157,7 +157,7 @@ def scatter_reduce_(
 ) -> Tensor:
     """Reduce all `src` that go to one element ("sum", "prod", "mean", "amax", "amin"), in place.
 
-    include_self: the element that is there counts too.
+    include_self: the stored element takes part in the reduction.
     """
     if reduce not in COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")

@@ -1,4 +1,4 @@
-"""Writes by index tensors that reduce: what is stored where several values meet."""
+"""Writes by index tensors that reduce the values for one element to the sum, product, mean, maximum or minimum."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ COMBINE: dict[str, Callable] = {
 
 
 def _identity(reduce: str, dtype: DType) -> Any:
-    """What leaves every other value as it is."""
+    """The neutral element of a reduction: combined with any value, it gives that value."""
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
@@ -73,9 +73,9 @@ def scalar_like(value: Any, like: Tensor) -> Tensor:
 
 
 class Reduction(Op):
-    """A write that reduces `source` into the elements of `self` that `put` finds by the index, in place.
+    """Reduce `source` into the elements of `self` that the Put `put` addresses by the index, in place.
 
-    `put_number` does so with a source without dimensions, which serves every position.
+    `put_number` is the Put for a 0-dim source, whose element goes to every position.
     """
 
     def __init__(self, name: str, put: Put, put_number: Put):
@@ -106,7 +106,7 @@ class Reduction(Op):
 
 
 def _reduce(put: Callable[..., Any], self: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
-    """Combine `source` into `self`; `put(target, source, combine)` knows where to."""
+    """Combine `source` into `self`; `put(target, source, combine)` writes to the indexed elements."""
     if not include_self:
         put(self, scalar_like(_identity(reduce, self.spec.dtype), self), None)
     put(self, source, COMBINE[reduce])

@@ -1,4 +1,4 @@
-"""Elements repeated without copying."""
+"""Views that repeat elements without copying them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .views import EXPAND
 
 @public("method")
 def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
-    """Dimensions of size 1 repeated without copying; -1 keeps a size, more sizes add dimensions in front.
+    """Repeat dims of size 1 without copying. A size of -1 keeps the dim, additional sizes add dims in front.
 
     >>> import weft as torch
     >>> torch.tensor([[1], [2]]).expand(-1, 3)
@@ -26,7 +26,7 @@ def expand(self: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) 
 
 @public("method")
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """Expanded to the shape of `other`.
+    """Expand to the shape of `other`.
 
     >>> import weft as torch
     >>> torch.tensor([1, 2]).expand_as(torch.zeros(2, 2))
@@ -38,7 +38,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 
 @public("function")
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
-    """Expanded to `size`.
+    """Expand to `size`.
 
     >>> import weft as torch
     >>> torch.broadcast_to(torch.tensor([1, 2]), (2, 2))
@@ -50,15 +50,15 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 
 @public("method", name="broadcast_to")
 def _broadcast_to(self: Tensor, *sizes: Any, size: Any = None) -> Tensor:
-    """Expanded to the sizes, given one by one or as a sequence."""
+    """Expand to sizes that are given one by one or as a sequence."""
     return EXPAND(self, integers(sizes if size is None else (size,), "broadcast_to", "size"))
 
 
 @public("function")
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All expanded to their common shape.
+    """Expand all tensors to their common shape.
 
-    Raises: RuntimeError if they have none.
+    Raises: RuntimeError if they have no common shape.
 
     >>> import weft as torch
     >>> torch.broadcast_tensors(torch.tensor([1, 2]), torch.tensor([[3], [4]]))[0]

@@ -14,7 +14,7 @@ from .views import CONJ, IMAG, NEG_VIEW, REAL, VIEW_AS_COMPLEX, VIEW_AS_REAL
 
 @public("function")
 def view_as_real(input: Tensor) -> Tensor:
-    """A complex tensor's memory as pairs of real numbers, along a new last dimension of size 2.
+    """A view of a complex tensor as pairs of real numbers, along a new last dimension of size 2.
 
     Shapes: [*] -> [*, 2]. Raises: RuntimeError for real tensors.
 
@@ -27,7 +27,7 @@ def view_as_real(input: Tensor) -> Tensor:
 
 @public("function", autocast="raise")
 def view_as_complex(input: Tensor) -> Tensor:
-    """Pairs of real numbers, the last dimension, read as complex numbers.
+    """A view of pairs of real numbers, in the last dimension, as complex numbers.
 
     Shapes: [*, 2] -> [*]. Raises: RuntimeError if the strides or the offset do not allow it.
 
@@ -43,7 +43,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 
 @public("function")
 def real(input: Tensor) -> Tensor:
-    """The real parts, a view; a real tensor is itself.
+    """A view of the real parts. A real tensor is returned itself.
 
     >>> import weft as torch
     >>> torch.real(torch.tensor([1 + 2j]))
@@ -54,7 +54,7 @@ def real(input: Tensor) -> Tensor:
 
 @public("function")
 def imag(input: Tensor) -> Tensor:
-    """The imaginary parts, a view.
+    """A view of the imaginary parts.
 
     Raises: RuntimeError for real tensors.
 
@@ -79,7 +79,7 @@ Tensor.imag = property(imag, _set_imag, doc=imag.__doc__)
 
 @public("function method")
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugate: a view that conjugates when read; a real tensor is itself.
+    """The complex conjugate, as a view that conjugates when it is read. A real tensor is returned itself.
 
     >>> import weft as torch
     >>> torch.tensor([1 + 2j]).conj()
@@ -90,7 +90,7 @@ def conj(input: Tensor) -> Tensor:
 
 @public("function method inplace", out=True)
 def conj_physical(input: Tensor) -> Tensor:
-    """The complex conjugate, computed; a real tensor is itself.
+    """The complex conjugate in new memory. A real tensor is returned itself.
 
     >>> import weft as torch
     >>> torch.conj_physical(torch.tensor([1 + 2j]))
@@ -110,7 +110,7 @@ def _conj_physical(input: Tensor) -> Tensor:
 
 @public("function method", name="_neg_view")
 def neg_view(input: Tensor) -> Tensor:
-    """The negative: a view that negates when read."""
+    """The negative, as a view that negates when it is read."""
     return NEG_VIEW(input)
 
 

@@ -52,7 +52,7 @@ def _zeroed(input: Tensor, diagonal: int, above: bool, name: str) -> Tensor:
 
 
 def _mask(rows: int, columns: int, diagonal: int, above: bool, where: Device) -> Tensor:
-    """Where the column is larger than the row plus `diagonal`, or smaller."""
+    """A mask of the elements whose column is larger than the row plus `diagonal`, or smaller."""
     edge = on_device(np.arange(rows)[:, None] + diagonal, where)
     column = counting(columns, where)
     return column > edge if above else column < edge
@@ -81,10 +81,10 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 
 
 def _below(rows: int, columns: int, offset: int) -> int:
-    """How many elements of a matrix lie on or below a diagonal: row r has r + offset + 1, from 0 to `columns`."""
+    """How many elements of a matrix lie on or below a diagonal. Row r has r + offset + 1 of them, but at least 0 and at most `columns`."""
 
     def up_to(length: int) -> int:
-        """The elements of rows of 1, 2, ..., `length` elements, none of which has more than `columns`."""
+        """How many elements rows of 1, 2, ..., `length` elements have together, if each is cut after `columns`."""
         growing = min(max(length, 0), columns)
         return growing * (growing + 1) // 2 + max(length - columns, 0) * columns
 
@@ -98,7 +98,7 @@ def _write_indices(target: np.ndarray, rows: int, columns: int, offset: int, low
     end = np.minimum(places + offset + 1, columns) if lower else columns
     lengths = end - first
     target[0] = np.repeat(places, lengths)
-    # Columns count on from row to row; each row begins again at its first one.
+    # Number the elements from row to row, then subtract from each the number at which its row begins.
     target[1] = np.arange(target.shape[1]) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
 
 

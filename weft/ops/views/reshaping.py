@@ -1,4 +1,4 @@
-"""Other sizes, the same elements in the same order."""
+"""Ops that change the sizes and keep the elements in their order."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .views import SQUEEZE, SQUEEZE_DIM, SQUEEZE_DIMS, UNSQUEEZE, VIEW, VIEW_DTY
 
 @public("method", checks=False)
 def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None) -> Tensor:
-    """The same memory with another shape, or read as another dtype.
+    """A view of the same memory with another shape or another dtype.
 
     Forms: view(*sizes), view(sizes), view(dtype); one size may be -1.
 
-    Raises: RuntimeError if the strides do not allow it; `reshape` copies then.
+    Raises: RuntimeError if the strides do not allow a view; `reshape` copies then.
 
     >>> import weft as torch
     >>> torch.arange(6).view(2, -1)
@@ -47,7 +47,7 @@ def view(self: Tensor, *shape: Any, size: Any = None, dtype: DType | None = None
 
 def _view_dtype(self: Tensor, dtype: DType) -> Tensor:
     result = VIEW_DTYPE(self.detach(), dtype)
-    result._base = None  # for autograd, as in PyTorch, it has nothing to do with the tensor
+    result._base = None  # as in PyTorch, autograd does not connect it with the tensor
     if dtype.itemsize > self.spec.dtype.itemsize:
         _check_offset(self, dtype.itemsize // self.spec.dtype.itemsize, dtype)
     return result
@@ -64,7 +64,7 @@ def _check_offset(self: Tensor, ratio: int, dtype: DType) -> None:
 
 @public("method")
 def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same memory with the shape of `other`.
+    """A view of the same memory with the shape of `other`.
 
     >>> import weft as torch
     >>> torch.arange(4).view_as(torch.zeros(2, 2))
@@ -107,7 +107,7 @@ def reshape_as(self: Tensor, other: Tensor) -> Tensor:
 
 @public("function method")
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` merged into one.
+    """Merge the dimensions from `start_dim` to `end_dim` into one.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3, 4).flatten(1).shape
@@ -132,7 +132,7 @@ def _flat_shape(spec: Spec, start_dim: int, end_dim: int) -> tuple[int, ...] | N
 
 @public("function method")
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """One dimension split into several, of the given sizes; one of them may be -1.
+    """Split one dimension into several of the given sizes, one of which may be -1.
 
     >>> import weft as torch
     >>> torch.zeros(2, 12).unflatten(1, (3, -1)).shape
@@ -173,7 +173,7 @@ def ravel(input: Tensor) -> Tensor:
 
 @public("function method")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new dimension of size 1 before position `dim`.
+    """Insert a dimension of size 1 before position `dim`.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3).unsqueeze(-1).shape
@@ -184,7 +184,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 @public("function method")
 def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
-    """Without the dimensions of size 1: all, or those of `dim` (an int or a tuple).
+    """Remove dimensions of size 1: all of them, or those in `dim` (an int or a tuple).
 
     >>> import weft as torch
     >>> torch.zeros(1, 2, 1).squeeze().shape, torch.zeros(1, 2, 1).squeeze(0).shape
@@ -199,7 +199,7 @@ def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
 
 
 def _each(function):
-    """Also for several tensors, or one sequence of them: a tuple of results."""
+    """Let the function also take several tensors, or a sequence of them, and return a tuple of results."""
 
     @entry
     @functools.wraps(function)
@@ -216,13 +216,13 @@ def _each(function):
 
 @_each
 def atleast_1d(input: Tensor) -> Tensor:
-    """With one dimension added if there is none; several tensors give a tuple."""
+    """A 0-dim tensor as a vector; other tensors unchanged. Several tensors give a tuple."""
     return input if input.spec.shape else VIEW(input, (1,))
 
 
 @_each
 def atleast_2d(input: Tensor) -> Tensor:
-    """With dimensions added in front until there are two; several tensors give a tuple."""
+    """Add dimensions in front until there are two. Several tensors give a tuple."""
     ndim = input.spec.ndim
     if ndim >= 2:
         return input
@@ -231,7 +231,7 @@ def atleast_2d(input: Tensor) -> Tensor:
 
 @_each
 def atleast_3d(input: Tensor) -> Tensor:
-    """With dimensions added until there are three, one in front first; several tensors give a tuple."""
+    """Add dimensions until there are three, the first of them in front. Several tensors give a tuple."""
     ndim = input.spec.ndim
     if ndim >= 3:
         return input

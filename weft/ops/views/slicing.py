@@ -1,4 +1,4 @@
-"""Fewer elements, or windows of them: slices, diagonals and strided views."""
+"""Views of some of the elements: slices, diagonals, windows and strided views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .views import AS_STRIDED, DIAGONAL, SELECT, SLICE, UNFOLD
 
 @public("function method")
 def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """Element `index` of a dimension, which goes away.
+    """Element `index` of a dimension; the result does not have this dimension.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
@@ -101,7 +101,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 def as_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """Any sizes, strides and offset (in elements) on the storage of `input`.
+    """A view of the storage of `input` with any sizes, strides and offset, counted in elements.
 
     Raises: RuntimeError if an element would lie outside of the storage.
 

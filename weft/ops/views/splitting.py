@@ -1,4 +1,4 @@
-"""Taking tensors apart along a dimension: every piece is a view."""
+"""Ops that split a tensor along a dimension; every piece is a view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Pieces = tuple[Tensor, ...]
 
 
 class _Several(Op):
-    """An op that takes a tensor apart, as one step; its results must not be written in place."""
+    """An op that splits a tensor, recorded as one step. Its results must not be written in place, because they share one node."""
 
     def __init__(self, name: str, rule: Callable):
         self.name = name
@@ -71,7 +71,7 @@ SPLIT_WITH_SIZES = _Several("split_with_sizes", _joined)
 
 @public("function method")
 def unbind(input: Tensor, dim: int = 0) -> Pieces:
-    """All elements of a dimension, which goes away.
+    """A tuple of all slices along a dimension; the slices do not have this dimension.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]]).unbind(1)
@@ -96,7 +96,7 @@ def _dim(spec: Spec, dim: int) -> int:
 
 
 def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...], op: _Several) -> Pieces:
-    """The slices of `dim` between each two bounds."""
+    """The slices of `dim` between the given bounds, recorded as one step."""
     plan = _piece_plans[input.spec, dim, bounds]
     own_start = input._start
     pieces = tuple([view_of(input, own_start + start, piece) for piece, start in plan])
@@ -104,7 +104,7 @@ def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...], op: _S
 
 
 def _slices(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...]) -> Pieces:
-    """The same, each a step of its own."""
+    """The slices of `dim` between the given bounds, each recorded as a step of its own."""
     return tuple([SLICE(input, dim, start, end, 1) for start, end in bounds])
 
 
@@ -229,7 +229,7 @@ def tensor_split(
     sections: int | None = None,
     tensor_indices_or_sections: Tensor | None = None,
 ) -> Pieces:
-    """As many pieces as asked for, of sizes that differ by one at most, or cut before the given indices.
+    """Split into a number of pieces, whose sizes differ by at most one, or before the given indices.
 
     >>> import weft as torch
     >>> torch.arange(5).tensor_split(2), torch.arange(5).tensor_split((1, 3))

@@ -1,4 +1,4 @@
-"""Another order of dimensions."""
+"""Views that change the order of dimensions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .views import ALIAS, PERMUTE, TRANSPOSE, T
 
 @public("function method")
 def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
-    """The dimensions in another order.
+    """Put the dimensions into the order `dims`.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3, 4).permute(2, 0, 1).shape
@@ -72,7 +72,7 @@ def t(input: Tensor) -> Tensor:
 
 @public("function method", "moveaxis")
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
-    """The dimensions `source` moved to the positions `destination`, the others in their order.
+    """Move the dimensions `source` to the positions `destination`. The other dimensions keep their order.
 
     >>> import weft as torch
     >>> torch.zeros(2, 3, 4).movedim(0, -1).shape
@@ -120,7 +120,7 @@ def _numpy_transpose(self: Tensor) -> Tensor:
 
 
 def _matrices(self: Tensor, name: str) -> bool:
-    """Whether there are matrices to transpose; a 0-dim tensor has none, which is deprecated.
+    """Whether the tensor has matrices to transpose. For a 0-dim tensor, which has none, a warning says that it is deprecated.
 
     Raises: RuntimeError for one dimension.
     """

@@ -1,4 +1,4 @@
-"""The `*_copy` forms of views: the same elements in new memory, contiguous."""
+"""The `*_copy` forms of views, which return the elements of the view in new, contiguous memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import broadcasting, complex_views, reshaping, slicing, splitting, transp
 
 
 def copied(result: Any) -> Any:
-    """A contiguous copy of a view; for autograd it is made by the step that made the view."""
+    """A contiguous copy of a view. In autograd's graph it is the result of the step that made the view."""
     if not isinstance(result, Tensor):
         return tuple([copied(piece) for piece in result])
     copy = clone(detach(result), memory_format=contiguous_format)

@@ -1,4 +1,4 @@
-"""Copies of a tensor with another one in a view of it: select_scatter, slice_scatter and the like."""
+"""Copies of a tensor in which one view holds another tensor: select_scatter, slice_scatter and the like."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _scatter_of(view: View) -> CustomVjp:
 
 
 def _same_strides(input: Tensor) -> Tensor:
-    """A copy that keeps strides and offset, with whatever else lies in the storage."""
+    """A copy with the same strides and offset. The rest of the storage is copied as well."""
     spec = input.spec
     if spec.repeats:
         return input.clone()

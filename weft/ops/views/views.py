@@ -1,4 +1,4 @@
-"""The rows of the views: other sizes, strides and offsets on the same memory."""
+"""The rows of the views, which change sizes, strides and offset on the same memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _as_strided_back(ct, out, a, size, stride, offset, *, specs):
 
 
 def _to_memory(ct: Tensor, view: Spec, start: int, length: int) -> Tensor:
-    """The elements of memory that a view shows, of `length` in all: sums where it shows an element several times."""
+    """The adjoint of a view of `length` elements of memory. An element that the view shows several times gets the sum."""
     memory = contiguous_spec((length,), ct.spec.dtype, ct.spec.device)
     if not view.overlaps:
         return AS_STRIDED.adjoint(ct, memory, view.shape, view.stride, start)
@@ -57,7 +57,7 @@ def unfold_backward(input: Tensor, sizes: Size, dim: int, size: int, step: int) 
     if not sizes:
         return input.sum()
     result = FILL.write(empty(contiguous_spec(sizes, input.spec.dtype, input.spec.device)), 0)
-    dim = wrap_dim(dim, len(sizes))  # counted from the back, it would be that of the elements of a window
+    dim = wrap_dim(dim, len(sizes))  # a negative dim would count the dim of the elements of a window
     values, places = make(input._storage, input._start, input.spec), UNFOLD(result, dim, size, step)
     apart = -(-size // step)  # windows at this distance do not overlap
     for first in range(min(apart, places.spec.shape[dim])):
@@ -99,6 +99,6 @@ def unsafe_view(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 def owned(result: Tensor) -> Tensor:
-    """`result`, a view of memory that nobody else has: no view, as far as users can tell."""
+    """Mark `result`, a view of memory that no other tensor uses, as a tensor of its own."""
     result._base = None
     return result

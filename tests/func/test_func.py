@@ -300,6 +300,26 @@ def jacfwd_of_dictionaries(lib):
 
 
 @program
+def vmap_of_as_strided(lib):
+    functions = (
+        lambda x: x.as_strided((2,), (1,), 0),
+        lambda x: x.as_strided((2,), (2,), 1),
+        lambda x: x[1:].as_strided((2,), (1,)),
+    )
+    x = lib.arange(12.0).view(3, 4)
+    return [lib.vmap(f)(x) for f in functions], lib.vmap(functions[2])(lib.arange(20.0)[4:16].view(3, 4))
+
+
+@program
+def vmap_of_scatters_into_views(lib):
+    x, rows = lib.arange(12.0).view(3, 2, 2), lib.zeros(3, 2)
+    return (
+        lib.vmap(lambda x, row: x.diagonal_scatter(row))(x, rows),
+        lib.vmap(lambda x, row: x.select_scatter(row, 0, 1))(x.transpose(1, 2), rows),
+    )
+
+
+@program
 def jacobians_of_results_that_are_not_contiguous(lib):
     x = lib.arange(6.0).reshape(2, 3)
     functions = (lambda x: (x * x).t(), lambda x: x.sin().as_strided((2, 2), (1, 2)), lambda x: x.t() ** 3)
@@ -602,3 +622,10 @@ def test_functional_call_takes_dicts_only():
     for lib in (torch, weft):
         with pytest.raises(ValueError, match="to be a dict, or a list/tuple of dicts, but got <class 'int'>"):
             lib.func.functional_call(lib.nn.Linear(1, 1), 3, lib.ones(1, 1))
+
+
+@pytest.mark.parametrize("lib", [torch, weft], ids=["torch", "weft"])
+@pytest.mark.parametrize("size, offset", [(5, 0), (12, 0), (2, 3)])
+def test_as_strided_under_vmap_stays_within_the_samples(lib, size, offset):
+    with pytest.raises(RuntimeError):
+        lib.vmap(lambda x: x.as_strided((size,), (1,), offset))(lib.arange(12.0).view(3, 4))

@@ -95,7 +95,10 @@ class BatchedStorage(Storage):
     def __init__(self, value: Tensor, sample: Spec, step: int | None, level: Level, fresh: bool = False):
         self.value, self.sample, self.step, self.level, self.fresh = value, sample, step, level, fresh
         memory = value._storage
-        self.nbytes_, self.device, self.bin, self.owner = memory.nbytes_, memory.device, FOREIGN, None
+        self.device, self.bin, self.owner = memory.device, FOREIGN, None
+        # The bytes that every sample has: the last sample begins (size - 1) * step bytes behind the first one. The checks
+        # of bounds of `as_strided` and of copies of whole storages rely on this.
+        self.nbytes_ = memory.nbytes_ - max(level.size - 1, 0) * (step or 0)
         self.exposed = True  # so that autograd never takes over the memory of a sample
 
     def __del__(self):

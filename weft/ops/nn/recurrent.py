@@ -1,7 +1,7 @@
 """Recurrent networks: cells, and layers of them over sequences.
 
-Parameters come flat, as layers list them: for each layer and direction the weights of inputs and of the hidden state,
-their biases, and in an LSTM with projection the weight of that.
+Parameters are a flat list, in the order of the layers: for each layer and direction the weights of the input and of the hidden state,
+their biases, and in an LSTM with projection the weight of the projection.
 """
 
 from __future__ import annotations

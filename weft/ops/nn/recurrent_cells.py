@@ -1,4 +1,4 @@
-"""Kinds of recurrent cells: what one step makes of the input, the state and the weights.
+"""The formulas of the kinds of recurrent cells.
 
 A formula is an ordinary function of tensors. `recurrent_kernels.py` traces it, and makes one kernel of it and one of its
 derivative.
@@ -17,23 +17,23 @@ State = tuple[Tensor, ...]  # (h,), or of an LSTM (h, c)
 class Kind(NamedTuple):
     """A kind of cell."""
 
-    name: str  # of its layers: the function `torch.lstm`
+    name: str  # the name of the function of its layers, as in `torch.lstm`
     n_gates: int
     n_states: int
-    # (what the input adds, what the hidden state adds), one per gate -> what `update` takes
+    # (projections of the input, projections of the hidden state), one for each gate -> the pre-activations
     join: Callable[[Sequence[Any], Sequence[Any]], list]
     n_joined: int
-    update: Callable[[Sequence[Any], Sequence[Any]], tuple]  # (joined, state) -> next state
-    node_name: str  # of the last step of PyTorch's own composition
+    update: Callable[[Sequence[Any], Sequence[Any]], tuple]  # (pre-activations, state) -> next state
+    node_name: str  # the name of the last node in PyTorch's composition
 
 
-def _sums(projected: Sequence[Any], own: Sequence[Any]) -> list:
-    return [a + b for a, b in zip(projected, own, strict=True)]
+def _sums(projected: Sequence[Any], recurrent: Sequence[Any]) -> list:
+    return [a + b for a, b in zip(projected, recurrent, strict=True)]
 
 
-def _sums_but_new(projected: Sequence[Any], own: Sequence[Any]) -> list:
-    # What the hidden state adds to the new state, its bias included, is multiplied with the reset gate.
-    return [*_sums(projected[:2], own[:2]), projected[2], own[2]]
+def _sums_but_new(projected: Sequence[Any], recurrent: Sequence[Any]) -> list:
+    # The reset gate multiplies the projection of the hidden state, with its bias, so the two parts of "new" stay apart.
+    return [*_sums(projected[:2], recurrent[:2]), projected[2], recurrent[2]]
 
 
 def _tanh(joined: Sequence[Any], state: Sequence[Any]) -> tuple:
@@ -51,8 +51,8 @@ def _lstm(joined: Sequence[Any], state: Sequence[Any]) -> tuple:
 
 
 def _gru(joined: Sequence[Any], state: Sequence[Any]) -> tuple:
-    reset, update, new, own_new = joined
-    new = (new + reset.sigmoid() * own_new).tanh()
+    reset, update, new, recurrent_new = joined
+    new = (new + reset.sigmoid() * recurrent_new).tanh()
     return (new + update.sigmoid() * (state[0] - new),)
 
 
@@ -63,7 +63,7 @@ LSTM = Kind("lstm", 4, 2, _sums, 4, _lstm, "MulBackward0")
 
 
 class Weights(NamedTuple):
-    """What one layer has for one direction."""
+    """The weights of one layer in one direction."""
 
     inputs: Tensor  # [gates * hidden, features]
     hidden: Tensor  # [gates * hidden, hidden or its projection]

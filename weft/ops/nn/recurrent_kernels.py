@@ -1,7 +1,7 @@
-"""One kernel for what a step of a recurrent cell does element by element, and one for its derivative.
+"""The elementwise part of a step of a recurrent cell as one kernel, and its derivative as another.
 
-The formula of the cell is traced (`families/traced.py`). A traced value knows the op that made it, and the rules of these ops,
-traced in reverse order, give the derivative.
+The formula of the cell is traced (`families/traced.py`). A traced value knows the op that made it, so that the derivative is made by
+tracing the rules of these ops in reverse order.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from .recurrent_cells import Kind
 
 
 def _pull(results: Sequence[Traced], cts: Sequence[Traced]) -> dict[Traced, Traced]:
-    """The cotangents of all traced values that the results are made of."""
+    """The cotangents of all traced values that the results depend on."""
     order: dict[Traced, None] = {}
     for each in results:
         _visit(each, order)
-    found = dict(zip(results, cts, strict=True))
+    cotangents = dict(zip(results, cts, strict=True))
     for value in reversed(order):
-        if value.op is None or value not in found:
+        if value.op is None or value not in cotangents:
             continue
         for rule, each in zip(value.op.derivative.rules, value.inputs, strict=True):
-            part = rule(found[value], value, *value.inputs)
-            found[each] = found[each] + part if each in found else part
-    return found
+            part = rule(cotangents[value], value, *value.inputs)
+            cotangents[each] = cotangents[each] + part if each in cotangents else part
+    return cotangents
 
 
 def _visit(value: Traced, order: dict[Traced, None]) -> None:
@@ -48,8 +48,8 @@ def _visit(value: Traced, order: dict[Traced, None]) -> None:
 
 
 # ---- Kernels ------------------------------------------------------------------------------------------------------
-# Their operands are blocks of [rows, hidden] within wider rows: a gate is one block of several. What comes from outside or
-# is saved has the dtype of the layer, what is on the way its compute type.
+# The operands are blocks of [rows, hidden] within wider rows: each gate is a block. Inputs, outputs and saved values have the dtype of
+# the layer; intermediate values have its compute type.
 
 
 class _Operands:
@@ -62,7 +62,7 @@ class _Operands:
         self.strides: tuple[list, list] = [], []  # of results, of inputs
 
     def load(self, count: int, width: int, dtype: DType) -> list[Any]:
-        """Inputs that are blocks of rows of `width` blocks; 0 for a single row."""
+        """Inputs, each of which is a block of rows that consist of `width` blocks; a width of 0 means one row for all."""
         first = len(self.inputs)
         self.inputs += [dtype] * count
         self.strides[1].extend([self._stride(width, dtype)] * count)
@@ -82,22 +82,23 @@ class _Operands:
 
 
 def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, saving: bool) -> Launch:
-    """Results: the next state, the hidden state again; if `saving`, what was joined, and the old state.
+    """The kernel of a step.
 
-    Inputs: what the input and the hidden state add to the gates, their biases if `biased`, the state.
+    Results: the next state; the hidden state once more, as output; if `saving`, the pre-activations and the old state.
+    Inputs: the projections of the input and of the hidden state; the biases of both if `biased`; the state.
     """
     operands = _Operands(dtype, rows, hidden)
     projected = operands.load(kind.n_gates, kind.n_gates, operands.compute)
-    own = operands.load(kind.n_gates, kind.n_gates, operands.compute)
+    recurrent = operands.load(kind.n_gates, kind.n_gates, operands.compute)
     biases = [operands.load(kind.n_gates, 0, dtype) for _ in range(2)] if biased else []
     state = operands.load(kind.n_states, 1, operands.compute)
     with tracing():
         if biased:
-            projected, own = (
+            projected, recurrent = (
                 [a + b for a, b in zip(each, bias, strict=True)]
-                for each, bias in zip((projected, own), biases, strict=True)
+                for each, bias in zip((projected, recurrent), biases, strict=True)
             )
-        joined = kind.join(projected, own)
+        joined = kind.join(projected, recurrent)
         after = kind.update(joined, state)
     operands.store(after, 1, operands.compute)
     operands.store(after[:1], 1, dtype)
@@ -108,10 +109,11 @@ def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, sav
 
 
 def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
-    """Results: cotangents of what the input adds to the gates; of what the hidden state adds, if they differ; of the state.
+    """The kernel of the derivative of a step.
 
-    Inputs: the cotangent of the hidden state that came through the next product; of the next state; of the output; what
-    was joined, and the old state.
+    Results: the cotangents of the projection of the input; of the projection of the hidden state, if that differs; of the state.
+    Inputs: the cotangent of the hidden state through the product of the next step; the cotangents of the next state and of the
+    output; the saved pre-activations and the old state.
     """
     operands = _Operands(dtype, rows, hidden)
     (through,) = operands.load(1, 1, operands.compute)
@@ -121,23 +123,23 @@ def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
     state = operands.load(kind.n_states, 1, dtype)
     with tracing():
         ct[0] = ct[0] + through + of_output
-        found = _pull(kind.update(joined, state), ct)
-        # `join` adds two values or passes one on, so each of its inputs has the cotangent of what it makes.
+        cotangents = _pull(kind.update(joined, state), ct)
+        # `join` adds two values or passes one on, so each of its inputs has the cotangent of its result.
         sources = [Traced(joined[0].kind, joined[0].value) for _ in range(2 * kind.n_gates)]
-        projected, own = sources[: kind.n_gates], sources[kind.n_gates :]
-        for element, origin in zip(kind.join(projected, own), joined, strict=True):
+        projected, recurrent = sources[: kind.n_gates], sources[kind.n_gates :]
+        for element, origin in zip(kind.join(projected, recurrent), joined, strict=True):
             for each in element.inputs or (element,):
-                found[each] = found[origin]
+                cotangents[each] = cotangents[origin]
     zero = Traced(state[0].kind, const(0.0, operands.compute))
-    operands.store([found[each] for each in projected], kind.n_gates, operands.compute)
+    operands.store([cotangents[each] for each in projected], kind.n_gates, operands.compute)
     if is_split(kind):
-        operands.store([found[each] for each in own], kind.n_gates, operands.compute)
-    operands.store([found.get(each, zero) for each in state], 1, operands.compute)
+        operands.store([cotangents[each] for each in recurrent], kind.n_gates, operands.compute)
+    operands.store([cotangents.get(each, zero) for each in state], 1, operands.compute)
     return operands.launch()
 
 
 def is_split(kind: Kind) -> bool:
-    """Whether the input and the hidden state add to different things, so that their cotangents differ."""
+    """Whether some pre-activation is a projection of the input or of the hidden state alone, so that their cotangents differ."""
     return kind.n_joined > kind.n_gates
 
 

@@ -1,8 +1,8 @@
 """One layer of a recurrent network in one direction.
 
-The inputs of all steps are projected by one product. Then, for each step, there is one product and one kernel; backward
-likewise, and the gradients of the weights are products over all steps. All of this is one step for autograd. Where it does
-not apply, and where the backward pass is itself recorded, the layer is composed of ops.
+One product projects the inputs of all steps. Then each step is one product and one kernel, forward and backward, and the gradients
+of the weights are products over all steps. Autograd records all of this as one node. If kernels cannot compute the layer, or if the
+backward pass is itself recorded, the layer is composed of ops.
 
 A sequence is [T, N, features], or packed: [rows, features], where step t has the next `sizes[t]` rows. Sequences are
 sorted, the longest first: those that are at step t are the first `sizes[t]`.
@@ -56,7 +56,7 @@ def _check_fits(
     projection: Spec | None,
     *initial: Spec,
 ) -> bool:
-    """Whether kernels can compute the layer; what they cannot is for the ops to compute, or to refuse."""
+    """Whether kernels can compute the layer. If not, ops compute it or raise the error."""
     given = (input, weight, own_weight, bias, own_bias, projection, *initial)
     specs = [each for each in given if each is not None]
     dtype, n_seen = input.dtype, own_weight.shape[-1]
@@ -94,7 +94,7 @@ _fits = PlanCache(_check_fits)
 def composed(
     kind: Kind, sizes: tuple[int, ...], reverse: bool, input: Tensor, weights: Weights, initial: State
 ) -> tuple[Tensor, ...]:
-    """The same by ops."""
+    """The output and the final state, composed of ops."""
     projected = linear(input, weights.inputs, weights.inputs_bias)
     packed = input.dim() == 2
     steps = list(zip(projected.split(sizes) if packed else projected.unbind(0), sizes))
@@ -111,7 +111,7 @@ def composed(
 
 
 def advance(kind: Kind, projected: Tensor, state: State, weights: Weights) -> State:
-    """One step; `projected` is what the input adds to the gates."""
+    """One step; `projected` is the projection of the input."""
     own = linear(state[0], weights.hidden, weights.hidden_bias)
     joined = kind.join(projected.chunk(kind.n_gates, 1), own.chunk(kind.n_gates, 1))
     hidden, *rest = kind.update(joined, state)
@@ -178,12 +178,12 @@ def _pulled_back(
     cts: Sequence[Any],
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The cotangents of the inputs of a composed function, recorded: they have derivatives themselves."""
-    # Autograd stands above the ops: only a derivative of higher order asks for it.
+    """The cotangents of the inputs of a composed function, recorded, so that they can be differentiated again."""
+    # Imported here, because autograd is a layer above the ops; only derivatives of higher order need it.
     from ...autograd.backward import grad
 
     with enable_grad():
-        # Not the tensors themselves: one may be made of another.
+        # Views, because one input may have been computed from another, whose cotangent must not pass through it.
         own = [each.view_as(each) if isinstance(each, Tensor) else each for each in inputs]
         pairs = [(result, ct) for result, ct in zip(function(*own), cts) if ct is not None]
         outputs, given = zip(*pairs)

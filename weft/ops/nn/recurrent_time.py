@@ -1,7 +1,7 @@
-"""Through time: a product and a kernel for each step of a recurrent layer, forwards and backwards.
+"""The loop over time of a recurrent layer: a product and a kernel for each step, forward and backward.
 
-The kernels are those of `recurrent_kernels.py`. Where each step finds its operands is planned once per combination of
-specs, so that between kernels there is next to nothing to do.
+The kernels are those of `recurrent_kernels.py`. The addresses of the operands of all steps are planned once for each combination of
+specs, so that almost no time passes between kernels.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .linear import linear
 from .recurrent_cells import Kind, State
 from .recurrent_kernels import BACKWARD, FORWARD, is_split
 
-# With so many steps it pays to transpose the weight of the hidden state first: BLAS is faster then.
+# Steps: from this many on, transposing the weight of the hidden state first costs less than it saves in BLAS.
 MANY_STEPS = 4
-# Multiplications of a product.
+# Multiplications: below this, NumPy computes a product, because it is faster to call; above, the product uses our threads.
 SMALL_PRODUCT = 1 << 18
 
 
@@ -34,15 +34,15 @@ SMALL_PRODUCT = 1 << 18
 
 
 class _Blocks(NamedTuple):
-    """Where the kernel of a step finds an operand: blocks of the rows of the step, one for each gate, say."""
+    """The place of an operand of the kernel of a step: blocks within the rows of the step, for example one for each gate."""
 
     number: int
-    distance: int  # from one block to the next, in bytes
-    row: int  # from one row to the next; 0 for memory that all steps share
+    distance: int  # bytes from one block to the next
+    row: int  # bytes from one row to the next; 0 for memory that all steps share
 
 
 class _Plan:
-    """A way through time for tensors of the same specs."""
+    """The kernels and the addresses of all steps, for tensors of the same specs."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class _Plan:
         self._offsets = np.array(self.starts)[:, None] * np.array(rows) + np.array(blocks)
 
     def make(self) -> list[Tensor]:
-        """New tensors: results, and those that hold what is on the way."""
+        """New tensors for the results and the intermediate values."""
         return [make(allocate(), 0, each) for allocate, each in self.made]
 
     def addresses(self, operands: Sequence[Tensor]) -> list[list[int]]:
@@ -75,11 +75,11 @@ class _Plan:
 
 
 class _Products(NamedTuple):
-    """How products of matrices are computed."""
+    """A way to compute matrix products."""
 
-    view: Callable  # of tensors, as `multiply` takes them
+    view: Callable  # converts tensors to the operands of `multiply`
     multiply: Callable  # (a, b, result)
-    in_order: Callable[[Any], Any]  # contiguous
+    in_order: Callable[[Any], Any]  # makes an operand contiguous
 
 
 def _multiply(a: Tensor, b: Tensor, result: Tensor) -> None:
@@ -91,7 +91,7 @@ _LARGE = _Products(lambda tensor: tensor, _multiply, lambda tensor: tensor.conti
 
 
 def _products(work: int) -> _Products:
-    """For products of so many multiplications. NumPy is fast to call, but knows nothing of our threads."""
+    """The way to compute products with this number of multiplications."""
     return _SMALL if work < SMALL_PRODUCT else _LARGE
 
 
@@ -112,7 +112,7 @@ def _plan_forward(
     shapes: list[tuple] = [(*input.shape[:-1], hidden)]
     if saving:
         shapes.append((states, rows, hidden))
-        if is_split(kind) or dtype is not compute:  # else what is joined takes the memory of `projected`
+        if is_split(kind) or dtype is not compute:  # else the pre-activations are stored over `projected`
             shapes.append((rows, kind.n_joined * hidden))
     on_the_way = [(rows, gates * hidden), (sizes[0], gates * hidden)]
     return _Plan(
@@ -144,7 +144,7 @@ def forward(
     projection: Tensor | None,
     *initial: Tensor,
 ) -> tuple[Tensor, ...]:
-    """The output and the final state; before them, if `saving`, what was joined and the old states of all steps."""
+    """The output and the final state; before them, if `saving`, the pre-activations and the old states of all steps."""
     n_hidden, n_features = weight.spec.shape[0] // kind.n_gates, weight.spec.shape[1]
     biases = [] if bias is None or own_bias is None else [bias.contiguous(), own_bias.contiguous()]
     plan = _forward_plans[kind, sizes, reverse, saving, input.spec, n_hidden, len(biases)]
@@ -197,7 +197,7 @@ def _in_order(spec: Spec) -> Spec:
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """In the compute type."""
+    """The tensor converted to its compute type."""
     dtype = tensor.spec.dtype
     return tensor if compute_type(dtype) is dtype else _copy(tensor)
 
@@ -242,10 +242,10 @@ def backward(
     initial: State,
     to_the_end: bool,
 ) -> tuple[Tensor, Tensor, list[Tensor | None], Tensor | None]:
-    """Cotangents of what inputs and hidden states add to the gates, [rows, gates * hidden], and of the initial state.
+    """The cotangents of the projections of inputs and of hidden states, [rows, gates * hidden], and of the initial state.
 
-    The last result is what later steps add to the cotangents of projected states. `to_the_end`: whether the cotangent of
-    the initial hidden state matters.
+    The last result is the part of the cotangents of projected states that comes from later steps. `to_the_end`: whether the
+    cotangent of the initial hidden state is needed.
     """
     plan = _backward_plans[kind, sizes, reverse, before.spec]
     of_gates = plan.make()

@@ -164,6 +164,8 @@ torch.unravel_index(torch.tensor([3]), None)  # raises
 (lambda i: torch.take_along_dim(torch.tensor([5, 6, 7]), i, out=i))(torch.tensor([1, 0, 1]))
 (lambda i: torch.take_along_dim(torch.tensor([5, 6, 7]), i, 0, out=i))(torch.tensor([1, 0, 1]))
 (lambda i: torch.gather(torch.tensor([5, 6, 7]), 0, i[:2], out=i[1:]))(torch.tensor([1, 0, 1]))  # raises
+(lambda i: torch.gather(i.clone(), 0, i[1:], out=i[:1]))(torch.tensor([2, 1, 0]))  # raises
+(lambda i: torch.gather(i.clone(), 0, i[1:], out=i[:0]))(torch.tensor([2, 1, 0]))  # raises
 (lambda i: torch.gather(i, 0, torch.tensor([1]), out=i))(torch.tensor([1, 0]))  # raises
 (lambda i: torch.gather(i, 0, i, out=i))(torch.tensor([1, 0]))  # raises
 torch.gather(torch.ones(2), 0, torch.tensor([1]), out=torch.ones(1, dtype=torch.int64))  # raises

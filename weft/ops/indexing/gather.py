@@ -149,6 +149,12 @@ def gather(
 def _check_out(out: Tensor, input: Tensor, index: Tensor, name: str) -> None:
     """Raises: RuntimeError if `out` shares memory with an argument. As in PyTorch, it may be the index itself."""
     check_unrecorded(name, (input, index, out))
+    if (
+        out.spec.shape != index.spec.shape
+    ):  # the memory that `out` reaches once it has the shape of the result
+        out = make(
+            out._storage, out._start, contiguous_spec(index.spec.shape, out.spec.dtype, out.spec.device)
+        )
     check_apart(out, (input,) if is_same_memory(out, index) else (input, index), name)
 
 

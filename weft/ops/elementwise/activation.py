@@ -28,7 +28,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 
 def _gelu(a):
-    """a times the normal distribution's area left of a."""
+    """a times the cumulative normal distribution at a."""
     return a * 0.5 * (s.erf(a * SQRT_HALF) + 1.0)
 
 
@@ -102,7 +102,7 @@ def _mish_rule(ct, out, a):
 
 
 def _elu_rule(ct, out, a, alpha, scale, input_scale):
-    power = (a * input_scale).masked_fill(a >= 0, 0).exp()  # which large numbers must not overflow
+    power = (a * input_scale).masked_fill(a >= 0, 0).exp()  # positive numbers are not used and would overflow
     return (ct * (alpha * scale * input_scale) * power).where(a <= 0, ct * scale)
 
 
@@ -148,7 +148,8 @@ PRELU       = Map("prelu",       same_dtype, _leaky,                            
                               lambda ct, out, a, b: (ct * a).masked_fill(a > 0, 0)))
 HARDTANH    = Map("hardtanh",    same_dtype, CLAMP.element,                             check=CLAMP.check,
                   derivative=lambda ct, out, a, low, high: ct.masked_fill((a <= low) | (a >= high), 0))
-# In place the result is all there is: it tells as much while negative numbers stay negative.
+# In-place forms overwrite their input, so their rules use the result. It has the sign of the input unless the factor for
+# negative numbers is negative.
 _IN_PLACE = {
     ELU:        Map("elu",        same_dtype, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
     CELU:       Map("celu",       same_dtype, _elu,   deciding=1, wide=True, limited=True, check=ONLY_FLOATS, derivative=round_once(_elu_rule_in_place)),
@@ -177,7 +178,7 @@ def _finish(op: Map, operands: Sequence[Any], inplace: bool) -> Tensor:
 
 @public(name="nn.functional.gelu")
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """input times the standard normal distribution's area left of it; `approximate="tanh"` by a tanh."""
+    """input times the cumulative standard normal distribution at input; `approximate="tanh"` computes it by a tanh."""
     if type(approximate) is not str:
         raise wrong_type(approximate, "gelu", "approximate", "str")
     if approximate not in ("none", "tanh"):
@@ -237,7 +238,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @public(name="nn.functional.hardtanh")
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Into [min_val, max_val]. Raises: RuntimeError for bools, and for unsigned types with negative limits."""
+    """Clamp to [min_val, max_val]. Raises: RuntimeError for bools, and for unsigned types with negative limits."""
     dtype = input.spec.dtype
     if dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
@@ -257,13 +258,13 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 @public(name="nn.functional.relu6", checks=False)
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Into [0, 6]."""
+    """Clamp to [0, 6]."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
 @public(name="nn.functional.hardsigmoid", checks=False)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """(input + 3) / 6 into [0, 1]."""
+    """(input + 3) / 6, clamped to [0, 1]."""
     return _finish(HARDSIGMOID, (input,), inplace)
 
 
@@ -299,7 +300,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @public(name="nn.functional.softshrink")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """input moved towards 0 by lambd, and 0 within. Raises: RuntimeError if lambd is negative or beyond the dtype."""
+    """input moved towards 0 by lambd; 0 where |input| <= lambd. Raises: RuntimeError if lambd is negative or does not fit the dtype."""
     dtype = input.spec.dtype
     if dtype.is_floating_point and not 0 <= lambd <= largest(dtype):
         raise RuntimeError(

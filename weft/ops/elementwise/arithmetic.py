@@ -49,7 +49,7 @@ def _minus_product(a, x, y):
 
 
 class Subtraction(Map):
-    """Refuses bools, whichever operand they are."""
+    """Raises: RuntimeError if one of the operands is a bool."""
 
     def _types(self, operands):
         bools = [operand is bool or getattr(operand, "dtype", None) is bool_ for operand in operands[:2]]
@@ -87,7 +87,7 @@ plain_sub = publish(SUB, 2, "", numbers="all")
 mul = publish(MUL, 2, "function method inplace", "multiply", numbers="all", doc="input * other, elementwise.")
 
 
-_ONE = 1  # CPython has one object for it, so `is` tells it from True and 1.0
+_ONE = 1  # CPython has one object for the int 1, so `is` distinguishes it from True and 1.0
 
 
 def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, what: str) -> Callable:
@@ -168,7 +168,7 @@ def rsub(input: Tensor, other, *, alpha=1):
 
 
 class Division(Map):
-    """Integer division: a zero divisor is an error, so divisors are looked at first."""
+    """Integer division raises for a divisor of zero, so the divisors are read first."""
 
     is_kernel = False
 
@@ -205,7 +205,7 @@ class Division(Map):
 
 
 def _safe_divisor(a, b):
-    """For signed integers: the quotient of the smallest by -1 traps, so divide by 1 and negate."""
+    """Divide signed integers. The processor traps when the smallest one is divided by -1, so divide by 1 and negate."""
     return s.eq(b, -1), s.where(s.eq(b, -1), s.as_expr(1, b), b)
 
 
@@ -246,7 +246,7 @@ def _floor_divide(a, b):
 
 
 def _floor_divide_floats(a, b):
-    """From the exact remainder, as Python does it: floor(a / b) would round up across an integer."""
+    """Compute the floor from the exact remainder, as Python does, because a / b may be rounded up to the next integer."""
     rest = s.fmod(a, b)
     quotient = (a - rest) / b
     quotient = s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), quotient - 1, quotient)
@@ -302,7 +302,7 @@ def true_divide(input, other):
 
 
 def _lerp(a, b, weight):
-    """From the nearer end, so that weights 0 and 1 give the ends exactly."""
+    """Interpolate from the nearer end, so that weights 0 and 1 give the ends exactly."""
     near = s.absolute(weight) < 0.5
     return s.where(near, _plus_product(a, weight, b - a), _minus_product(b, b - a, 1.0 - weight))
 
@@ -332,7 +332,7 @@ def lerp(input: Tensor, end: Tensor, weight):
     dtype = input.spec.dtype
     for name, tensor in (("end", end), ("weight", weight)):
         if name == "weight" and isinstance(tensor, Tensor) and not tensor.spec.shape:
-            continue  # is promoted, as a number is
+            continue  # is promoted like a number
         if isinstance(tensor, Tensor) and tensor.spec.dtype is not dtype:
             raise RuntimeError(
                 f"expected dtype {dtype.name} for `{name}` but got dtype {tensor.spec.dtype.name}"
@@ -363,7 +363,7 @@ GCD = LibraryMap("gcd", same_dtype, np.gcd, check=refuse("bfc"), derivative=nond
 
 
 def _lcm(a, b):
-    """As C: narrow types are multiplied as int32, and wrap around only when stored."""
+    """Multiply as C does: narrow types are multiplied as int32, and wrap around only when they are stored."""
     wide = a.dtype if a.dtype.itemsize == 8 else np.promote_types(a.dtype, np.int32)
     return np.abs(np.lcm(a.astype(wide), b.astype(wide))).astype(a.dtype)
 

@@ -10,12 +10,12 @@ from .pointwise import OPS
 
 
 def _left_shift(a, b):
-    """Zero once all bits are gone; so too for negative counts."""
+    """Shift left. The result is zero if the count is at least the number of bits, or negative."""
     return s.where(_beyond(a, b), s.as_expr(0, a), a << b)
 
 
 def _right_shift(a, b):
-    """Zero, or -1 for negative numbers, once all bits are gone; so too for negative counts."""
+    """Shift right. The result is 0, or -1 for negative numbers, if the count is at least the number of bits, or negative."""
     width = 8 * a.dtype.itemsize
     gone = s.as_expr(0, a) if a.dtype.kind == "u" else a >> (width - 1)
     return s.where(_beyond(a, b), gone, a >> b)

@@ -1,4 +1,4 @@
-"""Comparisons, extrema of two operands, clamping, logic."""
+"""Comparisons, the larger or smaller of two operands, clamping, logic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ORDER = refuse("c")
 
 
 def _logical(common: DType) -> Types:
-    """Every operand counts as a bool."""
+    """Operands of any dtype are compared as bools."""
     return Types(bool_, bool_)
 
 
@@ -46,7 +46,7 @@ _LOGIC = (
 for _names, _element, _check, _what in _COMPARISONS:
     _name, *_aliases = _names.split()
     OPS[_name] = Map(_name, to_bool, _element, check=_check, derivative=nondifferentiable)
-    OPS[_name].node_name = numbered(_name.capitalize())  # of the in-place form
+    OPS[_name].node_name = numbered(_name.capitalize())  # only the in-place form is recorded
     publish(
         OPS[_name], 2, "function method inplace", *_aliases, doc=f"{_what}, elementwise: bools.".capitalize()
     )
@@ -63,7 +63,7 @@ publish(OPS["logical_not"], 1, "function method inplace", doc="Whether an elemen
 
 
 def _maximum(a, b):
-    """NaN if either is; the first of equal numbers."""
+    """NaN if one of the operands is NaN; the first operand if both are equal."""
     return s.where((a < b) | _isnan(b), b, a)
 
 
@@ -76,7 +76,7 @@ def _isnan(a):
 
 
 def _fmax(a, b):
-    """The number if the other is NaN."""
+    """The other operand if one is NaN."""
     return s.where((a < b) | _isnan(a), b, a)
 
 
@@ -118,7 +118,7 @@ _BETWEEN  = (lambda ct, out, a, low, high: ct.where((a >= low) & (a <= high), 0)
 CLAMP     = Map("clamp",     same_dtype, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP, derivative=_BETWEEN)
 CLAMP_MIN = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
 CLAMP_MAX = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
-# The same for `clamp` with one bound, under whose name autograd shows them.
+# The same rows for `clamp` with one bound, because autograd names their nodes after `clamp`.
 AT_LEAST  = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
 AT_MOST   = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
 # fmt: on
@@ -130,7 +130,7 @@ CLAMP.node_name = AT_LEAST.node_name = AT_MOST.node_name = lambda inputs, static
 
 @chosen("function method inplace", "clip")
 def clamp(input: Tensor, min=None, max=None):
-    """Into [min, max], elementwise; bounds are numbers or tensors, None is no bound. If min > max, the result is max."""
+    """Clamp to [min, max], elementwise. Bounds are numbers or tensors; None means no bound. If min > max, the result is max."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if max is None:
@@ -142,13 +142,13 @@ def clamp(input: Tensor, min=None, max=None):
 
 @chosen("function method inplace")
 def clamp_min(input: Tensor, min):
-    """Not below `min`, elementwise."""
+    """Replace elements below `min` by it, elementwise."""
     return bounded(CLAMP_MIN, input, min)
 
 
 @chosen("function method inplace")
 def clamp_max(input: Tensor, max):
-    """Not above `max`, elementwise."""
+    """Replace elements above `max` by it, elementwise."""
     return bounded(CLAMP_MAX, input, max)
 
 
@@ -161,7 +161,7 @@ def bounded(op: Map, input: Tensor, *bounds: Any) -> tuple[Map, Sequence[Any]]:
             if type(bound) not in (int, float) or not -1e30 < bound < 1e30:
                 break
         else:
-            return op, (input, *bounds)  # the usual case needs no further look
+            return op, (input, *bounds)  # the usual case needs no further checks
     operands = normalise(op.name, (input, *bounds))
     dtype = common_dtype(map(spec_or_type, operands))
     for bound in operands[1:]:

@@ -1,4 +1,4 @@
-"""Rounding to the numbers that a quantized tensor could hold, with the gradient of the identity: `fake_quantize_*`."""
+"""`fake_quantize_*`: round to the numbers that a quantized tensor can hold, with the gradient of the identity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .pointwise import round
 
 
 def _steps(input: Tensor, scale: Any, zero_point: Any) -> Tensor:
-    """The number of each element's step; PyTorch multiplies by the reciprocal of the scale, in float32."""
+    """The quantized integer of each element. As in PyTorch, multiply by the reciprocal of the scale, in float32."""
     inverse = 1.0 / scale
     return round(input * inverse) + zero_point
 

@@ -1,4 +1,4 @@
-"""How numbers are represented: what fits a dtype, neighbours, mantissa and exponent, complex numbers from parts."""
+"""Ops on the representation of numbers: neighbours, mantissa and exponent, NaN and infinity, complex numbers from parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEXTAFTER = (lambda ct, out, a, b: ct.masked_fill(a == b, 0), zero_grad)
 
 @functools.cache
 def _nextafter(dtype: DType) -> Map:
-    """The neighbours of a dtype are one bit pattern apart, so each dtype has its own row."""
+    """The row for one dtype. Neighbouring numbers have neighbouring bit patterns, which differ from dtype to dtype."""
     bits = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}[dtype.itemsize]
 
     def element(a, b):

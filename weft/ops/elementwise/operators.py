@@ -47,7 +47,7 @@ def _augmented(method: Callable) -> Callable:
 
 
 def _divided_by(self: Tensor, other: Any) -> Tensor:
-    """other / self as PyTorch computes it: the reciprocal is rounded before it is multiplied."""
+    """other / self as PyTorch computes it, with the rounded reciprocal of `self`."""
     if isinstance(other, np.ndarray) and is_operand(other):
         self, other = with_array(rows.DIV, self, other)
         return rows.DIV(other, self)
@@ -115,5 +115,5 @@ def _invert(self: Tensor) -> Tensor:
 _UNARY = {"neg": unary(OPS["neg"]), "abs": unary(OPS["abs"]), "pos": positive, "invert": _invert}
 for _symbol, _function in _UNARY.items():
     add_method(f"__{_symbol}__", _function)
-# NumPy's scalars and arrays leave `array + tensor` to the tensor.
+# This makes NumPy's scalars and arrays return NotImplemented from `array + tensor`, so that Python calls the tensor.
 setattr(Tensor, "__array_priority__", 1000)  # noqa: B010 (mypy knows the attributes in the class)

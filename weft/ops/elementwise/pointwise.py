@@ -1,4 +1,4 @@
-"""Elementwise arithmetic and functions. A row is the whole definition of an op; how to add one: `docs/adding-an-op.md`."""
+"""Elementwise arithmetic and functions. A row is the whole definition of an op; `docs/adding-an-op.md` says how to add one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def floats_only(function: Callable) -> Callable:
 
 
 def float_to_bool(common: DType) -> Types:
-    """Ask a question of a float: integers count as the default float."""
+    """The types of predicates of floats, such as `isnan`, which compute integers in the default float."""
     return Types(to_float(common).operands, bool_)
 
 
@@ -75,7 +75,7 @@ def _isreal(a):
 
 
 def _sgn_rule(ct, out, a):
-    """A real sign is constant; of a complex number the direction turns, its length does not change."""
+    """The sign of a real number is constant. That of a complex number changes its direction, but not its length."""
     if not a.is_complex():
         return zero_grad(ct, None)
     along = out * (ct * out.conj()).real
@@ -169,7 +169,7 @@ _QUESTIONS = (
 )
 # fmt: on
 
-# Ops by name, for those that compose or derive them.
+# The rows by name.
 OPS: dict[str, Map] = {}
 
 
@@ -177,7 +177,9 @@ def _publish_unary(table, forms: str) -> None:
     for names, promotion, element, check, derivative, what in table:
         name, *aliases = names.split()
         OPS[name] = Map(name, promotion, element, check=check, derivative=derivative)
-        shown = forms.removesuffix(" inplace") if name == "abs" else forms  # its in-place form is below
+        shown = (
+            forms.removesuffix(" inplace") if name == "abs" else forms
+        )  # the in-place form is `abs_` below
         publish(OPS[name], 1, shown, *aliases, doc=f"Of each element {what}.")
 
 
@@ -236,7 +238,7 @@ def positive(input: Tensor) -> Tensor:
 
 
 def _logaddexp(exp: Callable, factor: float) -> Callable:
-    """log(exp(a) + exp(b)), from the larger and the difference."""
+    """log(exp(a) + exp(b)), computed as the larger plus log(1 + exp(-difference)), which does not overflow."""
 
     def element(a, b):
         if isinstance(a, s.Complex):
@@ -310,7 +312,7 @@ HEAVISIDE = Map("heaviside", same_dtype, _heaviside, check=_HEAVISIDE)
 
 
 def _ldexp(a, b):
-    """float32 goes through float64, where 2**b may be large though the result is not. 0 stays 0 whatever b is."""
+    """Compute float32 in float64, because 2**b may overflow float32 although the result does not. 0 stays 0 for every b."""
     if not isinstance(a, s.Expr):
         return a * s.exp2(b)
     if a.dtype is float32:
@@ -332,7 +334,7 @@ def ldexp(input: Tensor, other: Tensor):
     check_operands("ldexp", "", input, other)
     if other.spec.dtype.category < FLOAT:
         return LDEXP, (input, other)
-    return LDEXP_FLOATS, (input, OPS["exp2"](other))  # the power has the dtype of the exponent
+    return LDEXP_FLOATS, (input, OPS["exp2"](other))  # 2**other has the dtype of the exponent
 
 
 @chosen("function method inplace")
@@ -357,7 +359,7 @@ def _decimals_left(a, scale):
 
 _ROUND = refuse("bc", message="\"round_vml_cpu\" not implemented for '{dtype}'")
 ROUND = Map("round", same_dtype, floats_only(s.rint), check=_ROUND, derivative=zero_grad)
-# PyTorch divides by 10**-decimals for negative decimals: both ways are exact for what float32 can represent.
+# For negative decimals PyTorch divides by 10**-decimals. Both formulas are exact for numbers that float32 can represent.
 ROUND_RIGHT = Map(
     "round", same_dtype, _decimals, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero_grad
 )
@@ -369,7 +371,7 @@ ROUND_RIGHT.node_name = ROUND_LEFT.node_name = "RoundBackward1"
 
 @chosen("function method inplace")
 def round(input: Tensor, *, decimals: int | None = None):
-    """To the nearest integer, half to even; or floats to `decimals` places (negative: tens, hundreds ...)."""
+    """Round to the nearest integer, half to even, or floats to `decimals` places (negative: tens, hundreds ...)."""
     return (ROUND, (input,)) if decimals is None else _round_to(input, decimals)
 
 
@@ -381,7 +383,7 @@ def _round_to(input, decimals):
 
 @public(name="special.round", out=True)
 def special_round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """Floats to the nearest number with `decimals` places, half to even."""
+    """Round floats to the nearest number with `decimals` places, half to even."""
     op, operands = _round_to(input, decimals)
     return op(*operands)
 

@@ -1,4 +1,4 @@
-"""Powers: exact for integers, by multiplication where the exponent is simple."""
+"""Powers. Integer powers are exact, and simple exponents are computed by multiplication."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _pow(a, b):
 
 
 def _integer_pow(a, b):
-    """Square and multiply, modulo the width of the type; with a negative exponent only 1 and -1 have an integer power."""
+    """Square and multiply, modulo the width of the type. With a negative exponent only 1 and -1 have an integer power."""
     result, power = s.as_expr(1, a), a
     for bit in range(8 * a.dtype.itemsize - (a.dtype.kind == "i")):
         result = s.where(s.eq((b >> bit) & 1, 1), result * power, result)
@@ -45,7 +45,7 @@ def _integer_pow(a, b):
 
 @functools.lru_cache(maxsize=256)
 def _power_of(exponent: int) -> Map:
-    """Integers to a fixed exponent >= 0: the shortest chain of squares and products."""
+    """Integers to a fixed exponent >= 0, by squares and products."""
 
     def element(a):
         result, power, left = s.as_expr(1, a), a, exponent
@@ -60,7 +60,7 @@ def _power_of(exponent: int) -> Map:
 
 
 def _one(a):
-    """As PyTorch: also where the power of a complex number, by its logarithm, would be NaN."""
+    """a ** 0 is 1, as in PyTorch. This includes complex numbers whose power, computed by the logarithm, would be NaN."""
     return (
         s.Complex(s.as_expr(1.0, a.real), s.as_expr(0.0, a.real))
         if isinstance(a, s.Complex)
@@ -80,14 +80,14 @@ def _base_rule(ct, out, a, b):
 
 
 def _exponent_rule(ct, out, a, b):
-    """0 ** b is 0 or 1 for b >= 0, whatever b is next to it."""
+    """The derivative of 0 ** b is 0 for b >= 0, because 0 ** b is constant there."""
     a = a.to(out.dtype) if isinstance(a, Tensor) else out.new_tensor(a)
     slope = (out * a.log()).conj()
     return ct * slope.masked_fill((a == 0) & (b.real >= 0), 0)
 
 
 def _pow_name(inputs, static):
-    """PyTorch numbers the forms: by a number, by a tensor, of a number."""
+    """PyTorch numbers the nodes: 0 for a number as exponent, 1 for two tensors, 2 for a number as base."""
     if not isinstance(inputs[0], Tensor):
         return "PowBackward2"
     return "PowBackward1" if isinstance(inputs[-1], Tensor) and len(inputs) > 1 else "PowBackward0"
@@ -110,7 +110,7 @@ POW = _Power(
     check=refuse("b", message="\"pow\" not implemented for '{dtype}'"),
     derivative=_POWER,
 )
-# PyTorch fills in ones, also where the exponent is infinite or NaN. Real powers of 1 are 1 anyway.
+# PyTorch fills the result with ones, also where the exponent is infinite or NaN. Real powers of 1 are 1 anyway.
 POWER_OF_ONE = _Power("pow", same_dtype, lambda a, b: _one(b), derivative=_POWER)
 FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)
 # fmt: off
@@ -174,7 +174,9 @@ def float_power(input, exponent):
     )
     if keeps_dtype and exponent in _SIMPLE_FLOAT_POWERS:
         return _SIMPLE_FLOAT_POWERS[exponent], (input,)
-    if needs_recording((input, exponent)):  # what backward needs is converted now: it may be written to
+    if needs_recording(
+        (input, exponent)
+    ):  # convert now, because backward needs the operands and they may be overwritten until then
         wide = FLOAT_POWER._types([spec_or_type(each) for each in (input, exponent)]).result
         input, exponent = (each.to(wide) if isinstance(each, Tensor) else each for each in (input, exponent))
     return FLOAT_POWER, (input, exponent)

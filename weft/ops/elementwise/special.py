@@ -54,14 +54,14 @@ def _ndtr(a):
 # ---- Functions that SciPy computes -------------------------------------------------------------------------------------
 
 
-# Beyond, SciPy's Airy function is NaN.
+# beyond this bound SciPy's Airy function returns NaN
 _AIRY_FAR = 1e6
 
 
 def _airy(x):
-    """Far right of 0 it is less than any float; far left by the first terms of its asymptotic series (DLMF 9.7.9).
+    """Far right of 0 the function is less than any float. Far left it is computed by its asymptotic series (DLMF 9.7.9).
 
-    NaN for infinities, as PyTorch has it.
+    As in PyTorch, it is NaN for infinities.
     """
     far = np.abs(x) > _AIRY_FAR
     if not far.any():
@@ -83,7 +83,7 @@ def _spherical_bessel_j0(x):
 
 
 def _k(order: int, scaled: bool) -> Callable:
-    """NaN left of 0, as PyTorch has it."""
+    """As in PyTorch, the function is NaN left of 0."""
     compute = scipy(f"k{order}{'e' if scaled else ''}")
     return lambda x: np.where(x < 0, np.nan, compute(np.abs(x)))
 
@@ -93,7 +93,7 @@ def _gammainc(upper: bool) -> Callable:
         return scipy("gammaincc")
 
     def lower(a, x):
-        """Of a denormal `a` SciPy makes 0; of the least normal number 1, which is right for both."""
+        """SciPy returns 0 for a denormal `a`. It returns 1 for the least normal number, which is right for denormals as well."""
         tiny = np.finfo(np.result_type(a)).tiny
         return scipy("gammainc")(np.where((0 < a) & (a < tiny), tiny, a), x)
 
@@ -266,7 +266,7 @@ def mvlgamma(input: Tensor, p: int):
         raise RuntimeError("p has to be greater than or equal to 1")
     if input.spec.dtype.kind == "b":
         raise RuntimeError("The input tensor may not be a boolean tensor.")
-    if p * max(input.spec.numel, 1) >= 2**31:  # PyTorch makes a tensor of that many elements
+    if p * max(input.spec.numel, 1) >= 2**31:  # PyTorch allocates a tensor with p elements
         raise RuntimeError(
             f"mvlgamma: p is too large: a sum of {p} terms for each of {input.spec.numel} elements"
         )
@@ -274,22 +274,23 @@ def mvlgamma(input: Tensor, p: int):
 
 
 # ---- Orthogonal polynomials: three-term recurrences ----------------------------------------------------------------
-# The step of a recurrence beyond which Chebyshev polynomials are computed in closed form, and the last step of all.
+# Chebyshev polynomials of a higher degree than the first are computed in closed form. No recurrence has more steps than the
+# second.
 _CLOSED_FROM, _LAST_STEP = 64, 1 << 20
 
 
 def _recurrence(first: Callable, step: Callable, known: Callable) -> Callable:
     """P_n(x) from P_0 = 1, P_1 = first(x), P_(k+1) = step(x, P_k, P_(k-1), k); 0 for negative n.
 
-    The degree differs from element to element: each keeps its value when its own n is reached. `known(x, n)` tells
-    which elements need no steps, and their values.
+    The degree may differ from element to element, so each element keeps its value when its own n is reached. `known(x, n)`
+    returns a mask of the elements that need no steps, and their values.
     """
 
     def element(x, n):
         x, n = np.broadcast_arrays(x, n)
         n = np.where(
             np.abs(n) < 2.0**63, np.trunc(n), -1
-        )  # PyTorch makes the least int64 of others, NaN included
+        )  # PyTorch converts all other numbers, NaN included, to the least int64
         result = np.where(n < 0, 0, np.ones_like(x))
         before, current = np.ones_like(x), first(x)
         result = np.where(np.isnan(x), np.where(n < 0, 0, x), result)
@@ -308,9 +309,9 @@ def _recurrence(first: Callable, step: Callable, known: Callable) -> Callable:
 
 
 def _chebyshev_closed(kind: str, x: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """With x = cos(angle), or cosh(angle) and its negative outside of [-1, 1]."""
+    """Computed from the angle: x = cos(angle), and outside of [-1, 1] x = cosh(angle) or -cosh(angle)."""
     x, n = x.astype(np.float64), n.astype(np.float64)
-    size, sign = np.abs(x), np.where((x < 0) & (n % 2 == 1), -1.0, 1.0)  # of x and of x**n
+    size, sign = np.abs(x), np.where((x < 0) & (n % 2 == 1), -1.0, 1.0)  # sign is that of x**n
     inside = size < 1
     angle = np.where(inside, np.arccos(np.where(inside, x, 0)), np.arccosh(np.where(inside, 1, size)))
 
@@ -327,7 +328,7 @@ def _chebyshev_closed(kind: str, x: np.ndarray, n: np.ndarray) -> np.ndarray:
     v = cos((n + 0.5) * angle) / cos(angle / 2)
     w = np.where(size == 1, 2 * n + 1, sin((n + 0.5) * angle) / sin(angle / 2))
     own, other = (v, w) if kind == "v" else (w, v)
-    return np.where(x <= -1, sign * other, own)  # each of the two is the other at -x
+    return np.where(x <= -1, sign * other, own)  # V_n(-x) is W_n(x) with the sign of (-1)**n
 
 
 def _chebyshev(kind: str, first: Callable, shifted: bool) -> Callable:
@@ -336,7 +337,7 @@ def _chebyshev(kind: str, first: Callable, shifted: bool) -> Callable:
 
     def known(x, n):
         values = _chebyshev_closed(kind, argument(x), n)
-        # Where the result is infinite PyTorch's recurrence ends with the difference of infinities.
+        # If the result is infinite, PyTorch's recurrence ends with a difference of infinities, which is NaN.
         return n > _CLOSED_FROM, np.where(np.isfinite(values), values, np.nan)
 
     return _recurrence(
@@ -345,7 +346,7 @@ def _chebyshev(kind: str, first: Callable, shifted: bool) -> Callable:
 
 
 def _hermite_known(x, n):
-    """NaN from the degree on that PyTorch stops at."""
+    """NaN from the degree on at which PyTorch's recurrence stops."""
     return n > (128 if x.dtype == np.float32 else 512), np.nan
 
 

@@ -1,4 +1,4 @@
-"""Which values there are, and where: unique, searchsorted, bucketize, isin."""
+"""Distinct values and their positions: unique, searchsorted, bucketize, isin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .sorting import check_comparable, order_key, stable_order
 
 
 def _group(differs: np.ndarray, order: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(representatives, inverse, counts) of runs of equal elements.
+    """The first element of each run of equal elements, the run of each element, and the length of each run.
 
     `differs[i]`: element i + 1 of the order differs from element i. Each run is represented by its first element.
     """
@@ -42,7 +42,7 @@ def _group(differs: np.ndarray, order: np.ndarray | None) -> tuple[np.ndarray, n
 
 
 def _rows_differ(rows: np.ndarray) -> np.ndarray:
-    """For rows of values or keys: whether each differs from the one before it; NaN differs from NaN."""
+    """For each row of values or keys, whether it differs from the row before it. NaN differs from NaN."""
     return (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
 
 
@@ -65,8 +65,8 @@ def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _unique_by_count(values: np.ndarray, low: int, span: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Of integers from `low` on that lie within a short span."""
-    wide = values.astype(np.uint64)  # differences are right modulo 2**64
+    """`unique` of integers that lie within a short span from `low` on."""
+    wide = values.astype(np.uint64)  # differences are exact modulo 2**64
     offsets = (wide - np.uint64(low % 2**64)).astype(np.int64)
     occurrences = np.bincount(offsets, minlength=span)
     found = np.flatnonzero(occurrences)
@@ -80,7 +80,7 @@ def _row_order(rows: np.ndarray) -> np.ndarray:
     key = order_key(np.ascontiguousarray(rows))
     if key.shape[1] == 1:
         return stable_order(key[:, 0])
-    # Big-endian unsigned integers compare as their bytes do.
+    # Big-endian unsigned integers have the order of their bytes.
     texts = key.astype(key.dtype.newbyteorder(">")).view(np.dtype((np.void, key.shape[1] * key.itemsize)))
     return np.argsort(texts[:, 0], kind="stable")
 
@@ -107,7 +107,7 @@ def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Te
         )
     values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive)
     moved = values.movedim(0, dim)
-    values = make(moved._storage, moved._start, moved.spec)  # no view of what nobody sees
+    values = make(moved._storage, moved._start, moved.spec)  # not a view, because users never see its base
     return _without_rule(name, values, input), inverse, counts
 
 
@@ -155,7 +155,9 @@ def unique_consecutive(
 def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
     edges, values = wide_array(boundaries), wide_array(input)
     if sorter is not None:
-        order = array(sorter).copy()  # NumPy checks the indices first, and trusts that they stay the same
+        order = (
+            array(sorter).copy()
+        )  # NumPy checks the indices once and then reads memory by them, so no other thread may change them
         edges = np.take_along_axis(edges, order, -1)
     result: np.ndarray = np.empty(values.shape, dtype)
     if edges.ndim == 1:
@@ -167,7 +169,7 @@ def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side
 
 
 def _places(edges: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
-    """Where a binary search ends; in a sequence that is not sorted its steps decide, and they are PyTorch's."""
+    """The position where a binary search ends. In a sequence that is not sorted it depends on the steps, which are PyTorch's."""
     n = edges.size
     if n > 1 and (edges[:-1] <= edges[1:]).all():
         return np.searchsorted(edges, values, side)
@@ -175,7 +177,7 @@ def _places(edges: np.ndarray, values: np.ndarray, side: Any) -> np.ndarray:
     for _ in range(n.bit_length()):
         middle = (start + end) // 2
         probe = edges[np.minimum(middle, n - 1)]
-        # NaN is neither, so that it is never passed to the left.
+        # Comparisons with NaN are false, so that the search goes right of NaN.
         is_left = (start < end) & ~((probe >= values) if side == "left" else (probe > values))
         is_right = (start < end) & ~is_left
         start, end = np.where(is_left, middle + 1, start), np.where(is_right, middle, end)

@@ -1,4 +1,4 @@
-"""Order: sort and argsort, and what is selected by rank: topk, kthvalue, the medians, mode."""
+"""sort and argsort, and elements selected by rank: topk, kthvalue, the medians, mode."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from ...families.library import array, differentiable, here, library, on_device,
 from ..assembly.copying import formatted_spec
 from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
 
-# Rows longer than this are sorted digit by digit: the time is linear, but each digit costs some microseconds.
+# elements; longer rows are sorted digit by digit, which takes linear time, but some microseconds for each digit
 SHORT_ROW = 2048
-# What NumPy has no order for.
+# Dtypes that NumPy cannot sort.
 ALIEN = FLOAT8 | {bfloat16}
-# What is sorted by keys: of bools, NumPy compares the bytes, which memory of others may hold other than 0 and 1.
+# Dtypes that are sorted by keys. Bools are among them, because NumPy compares their bytes, and memory from outside may hold
+# bytes other than 0 and 1.
 KEYED = ALIEN | {bool_}
-# Up to so many elements in all, NumPy's own stable sort is done before keys would be made.
+# elements; up to this number NumPy's own stable sort takes less time than making the keys
 FEW = 256
 
 
@@ -33,12 +34,13 @@ FEW = 256
 
 
 def order_key(values: np.ndarray) -> np.ndarray:
-    """Unsigned integers that compare as the values do: -0.0 equals 0.0, NaN (all of them equal) is the greatest.
+    """Unsigned integers in the order of the values. -0.0 equals 0.0. All NaN are equal and the greatest.
 
-    They are never the values' own memory, because NumPy's sorts write outside their buffers if what they sort changes.
+    The keys never share memory with the values, because NumPy's sorts write outside of their buffers if another thread
+    changes the keys.
     """
     if values.dtype.kind == "b":
-        return (values.view(np.uint8) != 0).view(np.uint8)  # memory of others may hold 2 or 255 for True
+        return (values.view(np.uint8) != 0).view(np.uint8)  # memory from outside may hold 2 or 255 for True
     if values.dtype.kind == "u":
         return values.copy()
     bits = np.dtype(f"u{values.itemsize}")
@@ -139,7 +141,7 @@ def check_comparable(input: Tensor, kernel: str) -> None:
 
 
 def _check_selectable(input: Tensor, kernel: str) -> None:
-    """As `check_comparable`, but nothing is compared in a tensor of one element without dims, or of none."""
+    """Like `check_comparable`, but a 0-dim tensor or one without elements may be complex, because nothing is compared."""
     if input.spec.shape and input.spec.numel:
         check_comparable(input, kernel)
 
@@ -238,7 +240,7 @@ def _least_keys(key: np.ndarray, k: int) -> np.ndarray:
 
 
 def _least_of_many(row: np.ndarray, k: int) -> np.ndarray:
-    # The k-th of the columns' minima bounds the k-th of all: few elements are left to sort.
+    # The k-th smallest of the columns' minima is not below the k-th smallest element, so larger elements need no sorting.
     columns = len(row) // 64
     minima = row[: 64 * columns].reshape(64, columns).min(axis=0)
     candidates = np.flatnonzero(row <= np.partition(minima, k - 1)[k - 1])
@@ -285,8 +287,8 @@ def _chosen_rule(ct, out, input, dim, keepdim, choose, *, specs):
 
 
 def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[Tensor, Tensor]:
-    """One element of each row along `dim`, and where it is; `choose(key)` is its position, of size 1 in the last axis."""
-    # There is nothing to compare in a tensor without dims, which may therefore be complex.
+    """One element of each row along `dim` and its position. `choose(key)` returns the positions, with a last axis of size 1."""
+    # A 0-dim tensor may be complex, because nothing is compared.
     place = choose(key_rows(input, dim)) if input.spec.shape else np.zeros(1, np.int64)
     values, indices = take_rows(input, dim, place)
     if input.spec.shape and not keepdim:
@@ -346,7 +348,7 @@ def _last(key: np.ndarray) -> int:
 
 
 def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
-    """The lower of the two in the middle; the first NaN if there is one and they are not ignored."""
+    """The position of the lower of the two middle elements, or of the first NaN unless NaN are ignored."""
 
     def choose(key: np.ndarray) -> np.ndarray:
         n = key.shape[-1]
@@ -393,7 +395,7 @@ def _median_of_all(input: Tensor, choose: Callable) -> Tensor:
 
 
 def _median_of_all_rule(ct, out, input, choose):
-    """Equal elements share."""
+    """Equal elements share the cotangent."""
     return split_among_ties(ct, (input == out) | (input.isnan() & out.isnan()), None)
 
 
@@ -402,7 +404,7 @@ _define_median("nanmedian", ignore_nan=True)
 
 
 def _mode_choice(key: np.ndarray) -> np.ndarray:
-    """The last of the longest run of equal elements, the first of such runs; all NaN are equal."""
+    """The position of the last element of the longest run of equal elements; of several such runs, the first. All NaN are equal."""
     order = stable_order(key)
     ordered = np.take_along_axis(key, order, -1)
     position = np.arange(key.shape[-1])

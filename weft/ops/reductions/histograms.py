@@ -1,4 +1,4 @@
-"""Counting: histc, histogram, histogramdd, bincount."""
+"""Histograms and counts: histc, histogram, histogramdd, bincount."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _search(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The last edge that is not above each value within the edges; anything for others.
+    """For each value the index of the last edge that is not above it; any index for values outside of the edges.
 
-    Where widths are about equal it is guessed, and then corrected by looking at the edges. The guess grows with the
-    value, so if it is no more than one off at the edges, it is nowhere.
+    If the bins have about equal widths, the index is computed from the value and corrected by at most one. The computed index
+    grows with the value, so it is enough to check at the edges that it is at most one too small.
     """
     with np.errstate(all="ignore"):
         scale = (len(edges) - 1) / (edges[-1] - edges[0])
@@ -77,7 +77,7 @@ def _check_count(count: int, dim: int, name: str = "torch.histogram()") -> None:
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:
-    """A range that is not a point."""
+    """The range; a single point is widened by 0.5 to both sides."""
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
@@ -123,7 +123,7 @@ def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
 
 @differentiable(Derivative(joint=unknown("histogram")))
 def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
-    """Counts, of points [n, dims] between `edges` of each dim."""
+    """How many of the points [n, dims] lie between the `edges` of each dim."""
     values, bounds = array(points), [array(edge) for edge in edges]
     sizes = [len(bound) - 1 for bound in bounds]
     flat = np.zeros(len(values), np.int64)
@@ -134,7 +134,9 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
         sizes
     )
     if density:
-        with np.errstate(divide="ignore", invalid="ignore"):  # no points, or empty bins: NaN and infinity
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # without points, or with empty bins, the density is NaN or infinite
             found /= found.sum()
             for dim, bound in enumerate(bounds):
                 found /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])
@@ -142,7 +144,7 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
 
 
 def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, float]]:
-    """The lowest and highest edge of each dim: as given, else those of the data."""
+    """The lowest and highest edge of each dim: those in `range`, else the extrema of the data."""
     dims = points.spec.shape[-1]
     if range is not None:
         if not isinstance(range, (tuple, list)):
@@ -290,7 +292,7 @@ def histogramdd(
 
 @differentiable(nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
-    # A copy, because NumPy trusts that no value becomes larger than the maximum that it found.
+    # Copy, because NumPy reads outside of its table if another thread makes a value larger than the maximum.
     values = array(input).astype(np.int64)
     check_room(max(int(values.max()) + 1, minlength), dtype=dtype)
     found = np.bincount(values, None if weights is None else array(weights), minlength)

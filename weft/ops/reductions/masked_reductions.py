@@ -1,4 +1,4 @@
-"""Operations that leave masked-out elements aside, `torch.masked`: a mask is True where an element counts."""
+"""The functions of `torch.masked`, which ignore masked-out elements. A mask is True where an element counts."""
 
 from __future__ import annotations
 

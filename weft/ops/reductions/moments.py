@@ -26,7 +26,7 @@ from .reduction import MEAN, count_elements, divided, finite_identity, mean_rule
 
 
 def _moment_types(dtype: DType, wanted: DType | None) -> Types:
-    """Moments are computed in float64 and rounded once."""
+    """Variances are computed in float64 and rounded once."""
     return Types(complex128 if dtype.is_complex else float64, (wanted or dtype.to_real(),))
 
 
@@ -43,7 +43,9 @@ def _squared_distance(a, mean):
 
 
 def _var_rule(ct, out, a, dims, keepdim, divisor):
-    if not divisor:  # as PyTorch has it: the variance is 0 / 0, or infinite whatever the elements are
+    if (
+        not divisor
+    ):  # as in PyTorch, because the variance is 0 / 0, or infinite for all elements that are not the mean
         return with_reduced_dims(ct, dims, keepdim) * (a * 0 + math.inf).where(
             a != a.mean(dims, keepdim=True), math.nan
         )
@@ -64,7 +66,7 @@ STD      = Reduce("std",      _moment_types, lambda c: ((0, float64),), _squared
 def _moment_arguments(
     input: Tensor, args: tuple, kwargs: dict, name: str
 ) -> tuple[tuple[int, ...], float, bool]:
-    """dims, correction and keepdim from (unbiased), (dim, unbiased, keepdim) or (dim, *, correction, keepdim)."""
+    """Convert the arguments (unbiased), (dim, unbiased, keepdim) or (dim, *, correction, keepdim) to dims, correction, keepdim."""
     check_tensor(input, name)
     if input.spec.dtype.category < 2:
         raise RuntimeError(f"{name}: only support floating point and complex dtypes (got {input.spec.dtype})")
@@ -85,7 +87,7 @@ def _moment_arguments(
 
 
 def _build_moment(graph: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
-    """A moment about the mean, in two passes of float64."""
+    """The variance or the standard deviation, in two passes of float64: the mean, then the squared distances from it."""
     (x,) = graph.inputs
     count = float(math.prod(x.spec.shape[dim] for dim in dims))
     (center,) = graph.reduce(MEAN64, x, dims=dims, numbers=(count,))

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what is measured with them."""
+"""Norms of vectors and matrices, distances and condition numbers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _smaller(a, b):
 
 
 class _Order(NamedTuple):
-    """What an element contributes to a norm, how contributions combine, and what is made of the last."""
+    """A norm as a reduction: the state of one element, how states combine, and the norm of the final state."""
 
     to_state: Callable[[Any], Expr]
     combine: Callable[[tuple, tuple], tuple]
@@ -86,7 +86,7 @@ def _power(a: Expr, exponent: float) -> Expr:
 
 
 def _norm_rule(p: float) -> Callable:
-    """The derivative of a norm: a zero vector has none, and gets 0; where several elements are the largest, they share."""
+    """The derivative of a norm. A zero vector gets 0, because it has no derivative. Several largest elements share the cotangent."""
 
     def rule(ct, out, a, dims, keepdim):
         ct, out = with_reduced_dims(ct, dims, keepdim), with_reduced_dims(out, dims, keepdim)
@@ -110,7 +110,7 @@ def _norm_rule(p: float) -> Callable:
 
 @functools.lru_cache(maxsize=64)  # programs use few orders
 def _norm_row(p: float, of_one: bool) -> Reduce:
-    """`of_one`: the norm of one number is its size, because its power may overflow."""
+    """`of_one`: the norm of one number is computed as its absolute value, because its power may overflow."""
     order = norm_order(math.inf if of_one else p)
     return Reduce(
         "linalg_vector_norm",
@@ -191,7 +191,7 @@ def _check_not_empty(x: Tensor, ord: Any, dims: Sequence[int], dim: Any) -> None
 
 
 def _pair(dim: Any) -> Any:
-    """The dim of a norm that takes one or two: one dim is no pair, but a tuple, so that it is counted."""
+    """An int as a tuple of one, so that the check of the number of dims refuses it."""
     return (dim,) if isinstance(dim, int) else dim
 
 
@@ -352,7 +352,7 @@ def _dist(input: Tensor, other: Tensor, p: float) -> Tensor:
 
 @public("function method inplace", out=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Each slice along `dim` scaled down to a vector norm of at most `maxnorm`.
+    """Scale each slice along `dim` down to a vector norm of at most `maxnorm`.
 
     >>> import weft as torch
     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
@@ -374,7 +374,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 def _renorm_rule(ct, out, input, p, dims, maxnorm):
-    """Slices that keep their size pass the gradient on, whatever `maxnorm` is: inf * 0 would be NaN."""
+    """Slices that keep their size pass the gradient on without a product with `maxnorm`, because inf * 0 would be NaN."""
     sizes = vector_norm(input, p, dims, keepdim=True)
     inverse = 1 / (sizes + _BELOW)
     pulled = _norm_rule(float(p))(real(conj(input) * ct).sum(dims, keepdim=True), sizes, input, dims, True)

@@ -1,4 +1,4 @@
-"""Quantiles: values at a fraction of the way through the order, interpolated between neighbours."""
+"""Quantiles: the values at a fraction of the sorted elements, interpolated between neighbours."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ from ..views.views import EXPAND
 
 
 def _check_not_empty(spec: Spec, dims: Sequence[int], name: str, whole: bool) -> None:
-    """Extrema have no identity: there must be something to choose from."""
+    """Raises: an error if there are no elements, because extrema have no identity."""
     shape = spec.shape
     if whole and spec.numel == 0:
         raise RuntimeError(
@@ -61,7 +61,7 @@ def _check_not_empty(spec: Spec, dims: Sequence[int], name: str, whole: bool) ->
 
 
 def _check_order(name: str, spec: Spec, dims: Sequence[int], whole: bool) -> None:
-    """Raises what extrema raise."""
+    """Raises: PyTorch's errors of extrema."""
     _check_not_empty(spec, dims, name, whole)
     if spec.dtype.is_complex:
         with_position = name in ("max", "min") and not whole
@@ -70,7 +70,7 @@ def _check_order(name: str, spec: Spec, dims: Sequence[int], whole: bool) -> Non
 
 
 def _check_position(name: str, spec: Spec, dims: Sequence[int], whole: bool) -> None:
-    """Raises what positions of extrema raise."""
+    """Raises: PyTorch's errors of positions of extrema."""
     if whole and spec.numel == 0:
         raise IndexError(
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
@@ -130,7 +130,7 @@ def highest(dtype: DType) -> Any:
 
 
 def _wins(a: Expr, b: Expr, largest: bool) -> Expr:
-    """Whether `a` is beyond `b`; NaN is beyond everything."""
+    """Whether `a` is larger than `b`, or smaller unless `largest`. NaN wins against every number."""
     beyond = b < a if largest else a < b
     return beyond | isnan(a) if a.dtype.is_floating_point else beyond
 
@@ -140,7 +140,7 @@ def _extremum(largest: bool):
 
 
 def _arg_extremum(largest: bool):
-    """Of (value, position) pairs the better one; of equals the first."""
+    """Combine (value, position) pairs: the larger or smaller value, and the first of equal values."""
 
     def combine(a, b):
         better = _wins(a[0], b[0], largest)
@@ -194,7 +194,7 @@ def mean_rule(ct, out, a, dims, keepdim, count, *, specs):
 
 
 def _prod_rule(ct, out, a, dims, keepdim):
-    """Of an element, the product of all others: by division, or, if there are zeros, from both sides."""
+    """The derivative by an element is the product of the others. Divide, or multiply from both sides if an element is zero."""
     if not a.is_meta and not bool((a == 0).any()):
         return with_reduced_dims(ct, dims, keepdim) * (with_reduced_dims(out, dims, keepdim) / a).conj()
     if dims is None:
@@ -205,7 +205,7 @@ def _prod_rule(ct, out, a, dims, keepdim):
 
 
 def _products_of_others(a: Tensor, dim: int) -> Tensor:
-    """Of each element, the product of the others along `dim`."""
+    """For each element the product of the others along `dim`."""
     n = a.shape[dim]
     ones = ones_like(a.narrow(dim, 0, min(n, 1)))
     before = cat((ones, a.narrow(dim, 0, max(n - 1, 0))), dim).cumprod(dim)
@@ -214,7 +214,7 @@ def _products_of_others(a: Tensor, dim: int) -> Tensor:
 
 
 def _extremum_rule(ct, out, a, dims, keepdim):
-    """Equal elements share."""
+    """Equal elements share the cotangent."""
     return split_among_ties(
         with_reduced_dims(ct, dims, keepdim), a == with_reduced_dims(out, dims, keepdim), dims
     )
@@ -434,7 +434,7 @@ def _aminmax(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> tuple[Tenso
 def _define_flag(op: Reduce) -> None:
     def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         check_tensor(input, op.name)
-        if isinstance(dim, (tuple, list)) and not dim:  # no dims at all
+        if isinstance(dim, (tuple, list)) and not dim:  # an empty list names no dims
             return op(input, dims=(), keepdim=keepdim)
         return op.direct(input, dim, keepdim)
 

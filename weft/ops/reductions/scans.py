@@ -1,4 +1,4 @@
-"""Running results along a dim: cumsum, cumprod, cummax, cummin, logcumsumexp; differences and covariances."""
+"""Scans along a dim (cumsum, cumprod, cummax, cummin, logcumsumexp), and diff, cov and corrcoef."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from .reduction import highest, lowest
 
 # ---- Sums and products ---------------------------------------------------------------------------------------------
 
-# What a running result is accumulated in; each element of the result is rounded from it, as PyTorch does.
+# The dtype that a scan accumulates in. As in PyTorch, each element of the result is rounded from the accumulated value.
 WIDER = dict.fromkeys(REDUCED_FLOATS, float32) | {
     float32: float64,
     complex32: complex64,
@@ -79,7 +79,7 @@ def _cumprod_rule(ct, out, a, dim):
 
 
 def _up_to_first_zero(ct: Tensor, out: Tensor, a: Tensor, dim: int, zeros: Tensor) -> Tensor:
-    """Behind the first zero of a row nothing changes any product; the zero itself leaves the others'."""
+    """Elements behind the first zero of a row get 0, because all products behind it are 0. The zero gets the product of the others."""
     count = zeros.cumsum(dim)
     first = zeros & (count == 1)
     others = cumprod(a.masked_fill(first, 1), dim)
@@ -89,7 +89,7 @@ def _up_to_first_zero(ct: Tensor, out: Tensor, a: Tensor, dim: int, zeros: Tenso
 
 
 def _products_without_each(ct: Tensor, a: Tensor, dim: int) -> Tensor:
-    """The same for derivatives of higher order: all products that lack one element, one element at a time."""
+    """The cotangent for derivatives of higher order: for each element, the products without that element."""
     n = a.shape[dim]
     found = []
     for k in range(n):
@@ -153,12 +153,12 @@ cumprod = _define_scan("cumprod", CUMPROD, "product", "[ 1,  2,  6, 24]")
 
 
 def _reference(greatest: Expr) -> Expr:
-    """What exponents are counted from: the greatest so far, or 0 where that is infinite."""
+    """The number that is subtracted from exponents: the largest element so far, or 0 if that is infinite."""
     return where(isinf(greatest), 0.0, greatest)
 
 
 def _take_in(state: tuple, element: tuple) -> tuple:
-    """States are (the greatest, the sum of exponentials counted from it): no logarithm waits for the one before it."""
+    """A state is the largest element, and the sum of exp(element - largest). So only the final step computes a logarithm."""
     (left, a), (right, b) = state, element
     greatest = maximum(left, right)
     reference = _reference(greatest)
@@ -166,7 +166,7 @@ def _take_in(state: tuple, element: tuple) -> tuple:
 
 
 def _logcumsumexp_rule(ct, out, a, dim):
-    """The sum over later results of ct * exp(a - out), as logarithms: positive and negative ones apart."""
+    """The sum over later results of ct * exp(a - out). It is computed by logarithms, separately for positive and negative ct."""
 
     if not a.spec.shape:
         return ct
@@ -176,7 +176,7 @@ def _logcumsumexp_rule(ct, out, a, dim):
 
     if a.is_complex():
         return pulled(ct.conj().log()).conj()
-    none = -largest(a.spec.dtype)  # the logarithm of 0, but finite: it is subtracted from
+    none = -largest(a.spec.dtype)  # stands for log(0), but is finite, because out is subtracted from it
     return pulled(ct.log().where(ct > 0, none)) - pulled((-ct).log().where(ct < 0, none))
 
 
@@ -189,7 +189,7 @@ LOGCUMSUMEXP = Scan(
     lambda state: (_reference(state[0]) + log(state[1]),),
     derivative=_logcumsumexp_rule,
 )
-# The imaginary part goes round: only sums of two at a time tell how often.
+# The imaginary part of the result counts full turns, as in PyTorch, so elements are added one by one with `logaddexp`.
 COMPLEX_LOGCUMSUMEXP = Scan(
     "logcumsumexp",
     _wider,
@@ -223,7 +223,7 @@ def _value_and_index(dtype: DType, wanted: DType | None) -> Types:
 
 
 def _latest(wins: Callable) -> Callable:
-    """The state (value, position) goes over to an element that wins against it, or is NaN."""
+    """Combine a state (value, position) with an element. The element replaces it if it wins or is NaN."""
 
     def combine(state: tuple, element: tuple) -> tuple:
         takes = wins(element[0], state[0])
@@ -235,7 +235,7 @@ def _latest(wins: Callable) -> Callable:
 
 
 def _running_rule(ct, out, a, dim):
-    """An element gets the cotangents of all results that it is."""
+    """An element gets the cotangents of all results that were taken from it."""
     return zeros_like(ct[0]).scatter_add(dim, out[1], ct[0]) if ct[0].spec.shape else ct[0]
 
 
@@ -299,7 +299,7 @@ def _check_joined(input: Tensor, other: Tensor | None, dim: int) -> None:
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """The differences of neighbours along `dim`, taken `n` times; `prepend` and `append` are joined on first.
+    """The differences of neighbours along `dim`, `n` times. `prepend` and `append` are joined to the input first.
 
     >>> import weft as torch
     >>> torch.diff(torch.tensor([1, 4, 9, 16]))
@@ -354,7 +354,7 @@ def cov(
     """The covariances of variables.
 
     Shapes: input [variables, observations] or [observations], weights [observations] -> [variables, variables].
-    fweights: how often each observation occurred; aweights: how much it counts.
+    fweights: how often each observation occurred. aweights: the weight of each observation.
 
     >>> import weft as torch
     >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -1,4 +1,4 @@
-"""Reductions of segments: neighbours along a dim that belong together."""
+"""`segment_reduce`: reductions of segments, which are runs of neighbours along a dim."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..creation.creation import full
 from ..creation.ranges import arange
 from ..tensor.rules import with_node_name
 
-# The names of `reduce`, and what nothing is reduced to.
+# The names of `reduce`, and the result for an empty segment.
 _KINDS = {
     "sum": ("sum", 0.0),
     "mean": ("mean", 0.0),
@@ -123,7 +123,7 @@ def _segments(
 
 
 def _members(data: Tensor, starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The elements of all segments one after the other, and to which segment each belongs."""
+    """The elements of all segments one after the other, and the number of the segment that each belongs to."""
     axis = counts.dim() - 1
     size, n = data.shape[axis], counts.shape[-1]
     flat = data.flatten(0, axis)

@@ -39,11 +39,11 @@ SUM_EXP  = Reduce("sum_exp",  lambda d, w: Types(d, (compute_type(d),)), finite_
 SUM_PRODUCTS = Reduce("sum_products", SUM_EXP.types, finite_identity(0), lambda a, b: (a * b,), plus, cascade=True,
                       derivative=(lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * b,
                                   lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * a))
-# Parts of the functions below, which are steps of their own.
+# The maps of the functions below. Each function is recorded as one step.
 SOFTMAX     = Map("softmax",     _rounded_once, lambda a, m, s: exp(a - m) / s, deciding=1, contiguous=True)
 LOG_SOFTMAX = Map("log_softmax", _rounded_once, lambda a, m, log_sum: (a - m) - log_sum, deciding=1, contiguous=True)
 LOG         = Map("log",         to_float, log)
-# Parts of their derivatives.
+# The maps of their derivatives.
 SOFTMAX_BACKWARD = Map("softmax_backward", _rounded_once, lambda ct, out, total: (ct - total) * out, deciding=1,
                        derivative=(lambda ct2, _, ct, out, total: ct2 * out,
                                    lambda ct2, _, ct, out, total: ct2 * (ct - total),
@@ -56,7 +56,7 @@ LOG_SOFTMAX_BACKWARD = Map("log_softmax_backward", _rounded_once, lambda ct, out
 
 
 def _stable_maximum(input: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The maximum over `dims`, kept; 0 where it is infinite, so that subtracting it is safe."""
+    """The maximum over `dims`, which keep size 1. It is 0 where it is infinite, so that the difference to it is not NaN."""
     found = AMAX(input, dims=dims, keepdim=True)
     return found.masked_fill(found.abs() == math.inf, 0)
 
@@ -91,7 +91,7 @@ _LOG_ABOVE = Map("log_above", to_float, lambda total, center: log(total) + cente
 def _build_logsumexp(graph: GraphBuilder, dims: tuple[int, ...], keepdim: bool) -> list[Value]:
     (x,) = graph.inputs
     (highest,) = graph.reduce(AMAX, x, dims=dims)
-    center = graph.map(_FINITE, highest)  # so that subtracting it is safe
+    center = graph.map(_FINITE, highest)  # so that the difference to it is not NaN
     (total,) = graph.reduce(SUM_EXP, x, center, dims=dims)
     found = graph.map(_LOG_ABOVE, total, graph.to(center, total.spec.dtype))
     found = graph.to(found, x.spec.dtype)
@@ -103,7 +103,7 @@ _LOGSUMEXP = KernelGraph("logsumexp", 1, _build_logsumexp, derivative=_logsumexp
 
 @custom_vjp(_logsumexp_rule)
 def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """Of complex numbers, or of none."""
+    """logsumexp of complex numbers, or of an input without elements."""
     if not input.spec.dtype.is_complex:
         return LOG(SUM(_as_float(input, None), dims=dims, keepdim=keepdim))
     center = _stable_maximum(input.real, dims).to(input.spec.dtype)
@@ -113,7 +113,7 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
 
 
 def _softmax_parts(graph: Any, op: Map, x: Any, dim: int) -> tuple[Any, Any]:
-    """The maximum along `dim`, and the sum of the exponentials of what is left above it."""
+    """The maximum along `dim`, and the sum of exp(x - maximum)."""
     dims = single_dim(dim, len(x.spec.shape), op.name)
     if x.spec.dtype.category != FLOAT:
         raise NotImplementedError(
@@ -158,7 +158,7 @@ def _build_log_softmax_backward(graph: Any, dim: int) -> list:
 
 
 def _softmax_graph(name: str, build: Callable, build_backward: Callable) -> KernelGraph:
-    """The graph of (input, dim)."""
+    """The graph with the arguments (input, dim)."""
     backward = KernelGraph(f"{name}_backward", 2, build_backward)
     return KernelGraph(
         name,

@@ -80,17 +80,17 @@ def test_writes_into_inputs_count_as_such():
 
 def _build_taken(graph):
     x, index = graph.inputs
-    taken = graph.take(GATHER, x, (index,), 0)
+    taken = graph.gather(GATHER, x, (index,), 0)
     zeros = graph.map(MUL, x, 0.0)
-    graph.put(GATHER.put, zeros, (index,), taken, 0)
+    graph.scatter(GATHER.scatter, zeros, (index,), taken, 0)
     return [taken, zeros]
 
 
 def test_indices_are_checked():
-    def blame(x, index):
+    def check_indices(x, index):
         raise IndexError("there")
 
-    graph = KernelGraph("taken", 2, _build_taken, blame=blame)
+    graph = KernelGraph("taken", 2, _build_taken, check_indices=check_indices)
     x = weft.tensor([1.0, 2.0, 3.0])
     taken, put = graph((x, weft.tensor([2, 0])))
     assert taken.tolist() == [3.0, 1.0] and put.tolist() == [1.0, 0.0, 3.0]
@@ -123,16 +123,16 @@ def test_products_of_views(dtype, step):
 
 def _build_missing(graph):
     x, index = graph.inputs
-    return [graph.take(GATHER, x, (index,), 0)]
+    return [graph.gather(GATHER, x, (index,), 0)]
 
 
-def _blame_missing(x, index):
+def _check_missing(x, index):
     GATHER(x, (index,), 0)
 
 
 def test_indices_into_a_dimension_without_elements_are_checked():
     """No kernel runs then, so none can meet the bad index."""
-    graph = KernelGraph("missing", 2, _build_missing, blame=_blame_missing)
+    graph = KernelGraph("missing", 2, _build_missing, check_indices=_check_missing)
     for index in ([0], [-1], [0, 5]):
         with pytest.raises((IndexError, RuntimeError), match="out of bounds"):
             graph((weft.ones(0), weft.tensor(index)))
@@ -165,7 +165,7 @@ def _write(graph):
 def _put(graph):
     target, index, value = graph.inputs
     whole = graph.map(ADD, target, 0.0)
-    graph.put(PUT, whole, [index], value, (0,))
+    graph.scatter(PUT, whole, [index], value, (0,))
     return [whole]
 
 
@@ -175,7 +175,7 @@ def _view(graph, sizes, strides, offset):
 
 def _take(graph, dim):
     x, index = graph.inputs
-    return [graph.take(GATHER, x, [index], dim)]
+    return [graph.gather(GATHER, x, [index], dim)]
 
 
 def _multiplied(graph):

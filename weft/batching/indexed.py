@@ -9,7 +9,7 @@ from ..core.plans import PlanCache
 from ..core.size import shape
 from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..families.indexed import Access, Put, Take
+from ..families.indexed import Gather, IndexMap, Scatter
 from .derivatives import BatchedDerivative
 from .elementwise import written
 from .rules import Recordable, any_batched, batching_rule, check_writable
@@ -22,13 +22,13 @@ class _Batched:
     size: int
     batched: tuple[bool, ...]  # which of (the tensor, *indices) are batches
 
-    def _access(self, spec: Spec, static: Any, *indices: Spec) -> Access:
+    def _access(self, spec: Spec, static: Any, *indices: Spec) -> IndexMap:
         samples, steps = [], []
         for each, is_batch in zip((spec, *indices), self.batched, strict=True):
             sample, step = samples_of[(each,)] if is_batch else (each, 0)
             samples.append(sample)
             steps.append(step // each.dtype.itemsize)
-        access: Access = self.op.rule(samples[0], static, *samples[1:])
+        access: IndexMap = self.op.rule(samples[0], static, *samples[1:])
         return access._replace(
             shape=shape((self.size, *access.shape)),
             stride=(steps[0], *access.stride),
@@ -38,12 +38,12 @@ class _Batched:
         )
 
 
-class BatchedTake(_Batched, Take):
+class BatchedGather(_Batched, Gather):
     """Reads what the indices of each sample point at."""
 
-    def __init__(self, op: Take, batched: tuple[bool, ...], size: int):
+    def __init__(self, op: Gather, batched: tuple[bool, ...], size: int):
         self.op, self.batched, self.size = op, batched, size
-        Take.__init__(
+        Gather.__init__(
             self,
             op.name,
             self._access,
@@ -55,13 +55,13 @@ class BatchedTake(_Batched, Take):
         )
 
 
-class BatchedPut(_Batched, Put):
+class BatchedScatter(_Batched, Scatter):
     """Writes where the indices of each sample point at."""
 
-    def __init__(self, op: Put, batched: tuple[bool, ...], size: int, value: int | None):
+    def __init__(self, op: Scatter, batched: tuple[bool, ...], size: int, value: int | None):
         self.op, self.batched, self.size, self.value = op, batched, size, value
         rules = (batched[0], value is not None, *batched[1:])
-        Put.__init__(
+        Scatter.__init__(
             self,
             op.name,
             self._access,
@@ -73,7 +73,7 @@ class BatchedPut(_Batched, Put):
             derivative=BatchedDerivative(op, rules),
         )
 
-    def _fit(self, value: Spec, spec: Spec, static: Any, access: Access) -> tuple[int, ...]:
+    def _fit(self, value: Spec, spec: Spec, static: Any, access: IndexMap) -> tuple[int, ...]:
         """The strides with which the value is read; its batch dim is dim `self.value`, or there is none."""
         step = 0
         if self.value is not None:
@@ -88,12 +88,12 @@ class BatchedPut(_Batched, Put):
         return (step, *self.op.fit(value, sample, static, inner))
 
 
-_takes = PlanCache(BatchedTake)
-_puts = PlanCache(BatchedPut)
+_takes = PlanCache(BatchedGather)
+_puts = PlanCache(BatchedScatter)
 
 
-@batching_rule(Take)
-def _take(level: Level, op: Take, args: tuple, static: dict[str, Any]) -> Recordable:
+@batching_rule(Gather)
+def _take(level: Level, op: Gather, args: tuple, static: dict[str, Any]) -> Recordable:
     input, indices, how = args
     values = [physical(x, level) for x in (input, *indices)]
     if any_batched((input, *indices), level):
@@ -104,8 +104,8 @@ def _take(level: Level, op: Take, args: tuple, static: dict[str, Any]) -> Record
     return Recordable(result, (input, *indices), (how,))
 
 
-@batching_rule(Put)
-def _put(level: Level, op: Put, args: tuple, static: dict[str, Any]) -> Tensor:
+@batching_rule(Scatter)
+def _put(level: Level, op: Scatter, args: tuple, static: dict[str, Any]) -> Tensor:
     target, indices, value, how = args[:4]
     combine = args[4] if len(args) > 4 else static.get("combine")
     check_writable(target, (value, *indices), level)

@@ -9,7 +9,7 @@ from ..core.batched import Level, batched_at, physical, resumed, wrap
 from ..core.plans import PlanCache
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, empty
-from ..families.indexed import Put
+from ..families.indexed import Scatter
 from ..families.kernel_graph import EagerBuilder, KernelGraph
 from ..families.map import Map
 from ..families.product import Product
@@ -31,8 +31,8 @@ class OnSamples(EagerBuilder):
         return op(a, b)
 
     @staticmethod
-    def put(
-        op: Put,
+    def scatter(
+        op: Scatter,
         target: Tensor,
         indices: Sequence[Tensor],
         value: Tensor,

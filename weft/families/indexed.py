@@ -1,6 +1,6 @@
-"""Ops whose indices are data: `Take` reads the elements that indices point at, `Put` writes or combines into them.
+"""Ops whose indices are data: `Gather` reads the elements that indices point at, `Scatter` writes or combines into them.
 
-An op states a rule, metadata in, `Access` out; one rule serves the op, its opposite and so its derivative. `pack` and
+An op states a rule, metadata in, `IndexMap` out; one rule serves the op, its opposite and so its derivative. `pack` and
 `spread` do the same for masks. Nothing is written if an index is out of range.
 """
 
@@ -33,7 +33,7 @@ from .library import array, host_array
 from .map import COPY, FILL, common_device
 
 
-class Access(NamedTuple):
+class IndexMap(NamedTuple):
     """Which elements of a tensor indices point at.
 
     Position p of `shape` is the element p . stride + the sum over j of index_j[p . index_strides[j]] * steps[j].
@@ -47,7 +47,7 @@ class Access(NamedTuple):
     steps: tuple[int, ...]  # and their strides
 
 
-Rule = Callable[..., Access]  # (spec of the tensor, a static argument, *specs of the indices)
+Rule = Callable[..., IndexMap]  # (spec of the tensor, a static argument, *specs of the indices)
 
 
 def out_of_bounds(index: int, dim: int, size: int) -> Exception:
@@ -63,7 +63,7 @@ def _prepare(
     results: Sequence[Result],
     dtypes: Sequence[DType],
     rows: Sequence[Sequence[int]],
-    access: Access,
+    access: IndexMap,
     wrap: bool,
     displaced: tuple[int, ...],
     in_order: bool,
@@ -129,7 +129,7 @@ class _Indexed(Op):
         self.error = error
         self.always_checked = always_checked  # indices are checked even where nothing is moved
 
-    def _check(self, access: Access, indices: Sequence[Tensor]) -> None:
+    def _check(self, access: IndexMap, indices: Sequence[Tensor]) -> None:
         """Raise for the first index that is out of range."""
         for index, dim, size in zip(indices, access.dims, access.sizes, strict=True):
             values = host_array(index)
@@ -137,7 +137,7 @@ class _Indexed(Op):
             if bad.any():
                 raise self.error(int(values[bad][0]), dim, size)
 
-    def _check_empty(self, access: Access, indices: Sequence[Tensor]) -> None:
+    def _check_empty(self, access: IndexMap, indices: Sequence[Tensor]) -> None:
         """Nothing will be moved: as in PyTorch, most ops then refuse only indices into a dimension of size 0."""
         if (self.always_checked or 0 in access.sizes) and all(
             index.spec.numel and index.spec.device.backend.has_memory for index in indices
@@ -160,7 +160,7 @@ class _TakePlan:
         self.record: Callable | None = None  # made when the first call is recorded
 
 
-class Take(_Indexed):
+class Gather(_Indexed):
     """result[p] = input[where the indices point at p]. `in_memory_order`: strides follow the input's, as in a map."""
 
     def __init__(self, name: str, rule: Rule, *, in_memory_order: bool = False, **options):
@@ -171,14 +171,14 @@ class Take(_Indexed):
             self.derivative = Derivative(self._back)
 
     @functools.cached_property
-    def put(self) -> Put:
+    def scatter(self) -> Scatter:
         """Writes where this reads."""
-        return Put(f"{self.name}_backward", self.rule, wrap=self.wrap, error=self.error, once=False)
+        return Scatter(f"{self.name}_backward", self.rule, wrap=self.wrap, error=self.error, once=False)
 
     def adjoint(self, ct: Tensor, indices: Sequence[Tensor], static: Any, input: Spec) -> Tensor:
         """Zeros of the shape of `input` with what was read added to where it was."""
         whole = FILL.write(empty(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device)), 0)
-        return self.put(whole, indices, ct, static, add_elements)
+        return self.scatter(whole, indices, ct, static, add_elements)
 
     @property
     def _back(self) -> Callable:
@@ -241,13 +241,13 @@ class Take(_Indexed):
 
 
 class _PutPlan(NamedTuple):
-    access: Access
+    access: IndexMap
     checks: list[IndexedLaunch]
     launch: IndexedLaunch | None
     faults: Sequence[int]
 
 
-def broadcast_row(value: Spec, spec: Spec, static: Any, access: Access) -> tuple[int, ...]:
+def broadcast_row(value: Spec, spec: Spec, static: Any, access: IndexMap) -> tuple[int, ...]:
     """The strides with which a value is read that is broadcast to the positions."""
     if not broadcasts(value.shape, access.shape):
         raise RuntimeError(
@@ -257,7 +257,7 @@ def broadcast_row(value: Spec, spec: Spec, static: Any, access: Access) -> tuple
     return broadcast_stride(value, access.shape)
 
 
-class Put(_Indexed):
+class Scatter(_Indexed):
     """target[where the indices point at p] = value[p], in place; or combined with what is there.
 
     `combine(old, new)` gives what is stored, as an Expr; without it the new replaces the old. `fit(value, target,
@@ -274,9 +274,9 @@ class Put(_Indexed):
             self.derivative = Derivative(self.target_rule, self.value_rule)
 
     @functools.cached_property
-    def take(self) -> Take:
+    def gather(self) -> Gather:
         """Reads where this writes."""
-        return Take(self.name, self.rule, wrap=self.wrap, error=self.error)
+        return Gather(self.name, self.rule, wrap=self.wrap, error=self.error)
 
     @property
     def target_rule(self) -> Callable:
@@ -286,7 +286,7 @@ class Put(_Indexed):
                 return ct
             self._check_smooth(combine)
             zero = FILL.write(empty(contiguous_spec((), ct.spec.dtype, ct.spec.device)), 0)
-            return self.take.put(ct.clone(), indices, zero, where)
+            return self.gather.scatter(ct.clone(), indices, zero, where)
 
         return rule
 
@@ -295,7 +295,7 @@ class Put(_Indexed):
         def rule(ct, out, target, value, *indices, static):
             where, combine = static
             self._check_smooth(combine)
-            return self.take(ct, indices, where)
+            return self.gather(ct, indices, where)
 
         return rule
 
@@ -419,8 +419,8 @@ class Put(_Indexed):
         return target
 
 
-def _one(access: Access, j: int, index: Spec) -> Access:
-    return Access(index.shape, (), (index.stride,), access.dims[j : j + 1], access.sizes[j : j + 1], (0,))
+def _one(access: IndexMap, j: int, index: Spec) -> IndexMap:
+    return IndexMap(index.shape, (), (index.stride,), access.dims[j : j + 1], access.sizes[j : j + 1], (0,))
 
 
 def unshared(tensor: Tensor, target: Tensor) -> Tensor:

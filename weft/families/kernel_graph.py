@@ -27,7 +27,7 @@ from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
 from ..engine.memory import FENCE
-from .indexed import Put, Take, add_elements
+from .indexed import Gather, Scatter, add_elements
 from .map import COPY, FILL, Map
 from .product import Product
 from .reduce import Reduce
@@ -109,16 +109,16 @@ class GraphBuilder:
         self._launch(plan, [result, a, b])
         return self.to(result, dtype)
 
-    def take(self, op: Take, input: Value, indices: Sequence[Value], static: Any) -> Value:
+    def gather(self, op: Gather, input: Value, indices: Sequence[Value], static: Any) -> Value:
         """The elements that the indices select."""
         plan = op.plans[(input.spec, static, *[each.spec for each in indices])]
         result = self.new(plan.spec)
         self._follow(plan.launch, [result, input, *indices])
         return result
 
-    def put(
+    def scatter(
         self,
-        op: Put,
+        op: Scatter,
         target: Value,
         indices: Sequence[Value],
         value: Value,
@@ -129,11 +129,11 @@ class GraphBuilder:
         plan = op.plans[(target.spec, value.spec, combine, static, *[each.spec for each in indices])]
         self._follow(plan.launch, [target, *[target] * (combine is not None), value, *indices])
 
-    def adjoint(self, op: Take, ct: Value, indices: Sequence[Value], static: Any, input: Spec) -> Value:
-        """The gradient of the input of `take`: zeros, to which `ct` is added at the selected elements."""
+    def adjoint(self, op: Gather, ct: Value, indices: Sequence[Value], static: Any, input: Spec) -> Value:
+        """The gradient of the input of `gather`: zeros, to which `ct` is added at the selected elements."""
         whole = self.new(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device))
         self.write(FILL, whole, 0)
-        self.put(op.put, whole, indices, ct, static, add_elements)
+        self.scatter(op.scatter, whole, indices, ct, static, add_elements)
         return whole
 
     def to(self, operand: Any, dtype: DType) -> Any:
@@ -315,11 +315,11 @@ class EagerBuilder:
         return (found,) if isinstance(found, Tensor) else found
 
     @staticmethod
-    def take(op: Take, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
+    def gather(op: Gather, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:
         return op(input, indices, static)
 
     @staticmethod
-    def adjoint(op: Take, ct: Tensor, indices: Sequence[Tensor], static: Any, input: Spec) -> Tensor:
+    def adjoint(op: Gather, ct: Tensor, indices: Sequence[Tensor], static: Any, input: Spec) -> Tensor:
         return op.adjoint(ct, indices, static, input)
 
     @staticmethod
@@ -336,7 +336,7 @@ class KernelGraph(Op):
 
     `inputs` is the number of tensors. `numbers` are the types of the numbers, whose values may change from call to call.
     The rules of `derivative` get (ct, out, *inputs, *static, *numbers); a graph without a derivative is recorded op by op,
-    and then `build` may only call the methods of EagerBuilder. `blame(*inputs, *static, *numbers)` raises the error about bad
+    and then `build` may only call the methods of EagerBuilder. `check_indices(*inputs, *static, *numbers)` raises the error about bad
     indices, for graphs whose kernels follow indices.
     """
 
@@ -349,7 +349,7 @@ class KernelGraph(Op):
         numbers: Sequence[type] = (),
         derivative: Any = None,
         node_name: str | Callable | None = None,
-        blame: Callable | None = None,
+        check_indices: Callable | None = None,
     ):
         self.name = name
         self.inputs = inputs
@@ -357,7 +357,7 @@ class KernelGraph(Op):
         self.numbers = tuple(numbers)
         self.derivative = as_derivative(derivative)
         self.node_name = node_name
-        self.blame = blame
+        self.check_indices = check_indices
         self.plans = PlanCache(self._plan)
 
     def _plan(self, *key: Any) -> Plan:
@@ -384,8 +384,8 @@ class KernelGraph(Op):
         else:
             before = plan.faults[0]
             found = plan.run(inputs, numbers)
-            if (plan.idle or plan.faults[0] != before) and self.blame is not None:
-                self.blame(*inputs, *static, *numbers)
+            if (plan.idle or plan.faults[0] != before) and self.check_indices is not None:
+                self.check_indices(*inputs, *static, *numbers)
         if not recorded:
             return found
         if plan.record is None:

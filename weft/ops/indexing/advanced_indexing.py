@@ -19,7 +19,7 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.storage import foreign
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
-from ...families.indexed import Access, Put, Take, vector_spec
+from ...families.indexed import Gather, IndexMap, Scatter, vector_spec
 from ...families.library import to_device
 from ...families.map import FILL
 from ..creation.from_data import from_data
@@ -220,7 +220,7 @@ def check_mask(spec: Spec, dim: int, mask: Spec) -> None:
             )
 
 
-def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
+def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> IndexMap:
     """How index tensors for `dims` read a tensor. Their common shape replaces these dims, or stands in front if others lie between.
 
     Raises: IndexError if they have no common shape, or choose from a dim without elements.
@@ -245,7 +245,7 @@ def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
         return (*(values[dim] for dim in before), *middle, *(values[dim] for dim in after))
 
     none = (0,) * len(spec.shape)
-    return Access(
+    return IndexMap(
         shape(assemble(spec.shape, common)),
         assemble(spec.stride, (0,) * len(common)),
         tuple(assemble(none, broadcast_stride(index, common)) for index in indices),
@@ -255,5 +255,5 @@ def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> Access:
     )
 
 
-INDEX = Take("index", at, wrap=True, in_memory_order=True)
-PUT = Put("index_put_", at, wrap=True, once=False)
+INDEX = Gather("index", at, wrap=True, in_memory_order=True)
+PUT = Scatter("index_put_", at, wrap=True, once=False)

@@ -15,25 +15,25 @@ from ...core.size import shape as shape_of
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim
 from ...families.custom_vjp import custom_vjp
-from ...families.indexed import Access, Take
+from ...families.indexed import Gather, IndexMap
 from ..assembly.copying import is_same_memory
 from .advanced_indexing import at, vector
 from .masking import where
 
 
-def along(spec: Spec, dim: int, index: Spec) -> Access:
+def along(spec: Spec, dim: int, index: Spec) -> IndexMap:
     """The elements that gather reads and scatter writes: the index gives the position along `dim`, the loop those along the others."""
     dim = wrap_dim(dim, len(spec.shape))
     none = (0,) * len(index.shape)
     if not index.numel:
-        return Access(index.shape, none, (none,), (dim,), (1,), (0,))
+        return IndexMap(index.shape, none, (none,), (dim,), (1,), (0,))
     if not spec.shape:
-        return Access(index.shape, none, (index.stride,), (0,), (1,), (1,))
+        return IndexMap(index.shape, none, (index.stride,), (0,), (1,), (1,))
     stride = (*spec.stride[:dim], 0, *spec.stride[dim + 1 :]) if index.shape else ()
-    return Access(index.shape, stride, (index.stride,), (dim,), (spec.shape[dim],), (spec.stride[dim],))
+    return IndexMap(index.shape, stride, (index.stride,), (dim,), (spec.shape[dim],), (spec.stride[dim],))
 
 
-def _gathered(spec: Spec, dim: int, index: Spec) -> Access:
+def _gathered(spec: Spec, dim: int, index: Spec) -> IndexMap:
     sizes, wanted = spec.shape, index.shape
     access = along(spec, dim, index)
     if index.numel:
@@ -49,21 +49,21 @@ def _gathered(spec: Spec, dim: int, index: Spec) -> Access:
     return access
 
 
-def slices(spec: Spec, dim: int, index: Spec) -> Access:
+def slices(spec: Spec, dim: int, index: Spec) -> IndexMap:
     """Whole slices along `dim`. A vector or a 0-dim tensor holds their numbers."""
     dim = wrap_dim(dim, len(spec.shape))
     if not spec.shape and index.numel == 1:
-        return Access(spec.shape, (), ((),), (0,), (1,), (1,))
+        return IndexMap(spec.shape, (), ((),), (0,), (1,), (1,))
     if not spec.shape:  # each number in the index is another position of the one element
-        return Access(shape_of((index.numel,)), (0,), (index.stride,), (0,), (1,), (1,))
+        return IndexMap(shape_of((index.numel,)), (0,), (index.stride,), (0,), (1,), (1,))
     stride = (*spec.stride[:dim], 0, *spec.stride[dim + 1 :])
     step = index.stride[0] if index.shape else 0
     row = tuple(step if other == dim else 0 for other in range(len(spec.shape)))
     sizes = shape_of((*spec.shape[:dim], index.numel, *spec.shape[dim + 1 :]))
-    return Access(sizes, stride, (row,), (dim,), (spec.shape[dim],), (spec.stride[dim],))
+    return IndexMap(sizes, stride, (row,), (dim,), (spec.shape[dim],), (spec.stride[dim],))
 
 
-def _selected(spec: Spec, dim: int, index: Spec) -> Access:
+def _selected(spec: Spec, dim: int, index: Spec) -> IndexMap:
     check_dtype(index, "index_select(): Expected dtype int32 or int64 for index")
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -96,9 +96,9 @@ def flat_error(index: int, dim: int, size: int) -> Exception:
     return IndexError(f"out of range: tried to access index {index} on a tensor of {size} elements.")
 
 
-GATHER = Take("gather", _gathered, error=bounds_error)
-INDEX_SELECT = Take("index_select", _selected, error=out_of_range_in_self, always_checked=True)
-TAKE = Take("take", at, wrap=True, error=flat_error)
+GATHER = Gather("gather", _gathered, error=bounds_error)
+INDEX_SELECT = Gather("index_select", _selected, error=out_of_range_in_self, always_checked=True)
+TAKE = Gather("take", at, wrap=True, error=flat_error)
 
 
 def check_index(
@@ -219,7 +219,7 @@ def _without(sizes: Sequence[int], dim: int) -> list[int]:
     return [1 if other == dim else size for other, size in enumerate(sizes)]
 
 
-_ROWS = Take("embedding", at, error=out_of_range_in_self, always_checked=True)
+_ROWS = Gather("embedding", at, error=out_of_range_in_self, always_checked=True)
 
 
 def _embedding_back(ct, out, weight, input, padding_idx, scale_grad_by_freq, sparse, *, specs):

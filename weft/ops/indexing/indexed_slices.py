@@ -17,16 +17,16 @@ from ...core.public import add_inplace, public
 from ...core.recording import check_recorded_write
 from ...core.spec import Spec
 from ...core.tensor import Tensor
-from ...families.indexed import Access, Put, add_elements, unshared
+from ...families.indexed import IndexMap, Scatter, add_elements, unshared
 from .gather import check_dtype, out_of_range_in_self, slices
 from .masking import check_read, contiguous_copy
 from .scatter_reduction import COMBINE, Reduction, scalar_like
 
 
-def _numbered(name: str) -> Callable[[Spec, int, Spec], Access]:
+def _numbered(name: str) -> Callable[[Spec, int, Spec], IndexMap]:
     """The rule of an op that takes slices by number: an index of int32 or int64 in one dimension."""
 
-    def rule(spec: Spec, dim: int, index: Spec) -> Access:
+    def rule(spec: Spec, dim: int, index: Spec) -> IndexMap:
         if len(index.shape) > 1:
             raise IndexError(
                 f"{name}(): Index is supposed to be a vector, but got dim: {len(index.shape)} with type: "
@@ -38,10 +38,10 @@ def _numbered(name: str) -> Callable[[Spec, int, Spec], Access]:
     return rule
 
 
-def _fit_slices(name: str) -> Callable[[Spec, Spec, int, Access], tuple[int, ...]]:
+def _fit_slices(name: str) -> Callable[[Spec, Spec, int, IndexMap], tuple[int, ...]]:
     """The strides of the source, which must have the shape of the target in all dims but that of the index."""
 
-    def fit(value: Spec, spec: Spec, static: int, access: Access) -> tuple[int, ...]:
+    def fit(value: Spec, spec: Spec, static: int, access: IndexMap) -> tuple[int, ...]:
         dim = access.dims[0]
         if spec.dtype is not value.dtype:
             raise RuntimeError(
@@ -70,7 +70,7 @@ def _fit_slices(name: str) -> Callable[[Spec, Spec, int, Access], tuple[int, ...
     return fit
 
 
-def _copied(spec: Spec, dim: int, index: Spec) -> Access:
+def _copied(spec: Spec, dim: int, index: Spec) -> IndexMap:
     if len(index.shape) > 1:
         raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {len(index.shape)})")
     access = slices(spec, dim, index)
@@ -78,7 +78,7 @@ def _copied(spec: Spec, dim: int, index: Spec) -> Access:
     return access
 
 
-def _fit_copied(value: Spec, spec: Spec, static: int, access: Access) -> tuple[int, ...]:
+def _fit_copied(value: Spec, spec: Spec, static: int, access: IndexMap) -> tuple[int, ...]:
     dim = access.dims[0]
     given, wanted = list(value.shape or (1,)), list(access.shape or (1,))
     if not value.shape and wanted[dim] != 1:
@@ -110,7 +110,7 @@ def _fit_copied(value: Spec, spec: Spec, static: int, access: Access) -> tuple[i
     return broadcast_stride(value, access.shape) if access.shape else ()
 
 
-def _filled(spec: Spec, dim: int, index: Spec) -> Access:
+def _filled(spec: Spec, dim: int, index: Spec) -> IndexMap:
     if len(index.shape) > 1:
         raise RuntimeError("Index has to be a vector/scalar")
     return slices(spec, dim, index)
@@ -120,26 +120,26 @@ def _copy_error(index: int, dim: int, size: int) -> Exception:
     return IndexError(f"index_copy_(): index {index} is out of bounds for dimension {dim} with size {size}")
 
 
-INDEX_ADD = Put(
+INDEX_ADD = Scatter(
     "index_add_", _numbered("index_add_"), fit=_fit_slices("index_add_"), error=out_of_range_in_self
 )
-INDEX_REDUCE = Put("index_reduce_", _numbered("index_reduce"), fit=_fit_slices("index_reduce"))
-INDEX_WRITE = Put("index_reduce_", slices, error=out_of_range_in_self, always_checked=True)
-INDEX_COPY = Put("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
-INDEX_FILL = Put("index_fill_", _filled, wrap=True)
-INDEX_FILL_TENSOR = Put("index_fill_.tensor", _filled, wrap=True)
+INDEX_REDUCE = Scatter("index_reduce_", _numbered("index_reduce"), fit=_fit_slices("index_reduce"))
+INDEX_WRITE = Scatter("index_reduce_", slices, error=out_of_range_in_self, always_checked=True)
+INDEX_COPY = Scatter("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
+INDEX_FILL = Scatter("index_fill_", _filled, wrap=True)
+INDEX_FILL_TENSOR = Scatter("index_fill_.tensor", _filled, wrap=True)
 INDEX_FILL_TENSOR.node_name = "IndexFillBackward1"  # type: ignore[attr-defined]
 
 
 def _copied_back(ct, out, target, value, index, where, combine, *, specs):
     """The cotangent of the source. The reshape is for a 0-dim source of a vector, and for a vector as source of a 0-dim tensor."""
-    return INDEX_COPY.take(ct, (index,), where).reshape(specs[1].shape)
+    return INDEX_COPY.gather(ct, (index,), where).reshape(specs[1].shape)
 
 
 def _filled_with_back(ct, out, target, value, index, where, combine):
     """If an index comes twice, the value is written once."""
     size = ct.spec.shape[where] if ct.spec.shape else 1
-    return INDEX_FILL.take(ct, ((index % size).unique(),), where).sum()
+    return INDEX_FILL.gather(ct, ((index % size).unique(),), where).sum()
 
 
 differentiate(INDEX_COPY, INDEX_COPY.target_rule, _copied_back)

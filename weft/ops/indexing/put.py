@@ -9,12 +9,12 @@ from ...core.outputs import check_inplace
 from ...core.public import add_inplace, public
 from ...core.recording import check_recorded_write, needs_recording, record_inplace
 from ...core.tensor import Tensor
-from ...families.indexed import Put, add_elements
+from ...families.indexed import Scatter, add_elements
 from .advanced_indexing import at
 from .gather import check_index, flat, flat_error
 from .masking import contiguous_copy
 
-PUT_FLAT = Put("put_", at, wrap=True, error=flat_error)
+PUT_FLAT = Scatter("put_", at, wrap=True, error=flat_error)
 
 
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:

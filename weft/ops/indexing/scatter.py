@@ -18,14 +18,14 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor
 from ...core.warn import user_level
 from ...families.calls import is_operand
-from ...families.indexed import Access, Put, add_elements, unshared
+from ...families.indexed import IndexMap, Scatter, add_elements, unshared
 from .gather import along, bounds_error, check_dtype, check_index
 from .masking import contiguous_copy
 from .scatter_derivatives import padded
 from .scatter_reduction import COMBINE, Reduction, multiply, scalar_like
 
 
-def _scattered(spec: Spec, dim: int, index: Spec) -> Access:
+def _scattered(spec: Spec, dim: int, index: Spec) -> IndexMap:
     if index.numel:
         check_dtype(index, "scatter(): Expected dtype int32/int64 for index")
         if max(len(spec.shape), 1) != max(len(index.shape), 1):
@@ -33,7 +33,7 @@ def _scattered(spec: Spec, dim: int, index: Spec) -> Access:
     return along(spec, dim, index)
 
 
-def _fit_source(value: Spec, spec: Spec, static: int, access: Access) -> tuple[int, ...]:
+def _fit_source(value: Spec, spec: Spec, static: int, access: IndexMap) -> tuple[int, ...]:
     """The strides of the source of scatter, which reaches at least as far as the index."""
     if value.dtype is not spec.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
@@ -55,13 +55,13 @@ def _fit_source(value: Spec, spec: Spec, static: int, access: Access) -> tuple[i
     return (value.stride or (0,))[: len(access.shape)]
 
 
-def _fit_number(value: Spec, spec: Spec, static: int, access: Access) -> tuple[int, ...]:
+def _fit_number(value: Spec, spec: Spec, static: int, access: IndexMap) -> tuple[int, ...]:
     """Strides of 0, so that the single element of a 0-dim source is read for every position."""
     _fit_source(contiguous_spec(access.shape, value.dtype, value.device), spec, static, access)
     return (0,) * len(access.shape)
 
 
-class _Scatter(Put):
+class _Scatter(Scatter):
     def __init__(self, name: str, node_name: str, fit: Callable = _fit_source):
         super().__init__(name, _scattered, fit=fit, error=bounds_error)
         self.node_name = node_name
@@ -74,7 +74,7 @@ class _Scatter(Put):
         def rule(ct, out, target, value, *indices, static, specs):
             where, combine = static
             self._check_smooth(combine)
-            return padded(self.take(ct, indices, where), specs[1].shape)
+            return padded(self.gather(ct, indices, where), specs[1].shape)
 
         return rule
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...core.derivative import Derivative
 from ...core.tensor import Tensor
-from ...families.indexed import Put, add_elements
+from ...families.indexed import Scatter, add_elements
 from ..assembly.padding import constant_pad
 from ..views.views import SLICE
 
@@ -28,7 +28,7 @@ def padded(tensor: Tensor, sizes: Sequence[int]) -> Tensor:
     return constant_pad(tensor, [n for size in reversed(spare) for n in (0, size)])
 
 
-def reduction_derivative(put: Put, product: Callable) -> Derivative:
+def reduction_derivative(put: Scatter, product: Callable) -> Derivative:
     """The derivative of a reduction into the elements of a tensor that `put` writes.
 
     Its inputs are (target, source, index), fixed are (dim, reduce, include_self); `product(target, source, index, dim,
@@ -37,10 +37,10 @@ def reduction_derivative(put: Put, product: Callable) -> Derivative:
 
     def rule(ct, out, target, source, index, dim, reduce, include_self, *, specs):
         def read(tensor: Tensor) -> Tensor:
-            return put.take(tensor, (index,), dim)
+            return put.gather(tensor, (index,), dim)
 
         def added(whole: Tensor, values: Tensor) -> Tensor:
-            return put.take.put(whole, (index,), values, dim, add_elements)
+            return put.gather.scatter(whole, (index,), values, dim, add_elements)
 
         taken = read(ct)
         source = corner(source, taken.spec.shape)
@@ -71,7 +71,7 @@ def reduction_derivative(put: Put, product: Callable) -> Derivative:
             share = ct / added(mine.clone(), theirs)
             to_target, to_source = mine * share, theirs * read(share)
         if not include_self:
-            to_target = put.take.put(ct.clone(), (index,), ct.new_zeros(()), dim)
+            to_target = put.gather.scatter(ct.clone(), (index,), ct.new_zeros(()), dim)
         return to_target, padded(to_source, specs[1].shape), None
 
     return Derivative(joint=rule)

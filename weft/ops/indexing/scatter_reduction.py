@@ -12,7 +12,7 @@ from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...engine import scalar as s
 from ...engine.complexes import Complex
-from ...families.indexed import Put, add_elements
+from ...families.indexed import Scatter, add_elements
 from ..assembly.filling import fill_
 from ..creation.creation import new
 from .scatter_derivatives import reduction_derivative
@@ -73,12 +73,12 @@ def scalar_like(value: Any, like: Tensor) -> Tensor:
 
 
 class Reduction(Op):
-    """Reduce `source` into the elements of `self` that the Put `put` addresses by the index, in place.
+    """Reduce `source` into the elements of `self` that the Scatter `put` addresses by the index, in place.
 
-    `put_number` is the Put for a 0-dim source, whose element goes to every position.
+    `put_number` is the Scatter for a 0-dim source, whose element goes to every position.
     """
 
-    def __init__(self, name: str, put: Put, put_number: Put):
+    def __init__(self, name: str, put: Scatter, put_number: Scatter):
         self.name = name
         self.put = put
         self.put_number = put_number

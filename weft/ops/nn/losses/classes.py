@@ -14,7 +14,7 @@ from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....engine import scalar as s
 from ....engine.expr import as_expr
-from ....families.indexed import Access, Take, add_elements
+from ....families.indexed import Gather, IndexMap, add_elements
 from ....families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ....families.map import Map, same_dtype
 from ....families.monoid_op import Types
@@ -69,19 +69,19 @@ def _no_such_class(index: int, dim: int, classes: int) -> IndexError:
     return IndexError(f"Target {index} is out of bounds. (there are {classes} classes)")
 
 
-def _scores(spec: Spec, dim: int, target: Spec) -> Access:
+def _scores(spec: Spec, dim: int, target: Spec) -> IndexMap:
     """Of each sample the score of its class."""
     rest = spec.stride[:dim] + spec.stride[dim + 1 :]
-    return Access(target.shape, rest, (target.stride,), (dim,), (spec.shape[dim],), (spec.stride[dim],))
+    return IndexMap(target.shape, rest, (target.stride,), (dim,), (spec.shape[dim],), (spec.stride[dim],))
 
 
-def _weights(spec: Spec, _: None, target: Spec) -> Access:
+def _weights(spec: Spec, _: None, target: Spec) -> IndexMap:
     """Of each sample the weight of its class."""
-    return Access(target.shape, (0,) * len(target.shape), (target.stride,), (0,), spec.shape, spec.stride)
+    return IndexMap(target.shape, (0,) * len(target.shape), (target.stride,), (0,), spec.shape, spec.stride)
 
 
-_AT_CLASS = Take("nll_loss", _scores, error=_no_such_class)
-_WEIGHT = Take("nll_weight", _weights, error=_no_such_class)
+_AT_CLASS = Gather("nll_loss", _scores, error=_no_such_class)
+_WEIGHT = Gather("nll_weight", _weights, error=_no_such_class)
 # fmt: off
 _CLASS = Map("nll_class", same_dtype, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
 _KEPT  = Map("nll_kept",  same_dtype, lambda like, target, ignored: s.where(s.eq(target, ignored), as_expr(0, like), 1), deciding=1,
@@ -119,10 +119,10 @@ def _loss_of(graph: GraphBuilder, scores: Value, target: Value, weight: Any, red
     (ignored,) = graph.numbers
     target = graph.to(_target(graph, scores.spec, target), int64)
     classes = graph.map(_CLASS, target, ignored)
-    found = graph.take(_AT_CLASS, scores, (classes,), _class_dim(scores.spec))
+    found = graph.gather(_AT_CLASS, scores, (classes,), _class_dim(scores.spec))
     factors = [graph.map(_KEPT, found, target, ignored)]
     if weight is not None:
-        factors.append(graph.take(_WEIGHT, weight, (classes,), None))
+        factors.append(graph.gather(_WEIGHT, weight, (classes,), None))
     if reduction == "none":
         return [
             graph.map(_LOSS, found, *factors, *[1.0] * (weight is None)),
@@ -154,7 +154,7 @@ def _shares(graph: Any, spec: Spec, ct: Any, target: Any, weight: Any, total: An
     target = graph.to(_target(graph, spec, target), int64)
     classes = graph.map(_CLASS, target, ignored)
     kept = graph.map(_KEPT, ct, target, ignored)
-    factor = 1.0 if weight is None else graph.take(_WEIGHT, weight, (classes,), None)
+    factor = 1.0 if weight is None else graph.gather(_WEIGHT, weight, (classes,), None)
     return classes, graph.map(_SHARE, ct, kept, factor, 1.0 if total is None else total)
 
 
@@ -170,7 +170,7 @@ def _build_cross_entropy_backward(graph: GraphBuilder) -> list[Value]:
     classes, share = _shares(graph, spec, *rest)
     share_of_all = graph.reshape(share, tuple(1 if d == dim else n for d, n in enumerate(spec.shape)))
     found = graph.map(_DENSE, scores, share_of_all)
-    graph.put(_AT_CLASS.put, found, (classes,), share, dim, add_elements)
+    graph.scatter(_AT_CLASS.scatter, found, (classes,), share, dim, add_elements)
     return [found]
 
 
@@ -197,7 +197,9 @@ def _cross_entropy_rule(cts, outs, input, target, weight, reduction, ignored, *,
     return found - scores.exp() * found.sum(_class_dim(scores.spec), keepdim=True), None, None
 
 
-def _blame(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignored: int) -> None:
+def _check_classes(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignored: int
+) -> None:
     """Raises: IndexError for classes that do not exist."""
     target = target.reshape(()) if input.spec.ndim == 1 else target
     if not input.spec.numel and bool((target == ignored).all()):
@@ -212,7 +214,7 @@ _NLL = KernelGraph(
     numbers=(int,),
     derivative=Derivative(joint=_nll_rule, results=(1,)),
     node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",
-    blame=_blame,
+    check_indices=_check_classes,
 )
 _CROSS_ENTROPY = KernelGraph(
     "cross_entropy",
@@ -221,7 +223,7 @@ _CROSS_ENTROPY = KernelGraph(
     numbers=(int,),
     derivative=Derivative(joint=_cross_entropy_rule, results=(1, 2)),
     node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",
-    blame=_blame,
+    check_indices=_check_classes,
 )
 
 

@@ -15,7 +15,7 @@ from ..families.map import Map
 from ..families.product import Product
 from ..families.view import View
 from ..ops.nn import linear
-from .rules import Recordable, any_batched, batching_rule, rule_for
+from .rules import Recordable, any_batched, batching_rule, in_autograd, rule_for
 from .steps import on_samples
 
 
@@ -70,7 +70,7 @@ def _kernel_graph(level: Level, op: KernelGraph, args: tuple, named: dict[str, A
         found = op.build(OnSamples(inputs, numbers), *static)
         return found[0] if len(found) == 1 else tuple(found)
 
-    if not any_batched(inputs, level):
+    if not any_batched(inputs, level) and (op.derivative is not None or not in_autograd(inputs, level)):
         values = tuple([physical(x, level) if isinstance(x, Tensor) else x for x in inputs])
         return Recordable(op(values, static, numbers), inputs, (*static, *numbers))
     if op.derivative is None:

@@ -16,8 +16,9 @@ from .rules import Recordable, any_batched, batching_rule, check_writable
 def _product(level: Level, op: Product, args: tuple, static: dict[str, Any]) -> Recordable:
     a, b = args
     x, y = physical(a, level), physical(b, level)
+    step = op.step(a.spec, b.spec) if op.step else op
     if not any_batched(args, level):
-        return Recordable(op(x, y), args)
+        return Recordable(op(x, y), args, (), step)
     op.check(a.spec, b.spec)
     rows, columns = len(a.spec.shape), len(b.spec.shape)
     if rows == 1 and columns == 2 and not batched_at(b, level):
@@ -26,7 +27,7 @@ def _product(level: Level, op: Product, args: tuple, static: dict[str, Any]) -> 
         result = MATMUL(y, x.transpose(0, 1))
     else:
         result = _stacks(a, b, x, y, level)
-    return Recordable(wrap(result, level), args)
+    return Recordable(wrap(result, level), args, (), step)
 
 
 def _stacks(a: Tensor, b: Tensor, x: Tensor, y: Tensor, level: Level) -> Tensor:

@@ -11,7 +11,7 @@ from ..core.overrides import PLAIN
 from ..core.recording import tape
 from ..core.tensor import Tensor
 from ..families.map import COPY
-from ..ops.assembly.copying import COPY_TO
+from ..ops.assembly.copying import copy_to
 
 Rule = Callable[..., Any]  # (level, op, args, static) -> Recordable, or a result that is complete
 
@@ -22,7 +22,7 @@ OPS: dict[tuple[int, str], Rule] = {}
 
 
 # Their results are new tensors, into which samples may be written.
-COPIES = (COPY, COPY_TO)
+COPIES = (COPY, copy_to)
 
 
 class Recordable(NamedTuple):
@@ -31,6 +31,7 @@ class Recordable(NamedTuple):
     result: Any
     inputs: Sequence[Any]
     static: tuple = ()
+    step: Any = None  # the op that is recorded, if it is not the one that was called
 
 
 def batching_rule(*families: type, method: str = "run") -> Callable[[Rule], Rule]:
@@ -71,7 +72,8 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
             return found
         if mode.enabled and in_autograd(found.inputs, level):
             open_levels.stack = (*below, level)
-            return record(op, *found, level)
+            result, inputs, static, step = found
+            return record(step or op, result, inputs, static, level)
         return found.result
     finally:
         open_levels.stack = outer

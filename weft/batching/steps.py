@@ -48,7 +48,9 @@ class Vmapped(Op):
     def __init__(self, op: Any, compute: Callable, batched: tuple[bool, ...], size: int, static: tuple):
         self.name, self.node_name = op.name, getattr(op, "node_name", None)
         self.compute, self.batched, self.size, self.static = compute, batched, size, static
-        self.derivative: Any = batched_derivatives[op, batched]
+        # An op is there for good, a Vmapped for one call.
+        lasts = not isinstance(op, Vmapped)
+        self.derivative: Any = batched_derivatives[op, batched] if lasts else BatchedDerivative(op, batched)
 
     def run(self, *values: Any) -> Any:
         with opened(self.size) as level:
@@ -64,6 +66,11 @@ class Vmapped(Op):
 
 
 batched_derivatives = PlanCache(BatchedDerivative)
+
+
+@batching_rule(Vmapped)
+def _vmapped(level: Level, op: Vmapped, args: tuple, named: dict[str, Any]) -> Recordable:
+    return on_samples(level, op, op.run, args, op.static)
 
 
 @batching_rule(CustomVjp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -170,7 +171,7 @@ class BatchedTensor(Tensor):
         return f"BatchedTensor(lvl={storage.level.number}, {kind}, value=\n    {value})"
 
 
-BatchedStorage.tensor_class = BatchedTensor
+BatchedStorage.new_tensor = functools.partial(_new, BatchedTensor)
 
 
 def wrap(value: Tensor, level: Level) -> Tensor:

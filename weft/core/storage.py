@@ -44,7 +44,7 @@ class Storage:
 
     is_sparse = False
     is_sparse_csr = False
-    tensor_class: ClassVar[Any]  # of the tensors that `core.tensor.make` makes on this storage
+    new_tensor: ClassVar[Any]  # a new object of the class of tensors on this storage, without content
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -201,7 +202,7 @@ class Tensor:
 
 
 _new = object.__new__
-Storage.tensor_class = Tensor
+Storage.new_tensor = functools.partial(_new, Tensor)  # no slower than a call of `_new` here
 
 # Attributes that autograd sets on views: the error for in-place operations, and a mark for views without a grad_fn.
 VIEW_NOTES = ("_unwritable", "_unconnected")
@@ -209,7 +210,7 @@ VIEW_NOTES = ("_unwritable", "_unconnected")
 
 def make(storage: Storage, start: int, spec: Spec) -> Tensor:
     """A tensor of these parts, without checks. The storage determines its class."""
-    tensor: Tensor = _new(storage.tensor_class)
+    tensor = storage.new_tensor()
     tensor._storage = storage
     tensor._start = start
     tensor.spec = spec
@@ -227,9 +228,8 @@ def end_view(tensor: Tensor) -> None:
 
 def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:
     """A view of `base` with its first element at byte `start` of the storage, without checks."""
-    storage = base._storage
-    tensor: Tensor = _new(storage.tensor_class)
-    tensor._storage = storage
+    tensor = base._storage.new_tensor()
+    tensor._storage = base._storage
     tensor._start = start
     tensor.spec = spec
     tensor._autograd = None

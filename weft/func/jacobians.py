@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: one row by a pullback each, or one column by a pushforward each."""
+"""Jacobians and Hessians: all rows by one batched pullback, or all columns by one batched pushforward."""
 
 from __future__ import annotations
 
@@ -6,19 +6,29 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..core.layout import contiguous_format
+from ..core.grad_mode import enable_grad
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..utils._pytree import tree_flatten, tree_unflatten
-from .transforms import chosen, jvp, vjp, with_arguments
+from .batching import vmap
+from .transforms import (
+    check_tensors,
+    chosen,
+    jvp,
+    like_inputs,
+    needs_graph,
+    pullback,
+    released,
+    split_aux,
+    stand_ins,
+    with_arguments,
+)
 
 
-def _basis(tensor: Tensor) -> Any:
-    """Contiguous tensors of its shape with a single 1, one for each element."""
-    for position in range(tensor.numel()):
-        one = FUNCTIONS["zeros_like"](tensor.detach(), memory_format=contiguous_format)
-        one.view(-1)[position] = 1
-        yield one
+def _basis(tensor: Tensor) -> Tensor:
+    """A batch of contiguous tensors of its shape with a single 1, one for each element."""
+    spec = tensor.spec
+    return FUNCTIONS["eye"](spec.numel, dtype=spec.dtype, device=spec.device).reshape(spec.numel, *spec.shape)
 
 
 def jacrev(
@@ -45,33 +55,30 @@ def jacrev(
         def inner(*values: Any) -> Any:
             return func(*with_arguments(args, positions, values), **kwargs)
 
-        output, pull, *aux = vjp(inner, *picked, has_aux=has_aux)
+        with enable_grad():
+            values, inputs = stand_ins(list(picked))
+            output, aux = split_aux("jacrev", inner(*values), has_aux)
         outputs, structure = tree_flatten(output)
+        check_tensors("jacrev: expected func(*args)", outputs)
+        recording = needs_graph(outputs, inputs)
         rows = []
-        for index, y in enumerate(outputs):
-            found = []
-            for one in _basis(y):
-                cts = [
-                    one if k == index else FUNCTIONS["zeros_like"](z.detach()) for k, z in enumerate(outputs)
-                ]
-                found.append(pull(tree_unflatten(cts, structure)))
-            rows.append(_stacked(found, y.shape, picked))
-        result = tree_unflatten([each[0] if isinstance(argnums, int) else each for each in rows], structure)
-        return (result, aux[0]) if has_aux else result
+        for y in outputs:
+
+            def row(ct: Tensor, y: Tensor = y) -> tuple:
+                return tuple(pullback([y], inputs, [ct], recording))
+
+            found = vmap(row, chunk_size=chunk_size)(_basis(y)) if y.numel() else _no_rows(inputs)
+            shaped = [each.reshape(*y.shape, *x.shape) for each, x in zip(found, inputs, strict=True)]
+            columns = like_inputs(values, inputs, shaped)
+            rows.append(columns[0] if isinstance(argnums, int) else tuple(columns))
+        result, aux = released((tree_unflatten(rows, structure), aux), inputs)
+        return (result, aux) if has_aux else result
 
     return wrapper
 
 
-def _stacked(rows: list, shape: Any, inputs: tuple) -> tuple:
-    """Rows, each a tuple of pytrees like `inputs`, as one pytree whose tensors begin with the dims of `shape`."""
-    leaves, structure = tree_flatten(inputs)
-    columns = list(zip(*[tree_flatten(tuple(row))[0] for row in rows], strict=True)) if rows else []
-    stack = FUNCTIONS["stack"]
-    found = [
-        stack(columns[k]).reshape(*shape, *x.shape) if rows else x.new_zeros(*shape, *x.shape)
-        for k, x in enumerate(leaves)
-    ]
-    return tree_unflatten(found, structure)
+def _no_rows(inputs: list[Tensor]) -> list[Tensor]:
+    return [x.new_zeros(0, *x.shape) for x in inputs]
 
 
 def jacfwd(
@@ -99,28 +106,31 @@ def jacfwd(
             picked = tree_unflatten(list(values), in_structure)
             return func(*with_arguments(args, positions, picked), **kwargs)
 
-        aux: list = []
+        aux: Any = None
         by_input = []  # for each input, for each output: the Jacobian
         structure: Any = None
         for index, x in enumerate(inputs):
-            columns = []
-            for one in _basis(x):
+
+            def column(tangent: Tensor, index: int = index) -> tuple:
+                nonlocal structure
                 tangents = tuple(
-                    one if k == index else FUNCTIONS["zeros_like"](z.detach()) for k, z in enumerate(inputs)
+                    tangent if k == index else FUNCTIONS["zeros_like"](z.detach())
+                    for k, z in enumerate(inputs)
                 )
-                _, pushed, *aux = jvp(inner, tuple(inputs), tangents, has_aux=has_aux)
+                _, pushed, *rest = jvp(inner, tuple(inputs), tangents, has_aux=has_aux)
                 leaves, structure = tree_flatten(pushed)
-                columns.append(leaves)
-            stack = FUNCTIONS["stack"]
-            by_input.append(
-                [stack(each, -1).reshape(*each[0].shape, *x.shape) for each in zip(*columns, strict=True)]
+                return tuple(leaves), (rest[0] if has_aux else None)
+
+            pushed, aux = vmap(column, out_dims=(-1, None), randomness=randomness, chunk_size=chunk_size)(
+                _basis(x)
             )
+            by_input.append([each.reshape(*each.shape[:-1], *x.shape) for each in pushed])
         by_output = []
         for each in zip(*by_input, strict=True):
             tree = tree_unflatten(list(each), in_structure)
             by_output.append(tree[0] if isinstance(argnums, int) else tuple(tree))
         result = tree_unflatten(by_output, structure)
-        return (result, aux[0]) if has_aux else result
+        return (result, aux) if has_aux else result
 
     return wrapper
 

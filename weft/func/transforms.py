@@ -12,7 +12,7 @@ from typing import Any
 
 from ..autograd import dual, engine
 from ..autograd.graph import Leaf, Output
-from ..core.batched import within
+from ..core.batched import open_levels, within
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
 from ..core.registry import FUNCTIONS
@@ -76,11 +76,24 @@ def _reaches_others(edge: Any, own: set) -> bool:
     return False
 
 
-def pullback(outputs: Sequence[Tensor], inputs: Sequence[Tensor], cts: Sequence[Tensor]) -> list[Tensor]:
-    """The cotangents of `inputs`, recorded; zeros where an input plays no part."""
+def needs_graph(outputs: Sequence[Tensor], stood_in: Sequence[Tensor]) -> bool:
+    """Whether a pullback of `outputs` must be recorded, because something other than the stand-ins may ask for it."""
+    own = {each._autograd for each in stood_in if type(each._autograd) is Leaf}
+    return (
+        len(own) < len(stood_in)
+        or bool(dual.levels)
+        or bool(open_levels.stack)
+        or any(y._autograd is not None and _reaches_others(y._autograd, own) for y in outputs)
+    )
+
+
+def pullback(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], cts: Sequence[Tensor], recording: bool = True
+) -> list[Tensor]:
+    """The cotangents of `inputs`, recorded unless the caller knows better; zeros where an input plays no part."""
     roots = [(y._autograd, ct) for y, ct in zip(outputs, cts, strict=True) if y.requires_grad]
     edges = [x._autograd for x in inputs]
-    found = engine.run(roots, wanted=edges, keep_graph=True, create_graph=True, accumulate=False)
+    found = engine.run(roots, wanted=edges, keep_graph=True, create_graph=recording, accumulate=False)
     zeros = FUNCTIONS["zeros_like"]
     return [
         zeros(x.detach()) if (ct := found.get(engine.key(edge))) is None else ct
@@ -140,7 +153,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             )
             _check_scalar(output)
             found = pullback([output], inputs, [FUNCTIONS["ones_like"](output.detach())])
-        gradients = _like(values, inputs, found)
+        gradients = like_inputs(values, inputs, found)
         gradients = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         gradients, output, aux = released((gradients, output, aux), inputs)
         return gradients, ((output, aux) if has_aux else output)
@@ -148,7 +161,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     return wrapper
 
 
-def _like(tree: Any, inputs: Sequence[Tensor], found: Sequence[Any]) -> Any:
+def like_inputs(tree: Any, inputs: Sequence[Tensor], found: Sequence[Any]) -> Any:
     """A pytree of the same structure, with what was found for each input in its place."""
     by_input = {id(x): y for x, y in zip(inputs, found, strict=True)}
     return tree_map(lambda x: by_input.get(id(x)), tree)
@@ -183,7 +196,7 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
     return wrapper
 
 
-def _check_tensors(who: str, outputs: Sequence[Any]) -> None:
+def check_tensors(who: str, outputs: Sequence[Any]) -> None:
     for y in outputs:
         if not isinstance(y, Tensor):
             raise RuntimeError(f"{who} to return only tensors, got unsupported type {type(y)}")
@@ -201,7 +214,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
         values, inputs = stand_ins(list(primals))
         output, aux = split_aux("vjp", func(*values), has_aux)
     outputs, structure = tree_flatten(output)
-    _check_tensors("vjp(f, *primals): expected f(*primals)", outputs)
+    check_tensors("vjp(f, *primals): expected f(*primals)", outputs)
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         cts, given = tree_flatten(cotangents[0] if len(cotangents) == 1 else cotangents)
@@ -218,7 +231,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
                 )
         with enable_grad():
             found = pullback(outputs, inputs, cts)
-        return tuple(released(_like(values, inputs, found), inputs))
+        return tuple(released(like_inputs(values, inputs, found), inputs))
 
     output, aux = released((tree_unflatten(outputs, structure), aux), inputs)
     return (output, pull, aux) if has_aux else (output, pull)
@@ -255,7 +268,7 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
         with enable_grad():
             values = [dual.with_tangent(x, level, t) for x, t in zip(leaves, given, strict=True)]
             output, aux = split_aux("jvp", func(*tree_unflatten(values, structure)), has_aux)
-            _check_tensors("jvp(f, primals, tangents): expected f(*primals)", tree_flatten(output)[0])
+            check_tensors("jvp(f, primals, tangents): expected f(*primals)", tree_flatten(output)[0])
 
         def tangent_of(y: Tensor) -> Tensor:
             found = dual.tangents(y).get(level)

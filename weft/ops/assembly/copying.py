@@ -6,7 +6,6 @@ from typing import Any
 
 from ...core import dtype as dt
 from ...core.device import as_device, as_named_device, device
-from ...core.dispatch import PLAIN, watched, watchers
 from ...core.dtype import PYTHON_DTYPES, DType
 from ...core.entry import entry, in_front_of
 from ...core.grad_mode import mode
@@ -100,32 +99,22 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
 TO_COPY = Op("to_copy", COPY.derivative)
 
 
-def copy_to(input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
-    """A copy with these metadata, recorded as a step of `op`."""
-    if watchers and (answer := watched(COPY_TO, "run", (input, wanted, op), {})) is not PLAIN:
-        return answer
-    return _copy_memory(input, wanted, op)
-
-
-def _copy_memory(input: Tensor, wanted: Spec, op: Any) -> Tensor:
-    plan = _copy_plans[input.spec, wanted]
-    if plan is not None:
-        storage = plan.allocate()
-        plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
-        result = make(storage, 0, wanted)
-    else:
-        result = empty(wanted)
-        copy_values(result, detach(input))
-    return result if input._autograd is None or not mode.enabled else record(op, result, (input,))
-
-
 class _CopyTo(Op):
-    """Copies into new memory with given metadata, as watchers see them."""
+    """Copies into new memory with given metadata; a call is recorded as a step of `op`."""
 
-    run = staticmethod(_copy_memory)  # type: ignore[assignment]
+    def run(self, input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
+        plan = _copy_plans[input.spec, wanted]
+        if plan is not None:
+            storage = plan.allocate()
+            plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
+            result = make(storage, 0, wanted)
+        else:
+            result = empty(wanted)
+            copy_values(result, detach(input))
+        return result if input._autograd is None or not mode.enabled else record(op, result, (input,))
 
 
-COPY_TO = _CopyTo("to_copy", COPY.derivative)
+copy_to = _CopyTo("to_copy", COPY.derivative)
 
 
 def _copy_plan(spec: Spec, wanted: Spec) -> Plan | None:

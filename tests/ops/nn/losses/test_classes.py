@@ -5,7 +5,7 @@ from expressions import lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loss_inputs import REDUCTIONS, numbers
-from oracle import check
+from oracle import check, to_torch, to_weft
 
 import weft
 
@@ -133,3 +133,23 @@ def test_the_gradient_of_one_sample_whose_target_has_a_dim(name):
         loss(x, target).backward()
         found.append(x.grad.tolist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_linear_cross_entropy_of_narrow_floats_accumulates_in_float32(reduction):
+    """PyTorch's options ask for float32 by default; the result is that of float32, rounded at the end."""
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(shape, generator=generator).bfloat16() for shape in ((16, 32), (8, 32))]
+    target = torch.randint(8, (16,), generator=generator)
+    input, linear_weight = (to_weft(each).requires_grad_() for each in given)
+    options = weft.nn.LinearCrossEntropyOptions(batch_chunk_size=4)
+    loss = weft.nn.functional.linear_cross_entropy(
+        input, linear_weight, to_weft(target), reduction=reduction, options=options
+    )
+    loss.sum().backward()
+    exact = [each.double().requires_grad_() for each in given]
+    expected = torch.nn.functional.linear_cross_entropy(*exact, target, reduction=reduction)
+    expected.sum().backward()
+    assert loss.dtype is weft.bfloat16
+    for got, wanted in ((loss, expected), (input.grad, exact[0].grad), (linear_weight.grad, exact[1].grad)):
+        torch.testing.assert_close(to_torch(got.detach()).double(), wanted.detach(), rtol=2**-8, atol=1e-6)

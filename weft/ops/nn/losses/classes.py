@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....core.derivative import Derivative, nondifferentiable
-from ....core.dtype import LEGACY_NAMES, int64, uint8
+from ....core.dtype import LEGACY_NAMES, DType, float32, int64, uint8
 from ....core.public import public
 from ....core.recording import needs_recording
 from ....core.spec import Spec
@@ -345,8 +345,8 @@ def linear_cross_entropy(
     """`cross_entropy` of a linear map of `input`.
 
     Shapes: input [N, features] or [features], linear_weight [C, *sizes, features], linear_bias [C, *sizes], target
-    [N, *sizes] of classes or [N, C, *sizes] of probabilities. options: how PyTorch divides the work to save memory; the
-    result does not depend on it, and weft computes it in one piece.
+    [N, *sizes] of classes or [N, C, *sizes] of probabilities. options: how PyTorch divides the work to save memory. weft
+    computes it in one piece, in the wider dtype that the options name for narrow floats.
     """
     if not 1 <= input.spec.ndim <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.spec.ndim}")
@@ -369,6 +369,12 @@ def linear_cross_entropy(
         )
     if ignore_index is not None and target.spec.shape == (*input.spec.shape[:-1], *made):
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    dtype = input.spec.dtype
+    wide = dtype if options is None else _accumulation_dtype(options, dtype)
+    input, linear_weight, target, linear_bias, weight = (
+        each.to(wide) if each is not None and each.spec.dtype is dtype else each
+        for each in (input, linear_weight, target, linear_bias, weight)
+    )
     scores = input.matmul(linear_weight.reshape(-1, features).t())
     if linear_bias is not None:
         scores = scores + linear_bias.reshape(-1)
@@ -379,4 +385,12 @@ def linear_cross_entropy(
         ignore_index=-100 if ignore_index is None else ignore_index,
         reduction=reduction,
         label_smoothing=label_smoothing,
-    )
+    ).to(dtype)
+
+
+def _accumulation_dtype(options: Any, dtype: DType) -> DType:
+    """The dtype in which `options` ask to compute, if it is wider than the dtype of the input."""
+    chosen = options.acc_dtype
+    if chosen is None and options.acc_policy == "auto":
+        chosen = float32
+    return chosen if chosen is not None and chosen.itemsize > dtype.itemsize else dtype

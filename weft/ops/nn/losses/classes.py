@@ -197,7 +197,7 @@ def _cross_entropy_rule(cts, outs, input, target, weight, reduction, ignored, *,
     return found - scores.exp() * found.sum(_class_dim(scores.spec), keepdim=True), None, None
 
 
-def _check_classes(
+def _check_indices(
     input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignored: int
 ) -> None:
     """Raises: IndexError for classes that do not exist."""
@@ -214,7 +214,7 @@ _NLL = KernelGraph(
     numbers=(int,),
     derivative=Derivative(joint=_nll_rule, results=(1,)),
     node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",
-    check_indices=_check_classes,
+    check_indices=_check_indices,
 )
 _CROSS_ENTROPY = KernelGraph(
     "cross_entropy",
@@ -223,7 +223,7 @@ _CROSS_ENTROPY = KernelGraph(
     numbers=(int,),
     derivative=Derivative(joint=_cross_entropy_rule, results=(1, 2)),
     node_name=lambda inputs, static: f"NllLoss{'2D' * (inputs[0].ndim > 2)}Backward0",
-    check_indices=_check_classes,
+    check_indices=_check_indices,
 )
 
 

@@ -378,6 +378,10 @@ class _ToldPass(engine._Pass):
             return super()._sum(a, b)
         return (a.tensor if type(a) is engine._Sum else a) + b
 
+    @staticmethod
+    def _add_into(target: Tensor, ct: Tensor) -> Tensor:
+        return target.add_(ct)
+
     def _finish(self, leaf: Any, ct: Any, lone: bool) -> None:
         tensor = leaf.tensor()
         tells = type(ct) is not engine._Sum and _is_told(ct) and tensor is not None and self.accumulate

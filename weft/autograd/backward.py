@@ -13,7 +13,7 @@ from ..core.overrides import modes
 from ..core.plans import PlanCache
 from ..core.recording import unrecorded
 from ..core.registry import FUNCTIONS
-from ..core.spec import contiguous_spec
+from ..core.spec import Spec, contiguous_spec
 from ..core.subclasses import without_overrides
 from ..core.tensor import Tensor, make
 from ..core.warn import user_level
@@ -208,13 +208,22 @@ def root(tensor: Tensor, gradient: Any = None, position: int = 0) -> tuple[Any, 
     Raises: RuntimeError if the tensor does not require grad, or is not a scalar and has no gradient.
     """
     edge = tensor._autograd
-    if edge is None or type(edge) is Dual or type(edge) is Leaf and "_unconnected" in tensor.__dict__:
+    kind = type(edge)
+    if edge is None or kind is Dual or kind is Leaf and "_unconnected" in tensor.__dict__:
         raise RuntimeError(
             f"element {position} of tensors does not require grad and does not have a grad_fn\n"
             "Nothing it was computed from requires grad, or it was computed under no_grad, or from detach() or item()"
         )
-    seed = _first_cotangent(tensor) if gradient is None else _checked(gradient, tensor, position)
-    if type(tensor) in carriers:
+    if gradient is not None:
+        seed = _checked(gradient, tensor, position)
+    elif watchers:
+        seed = _watched_seed(tensor)
+    else:
+        plan = _seed_plans[(tensor.spec,)]
+        storage = plan.allocate()
+        plan.entry(storage.ptr, 1.0, plan.meta, plan.count)
+        seed = make(storage, 0, plan.spec)
+    if carriers and type(tensor) in carriers:
         seed = carriers[type(tensor)].seed(tensor, seed)
     return edge, seed
 
@@ -230,8 +239,18 @@ def _stand_in(edge: GradientEdge) -> Tensor:
     return found
 
 
-def _first_cotangent(tensor: Tensor) -> Tensor:
-    spec = tensor.spec
+def _watched_seed(tensor: Tensor) -> Tensor:
+    """The cotangent 1, made by the op that PyTorch makes it by, because somebody watches."""
+    _seed_plans[(tensor.spec,)]  # raises if the tensor has no default gradient
+    if modes.dispatch:
+        with unrecorded():
+            return FUNCTIONS["ones_like"](tensor, memory_format=preserve_format)
+    return FUNCTIONS["ones_like"](tensor.detach())
+
+
+@PlanCache
+def _seed_plans(spec: Spec) -> Any:
+    """The plan of the cotangent 1 for a tensor with this spec."""
     if spec.numel != 1:
         raise RuntimeError(
             f"grad can be implicitly created only for scalar outputs\nthis one has shape {list(spec.shape)}: pass its "
@@ -241,20 +260,7 @@ def _first_cotangent(tensor: Tensor) -> Tensor:
         raise RuntimeError(
             f"grad can be implicitly created only for real scalar outputs but got {spec.dtype!r}"
         )
-    if watchers:
-        if modes.dispatch:
-            with unrecorded():
-                return FUNCTIONS["ones_like"](tensor, memory_format=preserve_format)
-        return FUNCTIONS["ones_like"](tensor.detach())
-    plan = _seed_plans[(spec,)]
-    storage = plan.allocate()
-    plan.entry(storage.ptr, 1.0, plan.meta, plan.count)
-    return make(storage, 0, plan.spec)
-
-
-_seed_plans = PlanCache(
-    lambda spec: FILL.write_plans[contiguous_spec(spec.shape, spec.dtype, spec.device), float]
-)
+    return FILL.write_plans[contiguous_spec(spec.shape, spec.dtype, spec.device), float]
 
 
 def _checked(gradient: Any, tensor: Tensor, position: int) -> Tensor:

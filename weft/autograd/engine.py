@@ -18,6 +18,8 @@ from ..core.overrides import modes, switch
 from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
+from ..families.calls import inplace_of
+from ..ops.elementwise.arithmetic import ADD
 from . import anomaly
 from .carried import carrier_of, carriers
 from .graph import Leaf, Node, Output, endpoint
@@ -76,7 +78,9 @@ class _Pass:
     """One backward pass."""
 
     def __init__(self, roots, wanted, keep_graph: bool, create_graph: bool, accumulate: bool):
-        self.keep_graph, self.create_graph, self.accumulate = keep_graph, create_graph, accumulate
+        self.keep_graph = keep_graph
+        self.create_graph = create_graph
+        self.accumulate = accumulate
         self.wanted = None if wanted is None else {key(edge) for edge in wanted}
         self.captured: dict[Any, Tensor] = {}
         self.queue: list[tuple[int, Node]] = []  # nodes with cotangents, newest first
@@ -86,23 +90,34 @@ class _Pass:
         self.uses, self.needed, self.seen = _explore(roots, self.wanted)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
-        for root, seed in roots:
-            if type(root) is Leaf:
-                self._give_leaf(root, seed, False)
-            else:
-                self._give(root, seed)
         queue, pending, keeping = self.queue, self.pending, self.keep_graph
-        recording = self.create_graph or self.wanted is not None or bool(open_levels)
-        usual = not (recording or carriers or anomaly.tracing or anomaly.checking)
+        for root, seed in roots:
+            kind = type(root)
+            if kind is Leaf:
+                self._give_leaf(root, seed, False)
+            elif kind is Output or root in pending:
+                self._give(root, seed)
+            else:
+                pending[root] = seed
+                heappush(queue, (-root._order, root))
+        # Whether nodes without hooks need nothing but their rules.
+        usual = not (
+            self.create_graph
+            or self.wanted is not None
+            or open_levels
+            or carriers
+            or anomaly.tracing
+            or anomaly.checking
+        )
         while queue:
             node = heappop(queue)[1]
             spec = node._spec
-            if usual and node._notes is None and not spec.large and spec.pull is not None:
+            if usual and node._notes is None and spec.quick_pull is not None:
                 ct: Any = pending.pop(node)
                 if type(ct) is not Tensor:
                     ct = _collected(ct)
                 edges: Any = node._edges
-                found = spec.pull(node, ct, edges)
+                found = spec.quick_pull(node, ct, edges)
                 ct = None
                 if not keeping:
                     node._saved = RELEASED
@@ -110,10 +125,46 @@ class _Pass:
                 edges, found = self._run_node(node)
                 if edges is None:
                     continue
-            self._spread(spec.inputs, edges, found, node)
-            found = ()  # nothing outlives its step
-        for leaf in list(self.leaves):  # those that some edge brought nothing
-            self._finish(leaf, *self.leaves.pop(leaf))
+            # Send the cotangents to where the edges lead. This is not a method, because each node would pay for the call.
+            inputs = spec.inputs
+            for position, edge in enumerate(edges):
+                if edge is None:
+                    continue
+                ct = found[position]
+                kind = type(edge)
+                if ct is None:
+                    if kind is Leaf:
+                        self._give_leaf_nothing(edge)
+                    continue
+                wanted = inputs[position]
+                given = ct.spec
+                if given is not wanted and (
+                    given.shape != wanted.shape
+                    or given.dtype is not wanted.dtype
+                    or given.device is not wanted.device
+                ):
+                    ct = fitted(ct, wanted, node, position)
+                    if ct._base is not None and not self.create_graph:
+                        ct = make(
+                            ct._storage, ct._start, ct.spec
+                        )  # the sum before it lost its dims is of no use
+                    lone = getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
+                elif kind is Leaf:
+                    ct = None
+                    # Whether nobody but `found` holds the tensor, and nobody but the tensor its memory.
+                    lone = getrefcount(found[position]) == 2 and getrefcount(found[position]._storage) == 2
+                    ct = found[position]
+                if kind is Leaf:
+                    self._give_leaf(edge, ct, lone)
+                elif kind is Output or edge in pending:
+                    self._give(edge, ct)
+                else:
+                    pending[edge] = ct
+                    heappush(queue, (-edge._order, edge))
+            found = ct = ()  # no cotangent outlives the step of its node
+        if self.leaves:  # some edges brought them nothing
+            for leaf in list(self.leaves):
+                self._finish_collected(leaf)
         return self.captured
 
     def _run_node(self, node: Node) -> tuple[Any, Sequence[Any]]:
@@ -177,39 +228,6 @@ class _Pass:
             anomaly.report(node)
             raise
 
-    def _spread(self, specs: Sequence[Any], edges: tuple, found: Sequence[Any], node: Node) -> None:
-        """Send the cotangents of the inputs of a node to where its edges lead."""
-        for position, edge in enumerate(edges):
-            if edge is None:
-                continue
-            ct, kind = found[position], type(edge)
-            if ct is None:
-                if kind is Leaf:
-                    self._give_leaf_nothing(edge)
-                continue
-            wanted, spec = specs[position], ct.spec
-            if spec is not wanted and (
-                spec.shape != wanted.shape
-                or spec.dtype is not wanted.dtype
-                or spec.device is not wanted.device
-            ):
-                ct = fitted(ct, wanted, node, position)
-                if ct._base is not None and not self.create_graph:
-                    ct = make(ct._storage, ct._start, ct.spec)  # the sum before it lost its dims is of no use
-                lone = getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
-            elif kind is Leaf:
-                ct = None
-                # Whether nobody but `found` holds the tensor, and nobody but the tensor its memory.
-                lone = getrefcount(found[position]) == 2 and getrefcount(found[position]._storage) == 2
-                ct = found[position]
-            if kind is Leaf:
-                self._give_leaf(edge, ct, lone)
-            elif kind is Output or edge in self.pending:
-                self._give(edge, ct)
-            else:
-                self.pending[edge] = ct
-                heappush(self.queue, (-edge._order, edge))
-
     # -- cotangents on their way --------------------------------------------------------------------------------------
 
     def _give(self, edge: Any, ct: Tensor) -> None:
@@ -241,13 +259,19 @@ class _Pass:
             if left:
                 self.leaves[leaf] = ct, lone
                 return
+            ct = _collected(ct)
         self._finish(leaf, ct, lone)
 
     def _give_leaf_nothing(self, leaf: Leaf) -> None:
         """Count an edge that brought a leaf no cotangent. If it was the last one, the leaf has all of its gradient."""
         self.uses[leaf] -= 1
         if self.uses[leaf] == 0 and leaf in self.leaves:
-            self._finish(leaf, *self.leaves.pop(leaf))
+            self._finish_collected(leaf)
+
+    def _finish_collected(self, leaf: Leaf) -> None:
+        """Finish a leaf with what it has collected."""
+        ct, lone = self.leaves.pop(leaf)
+        self._finish(leaf, _collected(ct), lone)
 
     def _sum(self, a: Any, b: Tensor) -> Any:
         if carriers:
@@ -257,9 +281,11 @@ class _Pass:
         if self.create_graph:
             return a + b
         if type(a) is _Sum:
-            a.tensor.add_(b)
+            self._add_into(a.tensor, b)
             return a
         return _Sum(a + b)
+
+    _add_into = staticmethod(inplace_of(ADD))  # `add_`, without its argument alpha
 
     # -- where cotangents end -------------------------------------------------------------------------------------------
 
@@ -276,18 +302,45 @@ class _Pass:
             return None
         return tuple([edge if _leads_to(edge, self.wanted, self.needed) else None for edge in node._edges])
 
-    def _finish(self, leaf: Leaf, ct: Any, lone: bool) -> None:
-        """A leaf has all of its gradient."""
-        if type(ct) is _Sum:
-            ct = ct.tensor
+    def _finish(self, leaf: Leaf, ct: Tensor, lone: bool) -> None:
+        """Run the hooks of a leaf that has all of its gradient, capture the gradient, and add it to `.grad`.
+
+        As in PyTorch, the first gradient becomes `.grad` without a copy if only the pass holds it (`lone`).
+        """
         if leaf.hooks:
             ct, lone = run_tensor_hooks(leaf.hooks, ct), False
         if self.wanted is not None:
             if leaf not in self.wanted:
                 return
             self.captured[leaf] = ct
-        if self.accumulate:
-            accumulate_grad(leaf, ct, lone, self.create_graph)
+        tensor = leaf.tensor()
+        # The tensor may be gone, may no longer require grad, or may be a view that has no place in the graph.
+        if tensor is None or tensor._autograd is None or not self.accumulate:
+            return
+        attributes = tensor.__dict__
+        if tensor._base is not None and "_unconnected" in attributes:
+            return
+        if leaf.of_node is not None:
+            (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False
+        if "_grad_dtype" in attributes:
+            dtype = attributes["_grad_dtype"]
+            if dtype is not None and dtype is not ct.spec.dtype:
+                ct, lone = ct.to(dtype), True
+        before = attributes.get("_grad")
+        if carriers and (carrier := carrier_of(before, ct)) is not None:
+            tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
+        elif before is None:
+            tensor._grad = ct if self.create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]
+        elif self.create_graph:
+            tensor._grad = before + ct  # type: ignore[attr-defined]
+        else:
+            self._add_into(before, ct)
+        if leaf.after:
+            for hook in list(leaf.after.values()):
+                hook(tensor)
+        if leaf.of_node is not None:
+            for hook in list(leaf.of_node.after.values()):
+                hook((), (ct,))
 
 
 # The class of backward passes. `_library/dispatching.py` replaces it by one that tells `__torch_dispatch__` of its sums.
@@ -304,21 +357,20 @@ def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | No
     """How many edges lead to each leaf; of all nodes, those that lead to what is wanted; all nodes."""
     uses: dict[Leaf, int] = {}
     seen: dict[Node, None] = {}
-    nodes: list[Node] = []
-    edges: Sequence[Any] = [edge for edge, _ in roots]
-    while True:
-        for edge in edges:
+    stack: list[Any] = list(zip(*roots))[:1]  # the edges of the roots
+    while stack:
+        for edge in stack.pop():
+            if edge is None:
+                continue
             kind = type(edge)
             if kind is Leaf:
                 uses[edge] = uses.get(edge, 0) + 1
-            elif edge is not None:
-                node = edge.node if kind is Output else edge
-                if node not in seen:
-                    seen[node] = None
-                    nodes.append(node)
-        if not nodes:
-            break
-        edges = nodes.pop()._edges
+            else:
+                if kind is Output:
+                    edge = edge.node
+                if edge not in seen:
+                    seen[edge] = None
+                    stack.append(edge._edges)
     if wanted is None:
         return uses, None, seen
     needed: set[Node] = set()
@@ -353,37 +405,6 @@ def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
 
 
 # ---- Gradients of leaves ------------------------------------------------------------------------------------------
-
-
-def accumulate_grad(leaf: Leaf, ct: Tensor, lone: bool, create_graph: bool) -> None:
-    """Add to `.grad` of the leaf's tensor, as PyTorch does: the first gradient is kept as it is if nobody else has it."""
-    tensor = leaf.tensor()
-    # It is gone, requires no grad any more, or never had a place in the graph.
-    if tensor is None or tensor._autograd is None:
-        return
-    attributes = tensor.__dict__
-    if "_unconnected" in attributes:
-        return
-    if leaf.of_node is not None:
-        (ct,), lone = _run_prehooks(leaf.of_node.before, (ct,)), False
-    dtype = attributes.get("_grad_dtype")
-    if dtype is not None and dtype is not ct.spec.dtype:
-        ct, lone = ct.to(dtype), True
-    before = attributes.get("_grad")
-    if carriers and (carrier := carrier_of(before, ct)) is not None:
-        tensor._grad = carrier.keep(ct) if before is None else carrier.add(before, ct)  # type: ignore[attr-defined]
-    elif before is None:
-        tensor._grad = ct if create_graph else _own(ct, tensor.spec, lone)  # type: ignore[attr-defined]
-    elif create_graph:
-        tensor._grad = before + ct  # type: ignore[attr-defined]
-    else:
-        before.add_(ct)
-    if leaf.after:
-        for hook in list(leaf.after.values()):
-            hook(tensor)
-    if leaf.of_node is not None:
-        for hook in list(leaf.of_node.after.values()):
-            hook((), (ct,))
 
 
 def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:

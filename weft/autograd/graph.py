@@ -119,14 +119,17 @@ class Notes:
 class NodeSpec:
     """The metadata of a recorded step. All nodes that one plan records share one NodeSpec."""
 
-    __slots__ = ("op", "inputs", "static", "result", "large", "pull")
+    __slots__ = ("op", "inputs", "static", "result", "large", "pull", "quick_pull")
 
     op: Any
     inputs: tuple  # per input: its Spec, or None for an input that is not a tensor
     static: tuple
     result: Any  # the Spec of the result; a tuple of them if there are several results
     large: bool  # whether there is one result, whose cotangent is worth overwriting
-    pull: Callable | None  # (node, ct, edges): runs the rules when nothing records them; see `pulls.py`
+    pull: (
+        Callable | None
+    )  # (node, ct, edges): runs the rules when nothing records them; see `recorders.puller`
+    quick_pull: Callable | None  # `pull`, unless the step is large
 
     @classmethod
     def of(cls, op: Any, inputs: tuple, static: tuple, result: Any) -> NodeSpec:
@@ -136,7 +139,7 @@ class NodeSpec:
         spec.static = static
         spec.result = result
         spec.large = type(result) is Spec and result.nbytes >= LARGE
-        spec.pull = None
+        spec.pull = spec.quick_pull = None
         return spec
 
 

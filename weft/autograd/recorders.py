@@ -65,6 +65,7 @@ def recorder(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) ->
     specs = tuple([each.spec if isinstance(each, Tensor) else None for each in inputs])
     spec = NodeSpec.of(op, specs, static, results[0].spec if single else tuple([r.spec for r in results]))
     spec.pull = _first_pull
+    spec.quick_pull = None if spec.large else _first_pull
     tensors = [k for k, each in enumerate(specs) if each is not None]
     out_users, users = _users(op.derivative, tensors, len(inputs))
     outs = 0 if single else len(results)
@@ -225,6 +226,7 @@ def _first_pull(node: Node, ct: Any, edges: tuple) -> Sequence[Any]:
     """Write the function that runs the rules, which kernels may have to be compiled for, and run it."""
     spec = node._spec
     spec.pull = puller(spec)
+    spec.quick_pull = None if spec.large else spec.pull
     return spec.pull(node, ct, edges)
 
 
@@ -237,13 +239,16 @@ def puller(spec: NodeSpec) -> Callable:
     tensors = [k for k, each in enumerate(spec.inputs) if each is not None]
     out_users, users = _users(rules, tensors, n)
     names = ", ".join(["out", *[f"x{k}" for k in range(n)]])
-    lines = [
-        "def pull(node, ct, edges):",
-        "    values = node._saved",
-        "    if values is RELEASED:",
-        "        values = node._as_if_saved()",
-        f"    {names} = values",
-    ]
+    lines = ["def pull(node, ct, edges):"]
+    if out_users is None and len(tensors) == n and all(condition is None for condition in users.values()):
+        names = ", ".join(["None"] * (1 + n))  # nothing is ever saved
+    else:
+        lines += [
+            "    values = node._saved",
+            "    if values is RELEASED:",
+            "        values = node._as_if_saved()",
+            f"    {names} = values",
+        ]
     if out_users is not None:
         lines += (
             _unpacking("out") if type(spec.result) is not tuple else ["    out = unpack(out, node, False)"]
@@ -254,7 +259,6 @@ def puller(spec: NodeSpec) -> Callable:
     known: dict[str, Any] = {
         "RELEASED": RELEASED,
         "Saved": Saved,
-        "Tensor": Tensor,
         "new": object.__new__,
         "unpack": unpack,
         "overwritten": overwritten,
@@ -267,7 +271,7 @@ def puller(spec: NodeSpec) -> Callable:
         known["joint"] = rules.joint
         lines.append(f"    return {_call('joint', rules.joint, names, len(spec.static))}")
     else:
-        lines += [f"    edge{k} = edges[{k}]" for k in tensors] if len(tensors) > 1 else []
+        lines += [f"    {', '.join(f'edge{k}' for k in range(n))} = edges"] if len(tensors) > 1 else []
         answers = ["None"] * n
         for k, rule in enumerate(rules.rules[:n]):
             if k in tensors and rule is not None:
@@ -284,17 +288,18 @@ def puller(spec: NodeSpec) -> Callable:
 def _unpacking(name: str) -> Iterable[str]:
     """Source that makes a tensor of what was saved of it, as `saved.unpack` does."""
     return (
-        f"    if type({name}) is Saved:",
-        f"        storage, start, tensor_spec, version, edge = {name}",
-        "        if storage.version != version:",
-        f"            raise RuntimeError(overwritten({name}, node))",
-        f"        {name} = new(Tensor)",
-        f"        {name}._storage = storage",
-        f"        {name}._start = start",
-        f"        {name}.spec = tensor_spec",
-        f"        {name}._autograd = {name}._base = None",
-        f"    elif {name} is not None:",
-        f"        {name} = unpack({name}, node, False)",
+        f"    if {name} is not None:",
+        f"        if type({name}) is Saved:",
+        f"            storage, start, tensor_spec, version, edge = {name}",
+        "            if storage.version != version:",
+        f"                raise RuntimeError(overwritten({name}, node))",
+        f"            {name} = new(storage.tensor_class)",
+        f"            {name}._storage = storage",
+        f"            {name}._start = start",
+        f"            {name}.spec = tensor_spec",
+        f"            {name}._autograd = {name}._base = None",
+        "        else:",
+        f"            {name} = unpack({name}, node, False)",
     )
 
 

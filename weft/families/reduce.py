@@ -20,6 +20,8 @@ from ..core.tensor import Tensor, make, wrap_dim
 from .map import common_device, scalar_arguments
 from .monoid_op import MonoidOp
 
+_new = object.__new__
+
 
 class Reduce(MonoidOp):
     """A reduction. Besides the parts that every `MonoidOp` has, a row may give
@@ -137,7 +139,7 @@ class Reduce(MonoidOp):
     ) -> Any:
         """The result for dim= as users give it. Tensors that take no part in autograd need one lookup."""
         # 2.0 and True have the hashes of 2 and 1, and would find the plans of these.
-        if type(dim) is not int and dim is not None:
+        if dim is not None and type(dim) is not int:
             dim = as_ints(dim, self.name)
         if keepdim is not False and keepdim is not True:
             keepdim = boolean(keepdim, self.name, "keepdim", 3)
@@ -153,7 +155,11 @@ class Reduce(MonoidOp):
         if plan.spec is not None:
             storage = plan.allocate()
             plan.entry(storage.ptr, start, *plan.arguments)
-            found = make(storage, 0, plan.spec)
+            found = _new(Tensor)
+            found._storage = storage
+            found._start = 0
+            found.spec = plan.spec
+            found._autograd = found._base = None
         else:
             found = tuple([make(new(), 0, spec) for new, spec in zip(plan.allocators, plan.results)])
             plan.entry(*[each._storage.ptr for each in found], start, *plan.arguments)

@@ -17,3 +17,15 @@ def test_results_and_writes_are_those_of_the_function(lib):
     with pytest.raises(RuntimeError, match="functionalize"):
         lib.func.functionalize(function, remove="nothing")(x, y)
     assert lib.func.debug_unwrap(x) is x
+
+
+@pytest.mark.parametrize("lib", [weft, torch], ids=["weft", "torch"])
+def test_the_batch_of_a_sample(lib):
+    seen = []
+
+    def function(x):
+        seen.extend(lib.func.debug_unwrap(x, recurse=recurse).shape for recurse in (True, False))
+        return x
+
+    lib.vmap(lib.vmap(function))(lib.zeros(2, 3, 4))
+    assert seen == [(2, 3, 4), (3, 4)]

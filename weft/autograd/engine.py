@@ -1,7 +1,7 @@
-"""The backward pass: cotangents run through the graph from its results to its leaves.
+"""The engine: it runs backward from the roots of the graph to the leaves.
 
-Nodes run newest first, so that each has all its cotangents when its turn comes: whoever uses a node's result was
-recorded after it. Chains of any length need no recursion.
+Nodes run in the reverse order of recording. Operations that use a result were recorded after the operation that computed it, so
+a node has received all its cotangents when it runs. A queue replaces recursion, so graphs may have any depth.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def run(
 ) -> dict[Any, Tensor]:
     """Send the cotangents of `roots`, pairs (edge, cotangent), through the graph.
 
-    With `wanted`, a list of edges, only what leads to them runs. With `accumulate`, cotangents of leaves are added to
-    their `.grad`; those of `wanted` are returned, by the `key` of the edge.
+    With `wanted`, a list of edges, only the nodes on a path to one of them run, and the cotangents of these edges are returned
+    by the `key` of the edge. With `accumulate`, the cotangents of leaves are added to their `.grad`.
     """
     outer = mode.enabled, mode.inference, mode.reverse, running.now, switch.on, modes.stack
     mode.enabled, mode.inference, mode.reverse = create_graph or bool(open_levels), False, create_graph
@@ -52,12 +52,12 @@ def run(
 
 
 def key(edge: Any) -> Any:
-    """Edges that stand for the same thing have the same key."""
+    """A key for dictionaries of edges, because equal edges may be different Output objects."""
     return (edge.node, edge.index) if type(edge) is Output else edge
 
 
 class _Sum:
-    """A sum of cotangents, made by the pass itself: it may be added to in place."""
+    """A sum of cotangents that the engine has allocated, so it may add to the sum in place."""
 
     __slots__ = ("tensor",)
 
@@ -66,7 +66,7 @@ class _Sum:
 
 
 def _collected(ct: Any) -> Any:
-    """The cotangent of a node, or a tuple of them, given what has been collected for it."""
+    """The cotangent of a node, or a tuple of them, from the collected values."""
     if type(ct) is _Sum:
         return ct.tensor
     if type(ct) is list:
@@ -83,10 +83,13 @@ class _Pass:
         self.accumulate = accumulate
         self.wanted = None if wanted is None else {key(edge) for edge in wanted}
         self.captured: dict[Any, Tensor] = {}
-        self.queue: list[tuple[int, Node]] = []  # nodes with cotangents, newest first
-        self.pending: dict[Node, Any] = {}  # their cotangents; a list of them if there are several results
-        self.leaves: dict[Leaf, tuple[Any, bool]] = {}  # what leaves have collected; whether it is ours alone
-        # How many edges to a leaf have yet to bring their cotangent; which nodes lead to what is wanted (None: all).
+        # Nodes that have received cotangents, the newest first.
+        self.queue: list[tuple[int, Node]] = []
+        # The cotangents of these nodes; a list for a node with several results.
+        self.pending: dict[Node, Any] = {}
+        # For each leaf, the sum of its cotangents, and whether no other code holds the sum.
+        self.leaves: dict[Leaf, tuple[Any, bool]] = {}
+        # For each leaf, the number of edges whose cotangent is missing; the nodes on a path to a wanted edge (None: all nodes).
         self.uses, self.needed, self.seen = _explore(roots, self.wanted)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
@@ -145,13 +148,11 @@ class _Pass:
                 ):
                     ct = fitted(ct, wanted, node, position)
                     if ct._base is not None and not self.create_graph:
-                        ct = make(
-                            ct._storage, ct._start, ct.spec
-                        )  # the sum before it lost its dims is of no use
-                    lone = getrefcount(ct._storage) == 2  # the tensor's own reference, and that of the call
+                        ct = make(ct._storage, ct._start, ct.spec)  # drop `_base`, so that the temporary dies
+                    lone = getrefcount(ct._storage) == 2  # one reference of the tensor, one of the call
                 elif kind is Leaf:
                     ct = None
-                    # Whether nobody but `found` holds the tensor, and nobody but the tensor its memory.
+                    # Only `found` holds the tensor, and only the tensor holds its storage.
                     lone = getrefcount(found[position]) == 2 and getrefcount(found[position]._storage) == 2
                     ct = found[position]
                 if kind is Leaf:
@@ -161,14 +162,14 @@ class _Pass:
                 else:
                     pending[edge] = ct
                     heappush(queue, (-edge._order, edge))
-            found = ct = ()  # no cotangent outlives the step of its node
-        if self.leaves:  # some edges brought them nothing
+            found = ct = ()  # free the cotangents before the next node runs
+        if self.leaves:  # leaves with an edge that brought no cotangent
             for leaf in list(self.leaves):
                 self._finish_collected(leaf)
         return self.captured
 
     def _run_node(self, node: Node) -> tuple[Any, Sequence[Any]]:
-        """The edges of a node that lead to what is wanted (None if none does), and the cotangents of its inputs."""
+        """The edges of a node that lead to a wanted edge (None if there are none), and the cotangents of its inputs."""
         spare = node._spec.large and self._is_spare(node)
         ct = _collected(self.pending.pop(node))
         notes = node._notes
@@ -189,7 +190,7 @@ class _Pass:
         return edges, found
 
     def reaches(self, edge: Any) -> bool:
-        """Whether this pass brings a cotangent to where an edge leads."""
+        """Whether this pass computes the cotangent of an edge."""
         if type(edge) is Leaf:
             return edge in self.uses and (self.wanted is None or edge in self.wanted)
         if self.wanted is not None and self.needed is not None:
@@ -197,7 +198,7 @@ class _Pass:
         return endpoint(edge)[0] in self.seen
 
     def _is_spare(self, node: Node) -> bool:
-        """Whether a node's cotangent, which is large, is nobody else's, so that what becomes of it may take its memory."""
+        """Whether no other code holds the large cotangent of a node, so that the engine may reuse its memory."""
         if self.create_graph or self.wanted is not None or open_levels:
             return False
         if node._notes is not None or anomaly.tracing or anomaly.checking:
@@ -206,7 +207,7 @@ class _Pass:
             return True
         if type(self.pending[node]) in carriers:
             return False
-        # Whether nobody but `pending` holds the tensor, and nobody but the tensor its memory.
+        # Only `pending` holds the tensor, and only the tensor holds its storage.
         return (
             getrefcount(self.pending[node]) == 2
             and getrefcount(self.pending[node]._storage) == 2
@@ -228,10 +229,10 @@ class _Pass:
             anomaly.report(node)
             raise
 
-    # -- cotangents on their way --------------------------------------------------------------------------------------
+    # -- collecting cotangents --------------------------------------------------------------------------------------
 
     def _give(self, edge: Any, ct: Tensor) -> None:
-        """Add a cotangent to what a node has collected."""
+        """Add a cotangent to the cotangents that a node has received."""
         pending = self.pending
         if type(edge) is Output:
             node = edge.node
@@ -263,13 +264,13 @@ class _Pass:
         self._finish(leaf, ct, lone)
 
     def _give_leaf_nothing(self, leaf: Leaf) -> None:
-        """Count an edge that brought a leaf no cotangent. If it was the last one, the leaf has all of its gradient."""
+        """Count an edge that brought a leaf no cotangent. After the last edge, the gradient of the leaf is complete."""
         self.uses[leaf] -= 1
         if self.uses[leaf] == 0 and leaf in self.leaves:
             self._finish_collected(leaf)
 
     def _finish_collected(self, leaf: Leaf) -> None:
-        """Finish a leaf with what it has collected."""
+        """Finish a leaf with the cotangents that it has received."""
         ct, lone = self.leaves.pop(leaf)
         self._finish(leaf, _collected(ct), lone)
 
@@ -287,10 +288,10 @@ class _Pass:
 
     _add_into = staticmethod(inplace_of(ADD))  # `add_`, without its argument alpha
 
-    # -- where cotangents end -------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------
 
     def _useful_edges(self, node: Node, ct: Any) -> tuple | None:
-        """The edges that lead to what is wanted, None in place of the others; captures what is wanted of the node."""
+        """The edges of a node with None for those that lead to no wanted edge. Stores the wanted cotangents of the node."""
         assert self.wanted is not None and self.needed is not None
         if type(ct) is tuple:
             for index, each in enumerate(ct):
@@ -354,7 +355,7 @@ def set_pass_type(kind: type[_Pass]) -> None:
 
 
 def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None, dict[Node, None]]:
-    """How many edges lead to each leaf; of all nodes, those that lead to what is wanted; all nodes."""
+    """The number of edges to each leaf; the nodes on a path to a wanted edge (None: all); all nodes."""
     uses: dict[Leaf, int] = {}
     seen: dict[Node, None] = {}
     stack: list[Any] = list(zip(*roots))[:1]  # the edges of the roots
@@ -381,12 +382,12 @@ def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | No
 
 
 def _leads_to(edge: Any, wanted: set, needed: set[Node]) -> bool:
-    """Whether an edge ends in what is wanted, or in a node that leads there."""
+    """Whether an edge is wanted, or leads to a node on a path to a wanted edge."""
     return edge is not None and (key(edge) in wanted or endpoint(edge)[0] in needed)
 
 
 def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
-    """A cotangent as one of its input's shape and dtype: summed over what was broadcast, converted."""
+    """Reduce a cotangent to the shape of the input by summing over broadcast dims, and convert it to its dtype."""
     if type(ct) in carriers:
         return carriers[type(ct)].fit(ct, wanted)
     if ct.spec.shape != wanted.shape:
@@ -408,7 +409,7 @@ def fitted(ct: Tensor, wanted: Spec, node: Node, position: int) -> Tensor:
 
 
 def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
-    """The gradient with memory of its own, in the strides of a dense tensor."""
+    """The gradient in memory that no other tensor uses, with the strides of the leaf if the leaf is dense."""
     spec = ct.spec
     if lone and (spec.stride == wanted.stride if wanted.is_dense else spec.is_contiguous):
         return ct
@@ -434,7 +435,7 @@ def run_tensor_hooks(hooks: dict, ct: Tensor) -> Tensor:
 
 
 def _check_kept(hook: Any, before: Tensor, after: Tensor) -> None:
-    """Raises: RuntimeError if a hook has made something of another kind out of a gradient."""
+    """Raises: RuntimeError if a hook has changed the dtype or the shape of a gradient."""
     old, new = before.spec, after.spec
     name = getattr(hook, "__name__", repr(hook))
     if old.dtype is not new.dtype:
@@ -449,7 +450,7 @@ def _check_kept(hook: Any, before: Tensor, after: Tensor) -> None:
 
 
 def _run_tensor_hooks_of(node: Node, ct: Any) -> Any:
-    """Hooks on cotangents of results; gradients that are retained."""
+    """Run the hooks on the cotangents of the results, and store retained gradients."""
     hooks = node._notes
     assert hooks is not None
     single = type(node._spec.result) is not tuple
@@ -491,7 +492,7 @@ def _after(node: Node, found: Sequence[Any], ct: Any) -> Sequence[Any]:
 
 
 def _replaced(hook: Any, answer: Any, cts: tuple) -> tuple:
-    """What a hook of a node makes of cotangents: its answer, if there is one."""
+    """The result of a hook of a node, or the cotangents if the result is None."""
     if answer is None:
         return cts
     name = getattr(hook, "__name__", repr(hook))

@@ -1,11 +1,12 @@
-"""The graph that autograd records: a node for each step, edges to where the cotangents of its inputs go.
+"""The graph that autograd records: a node for each recorded operation, with an edge for each input.
 
-A tensor's `_autograd` is where its own cotangent goes: the Node that made it, an Output of a node with several
-results, or a Leaf. An edge is the same thing, or None for an input that needs no cotangent.
+`tensor._autograd` is the edge along which backward sends the cotangent of the tensor: the Node whose result the tensor is, an
+Output of a node with several results, or a Leaf. The edges of a node are the edges of its inputs, or None for an input that
+needs no cotangent.
 
-Nothing here points from an older object to a newer one, so there are no cycles: what is saved of a node's result
-forgets which node made it, and is told again when it is unpacked. A node keeps the leaves among its inputs alive,
-because programs ask a graph for them; a Leaf itself points to its tensor weakly.
+No object refers to a newer one, so there are no reference cycles. In particular, a node that saves its own result does not
+store the edge of the result; unpacking sets it. A node keeps the leaves among its inputs alive, because programs access them
+through the graph. A Leaf refers to its tensor weakly.
 """
 
 from __future__ import annotations
@@ -40,28 +41,28 @@ from .saved import RELEASED, SECOND_TIME, Saved, SavedOutputs, save, unpack
 
 _new = object.__new__
 
-# Nodes in the order of their making: a node's inputs come from nodes with smaller numbers.
+# Numbers nodes in the order of recording, so the inputs of a node come from nodes with smaller numbers.
 _order = itertools.count()
 next_order = _order.__next__
 
 
-# Bytes of a cotangent. From this size on, writing the cotangent of the input over it saves more (the allocation, and the
-# misses of the cache) than finding out costs whether nobody else holds it.
+# Bytes of a cotangent. From this size on, reusing its memory for the cotangent of the input saves more (the allocation and
+# cache misses) than the check costs whether other code holds it.
 LARGE = 1 << 16
 
 
 class Leaf:
-    """A tensor that collects its gradient; as a node it is where cotangents are added to `.grad`."""
+    """The edge of a leaf tensor. It adds cotangents to the `.grad` of the tensor."""
 
     __slots__ = ("tensor", "lasting", "hooks", "after", "of_node", "__weakref__")
 
     def __init__(self, tensor: Tensor, lasting: bool = True):
         self.tensor = weakref.ref(tensor)
-        # Nodes keep the tensor of a lasting leaf alive. The leaves inside a function's transform end with it.
+        # Nodes keep the tensor of a lasting leaf alive. The leaves of a transform in `func/` end with the transform.
         self.lasting = lasting
-        self.hooks: dict | None = None  # of the tensor: on the whole gradient, before it is added
-        self.after: dict | None = None  # on the tensor, when it has been added
-        self.of_node: Notes | None = None  # before and after the adding
+        self.hooks: dict | None = None  # hooks on the complete gradient, before it is added to `.grad`
+        self.after: dict | None = None  # hooks on the tensor, after the gradient is added
+        self.of_node: Notes | None = None  # hooks on the node
 
     _edges = ()
     next_functions = ()
@@ -74,11 +75,11 @@ class Leaf:
         return "torch::autograd::AccumulateGrad"
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
-        """`hook((), grad_outputs)` runs when the gradient has been added to `.grad`."""
+        """Call `hook((), grad_outputs)` after the gradient is added to `.grad`."""
         return add_hook(self._node_hooks().after, hook)
 
     def register_prehook(self, hook: Callable) -> RemovableHandle:
-        """`hook(grad_outputs)` runs before the gradient is added; what it returns replaces grad_outputs."""
+        """Call `hook(grad_outputs)` before the gradient is added. A result that is not None replaces grad_outputs."""
         return add_hook(self._node_hooks().before, hook)
 
     def _node_hooks(self) -> Notes:
@@ -94,7 +95,7 @@ Leaf.__name__ = Leaf.__qualname__ = "AccumulateGrad"
 
 
 class Output:
-    """One of the results of a node that has several."""
+    """The edge of one result of a node with several results."""
 
     __slots__ = ("node", "index")
 
@@ -104,7 +105,7 @@ class Output:
 
 
 class Notes:
-    """Hooks and metadata that users attach to a node; made when the first is attached."""
+    """The hooks and metadata that users attach to a node. Created when the first one is attached."""
 
     __slots__ = ("tensor", "before", "after", "retained", "metadata")
 
@@ -117,7 +118,7 @@ class Notes:
 
 
 class NodeSpec:
-    """The metadata of a recorded step. All nodes that one plan records share one NodeSpec."""
+    """The metadata of a recorded operation. All nodes that one plan records share one NodeSpec."""
 
     __slots__ = ("op", "inputs", "static", "result", "large", "pull", "quick_pull")
 
@@ -144,9 +145,9 @@ class NodeSpec:
 
 
 class Node:
-    """One recorded step: how the cotangent of its result becomes the cotangents of its inputs.
+    """One recorded operation. It computes the cotangents of the inputs from the cotangent of the result.
 
-    What only weft uses has an underscore in front of its name, because the nodes of a `torch.autograd.Function` are the
+    Internal attributes have names with a leading underscore, because the nodes of a `torch.autograd.Function` are the
     `ctx` on which users set attributes.
     """
 
@@ -159,7 +160,7 @@ class Node:
     _notes: Notes | None
     _leaves: Any  # keeps those inputs alive that are leaves
 
-    # -- what users see ---------------------------------------------------------------------------------------------
+    # -- for users ---------------------------------------------------------------------------------------------
 
     def name(self) -> str:
         return type(self).__name__
@@ -176,17 +177,17 @@ class Node:
         return self._order
 
     def register_hook(self, hook: Callable) -> RemovableHandle:
-        """`hook(grad_inputs, grad_outputs)` runs after this node; what it returns replaces grad_inputs."""
+        """Call `hook(grad_inputs, grad_outputs)` after this node. A result that is not None replaces grad_inputs."""
         return add_hook(notes_of(self).after, hook)
 
     def register_prehook(self, hook: Callable) -> RemovableHandle:
-        """`hook(grad_outputs)` runs before this node; what it returns replaces them."""
+        """Call `hook(grad_outputs)` before this node. A result that is not None replaces them."""
         return add_hook(notes_of(self).before, hook)
 
-    # -- what the engine asks ---------------------------------------------------------------------------------------
+    # -- for the engine ---------------------------------------------------------------------------------------
 
     def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
-        """The cotangents of the inputs whose edge is not None, given that of the result (a tuple if there are several)."""
+        """The cotangents of the inputs whose edge is not None. `ct` is that of the result, or a tuple for several results."""
         spec = self._spec
         if spec.pull is not None and not recording and not open_levels:
             return spec.pull(self, ct, edges)
@@ -202,7 +203,7 @@ class Node:
             if edges[position] is not None and rule is not None:
                 if rule.__code__.co_kwonlyargcount:
                     found[position] = self._call(rule, ct, values, edges)
-                elif not recording and not open_levels:  # kernels know nothing of tangents
+                elif not recording and not open_levels:  # fused kernels compute no tangents
                     fast = rules.fused.get(position) or kernel_of(op, position)
                     found[position] = fast(ct, *values, *static)
                 else:
@@ -210,7 +211,7 @@ class Node:
         return found
 
     def _pull_over(self, ct: Tensor, edges: tuple) -> Sequence[Any] | None:
-        """As `_pull`, but the cotangent that is found takes the memory of `ct`; None if it is not made by one kernel."""
+        """As `_pull`, but reuses the memory of `ct` for the result. None unless one kernel computes the cotangent."""
         wanted = [position for position, edge in enumerate(edges) if edge is not None]
         if type(self)._pull is not Node._pull or len(wanted) != 1 or self._saved is RELEASED:
             return None
@@ -227,16 +228,16 @@ class Node:
         return found
 
     def _values(self, recording: bool) -> Sequence[Any]:
-        """The result and the inputs as rules get them: tensors where they were saved, numbers, None for the rest."""
+        """The arguments of rules: the saved tensors, numbers, and None for tensors that were not saved."""
         saved = self._saved
         if saved is RELEASED:
             saved = self._as_if_saved()
         return [None if entry is None else unpack(entry, self, recording) for entry in saved]
 
     def _as_if_saved(self) -> Sequence[Any]:
-        """What takes the place of what was freed: a step that saved nothing can run again.
+        """Placeholders for the saved values of a released node that saved nothing, because it can run again.
 
-        Raises: RuntimeError if something was saved.
+        Raises: RuntimeError if the node had saved a value.
         """
         edges, rules = self._edges, self._spec.op.derivative
         if rules is not None:
@@ -260,11 +261,11 @@ class Node:
         return rule(ct, *values, *static, **{name: known[name] for name in names})
 
     def _output(self, index: int) -> Any:
-        """Where cotangents of one of the results go."""
+        """The edge of one of the results."""
         return Output(self, index) if type(self._spec.result) is tuple else self
 
     def _release(self) -> None:
-        """Forget what was saved: the node cannot run again."""
+        """Drop the saved values, so that the node cannot run again."""
         self._saved = RELEASED
 
     def __repr__(self) -> str:
@@ -272,29 +273,29 @@ class Node:
 
 
 def original(entry: Any, node: Any) -> Any:
-    """As `unpack`, but a leaf is the user's own tensor."""
+    """As `unpack`, but for a leaf it returns the tensor of the user."""
     if type(entry) is Saved and type(entry.edge) is Leaf:
         tensor = entry.edge.tensor()
         if tensor is not None and tensor._storage is entry.storage and tensor.spec is entry.spec:
-            unpack(entry, node, True)  # raises if it was overwritten
+            unpack(entry, node, True)  # raises if the tensor was modified in place
             return tensor
     return unpack(entry, node, True)
 
 
 def endpoint(edge: Any) -> tuple[Any, int]:
-    """The node an edge leads to, and which of its results the edge stands for."""
+    """The node of an edge, and the index of the result."""
     return (edge.node, edge.index) if type(edge) is Output else (edge, 0)
 
 
 def notes_of(node: Node) -> Notes:
-    """The notes of a node, which are made if there are none."""
+    """The Notes of a node. Creates them if there are none."""
     if node._notes is None:
         node._notes = Notes()
     return node._notes
 
 
 def add_hook(hooks: dict, hook: Callable) -> RemovableHandle:
-    """Put `hook` among `hooks`; the handle takes it out again."""
+    """Add `hook` to `hooks`, and return a handle that removes it."""
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     return handle
@@ -306,7 +307,7 @@ _node_types: dict[tuple[str, type], type] = {}
 
 
 def node_type(name: str, base: type = Node) -> type:
-    """The class of nodes that users see under this name."""
+    """The class of nodes with this name."""
     found = _node_types.get((name, base))
     if found is None:
         found = _node_types[name, base] = type(name, (base,), {"__slots__": ()})
@@ -314,7 +315,7 @@ def node_type(name: str, base: type = Node) -> type:
 
 
 def rename(result: Tensor, change: Callable[[str], str]) -> None:
-    """Show the node that made `result` under another name, found from the one it has."""
+    """Change the name of the grad_fn of `result` to `change(name)`."""
     edge = result._autograd
     if isinstance(edge, (Node, Output)):
         node = endpoint(edge)[0]
@@ -333,7 +334,7 @@ _types_of_ops: dict[str, type] = {}
 def type_for(op: Any, inputs: Sequence[Any], static: tuple) -> type:
     """The class of the op's nodes.
 
-    `op.node_name`, if there is one, says what it is called: a string, or a function of (inputs, static arguments).
+    `op.node_name` overrides the default name. It is a string or a function of (inputs, static arguments).
     """
     named = getattr(op, "node_name", None)
     if named is not None:
@@ -347,7 +348,7 @@ def type_for(op: Any, inputs: Sequence[Any], static: tuple) -> type:
 def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any, result: Any) -> Node:
     """A node with edges and saved inputs; `result` is the Spec of its result, or a tuple of them.
 
-    `out` is the result as its rules shall see it, None if it is not known yet.
+    `out` is the result for its rules, None if it is not computed yet.
     """
     node: Node = _new(type_for(op, inputs, static))
     edges: list = []
@@ -376,7 +377,7 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any, result: An
     node._notes = None
     node._leaves = leaves
     rules = op.derivative
-    if rules is not None:  # else backward will say so
+    if rules is not None:  # without rules, backward raises an error
         need = rules.needed.get((wanted, bit)) or rules.needs(wanted, len(edges))
         for position in need.inputs:
             value = inputs[position]
@@ -391,7 +392,7 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any, result: An
 
 
 def save_output(out: Any, used: Sequence[int] | None = None) -> Any:
-    """The result, or those of several that are `used`; the others arrive as None."""
+    """Save the result, or those of several results that are in `used`. Rules get None for the others."""
     if isinstance(out, Tensor):
         return save(out, 0)
     return SavedOutputs(
@@ -400,9 +401,9 @@ def save_output(out: Any, used: Sequence[int] | None = None) -> Any:
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
-    """Make `result` (a tensor, or a tuple of them) the result of a recorded step.
+    """Record an operation: make a new node the grad_fn of `result`, which is a tensor or a tuple of tensors.
 
-    Results of integer dtypes, and those of nondifferentiable ops, are constants.
+    Results with integer dtypes and results of nondifferentiable ops get no grad_fn.
     """
     if op.derivative is nondifferentiable:
         return result
@@ -421,7 +422,7 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
 
 
 class GradientEdge(NamedTuple):
-    """Where the cotangent of a tensor goes: a node, and which of its results."""
+    """The edge of a tensor in the public interface: a node and the index of a result."""
 
     node: Any
     output_nr: int
@@ -429,7 +430,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of a tensor: `backward` and `grad` take it in place of the tensor.
+    """The GradientEdge of a tensor, which `backward` and `grad` accept in place of the tensor.
 
     Raises: RuntimeError if it does not require grad.
     """

@@ -1,4 +1,4 @@
-"""What nodes keep for backward: the parts of a tensor and the version of its memory, or what a hook made of it."""
+"""The values that nodes save for backward: the parts and the version of a tensor, or the result of a pack hook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.tensor import Tensor, make
 from . import anomaly
 from .dual import set_tangents
 
-# In place of what was saved, once it is freed.
+# Replaces the saved values of a node after they are freed.
 RELEASED: Any = ("released",)
 SECOND_TIME = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
@@ -26,18 +26,18 @@ SECOND_TIME = (
 
 
 class Saved(NamedTuple):
-    """A tensor, as parts: it must not keep a later version of itself alive through its own node."""
+    """The parts of a tensor. A node does not save the tensor object, because the tensor would keep its grad_fn alive."""
 
     storage: Storage
     start: int
     spec: Spec
     version: int
-    # Where the tensor's cotangent went when it was saved; for a result of the node itself, which one it is.
+    # The edge of the tensor when it was saved. For a result of the node itself, the index of the result.
     edge: Any
 
 
 class SavedOutputs(tuple):
-    """The results of a node that has several."""
+    """The saved results of a node with several results."""
 
 
 class SavedDual(NamedTuple):
@@ -48,7 +48,7 @@ class SavedDual(NamedTuple):
 
 
 class Packed:
-    """What a hook of `saved_tensors_hooks` made of a tensor."""
+    """The result of a pack hook, with the unpack hook."""
 
     __slots__ = ("value", "hook", "edge")
 
@@ -59,11 +59,11 @@ class Packed:
 class _Hooks(threading.local):
     def __init__(self) -> None:
         self.stack: list[tuple[Callable, Callable]] = []
-        self.disabled: str | None = None  # why, if saving with hooks is forbidden
+        self.disabled: str | None = None  # the error message while `disable_saved_tensors_hooks` is active
 
 
 hooks = _Hooks()
-hooked = 0  # how many contexts with hooks are open, in all threads: saving looks at `hooks` only then
+hooked = 0  # the number of open contexts in all threads; `save` reads `hooks` only if it is not 0
 _tuple = tuple.__new__
 
 
@@ -76,7 +76,7 @@ def save(tensor: Tensor, edge: Any) -> Any:
 
 
 class SavedTensor:
-    """The place in a node where a tensor is kept for backward.
+    """A tensor that a node saves for backward, as users see it.
 
     >>> import weft as torch
     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -104,27 +104,27 @@ class SavedTensor:
         return saved[self._place]
 
     def unpack(self) -> Tensor:
-        """The tensor, as the node will see it."""
+        """The tensor, as the rules will get it."""
         return unpack(self._entry(), self._node, True)
 
     @property
     def data(self) -> Any:
-        """What is kept: the tensor, or what the hook made of it."""
+        """The saved value: the tensor, or the result of the pack hook."""
         entry = self._entry()
         return entry.value if type(entry) is Packed else unpack(entry, self._node, False)
 
     @property
     def unpack_hook(self) -> Callable | None:
-        """The hook that makes the tensor again, if there is one."""
+        """The unpack hook, or None."""
         entry = self._entry()
         return entry.hook if type(entry) is Packed else None
 
     def register_hooks(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
-        """Keep `pack_hook(tensor)` instead of the tensor; `unpack_hook` makes it again when it is needed.
+        """Save `pack_hook(tensor)` instead of the tensor. Backward calls `unpack_hook` to get the tensor.
 
-        Raises: RuntimeError if there are hooks already, or nothing is kept any more.
+        Raises: RuntimeError if there are hooks already, or if the saved tensor is freed.
         """
         if not callable(pack_hook) or not callable(unpack_hook):
             raise TypeError("register_hooks(): two functions are expected, pack_hook and unpack_hook")
@@ -141,14 +141,14 @@ class SavedTensor:
 
 
 def _pack(tensor: Tensor, edge: Any) -> Packed:
-    # A result of the node itself must not keep that alive.
+    # Detach a result of the node itself, because it must not keep the node alive.
     given = make(tensor._storage, tensor._start, tensor.spec) if type(edge) is int else tensor
     return _packed(given, *hooks.stack[-1], edge)
 
 
 def _packed(tensor: Tensor, pack: Callable, hook: Callable, edge: Any) -> Packed:
     version = tensor._storage.version
-    outer, hooks.stack = hooks.stack, []  # what the hook itself computes is not packed
+    outer, hooks.stack = hooks.stack, []  # do not apply hooks to tensors that are saved inside the hook
     try:
         with unrecorded():
             packed = pack(tensor)
@@ -164,7 +164,7 @@ def _packed(tensor: Tensor, pack: Callable, hook: Callable, edge: Any) -> Packed
 
 
 def unpack(entry: Any, node: Any, recording: bool) -> Any:
-    """The value saved, as a tensor that belongs to the graph if `recording`."""
+    """The saved value. If `recording`, the tensor gets its edge back."""
     kind = type(entry)
     if kind is Saved:
         storage, start, spec, version, edge = entry
@@ -196,7 +196,7 @@ def overwritten(entry: Saved, node: Any) -> str:
         (node, edge) if type(edge) is int else (getattr(edge, "node", edge), getattr(edge, "index", 0))
     )
     source = ""
-    if hasattr(maker, "_spec"):  # not so of leaves
+    if hasattr(maker, "_spec"):  # leaves have no `_spec`
         source = f", which is output {index} of {short_name(maker)},"
     hint = (
         "the backtrace further above shows the operation that failed to compute its gradient. The variable in question "
@@ -213,5 +213,5 @@ def overwritten(entry: Saved, node: Any) -> str:
 
 
 def short_name(node: Any) -> str:
-    """`Mul` for the node of a multiplication, as messages have it."""
+    """The name of a node for error messages, such as `Mul` for MulBackward0."""
     return re.sub(r"Backward\d*$", "", node.name())

@@ -1,4 +1,4 @@
-"""How the cotangents of an op's results become those of its inputs: rules that stand beside the op."""
+"""Backward rules: functions from the cotangent of the result of an op to the cotangents of its inputs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class Needs(NamedTuple):
-    """What the rules of some of the inputs mention, and so what is saved for backward."""
+    """The values that the rules of some inputs use, and that a node must save."""
 
     out: bool  # the result
     inputs: tuple[int, ...]  # positions
@@ -18,20 +18,21 @@ class Needs(NamedTuple):
 class Derivative:
     """The derivative of an op.
 
-    Either one rule per input, `rule(ct, out, *inputs, *static)`, which returns the cotangent of that input, or one
-    rule for all, which returns a sequence of them. `ct` is the cotangent of the result; for ops with several results
-    `ct` and `out` are tuples, with None for cotangents that nobody asked for. A cotangent may still have the
-    broadcast shape, a wider dtype, or be complex for a real input: it is made to fit. None is a cotangent of zero.
+    It has either one rule per input, `rule(ct, out, *inputs, *static)`, which returns the cotangent of this input, or one
+    `joint` rule, which returns a sequence with the cotangents of all inputs. `ct` is the cotangent of the result. For ops with
+    several results `ct` and `out` are tuples, and `ct` contains None for unused results. A rule may return a cotangent with
+    the broadcast shape, with a wider dtype, or a complex one for a real input; the engine reduces and converts it. None means
+    a cotangent of zero.
 
-    What a rule mentions is saved, what it does not mention arrives as None. Keyword-only parameters of a rule are
-    given what they name: `specs` (of the inputs), `spec` (of the result, or a tuple of specs), `static` (the
-    static arguments as a tuple) and, for a rule for all, `wanted` (which inputs need a cotangent).
+    A node saves the values that the rule mentions. The rule gets None for the others. Keyword-only parameters of a rule
+    request metadata: `specs` (of the inputs), `spec` (of the result, or a tuple of specs), `static` (the static arguments as
+    a tuple) and, for a joint rule, `wanted` (which inputs need a cotangent).
 
-    Of several results only those are saved that rules use: those of `results`, else the positions that the rules write as
-    constants (`out[1]`), else all.
+    Of several results a node saves those in `results`. The default is the positions that appear in the rules as constants
+    (`out[1]`), or else all.
 
-    `round_once`: when a rule is one kernel, bfloat16 and float16 are rounded once, not after each operation. So it is where
-    PyTorch has a kernel for the rule.
+    `round_once`: a rule that runs as one kernel rounds to bfloat16 and float16 once, and not after each operation. It is set
+    where PyTorch has a kernel for the rule.
 
     `seed`: the value of the dummy cotangent on which forward mode records the rule (`autograd/forward.py`). It is 0 for
     rules that raise an error for some cotangents.
@@ -56,7 +57,7 @@ class Derivative:
         self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
 
     def needs(self, wanted: int, n_inputs: int) -> Needs:
-        """What to save if the inputs whose bits are set in `wanted` need a cotangent."""
+        """The values to save if the inputs whose bits are set in `wanted` need a cotangent."""
         found = self.needed.get((wanted, 1 << n_inputs))
         if found is None:
             found = self.needed[wanted, 1 << n_inputs] = self._find(wanted, n_inputs)
@@ -139,7 +140,7 @@ def keywords(rule: Any) -> tuple[str, ...]:
 
 
 def as_derivative(stated: Any) -> Derivative | None:
-    """What a row states as a Derivative: a rule, a tuple of rules (one per input) or a Derivative; None if nothing."""
+    """A Derivative from the `derivative` of a row: a rule, a tuple of rules (one per input), a Derivative, or None."""
     if stated is None or isinstance(stated, Derivative):
         return stated
     rules = stated if isinstance(stated, tuple) else (stated,)
@@ -148,14 +149,14 @@ def as_derivative(stated: Any) -> Derivative | None:
 
 
 def round_once(*rules: Callable | None) -> Derivative:
-    """Rules that PyTorch has kernels for; see `Derivative`."""
+    """A Derivative with rules for which PyTorch has kernels; see `round_once` of `Derivative`."""
     return Derivative(*rules, round_once=True)
 
 
 def differentiate(op: Any, *rules: Callable | None, joint: Callable | None = None, seed: int = 1) -> None:
-    """State the derivative of an op that was made elsewhere; see `Derivative`."""
+    """Set the derivative of an existing op; see `Derivative`."""
     op.derivative = Derivative(*rules, joint=joint, seed=seed)
 
 
-# For ops whose results do not depend on their inputs smoothly: they are constants for autograd.
+# The derivative of ops that are not differentiable. Their results require no grad.
 nondifferentiable = Derivative()

@@ -1,4 +1,4 @@
-"""How ops record the steps of autograd, which `weft/autograd` implements: it stands above the ops."""
+"""The interface through which ops record operations. `weft/autograd`, which imports the ops, implements it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .grad_mode import mode
 from .restoring import Restoring
 from .tensor import Tensor
 
-# What a rule that is not there is reported with, when backward needs it.
+# The error of backward for an op without a rule.
 NO_RULE = "the derivative of {} is not implemented"
 
 
 class Tape:
-    """What records steps; `weft/autograd` fills it in."""
+    """The functions that record operations. `weft/autograd` sets them."""
 
     record: Callable  # (op, result, inputs, static) -> result
     recorder: Callable  # (op, result, inputs, static) -> function (result, *inputs) that records such calls
@@ -35,7 +35,7 @@ tape = Tape()
 
 
 def needs_recording(tensors: Sequence[Any]) -> bool:
-    """Whether grad mode is on and one of the tensors takes part in autograd."""
+    """Whether grad mode is on and one of the tensors requires grad or has tangents."""
     for each in tensors:
         if isinstance(each, Tensor) and each._autograd is not None:
             return mode.enabled
@@ -43,7 +43,7 @@ def needs_recording(tensors: Sequence[Any]) -> bool:
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
-    """`result`, a tensor or a tuple of them, as the result of a recorded step."""
+    """Record an operation with this result, which is a tensor or a tuple of tensors. Returns the result."""
     return tape.record(op, result, inputs, static)
 
 
@@ -56,7 +56,7 @@ def new_recorder(plan: Any, op: Any, result: Any, inputs: Sequence[Any], static:
 def record_inplace(
     op: Any, target: Tensor, inputs: Sequence[Any], static: tuple, write: Callable, *args: Any
 ) -> Tensor:
-    """Call `write(*args)`, which writes `target`, as a recorded step with these inputs."""
+    """Call `write(*args)`, which modifies `target`, and record it as an in-place operation with these inputs."""
     node = tape.start_inplace(op, target, inputs, static)
     outer = mode.enabled
     mode.enabled = False
@@ -70,13 +70,13 @@ def record_inplace(
 
 
 def check_recorded_write(target: Tensor, *others: Any) -> None:
-    """Raises: RuntimeError where autograd forbids the write. PyTorch raises this before it looks at other arguments."""
+    """Raises: RuntimeError if autograd forbids the in-place operation. PyTorch raises this error before all others."""
     if needs_recording((target, *others)):
         tape.check_write(target)
 
 
 class unrecorded(Restoring):  # noqa: N801 (used like a function)
-    """Recording is off inside: what happens is part of a step that is recorded as a whole."""
+    """A context without recording, for code that is recorded as one operation."""
 
     __slots__ = ("outer",)
 

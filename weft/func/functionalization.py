@@ -1,4 +1,4 @@
-"""Functions without writes in place, and what is inside of transformed tensors."""
+"""`functionalize`, and functions that unwrap the tensors of transforms."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..core.batched import BatchedStorage, beneath, physical
 from ..core.tensor import Tensor
 
 
 def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
     """A function with the results of `func`.
 
-    PyTorch replaces writes in place, so that tracers do not see them. Results are the same, and weft traces Python.
+    PyTorch replaces in-place operations for its tracers. weft traces Python code, so the function itself is returned.
 
     Raises: RuntimeError for a `remove` other than "mutations" and "mutations_and_views".
     """
@@ -30,5 +31,8 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """The tensor itself: transforms of weft wrap none."""
-    return tensor
+    """The batch of which a tensor inside `vmap` is a sample; with `recurse`, of all levels. Other tensors are returned as is."""
+    storage = tensor._storage
+    if type(storage) is not BatchedStorage:
+        return tensor
+    return beneath(tensor) if recurse else physical(tensor, storage.level)

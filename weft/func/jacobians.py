@@ -1,4 +1,4 @@
-"""Jacobians and Hessians: all rows by one batched pullback, or all columns by one batched pushforward."""
+"""Jacobians and Hessians: `jacrev` computes all rows by one batched vjp, `jacfwd` all columns by one batched jvp."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def jacfwd(
             return func(*with_arguments(args, positions, picked), **kwargs)
 
         aux: Any = None
-        by_input = []  # for each input, for each output: the Jacobian
+        by_input = []  # by_input[input][output] is the Jacobian
         structure: Any = None
         for index, x in enumerate(inputs):
 

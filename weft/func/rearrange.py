@@ -1,4 +1,4 @@
-"""Dims by name: `rearrange` transposes, splits and joins them as a pattern says."""
+"""`rearrange`: transpose, split and merge named dims according to a pattern."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Group = list[str]
 
 
 def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
-    """The tensor with its dims in the order of the right side of `pattern`; (a b) is a dim that a and b make up.
+    """Rearrange the dims of a tensor from the left side of `pattern` to the right side. (a b) is the merge of dims a and b.
 
-    A list of tensors counts as one with a further dim in front. `...` stands for any number of dims.
+    A list of tensors is stacked along a new first dim. `...` stands for any number of dims.
 
-    Raises: ValueError for a pattern that does not fit.
+    Raises: ValueError if the pattern does not match the tensor.
 
     >>> import weft as torch
     >>> images = torch.zeros(2, 3, 4, 6)
@@ -54,7 +54,7 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
 
 
 def _groups(side: str, pattern: str) -> list[Group]:
-    """The dims of one side of a pattern, each as the names that make it up."""
+    """The dims of one side of a pattern. Each is a list of the names that are merged."""
     groups: list[Group] = []
     inside = False
     for token in re.findall(r"\.\.\.|\w+|\S", side):
@@ -99,7 +99,7 @@ def _without_ellipsis(
 def _lengths(
     groups: Sequence[Group], shape: Sequence[int], given: dict[str, int], pattern: str
 ) -> dict[str, int]:
-    """The size of each name; one name of a group may follow from the others."""
+    """The size of each name. The size of one name of a group may follow from the others."""
     lengths = dict(given)
     for group, size in zip(groups, shape, strict=True):
         names = [name for name in group if name != "1"]

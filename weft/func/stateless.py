@@ -20,11 +20,12 @@ def functional_call(
 ) -> Any:
     """Call a module with these tensors in place of its parameters and buffers.
 
-    A name may be missing: then the module's own is used. Several dicts must not share names.
+    For missing names the module's own tensors are used. Several dicts must not share names.
 
     Raises: ValueError for a name in two dicts; RuntimeError, if `strict`, for names that are missing or unknown.
     """
-    from ..nn.utils.stateless import _functional_call as call  # nn is loaded when first used
+    # Imported here, because nn is loaded on first use.
+    from ..nn.utils.stateless import _functional_call as call
 
     if isinstance(parameter_and_buffer_dicts, Sequence):
         found: dict[str, Tensor] = {}
@@ -46,7 +47,7 @@ def functional_call(
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """Let the batch norms of a module keep no running statistics, which `vmap` could not update; returns the module."""
+    """Remove the running statistics of all batch norms of a module, because `vmap` cannot update them. Returns the module."""
     for module in root.modules():
         if hasattr(module, "track_running_stats") and "BatchNorm" in type(module).__name__:
             module.running_mean = module.running_var = module.num_batches_tracked = None
@@ -55,7 +56,7 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """(parameters, buffers) of modules of one class, stacked by name: what `vmap` of `functional_call` takes.
+    """(parameters, buffers) of modules of one class, stacked by name, for `vmap` of `functional_call`.
 
     Raises: RuntimeError for no models, models of several classes, or some in training mode and others not.
     """

@@ -1,7 +1,8 @@
-"""Functions from functions: gradients, pullbacks (vjp) and pushforwards (jvp). All of them nest.
+"""Function transforms: gradients, vjp and jvp. All of them nest.
 
-What is differentiated is a stand-in of each tensor: a new leaf, or, where the tensor itself is being differentiated further
-out, a view of it. Results belong to the graph only as far as something outside asks for that.
+A transform differentiates with respect to a stand-in for each argument: a new leaf, or a view of the tensor if an outer
+transform differentiates it as well. Results keep a grad_fn only if they depend on a tensor that requires grad outside of the
+transform.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 
 def stand_in(tensor: Tensor) -> Tensor:
-    """The tensor as something to differentiate with respect to."""
+    """A tensor with the same values, with respect to which a transform differentiates."""
     tensor = within(tensor)
     if tensor.requires_grad:
         return tensor.view_as(tensor)
@@ -31,9 +32,9 @@ def stand_in(tensor: Tensor) -> Tensor:
 
 
 def stand_ins(tree: Any) -> tuple[Any, list[Tensor]]:
-    """A pytree of stand-ins, and the list of them.
+    """A pytree of stand-ins, and the list of the stand-ins.
 
-    Raises: ValueError for leaves that are no tensors, RuntimeError for tensors of integers.
+    Raises: ValueError for leaves that are not tensors, RuntimeError for integer tensors.
     """
     leaves, structure = tree_flatten(tree)
     for x in leaves:
@@ -46,7 +47,7 @@ def stand_ins(tree: Any) -> tuple[Any, list[Tensor]]:
 
 
 def released(tree: Any, stood_in: Sequence[Tensor]) -> Any:
-    """Results without the part of the graph that ends in stand-ins: plain tensors unless something else is in it."""
+    """Detach the results whose graph leads only to stand-ins."""
     own = {each._autograd for each in stood_in if type(each._autograd) is Leaf}
 
     def release(x: Any) -> Any:
@@ -64,9 +65,7 @@ def _reaches_others(edge: Any, own: set) -> bool:
     while stack:
         edge = stack.pop()
         if type(edge) is Leaf:
-            if (
-                edge not in own and edge.tensor() is not None
-            ):  # nobody can ask for the gradient of what is gone
+            if edge not in own and edge.tensor() is not None:  # a deleted tensor cannot get a gradient
                 return True
             continue
         node = edge.node if type(edge) is Output else edge
@@ -77,7 +76,7 @@ def _reaches_others(edge: Any, own: set) -> bool:
 
 
 def needs_graph(outputs: Sequence[Tensor], stood_in: Sequence[Tensor]) -> bool:
-    """Whether a pullback of `outputs` must be recorded, because something other than the stand-ins may ask for it."""
+    """Whether the vjp of `outputs` must be recorded, because they depend on more than stand-ins, or a transform is active."""
     own = {each._autograd for each in stood_in if type(each._autograd) is Leaf}
     return (
         len(own) < len(stood_in)
@@ -90,7 +89,7 @@ def needs_graph(outputs: Sequence[Tensor], stood_in: Sequence[Tensor]) -> bool:
 def pullback(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], cts: Sequence[Tensor], recording: bool = True
 ) -> list[Tensor]:
-    """The cotangents of `inputs`, recorded unless the caller knows better; zeros where an input plays no part."""
+    """The cotangents of `inputs`, recorded if `recording`. Zeros for inputs that the outputs do not depend on."""
     roots = [(y._autograd, ct) for y, ct in zip(outputs, cts, strict=True) if y.requires_grad]
     edges = [x._autograd for x in inputs]
     found = engine.run(roots, wanted=edges, keep_graph=True, create_graph=recording, accumulate=False)
@@ -112,9 +111,9 @@ def split_aux(name: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
 
 
 def chosen(args: tuple, argnums: Any) -> tuple[int, ...]:
-    """The positions that `argnums`, an int or ints, names.
+    """The positions in `argnums`, an int or a sequence of ints.
 
-    Raises: RuntimeError for a position that is out of range or named twice.
+    Raises: RuntimeError for a position that is out of range or appears twice.
     """
     given = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not given or not all(isinstance(k, int) for k in given):
@@ -162,7 +161,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
 
 def like_inputs(tree: Any, inputs: Sequence[Tensor], found: Sequence[Any]) -> Any:
-    """A pytree of the same structure, with what was found for each input in its place."""
+    """A pytree of the same structure, with the result for each input in its place."""
     by_input = {id(x): y for x, y in zip(inputs, found, strict=True)}
     return tree_map(lambda x: by_input.get(id(x)), tree)
 
@@ -304,9 +303,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
         values, inputs = stand_ins(list(primals))
         outputs, structure = tree_flatten(func(*values))
         dummies = [FUNCTIONS["zeros_like"](y.detach()).requires_grad_() for y in outputs]
-        pulled = pullback(
-            outputs, inputs, dummies
-        )  # linear in the dummies: its own pullback is the pushforward
+        pulled = pullback(outputs, inputs, dummies)  # linear in the dummies, so the vjp of the vjp is the jvp
 
     def push(*tangents: Any) -> Any:
         given, _ = tree_flatten(list(tangents))

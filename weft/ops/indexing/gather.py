@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from ...core.dtype import LEGACY_NAMES, DType, int32, int64
 from ...core.iteration import broadcast_shapes
 from ...core.outputs import check_apart, check_unrecorded, write_out
@@ -16,8 +18,9 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim
 from ...families.custom_vjp import custom_vjp
 from ...families.indexed import Gather, IndexMap
+from ...families.library import on_device
 from ..assembly.copying import is_same_memory
-from .advanced_indexing import at, vector
+from .advanced_indexing import at
 from .masking import where
 
 
@@ -303,5 +306,6 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     steps = list(accumulate(reversed(sizes[1:]), operator.mul, initial=1))[::-1][: len(sizes)]
-    columns = indices.unsqueeze(-1).floor_divide(vector(steps)) % vector(sizes)
+    strides, divisors = (on_device(np.array(each, np.int64), indices.spec.device) for each in (steps, sizes))
+    columns = indices.unsqueeze(-1).floor_divide(strides) % divisors
     return columns.unbind(-1)

@@ -1,4 +1,4 @@
-"""weft.nn: modules, layers, losses, initial values, and the functions beneath them."""
+"""weft.nn has modules, layers, losses, initial values, and the functions that layers call."""
 
 from ..compat.missing import module_getattr
 from ..core.names import name_public

@@ -13,7 +13,7 @@ from ..core.warn import user_level
 
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
-    """The dim of a softmax that was given none: 0 for 0, 1 and 3 dimensions, otherwise 1."""
+    """Return the dim of a softmax that was called without one: 0 for 0, 1 and 3 dimensions, otherwise 1."""
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=user_level(),
@@ -43,7 +43,7 @@ def _canonical_mask(
     target_type: DType,
     check_other: bool = True,
 ) -> Tensor | None:
-    """A mask to be added to scores: -inf where a bool mask is True; floating masks as they are."""
+    """Return the mask to add to scores: -inf where a bool mask is True, or the floating mask itself."""
     if mask is None:
         return None
     is_floating = mask.dtype.is_floating_point
@@ -67,7 +67,7 @@ def _mha_shape_check(
     attn_mask: Tensor | None,
     num_heads: int,
 ) -> bool:
-    """Whether the query has a batch dimension. Raises AssertionError if the other arguments do not fit to it."""
+    """Return whether the query has a batch dimension. Raises AssertionError if the other arguments do not fit it."""
     ndim = query.dim()
     if ndim not in (2, 3):
         raise AssertionError(
@@ -107,7 +107,7 @@ def _in_projection(
     b_k: Tensor | None = None,
     b_v: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Query, key and value, each times its weight: [..., E] and [E, E] -> [..., E]."""
+    """Multiply query, key and value with their weights: [..., E] and [E, E] -> [..., E]."""
     features, key_features, value_features = q.size(-1), k.size(-1), v.size(-1)
     for name, weight, size in (
         ("query", w_q, features),
@@ -128,7 +128,7 @@ def _in_projection(
 def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """As `_in_projection`, with the weights of all three in one: [3 * E, E], and their biases in [3 * E]."""
+    """Do what `_in_projection` does, with the three weights in one tensor [3 * E, E], and the biases in [3 * E]."""
     linear, size = FUNCTIONS["nn.functional.linear"], q.size(-1)
     if q is k is v:
         return tuple(linear(q, w, b).chunk(3, -1))

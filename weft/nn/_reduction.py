@@ -1,4 +1,4 @@
-"""Numbers and old arguments for how losses are reduced; libraries import this module as `_Reduction`."""
+"""The reductions of losses as numbers and as arguments of old programs. Libraries import it as `_Reduction`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    """The number that operators take for "none", "mean" or "sum".
+    """Return the number that operators take for "none", "mean" or "sum".
 
     >>> get_enum("none"), get_enum("mean"), get_enum("sum")
     (0, 1, 2)
@@ -27,7 +27,7 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """The reduction that the arguments `size_average` and `reduce` of old programs mean."""
+    """Return the reduction that the arguments `size_average` and `reduce` of old programs mean."""
     size_average, reduce = size_average is not False, reduce is not False
     with warnings.catch_warnings():
         if not emit_warning:
@@ -36,5 +36,5 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
-    """`get_enum` of `legacy_get_string`."""
+    """Return the number of the reduction that `size_average` and `reduce` mean."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

@@ -1,4 +1,4 @@
-"""Backward hooks of modules: identity steps around `forward` that see, and may replace, the gradients that pass."""
+"""Backward hooks of modules are called by identity steps around `forward`, through which the gradients pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.warn import user_level
 
 
 class BackwardHookFunction(Function):
-    """The identity; in backward, `hook(gradients)` says what goes on. Its name is what `grad_fn` shows."""
+    """Is the identity; in backward, `hook(gradients)` returns the gradients to pass on. `grad_fn` shows its name."""
 
     @staticmethod
     def forward(ctx: Any, hook: Callable, materialize: bool, *tensors: Tensor) -> Any:
@@ -28,7 +28,7 @@ class BackwardHookFunction(Function):
 
 
 class Passage:
-    """One call of a module that has full backward hooks: `enter` what goes in, then `leave` with what comes out.
+    """One call of a module that has full backward hooks. `enter` takes the arguments, `leave` the output.
 
     Gradients meet the step after the module first, which calls `pre_hooks`, then the one before it, which calls
     `hooks`. Where no input requires a gradient there is no step before it, and the first one calls both.
@@ -37,7 +37,7 @@ class Passage:
     def __init__(self, module: Any, hooks: Sequence[Callable], pre_hooks: Sequence[Callable]):
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.grad_outputs: tuple | None = None
-        self.input_places: list[int] | None = None  # where the tensors are among the arguments
+        self.input_places: list[int] | None = None  # the positions of the tensors among the arguments
         self.n_inputs = self.n_outputs = 0
 
     def enter(self, args: tuple) -> tuple:
@@ -68,7 +68,7 @@ class Passage:
         return [grad_outputs[place] for place in self.output_places or ()]
 
     def _on_grad_input(self, gradients: tuple) -> Sequence[Any]:
-        if self.grad_outputs is None:  # the gradient came around the output, as in a second derivative
+        if self.grad_outputs is None:  # no gradient passed through the output, as in a second derivative
             return gradients
         grad_inputs = _spread(gradients, self.input_places, self.n_inputs)
         for hook in self.hooks:
@@ -95,7 +95,7 @@ class Passage:
 
 
 def _through(values: tuple, hook: Callable, materialize: bool) -> tuple[tuple, list[int] | None]:
-    """`values`, their tensors passed through the identity, and where these are; None if none requires a gradient."""
+    """Pass the tensors of `values` through the identity. Returns None for the step if no tensor requires a gradient."""
     places = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
     tensors = [values[i] for i in places]
     if not (is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)):
@@ -108,7 +108,7 @@ def _through(values: tuple, hook: Callable, materialize: bool) -> tuple[tuple, l
 
 
 def _spread(gradients: Sequence[Any], places: Sequence[int] | None, count: int) -> tuple:
-    """`gradients` at their places among `count`, None elsewhere."""
+    """Return `count` items: the gradients at their positions, None elsewhere."""
     result = [None] * count
     for place, gradient in zip(places or (), gradients):
         result[place] = gradient
@@ -116,7 +116,7 @@ def _spread(gradients: Sequence[Any], places: Sequence[int] | None, count: int) 
 
 
 def _replaced(result: Any, gradients: tuple, kind: str, name: str) -> tuple:
-    """The gradients that a hook returned, or those it was given. Raises: RuntimeError if their numbers differ."""
+    """Return the gradients that a hook returned, or else its arguments. Raises: RuntimeError if the numbers differ."""
     if result is None:
         return gradients
     result = result if isinstance(result, tuple) else (result,)
@@ -128,7 +128,7 @@ def _replaced(result: Any, gradients: tuple, kind: str, name: str) -> tuple:
 
 
 def hook_last_node(module: Any, hooks: Sequence[Callable], result: Any) -> None:
-    """For the older kind of backward hook: call it with what the last step of `forward` gets and gives in backward."""
+    """Call an old backward hook with the gradients that the last step of `forward` receives and returns."""
     while not isinstance(result, Tensor):
         result = next(iter(result.values())) if isinstance(result, dict) else result[0]
     node = result.grad_fn

@@ -1,4 +1,4 @@
-"""Names for what layers take: one value for all dims, or one for each."""
+"""Names for types of arguments of layers: one value for all dims, or one for each dim."""
 
 from typing import TypeAlias, TypeVar
 
@@ -22,7 +22,7 @@ _size_4_t: TypeAlias = _scalar_or_tuple_4_t[int]
 _size_5_t: TypeAlias = _scalar_or_tuple_5_t[int]
 _size_6_t: TypeAlias = _scalar_or_tuple_6_t[int]
 
-# None: as many as the input has.
+# None stands for the size of the input.
 _size_any_opt_t: TypeAlias = _scalar_or_tuple_any_t[int | None]
 _size_2_opt_t: TypeAlias = _scalar_or_tuple_2_t[int | None]
 _size_3_opt_t: TypeAlias = _scalar_or_tuple_3_t[int | None]
@@ -32,4 +32,4 @@ _ratio_3_t: TypeAlias = _scalar_or_tuple_3_t[float]
 _ratio_any_t: TypeAlias = _scalar_or_tuple_any_t[float]
 
 _tensor_list_t: TypeAlias = _scalar_or_tuple_any_t[Tensor]
-_maybe_indices_t: TypeAlias = _scalar_or_tuple_2_t[Tensor]  # of pooling, with return_indices
+_maybe_indices_t: TypeAlias = _scalar_or_tuple_2_t[Tensor]  # the result of pooling with return_indices

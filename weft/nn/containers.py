@@ -16,7 +16,7 @@ L = TypeVar("L", bound="_Ordered")
 
 
 class _Ordered(Module):
-    """Modules by position; they are named '0', '1' and so on unless they were given names."""
+    """Holds modules by position; their names are '0', '1' and so on unless the caller names them."""
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -41,7 +41,7 @@ class _Ordered(Module):
         self._renumber(list(self))
 
     def _name(self, index: Any) -> str:
-        """The name of the module at a position. Raises: IndexError if there is none."""
+        """Return the name of the module at a position. Raises: IndexError if there is none."""
         index = operator.index(index)
         size = len(self)
         if not -size <= index < size:
@@ -76,7 +76,7 @@ class _Ordered(Module):
         return self
 
     def pop(self, key: Any) -> Any:
-        """Take out the module at a position, and give it."""
+        """Remove the module at a position and return it."""
         module = self[key]
         del self[key]
         return module
@@ -86,9 +86,9 @@ class _Ordered(Module):
 
 
 class Sequential(_Ordered):
-    """Modules that are called one after the other, each with the output of the one before.
+    """Calls modules one after the other, each with the output of the one before.
 
-    They are given in order, or as one OrderedDict that names them.
+    The caller gives them in order, or in one OrderedDict that names them.
 
     >>> import weft as torch
     >>> torch.nn.Sequential(torch.nn.Sequential(), torch.nn.Sequential())
@@ -152,7 +152,7 @@ def _checked(other: Any) -> Sequential:
 
 
 class ModuleList(_Ordered):
-    """A list of modules, which `parameters()` and the like find.
+    """A list of modules, whose parameters and buffers belong to the module that holds the list.
 
     >>> import weft as torch
     >>> torch.nn.ModuleList([torch.nn.Sequential(), torch.nn.Sequential()])
@@ -167,7 +167,7 @@ class ModuleList(_Ordered):
             self.extend(modules)
 
     def _get_abs_string_index(self, idx: int) -> str:
-        """The name of the module at a position, which may be negative."""
+        """Return the name of the module at a position, which may be negative."""
         return self._name(idx)
 
     def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
@@ -177,7 +177,9 @@ class ModuleList(_Ordered):
         return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
-        runs: list[tuple[int, int, str]] = []  # first, last and text of neighbours that print alike
+        runs: list[
+            tuple[int, int, str]
+        ] = []  # the first and last position, and the text, of neighbours with equal reprs
         for i, text in enumerate(map(repr, self)):
             first = runs.pop()[0] if runs and runs[-1][2] == text else i
             runs.append((first, i, text))
@@ -190,7 +192,7 @@ def _range(first: int, last: int) -> str:
 
 
 class ModuleDict(Module):
-    """A dictionary of modules, which `parameters()` and the like find.
+    """A dictionary of modules, whose parameters and buffers belong to the module that holds the dictionary.
 
     >>> import weft as torch
     >>> blocks = torch.nn.ModuleDict({"encode": torch.nn.Sequential()})
@@ -222,33 +224,33 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Take out everything."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Take out a module, and give it."""
+        """Remove a module and return it."""
         return self._modules.pop(key)
 
     def keys(self) -> KeysView[str]:
-        """The keys."""
+        """Return the keys."""
         return self._modules.keys()
 
     def items(self) -> ItemsView[str, Any]:
-        """(key, module) pairs."""
+        """Return the (key, module) pairs."""
         return self._modules.items()
 
     def values(self) -> ValuesView[Any]:
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add or replace modules, given as a mapping or as (key, module) pairs."""
+        """Add or replace modules from a mapping or from (key, module) pairs."""
         for key, module in pairs(modules, "ModuleDict"):
             self[key] = module
 
 
 def pairs(given: Any, name: str) -> list[tuple[str, Any]]:
-    """The (key, value) pairs of a mapping or a sequence of pairs, as a class `name` is updated with.
+    """Return the (key, value) pairs of the mapping or sequence of pairs that updates an object of class `name`.
 
     Raises: TypeError for anything else, ValueError for elements that are not pairs.
     """
@@ -272,7 +274,7 @@ def pairs(given: Any, name: str) -> list[tuple[str, Any]]:
 
 
 class Container(Module):
-    """A module whose parts are given by keyword; deprecated, a Module with attributes does it."""
+    """A module whose children are keyword arguments. Deprecated, because a Module with attributes does the same."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Modules with another dtype or on another device."""
+"""How a module gets another dtype or moves to another device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Conversion:
         children: Callable
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Replace every parameter, its gradient, and every buffer by what `fn` makes of it."""
+        """Replace every parameter, its gradient, and every buffer by the result of `fn`."""
         if recurse:
             for child in self.children():
                 child._apply(fn)
@@ -65,7 +65,7 @@ class Conversion:
             raise
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to a device without the values: all memory is new and uninitialised."""
+        """Move to a device without the values, so that all memory is new and uninitialised."""
         return self._apply(lambda tensor: empty_like(tensor, device=device), recurse=recurse)
 
     def type(self, dst_type: Any) -> Self:
@@ -113,7 +113,7 @@ class Conversion:
 
 
 def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter) -> Parameter:
-    """The parameter with new data and a new gradient: the same object, unless it moves to another device."""
+    """Convert a parameter and its gradient. Returns the same object, unless it moves to another device."""
     grad = parameter.grad
     with no_grad():
         data = fn(parameter)
@@ -124,7 +124,7 @@ def _applied(fn: Callable[[Tensor], Tensor], parameter: Parameter) -> Parameter:
     else:
         result = Parameter(data, parameter.requires_grad)
     if grad is not None:
-        result.grad = None  # a gradient has the dtype of its tensor, so it goes before the new one comes
+        result.grad = None  # a gradient must have the dtype of its tensor, so drop the old one before the new one is set
         result.grad = new_grad
     return result
 

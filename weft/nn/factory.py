@@ -1,4 +1,4 @@
-"""The keyword arguments with which layers make their parameters."""
+"""The keyword arguments with which layers create their parameters."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _NAMES = ("device", "dtype", "memory_format")
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """Those of `kwargs` that functions such as `torch.empty` take: device, dtype and memory_format.
+    """Return the arguments of `kwargs` that functions such as `torch.empty` take: device, dtype and memory_format.
 
     They may also lie in a dict `kwargs["factory_kwargs"]`.
-    Raises: TypeError for other names, and for one that is given twice.
+    Raises: TypeError for other names, and for a name in both places.
 
     >>> factory_kwargs({"device": "cpu", "factory_kwargs": {"dtype": None}})
     {'dtype': None, 'device': 'cpu'}

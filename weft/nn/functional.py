@@ -1,4 +1,4 @@
-"""weft.nn.functional: the functions of neural networks."""
+"""weft.nn.functional has the functions of neural networks."""
 
 from __future__ import annotations
 

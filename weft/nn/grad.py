@@ -1,4 +1,4 @@
-"""Derivatives of convolutions as functions: the gradient of the input, and the gradient of the weight.
+"""Functions that compute derivatives of convolutions: the gradient of the input, and that of the weight.
 
 >>> import weft as torch
 >>> torch.nn.grad.conv1d_input((1, 1, 4), torch.ones(1, 1, 2), torch.ones(1, 1, 3))
@@ -21,7 +21,7 @@ __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "co
 
 
 def _input_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function `name`, which computes the gradient of the input of a convolution."""
+    """Return the function `name`, which computes the gradient of the input of a convolution."""
 
     def gradient(
         input_size: Sequence[int],
@@ -44,7 +44,7 @@ def _input_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[...,
 
 
 def _weight_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The function `name`, which computes the gradient of the weight of a convolution."""
+    """Return the function `name`, which computes the gradient of the weight of a convolution."""
 
     def gradient(
         input: Tensor,

@@ -1,4 +1,4 @@
-"""Hooks of modules: functions that are called around `forward` and when gradients pass."""
+"""Hooks of modules are functions that run around `forward` and when gradients pass."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Registry = OrderedDict  # handle id -> hook
 
 any_global: Registry = (
     OrderedDict()
-)  # all that calls have to look at, so that a call without hooks looks once
+)  # every dictionary that a call must read, so that a call without hooks makes one test
 _global_forward_pre: Registry = OrderedDict()
 _global_forward: Registry = OrderedDict()
 _global_with_kwargs: Registry = OrderedDict()
 _global_always: Registry = OrderedDict()
 _global_backward_pre: Registry = OrderedDict()
-_global_backward: Registry = OrderedDict()  # full ones
-_global_last_node: Registry = OrderedDict()  # the older kind
+_global_backward: Registry = OrderedDict()  # full backward hooks
+_global_last_node: Registry = OrderedDict()  # old backward hooks
 
 parameter_registration: Registry = OrderedDict()
 buffer_registration: Registry = OrderedDict()
@@ -98,7 +98,7 @@ def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
 
 
 def registered(registry: Registry, module: Any, name: str, value: Any) -> Any:
-    """`value`, or what the last registration hook that had something else to say gave for it."""
+    """Return `value`, or the replacement that the last registration hook with a result returned."""
     for hook in registry.values():
         result = hook(module, name, value)
         if result is not None:
@@ -107,7 +107,7 @@ def registered(registry: Registry, module: Any, name: str, value: Any) -> Any:
 
 
 def _register(hook: Callable, registry: Registry, *marks: Registry, prepend: bool = False) -> RemovableHandle:
-    """Put a hook into its registry, and its id into others that say something about it."""
+    """Add a hook to its registry, and its id to the registries of its options."""
     handle = RemovableHandle(registry, extra_dict=list(marks))
     registry[handle.id] = hook
     if prepend:
@@ -228,12 +228,12 @@ class Hooks:
         return result
 
     def _passage(self) -> Passage | None:
-        """What carries full backward hooks, if there are any."""
+        """Return the Passage that calls the full backward hooks, or None without hooks."""
         hooks, pre_hooks = self._get_backward_hooks()[0], self._get_backward_pre_hooks()
         return Passage(self, hooks, pre_hooks) if hooks or pre_hooks else None
 
     def _get_backward_hooks(self) -> tuple[list[Callable], list[Callable]]:
-        """The full backward hooks, of all modules and of this one, and the others."""
+        """Return the full backward hooks of all modules and of this one, and the old hooks."""
         full = [*_global_backward.values(), *self._own_backward_hooks(full=True)]
         return full, [*_global_last_node.values(), *self._own_backward_hooks(full=False)]
 
@@ -264,7 +264,7 @@ class Hooks:
         return hook(self, args, result)
 
     def _call_rest(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> None:
-        """After an error: call the hooks that are always called, but for those that were."""
+        """After an error, call the remaining hooks that are registered with `always_call`."""
         for id, hook in _both(_global_forward, self._forward_hooks):
             always = id in self._forward_hooks_always_called or id in _global_always
             if always and id not in called:
@@ -279,5 +279,5 @@ class Hooks:
 
 
 def _both(of_all: Registry, own: Registry) -> Iterator[tuple[int, Callable]]:
-    """The hooks of all modules, then the module's own; copied, as a hook may remove itself."""
+    """Return a copy of the hooks of all modules and then the module's, because a hook may remove itself."""
     return itertools.chain(list(of_all.items()), list(own.items()))

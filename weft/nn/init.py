@@ -1,4 +1,4 @@
-"""Values that parameters start with: random numbers of a scale that suits a layer, and a few fixed patterns.
+"""Initial values of parameters: random numbers of a scale that suits a layer, and a few fixed patterns.
 
 Under one seed every function draws PyTorch's numbers, so a model starts equal. All write into the tensor that they are
 given, unrecorded, and return it.
@@ -41,7 +41,7 @@ _GAINS = {
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance of values that pass through `nonlinearity`.
+    """Return the factor that keeps the variance of values that pass through `nonlinearity`.
 
     `param` is the slope of "leaky_relu" for negative numbers, 0.01 unless given.
 
@@ -60,7 +60,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    """How many inputs one output of a layer with this weight sees, and how many outputs one input reaches."""
+    """Return how many inputs an output of this weight depends on, and how many outputs an input reaches."""
     if tensor.dim() < 2:
         raise ValueError(
             "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions, "
@@ -82,7 +82,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform in [a, b)."""
+    """Fill with uniform numbers in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
@@ -90,7 +90,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """Normal, with this mean and standard deviation."""
+    """Fill with normal numbers of this mean and standard deviation."""
     return tensor.normal_(mean, std, generator=generator)
 
 
@@ -102,7 +102,7 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal, where what falls outside [a, b] is drawn again.
+    """Fill with normal numbers, and draw numbers outside [a, b] again.
 
     >>> import weft as torch
     >>> bool((torch.nn.init.trunc_normal_(torch.empty(1000), std=3).abs() <= 2).all())
@@ -117,7 +117,7 @@ def trunc_normal_(
         )
     with no_grad():
         inside = _normal_below((b - mean) / std) - _normal_below((a - mean) / std)
-        # Where few normal numbers would fall inside, uniform ones are accepted with the probability of their place.
+        # If few normal numbers would be inside [a, b], accept uniform ones with a probability given by the density.
         draw = _redraw_normal if inside > 0.3 else _reject_uniform
         draw(tensor, mean, std, a, b, generator)
     return tensor
@@ -130,10 +130,10 @@ def _normal_below(x: float) -> float:
 def _redraw_normal(
     tensor: Tensor, mean: float, std: float, a: float, b: float, generator: Generator | None
 ) -> None:
-    low, high = (tensor.new_tensor(bound).item() for bound in (a, b))  # as the dtype has them
+    low, high = (tensor.new_tensor(bound).item() for bound in (a, b))  # rounded to the dtype
     tensor.normal_(mean, std, generator=generator)
     while (outside := (tensor < low) | (tensor > high)).any():
-        # A whole tensor is drawn although few of its numbers are needed: the same stream as PyTorch's.
+        # Draw a whole tensor although few of its numbers are needed, because PyTorch draws as many.
         tensor.copy_(where(outside, empty_like(tensor).normal_(mean, std, generator=generator), tensor))
 
 
@@ -145,7 +145,9 @@ def _reject_uniform(
     candidates = tensor
     while True:
         candidates.uniform_(a, b, generator=generator)
-        density = candidates.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)  # its log, 0 at the highest
+        density = (
+            candidates.sub(mean).div_(std).pow_(2).mul_(-0.5).sub_(peak)
+        )  # its log, which is 0 at the maximum
         refused = empty_like(tensor).uniform_(generator=generator).log_().gt(density)
         if pending is None:
             pending, candidates = refused, empty_like(tensor)
@@ -157,14 +159,14 @@ def _reject_uniform(
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Uniform, with the variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot and Bengio 2010."""
+    """Fill with uniform numbers of variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot and Bengio 2010."""
     std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     bound = math.sqrt(3.0) * std
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
-    """Normal, with the variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot and Bengio 2010."""
+    """Fill with normal numbers of variance gain^2 * 2 / (fan_in + fan_out). Source: Glorot and Bengio 2010."""
     std = gain * math.sqrt(2.0 / float(sum(_calculate_fan_in_and_fan_out(tensor))))
     return normal_(tensor, 0.0, std, generator)
 
@@ -176,7 +178,7 @@ def kaiming_uniform_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Uniform, with the variance gain^2 / fan; `a` is the slope of leaky_relu. Source: He et al. 2015."""
+    """Fill with uniform numbers of variance gain^2 / fan; `a` is the slope of leaky_relu. Source: He et al. 2015."""
     if 0 in tensor.shape:
         return _nothing_to_do(tensor)
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
@@ -190,7 +192,7 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
 ) -> Tensor:
-    """Normal, with the variance gain^2 / fan; `a` is the slope of leaky_relu. Source: He et al. 2015.
+    """Fill with normal numbers of variance gain^2 / fan; `a` is the slope of leaky_relu. Source: He et al. 2015.
 
     >>> import weft as torch
     >>> weight = torch.nn.init.kaiming_normal_(torch.empty(100, 50), mode="fan_out", nonlinearity="relu")
@@ -215,32 +217,32 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """`val` everywhere."""
+    """Fill with `val`."""
     return tensor.fill_(val)
 
 
 @no_grad()
 def ones_(tensor: Tensor) -> Tensor:
-    """1 everywhere."""
+    """Fill with 1."""
     return tensor.fill_(1.0)
 
 
 @no_grad()
 def zeros_(tensor: Tensor) -> Tensor:
-    """0 everywhere."""
+    """Fill with 0."""
     return tensor.zero_()
 
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix: a linear layer that passes on as many inputs as it can."""
+    """Write the identity matrix, with which a linear layer passes on as many inputs as it can."""
     _check_matrix(tensor)
     return tensor.copy_(identity(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution that passes on as many channels as it can, in each of `groups`.
+    """Write the weight of a convolution that passes on as many channels as it can, in each of `groups`.
 
     >>> import weft as torch
     >>> torch.nn.init.dirac_(torch.empty(2, 2, 3))
@@ -265,7 +267,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
-    """A random matrix with orthonormal rows or columns, times `gain`; further dims count as columns.
+    """Write a random matrix with orthonormal rows or columns, times `gain`; further dims count as columns.
 
     Source: Saxe, McClelland, Ganguli 2013, "Exact solutions to the nonlinear dynamics of learning".
     """
@@ -280,14 +282,14 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         flat = tensor.new_empty((rows, tensor.numel() // rows)).normal_(0, 1, generator=generator)
         wide = rows < flat.size(1)
         q, r = qr(flat.t() if wide else flat)
-        # The signs make it uniform over all orthogonal matrices. Source: Mezzadri 2006, arXiv math-ph/0609050.
+        # The signs make the distribution uniform over all orthogonal matrices. Source: Mezzadri 2006, arXiv math-ph/0609050.
         q = mul(q, diag(r).sign())
         return tensor.copy_((q.t() if wide else q).reshape(tensor.shape)).mul_(gain)
 
 
 @no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
-    """Normal numbers, of which the share `sparsity` in each column is zero. Source: Martens 2010."""
+    """Fill with normal numbers and set the share `sparsity` of each column to zero. Source: Martens 2010."""
     _check_matrix(tensor)
     if tensor.is_meta:
         return tensor

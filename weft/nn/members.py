@@ -1,4 +1,4 @@
-"""What a module contains: parameters, buffers and other modules, by name, and how to walk through them."""
+"""A module contains parameters, buffers and other modules by name, and can iterate over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Members:
-    """The part of `Module` that keeps what it contains."""
+    """The part of `Module` that holds parameters, buffers and other modules."""
 
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
@@ -74,7 +74,7 @@ class Members:
         self._modules[name] = hooks.registered(hooks.module_registration, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """The same as `add_module`."""
+        """Add a child; it is another name of `add_module`."""
         self.add_module(name, module)
 
     def _check_name(self, kind: str, place: str, name: Any) -> None:
@@ -93,7 +93,7 @@ class Members:
     # ---- By path -----------------------------------------------------------------------------------------------------
 
     def get_submodule(self, target: str) -> Module:
-        """The module at a path of names with dots between them; "" is this one.
+        """Return the module at a path of names with dots between them; "" is this module.
 
         Raises: AttributeError if there is none.
         """
@@ -120,7 +120,7 @@ class Members:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a path. Raises: AttributeError if there is none."""
+        """Return the parameter at a path. Raises: AttributeError if there is none."""
         path, _, name = target.rpartition(".")
         found = self.get_submodule(path)._member(name)
         if not isinstance(found, Parameter):
@@ -128,7 +128,7 @@ class Members:
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a path. Raises: AttributeError if there is none."""
+        """Return the buffer at a path. Raises: AttributeError if there is none."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         found = module._member(name)
@@ -146,7 +146,7 @@ class Members:
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """(path, module) of this module and all inside, parents first; `remove_duplicate` gives each only once."""
+        """Yield (path, module) of this module and all inside, parents first; with `remove_duplicate` each only once."""
         memo = set() if memo is None else memo
         if self in memo:
             return
@@ -158,12 +158,12 @@ class Members:
                 yield from module.named_modules(memo, _joined(prefix, name), remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
-        """This module and all inside, parents first."""
+        """Yield this module and all inside, parents first."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
-        """(name, module) of the modules directly inside, each once."""
+        """Yield (name, module) of the modules directly inside, each once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -171,14 +171,14 @@ class Members:
                 yield name, module
 
     def children(self) -> Iterator[Any]:
-        """The modules directly inside, each once."""
+        """Yield the modules directly inside, each once."""
         for _, module in self.named_children():
             yield module
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """(path, parameter) of this module and, if `recurse`, of all inside; each once if `remove_duplicate`.
+        """Yield (path, parameter) of this module and, if `recurse`, of all inside; each once if `remove_duplicate`.
 
         >>> import weft as torch
         >>> module = torch.nn.Module()
@@ -191,20 +191,20 @@ class Members:
         )
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters of this module and, if `recurse`, of all inside, each once."""
+        """Yield the parameters of this module and, if `recurse`, of all inside, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """(path, buffer) of this module and, if `recurse`, of all inside; each once if `remove_duplicate`."""
+        """Yield (path, buffer) of this module and, if `recurse`, of all inside; each once if `remove_duplicate`."""
         yield from self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers of this module and, if `recurse`, of all inside, each once."""
+        """Yield the buffers of this module and, if `recurse`, of all inside, each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 

@@ -1,4 +1,4 @@
-"""The module: what layers and models are made of."""
+"""Module is the base class of layers and models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ M = TypeVar("M", bound="Module")
 
 
 class Module(Members, Hooks, State, Conversion):
-    """Base class of all layers and models: has parameters, buffers and other modules, and `forward` to compute.
+    """The base class of all layers and models has parameters, buffers and other modules, and computes by `forward`.
 
     Attributes that are Parameters or Modules are found by `parameters()`, `modules()` and `state_dict()`. The base
     classes hold what it does besides computing: `Members` (what it contains), `Hooks`, `State` (saving and
@@ -39,9 +39,11 @@ class Module(Members, Hooks, State, Conversion):
     """
 
     dump_patches: bool = False
-    call_super_init: bool = False  # whether __init__ goes on to the next class of the method resolution order
+    call_super_init: bool = (
+        False  # whether __init__ calls that of the next class in the method resolution order
+    )
 
-    _compiled_call_impl: Any = None  # what `Module.compile` replaces the call with, which is nothing here
+    _compiled_call_impl: Any = None  # PyTorch stores the compiled call here; weft has none
 
     training: bool
     _parameters: dict[str, Parameter | None]
@@ -51,7 +53,7 @@ class Module(Members, Hooks, State, Conversion):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
             self._refuse(args, kwargs)
-        # Not through __setattr__, which is slow.
+        # Write into __dict__, because __setattr__ is slow.
         self.__dict__.update(
             training=True,
             _parameters={},
@@ -72,7 +74,7 @@ class Module(Members, Hooks, State, Conversion):
             raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
 
     def forward(self, *input: Any) -> Any:
-        """What the module computes; every subclass defines it."""
+        """Compute the output; every subclass defines this method."""
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
@@ -93,18 +95,18 @@ class Module(Members, Hooks, State, Conversion):
             raise
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        """The call under the name that libraries wrap."""
+        """Call the module; libraries wrap the method of this name."""
         return Module.__call__(self, *args, **kwargs)
 
     def _wrapped_call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return self._call_impl(*args, **kwargs)
 
     def _slow_forward(self, *input: Any, **kwargs: Any) -> Any:
-        """`forward`: PyTorch traces it here, where it traces."""
+        """Call `forward`; PyTorch traces the call in the method of this name."""
         return self.forward(*input, **kwargs)
 
     def _replicate_for_data_parallel(self) -> Any:
-        """A shallow copy without parameters, whose buffers and submodules may be replaced."""
+        """Return a shallow copy without parameters, whose buffers and submodules may be replaced."""
         replica = self.__new__(type(self))
         replica.__dict__ = self.__dict__.copy()
         replica._parameters = {}
@@ -114,7 +116,7 @@ class Module(Members, Hooks, State, Conversion):
         return replica
 
     def _explain(self, error: Exception, args: tuple) -> None:
-        """Add to an error which layer it comes from, and what that was given; of nested modules, the innermost."""
+        """Add to an error the layer that it comes from and its arguments. Of nested modules, name the innermost."""
         if not self._modules and not getattr(error, "__notes__", ()):
             given = [
                 f"{list(each.shape)} {each.dtype}" if isinstance(each, Tensor) else type(each).__name__
@@ -125,7 +127,7 @@ class Module(Members, Hooks, State, Conversion):
     # ---- Attributes --------------------------------------------------------------------------------------------------
 
     def __getattr__(self, name: str) -> Any:
-        # Called only for what is neither in the instance's dictionary nor in the class.
+        # Python calls it only for names that are neither in the instance's dictionary nor in the class.
         own = self.__dict__
         if "_parameters" in own:
             found = own["_parameters"]
@@ -175,7 +177,7 @@ class Module(Members, Hooks, State, Conversion):
             raise AttributeError(f"cannot assign {what} before Module.__init__() call")
 
     def _forget(self, name: str, *places: str) -> None:
-        """Remove what else has this name."""
+        """Remove the parameter, buffer or module that has this name."""
         own = self.__dict__
         own.pop(name, None)
         for place in places:
@@ -196,7 +198,7 @@ class Module(Members, Hooks, State, Conversion):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # A pickle from before some kind of hook was there lacks its registry.
+        # A pickle of an older version lacks the registries of newer kinds of hooks.
         for name in hooks.REGISTRIES:
             self.__dict__.setdefault(name, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
@@ -212,7 +214,7 @@ class Module(Members, Hooks, State, Conversion):
         return self
 
     def train(self: M, mode: bool = True) -> M:
-        """Set `training`, which layers such as Dropout look at, here and in all modules inside."""
+        """Set `training`, which layers such as Dropout read, in this module and all modules inside."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -221,7 +223,7 @@ class Module(Members, Hooks, State, Conversion):
         return self
 
     def eval(self: M) -> M:
-        """The same as `train(False)`."""
+        """Call `train(False)`."""
         return self.train(False)
 
     def requires_grad_(self: M, requires_grad: bool = True) -> M:
@@ -231,7 +233,7 @@ class Module(Members, Hooks, State, Conversion):
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters, or fill them with zeros."""
+        """Set the gradients of all parameters to None, or fill them with zeros."""
         for parameter in self.parameters():
             if parameter.grad is None or set_to_none:
                 parameter.grad = None
@@ -243,16 +245,16 @@ class Module(Members, Hooks, State, Conversion):
             parameter.grad.zero_()
 
     def share_memory(self: M) -> M:
-        """Move all parameters and buffers to memory that other processes see."""
+        """Move all parameters and buffers to memory that other processes can see."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Does nothing: every operation is compiled already."""
+        """Do nothing, because every operation is compiled already."""
 
     # ---- Printing ----------------------------------------------------------------------------------------------------
 
     def extra_repr(self) -> str:
-        """What is printed of the module besides its children; lines of their own if there are several."""
+        """Return the text that `repr` shows besides the children; several lines are shown as separate lines."""
         return ""
 
     def _get_name(self) -> str:
@@ -268,12 +270,12 @@ class Module(Members, Hooks, State, Conversion):
 
 
 def block(name: str, lines: list[str]) -> str:
-    """`name(`, the lines moved to the right, and `)`."""
+    """Return `name(`, the indented lines, and `)`."""
     return f"{name}(\n  " + "\n  ".join(lines) + "\n)"
 
 
 def indented(text: str) -> str:
-    """All lines but the first moved two columns to the right."""
+    """Indent all lines but the first by two columns."""
     return text.replace("\n", "\n  ")
 
 

@@ -1,4 +1,4 @@
-"""Tensors that belong to a module: parameters, which are trained, and buffers, which are not."""
+"""Parameters and buffers are tensors of a module; parameters are trained, buffers are not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..ops.creation.creation import empty
 
 
 class _ParameterType(type):
-    """Also counts tensors of somebody else's subclasses as parameters, once they were made ones."""
+    """Lets `isinstance` accept tensors of other subclasses that `Parameter(...)` has marked."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return type.__instancecheck__(cls, instance) or (
@@ -26,7 +26,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """A tensor that a module counts among its parameters when it becomes one of its attributes.
 
     It shares memory with `data` and is a leaf of autograd's graph.
-    Raises: RuntimeError if it should require a gradient and is neither floating point nor complex.
+    Raises: RuntimeError if `requires_grad` is True and the data is neither floating point nor complex.
 
     >>> import weft as torch
     >>> torch.nn.Parameter(torch.tensor([1.0, 2.0]))
@@ -51,7 +51,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
-        # Only a subclass is named: `torch.nn.Parameter` may be another library's where a pickle is read.
+        # Name a subclass only, because `torch.nn.Parameter` may be another library's class where the pickle is read.
         cls = None if type(self) is Parameter else type(self)
         return _parameter, (cls, self.detach().as_subclass(Tensor), self.requires_grad, attributes(self))
 
@@ -70,7 +70,7 @@ class _BufferType(type):
 class Buffer(Tensor, metaclass=_BufferType):
     """A tensor that a module counts among its buffers when it becomes one of its attributes.
 
-    What it gives is a Tensor that shares memory with `data`, and is marked. `persistent` says whether it is part of
+    The result is a marked Tensor that shares memory with `data`. `persistent` says whether it is a part of
     the module's state_dict.
 
     >>> import weft as torch
@@ -93,10 +93,10 @@ class Buffer(Tensor, metaclass=_BufferType):
 
 
 class UninitializedTensorMixin:
-    """A tensor that gets its shape later, by `materialize`; until then it only has a dtype and a device.
+    """A tensor that gets its shape later by `materialize`; until then it only has a dtype and a device.
 
-    It is an empty tensor of class `cls_to_become` in disguise, so changing its class is all it takes. An operation
-    asks for the `spec` of what it is given: here that is the error.
+    It is an empty tensor whose class changes to `cls_to_become`. Every operation reads the `spec` of its arguments, and
+    this class raises the error there.
     """
 
     __slots__ = ()
@@ -120,7 +120,7 @@ class UninitializedTensorMixin:
         )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Become a tensor of this shape with uninitialised values; device and dtype are kept unless given."""
+        """Become a tensor of this shape with uninitialised values; None keeps the device or dtype."""
         bare: Any = self
         data = empty(shape, device=device or bare.device, dtype=dtype or bare.dtype)
         bare.__class__ = self.cls_to_become
@@ -148,7 +148,7 @@ def _uninitialized(kind: Any, *args: Any) -> Any:
 
 
 def _delegated(name: str) -> Any:
-    """The attribute `name` of the class that the tensor will be of."""
+    """Return a member that forwards to the attribute `name` of the class that the tensor will have."""
 
     @contextmanager
     def undisguised(self: Any) -> Iterator[Any]:
@@ -179,7 +179,7 @@ def _delegated(name: str) -> Any:
     return call if callable(getattr(Tensor, name)) else property(get, put)
 
 
-# What a tensor without a shape can tell, and how it is converted.
+# The attributes and conversions that work without a shape.
 for _name in (
     "dtype device is_meta is_cpu is_cuda layout data grad requires_grad requires_grad_ is_floating_point is_complex "
     "to type cpu cuda float double half bfloat16"
@@ -189,7 +189,7 @@ for _name in (
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[override]
-    """A Parameter whose shape is not known yet: those of lazy modules, before the first call.
+    """A Parameter whose shape is not known yet, as in a lazy module before its first call.
 
     >>> import weft as torch
     >>> weight = torch.nn.UninitializedParameter()
@@ -214,7 +214,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[override]
-    """A Buffer whose shape is not known yet: those of lazy modules, before the first call."""
+    """A Buffer whose shape is not known yet, as in a lazy module before its first call."""
 
     __slots__ = ()
     __torch_function__ = staticmethod(disabled)
@@ -231,5 +231,5 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[ove
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether it is a tensor whose shape is not known yet."""
+    """Return whether `param` is a tensor whose shape is not known yet."""
     return isinstance(param, UninitializedTensorMixin)

@@ -15,13 +15,13 @@ from .parameter import Parameter
 
 
 class _Holder(Module):
-    """What both have in common: tensors become Parameters, whatever else is kept as it is."""
+    """The base of both containers. Tensors become Parameters, and other values stay as they are."""
 
     def _keep(self, name: str, value: Any) -> None:
         setattr(self, name, Parameter(value) if type(value) is Tensor else value)
 
     def _described(self, type_of: Any, values: Iterable[tuple[Any, Any]]) -> str:
-        """One line for each value; `type_of(tensor)` names its type."""
+        """Return one line for each value; `type_of(tensor)` names its type."""
         lines = []
         for name, value in values:
             if isinstance(value, Tensor):
@@ -45,7 +45,7 @@ class _Holder(Module):
 
 
 class ParameterList(_Holder):
-    """A list of parameters, which `parameters()` and the like find; tensors in it become Parameters.
+    """A list of parameters that belong to the module that holds the list; tensors in it become Parameters.
 
     >>> import weft as torch
     >>> torch.nn.ParameterList([torch.ones(2), torch.ones(2, 3)])
@@ -108,7 +108,7 @@ class ParameterList(_Holder):
 
 
 class ParameterDict(_Holder):
-    """A dictionary of parameters, which `parameters()` and the like find; tensors in it become Parameters.
+    """A dictionary of parameters that belong to the module that holds it; tensors in it become Parameters.
 
     >>> import weft as torch
     >>> scales = torch.nn.ParameterDict({"x": torch.ones(1)})
@@ -146,53 +146,53 @@ class ParameterDict(_Holder):
         return key in self._keys
 
     def clear(self) -> None:
-        """Take out everything."""
+        """Remove all parameters."""
         for key in list(self):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Take out a parameter, and give it."""
+        """Remove a parameter and return it."""
         value = self[key]
         del self[key]
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """Take out the last (key, parameter), and give it."""
+        """Remove the last (key, parameter) and return it."""
         key = next(reversed(self))
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of a key, or `default` if there is none."""
+        """Return the parameter of a key, or `default` if there is none."""
         return self[key] if key in self else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The parameter of a key, after it was set to `default` if there was none."""
+        """Return the parameter of a key; if there is none, set it to `default` first."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A new ParameterDict with one value for all keys."""
+        """Return a new ParameterDict with one value for all keys."""
         return ParameterDict((key, default) for key in keys)
 
     def copy(self) -> ParameterDict:
-        """A new ParameterDict with the same parameters."""
+        """Return a new ParameterDict with the same parameters."""
         return ParameterDict(self.items())
 
     def keys(self) -> Any:
-        """The keys."""
+        """Return the keys."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """(key, parameter) pairs."""
+        """Return the (key, parameter) pairs."""
         return ((key, self[key]) for key in self)
 
     def values(self) -> Iterable[Any]:
-        """The parameters."""
+        """Return the parameters."""
         return (self[key] for key in self)
 
     def update(self, parameters: Any) -> None:
-        """Add or replace parameters, given as a mapping or as (key, parameter) pairs.
+        """Add or replace parameters from a mapping or from (key, parameter) pairs.
 
         A mapping that is not an OrderedDict or ParameterDict is taken in the order of its sorted keys.
         """
@@ -222,7 +222,7 @@ class ParameterDict(_Holder):
 
 
 def _attribute(key: Any) -> str:
-    """The name of the attribute that holds the value of a key. Raises: TypeError for anything but a string."""
+    """Return the name of the attribute that holds the value of a key. Raises: TypeError for anything but a string."""
     if not isinstance(key, str):
         raise TypeError(
             "Index given to ParameterDict cannot be used as a key as it is not a string "

@@ -1,4 +1,4 @@
-"""The state of a module as a dictionary: how it is saved, and what is checked when it is loaded."""
+"""The state of a module as a dictionary, and the checks when a module loads one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` found on one side only."""
+    """The keys that `load_state_dict` found only in the module or only in the dictionary."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -36,7 +36,7 @@ class _IncompatibleKeys(NamedTuple):
 class State:
     """The part of `Module` that saves and loads parameters and buffers."""
 
-    _version: int = 1  # of the layout of a class's state, for subclasses that change theirs
+    _version: int = 1  # the version of the layout of a class's state, for subclasses that change their layout
 
     if TYPE_CHECKING:
         _parameters: dict[str, Parameter | None]
@@ -53,9 +53,9 @@ class State:
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> dict[str, Any]:
-        """Path -> tensor of all parameters and persistent buffers, in an OrderedDict.
+        """Return an OrderedDict from paths to all parameters and persistent buffers.
 
-        The tensors share memory with the module's and are detached, unless `keep_vars`. Its attribute `_metadata`
+        The tensors share memory with those of the module and are detached, unless `keep_vars`. Its attribute `_metadata`
         has the version of each module's layout.
 
         >>> import weft as torch
@@ -88,7 +88,7 @@ class State:
         return destination
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        """Put what belongs to this module itself, not to its children, into `destination`."""
+        """Write the state of this module, without its children, into `destination`."""
         for name, tensor in self._own_state().items():
             destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
         if _overrides(self, "get_extra_state"):
@@ -99,11 +99,11 @@ class State:
         return {name: tensor for name, tensor in (self._parameters | buffers).items() if tensor is not None}
 
     def get_extra_state(self) -> Any:
-        """What a subclass wants in its state_dict besides tensors."""
+        """Return the state that a subclass saves in addition to tensors."""
         raise RuntimeError(f"{type(self).__name__} has no extra state: it does not define get_extra_state()")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take back what `get_extra_state` gave."""
+        """Restore the state that `get_extra_state` returned."""
         raise RuntimeError(f"{type(self).__name__} has no extra state: it does not define set_extra_state()")
 
     # ---- Loading -----------------------------------------------------------------------------------------------------
@@ -111,9 +111,9 @@ class State:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> _IncompatibleKeys:
-        """Copy the values of a state_dict into the module; with `assign` the tensors themselves take their places.
+        """Copy the values of a state_dict into the module; with `assign` use the tensors themselves.
 
-        Returns the keys found on one side only, which is an error if `strict`.
+        Returns the keys that only the module or only the state_dict has, which are an error if `strict`.
         Raises: RuntimeError that lists all keys that are missing or unexpected and all shapes that differ.
         """
         if not isinstance(state_dict, Mapping):
@@ -147,9 +147,9 @@ class State:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take what belongs to this module itself, not to its children, from `state_dict`; subclasses extend it.
+        """Load the state of this module, without its children, from `state_dict`; subclasses extend this method.
 
-        What went wrong is added to the three lists. `strict` says whether to look for missing and unexpected keys.
+        It adds errors to the three lists. `strict` says whether to look for missing and unexpected keys.
         """
         for hook in self._load_state_dict_pre_hooks.values():
             hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -177,23 +177,25 @@ class State:
             )
 
     def _unexpected(self, key: str, prefix: str, own: dict[str, Any]) -> bool:
-        """Whether a key under `prefix` names neither a tensor of this module nor leads to a child."""
+        """Return whether a key under `prefix` names neither a tensor of this module nor a child."""
         if not key.startswith(prefix):
             return False
         name, dot, _ = key.removeprefix(prefix).partition(".")
         return name not in (self._modules if dot else own)
 
     def _load_one(self, name: str, key: str, target: Tensor, value: Any, assign: bool) -> str | None:
-        """Load one tensor; says what is wrong if it does not fit."""
+        """Load one tensor. Returns an error message if it does not fit."""
         if not isinstance(value, Tensor):
             return (
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(value)}"
             )
-        if is_lazy(target):  # the value has no shape either, or `target` would have got it from that
+        if is_lazy(
+            target
+        ):  # the value has no shape either, or else `target` would have the shape of the value
             return None
         if target.shape == () and value.dim() == 1:
-            value = value[0]  # scalars were saved as one element once
+            value = value[0]  # older versions saved scalars as vectors of one element
         if value.shape != target.shape:
             return (
                 f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
@@ -231,7 +233,7 @@ class State:
         return _register(self._state_dict_hooks, _PostHook(hook))
 
     def _register_state_dict_hook(self, hook: Any) -> RemovableHandle:
-        """As `register_state_dict_post_hook`, but what the hook returns takes the place of the state_dict."""
+        """Register a hook as `register_state_dict_post_hook` does; the result of this hook replaces the state_dict."""
         if isinstance(hook, _PostHook):
             raise RuntimeError(
                 "Cannot register the same function as the state dict post hook that was "
@@ -245,7 +247,7 @@ class State:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> RemovableHandle:
-        """As `register_load_state_dict_pre_hook`, but without the first argument unless `with_module`."""
+        """Register a hook as `register_load_state_dict_pre_hook` does; it gets the module only if `with_module`."""
         return _register(self._load_state_dict_pre_hooks, hook if with_module else _WithoutModule(hook))
 
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
@@ -263,7 +265,7 @@ class _PostHook(NamedTuple):
 
 
 class _WithoutModule(NamedTuple):
-    """A hook that is not given the module."""
+    """Calls a hook without the module."""
 
     hook: Any
 
@@ -278,7 +280,7 @@ def _register(registry: dict[int, Any], hook: Any) -> RemovableHandle:
 
 
 def _positional(args: tuple, destination: Any, prefix: str, keep_vars: bool) -> tuple[Any, str, bool]:
-    """The arguments of state_dict, where they were given without names."""
+    """Return the arguments of state_dict that were given without names."""
     warnings.warn(
         "Positional args are being deprecated, use kwargs instead. Refer to "
         "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
@@ -319,7 +321,7 @@ def _load(
 
 
 def _assignable(value: Tensor, target: Tensor) -> Tensor:
-    """`value` as what `target` is: a Parameter that requires grad as it does, or a plain tensor."""
+    """Return `value` as a Parameter with the `requires_grad` of `target`, or as a plain tensor if `target` is one."""
     if not isinstance(target, Parameter):
         return value
     if isinstance(value, Parameter):

@@ -371,10 +371,11 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     dtype = input.spec.dtype
     wide = dtype if options is None else _accumulation_dtype(options, dtype)
-    input, linear_weight, target, linear_bias, weight = (
-        each.to(wide) if each is not None and each.spec.dtype is dtype else each
-        for each in (input, linear_weight, target, linear_bias, weight)
-    )
+    if wide is not dtype:
+        input, linear_weight = input.to(wide), linear_weight.to(wide)
+        target = target.to(wide) if target.spec.dtype is dtype else target
+        linear_bias = None if linear_bias is None else linear_bias.to(wide)
+        weight = None if weight is None else weight.to(wide)
     scores = input.matmul(linear_weight.reshape(-1, features).t())
     if linear_bias is not None:
         scores = scores + linear_bias.reshape(-1)

@@ -293,7 +293,7 @@ def _unpacking(name: str) -> Iterable[str]:
         f"            storage, start, tensor_spec, version, edge = {name}",
         "            if storage.version != version:",
         f"                raise RuntimeError(overwritten({name}, node))",
-        f"            {name} = new(storage.tensor_class)",
+        f"            {name} = storage.new_tensor()",
         f"            {name}._storage = storage",
         f"            {name}._start = start",
         f"            {name}.spec = tensor_spec",

@@ -15,8 +15,6 @@ from ..core.tensor import Tensor, empty, make
 from .custom_vjp import CustomVjp
 from .map import COPY, FILL
 
-_new = object.__new__
-
 
 class Plan:
     """The spec of a view, and how far its first element lies behind that of the input, in bytes."""
@@ -68,7 +66,7 @@ class View(Op):
     def run(self, input: Tensor, *static) -> Tensor:
         plan = self.plans[(input.spec, *static)]
         storage = input._storage
-        result: Tensor = _new(storage.tensor_class)  # `view_of`, without its call
+        result: Tensor = storage.new_tensor()  # `view_of`, without its call
         result._storage = storage
         result._start = input._start + plan.start
         result.spec = plan.spec

@@ -259,7 +259,6 @@ def puller(spec: NodeSpec) -> Callable:
     known: dict[str, Any] = {
         "RELEASED": RELEASED,
         "Saved": Saved,
-        "new": object.__new__,
         "unpack": unpack,
         "overwritten": overwritten,
         "specs": spec.inputs,

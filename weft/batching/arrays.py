@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.batched import Level, as_batch, batched_at, physical, wrap
+from ..core.tensor import Tensor
 from ..families.library import library
 from ..ops.linalg.lapack import matrix_op
 from ..ops.order import sorting
 from ..ops.signal import spectral
 from .alignment import INSERT
-from .fallback import loop_over
+from .fallback import loop_over, per_sample
 from .reductions import wrapped
 from .rules import Recordable, any_batched, batching_rule, rule_for
 
@@ -19,10 +20,29 @@ from .rules import Recordable, any_batched, batching_rule, rule_for
 def _matrix_op(level: Level, op: matrix_op, tensors: tuple, static: dict[str, Any]) -> Recordable:
     """All of them work on stacks of matrices, of which the batch is one more dim."""
     if any_batched(tensors, level):
-        found = wrapped(op(*[as_batch(x, level) for x in tensors], **static), level)
+        batches = [as_batch(x, level) for x in tensors]
+        if len(tensors) > 1 and len({len(x.spec.shape) for x in tensors}) > 1:
+            found = _stacks(level, op, tensors, batches, static)
+        else:
+            found = _samples(op(*batches, **static), level)
     else:
         found = op(*[physical(x, level) for x in tensors], **static)
     return Recordable(found, tensors, tuple([static[name] for name in op._static[len(tensors) :]]))
+
+
+def _stacks(level: Level, op: matrix_op, tensors: tuple, batches: list, static: dict[str, Any]) -> Any:
+    """Of operands with different numbers of dims, some may be vectors and some stacks that broadcast: only the op knows."""
+    try:
+        return _samples(op(*batches, **static), level)
+    except (ValueError, RuntimeError):
+        return per_sample(level, op.name, op, tensors, static)
+
+
+def _samples(found: Any, level: Level) -> Any:
+    """The results of an op; one that is empty whatever the batch is (residuals, for instance) is the same for all samples."""
+    if isinstance(found, Tensor):
+        return wrap(found, level) if found.spec.shape[0] == level.size else found
+    return type(found)([_samples(each, level) for each in found])
 
 
 @batching_rule(library)

@@ -23,6 +23,7 @@ from ..core.batched import (
 from ..core.derivative import Derivative
 from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad, mode
+from ..core.grad_mode import open_levels as open_duals
 from ..core.overrides import PLAIN, public_function
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
@@ -60,6 +61,8 @@ def recover(function: Callable, args: tuple, kwargs: dict[str, Any], error: Exce
 
 def _looped(level: Level, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     leaves, structure = tree_flatten((args, kwargs))
+    if open_duals and in_autograd(leaves, level):
+        return PLAIN  # the samples have tangents, which a loop would lose
     inplace = name.endswith("_") and not name.endswith("__") or name == "__setitem__"
     if inplace:
         check_writable(leaves[0], leaves[1:], level)

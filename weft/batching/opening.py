@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ..core import dispatch
 from ..core.batched import Level, lift, open_levels
 from ..core.locks import new_lock
+from ..core.restoring import Restoring
 from ..core.tensor import Tensor, new_hooks
 from .fallback import recover
 from .rules import watch
@@ -16,18 +14,27 @@ _lock = new_lock()
 _count = 0  # of the open levels, in all threads
 
 
-@contextmanager
-def opened(size: int, randomness: str = "error") -> Iterator[Level]:
-    """A level for `size` samples."""
-    level = Level(size, randomness)
-    outer = open_levels.stack
-    open_levels.stack = (*outer, level)
-    _change(1)
-    try:
-        yield level
-    finally:
-        open_levels.stack = outer
-        _change(-1)
+class opened(Restoring):  # noqa: N801 (used like a function)
+    """A level for `size` samples: `with opened(size) as level`."""
+
+    __slots__ = ("level", "outer", "is_open")
+
+    def __init__(self, size: int, randomness: str = "error"):
+        self.level = Level(size, randomness)
+        self.is_open = False
+
+    def __enter__(self) -> Level:
+        outer = self.outer = open_levels.stack
+        _change(1)
+        self.is_open = True
+        open_levels.stack = (*outer, self.level)
+        return self.level
+
+    def _restore(self) -> None:
+        open_levels.stack = self.outer
+        if self.is_open:
+            self.is_open = False
+            _change(-1)
 
 
 def _change(by: int) -> None:

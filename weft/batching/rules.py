@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.batched import BatchedStorage, Level, batched_at, lift, open_levels, physical, takes_part
+from ..core.batched import (
+    BatchedStorage,
+    BatchedTensor,
+    Level,
+    batched_at,
+    lift,
+    open_levels,
+    physical,
+    takes_part,
+)
 from ..core.grad_mode import mode
 from ..core.overrides import PLAIN
 from ..core.recording import tape
@@ -19,6 +28,7 @@ Rule = Callable[..., Any]  # (level, op, args, static) -> Recordable, or a resul
 FAMILIES: dict[tuple[type, str], Rule] = {}
 # Single ops that need another rule than their family.
 OPS: dict[tuple[int, str], Rule] = {}
+_with_own_rules: set[type] = set()
 
 
 # Their results are new tensors, into which samples may be written.
@@ -51,6 +61,7 @@ def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
     def decorate(rule: Rule) -> Rule:
         for op in ops:
             OPS[id(op), method] = rule
+            _with_own_rules.add(type(op))
         return rule
 
     return decorate
@@ -58,22 +69,26 @@ def rule_for(*ops: Any, method: str = "run") -> Callable[[Rule], Rule]:
 
 def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
     """The answer of the op's rule if an argument is a sample, else PLAIN."""
-    level = highest(args, highest(static.values(), None) if static else None)
     outer = open_levels.stack
+    if not outer:  # a rule of the outermost level works on batches: there are no samples
+        return PLAIN
+    level = highest(args, highest(static.values(), None) if static else None)
     if level is None:
-        if not outer or op not in COPIES or method != "run":
+        if op not in COPIES or method != "run":
             return PLAIN
         return lift(op.run(*args), outer[-1], fresh=True)
-    below = outer[: outer.index(level)] if level in outer else outer
+    if level is outer[-1]:
+        below = outer[:-1]
+    else:
+        below = outer[: outer.index(level)] if level in outer else outer
     open_levels.stack = below
     try:
-        found = _rule_of(op, method)(level, op, args, static)
+        found = (_rules.get((type(op), method)) or _rule_of(op, method))(level, op, args, static)
         if type(found) is not Recordable:
             return found
         if mode.enabled and in_autograd(found.inputs, level):
             open_levels.stack = (*below, level)
-            result, inputs, static, step = found
-            return record(step or op, result, inputs, static, level)
+            return record(found.step or op, found.result, found.inputs, found.static, level)
         return found.result
     finally:
         open_levels.stack = outer
@@ -82,24 +97,34 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
 def highest(args: Any, level: Level | None) -> Level | None:
     """The innermost level of the samples among arguments."""
     for each in args:
-        if isinstance(each, Tensor):
+        kind = type(each)
+        if kind is Tensor or kind is int:
+            continue
+        if kind is BatchedTensor or isinstance(each, Tensor):
             storage = each._storage
             if type(storage) is BatchedStorage and (level is None or storage.level.number > level.number):
                 level = storage.level
-        elif isinstance(each, (tuple, list)):
+        elif kind is tuple or kind is list:
             level = highest(each, level)
     return level
+
+
+# By class of op and method, if no op of the class has a rule of its own.
+_rules: dict[tuple[type, str], Rule] = {}
 
 
 def _rule_of(op: Any, method: str) -> Rule:
     found = OPS.get((id(op), method))
     if found is not None:
         return found
-    for family in type(op).__mro__:
+    kind = type(op)
+    for family in kind.__mro__:
         found = FAMILIES.get((family, method))
         if found is not None:
+            if kind not in _with_own_rules:
+                _rules[kind, method] = found
             return found
-    raise NotImplementedError(f"vmap: {type(op).__name__}.{method}")
+    raise NotImplementedError(f"vmap: {kind.__name__}.{method}")
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple, level: Level) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.batched import Level, as_batch, batched_at, physical, resumed, wrap
+from ..core.batched import DataDependent, Level, NoBatchingRule, as_batch, batched_at, physical, resumed, wrap
 from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import needs_recording, record
@@ -13,6 +13,7 @@ from ..core.tensor import Tensor, end_view, make
 from ..families.custom_vjp import CustomVjp
 from ..families.view import View
 from .derivatives import BatchedDerivative
+from .fallback import per_sample
 from .opening import opened
 from .rules import Recordable, batching_rule, outer_autograd
 from .views import adjoint
@@ -35,8 +36,14 @@ def on_samples(level: Level, op: Any, compute: Callable, inputs: tuple, static: 
         return Recordable(
             wrap(found, level) if single else tuple([wrap(each, level) for each in found]), inputs, static
         )
-    with resumed(level):
-        found = compute(*[bare(x) for x in inputs])
+    samples = tuple([bare(x) for x in inputs])
+    try:
+        with resumed(level):
+            found = compute(*samples)
+    except DataDependent:
+        raise
+    except NoBatchingRule:
+        found = per_sample(level, op.name, compute, samples, {})
     for each in (found,) if isinstance(found, Tensor) else found:
         end_view(each)
     return Recordable(found, inputs, static)

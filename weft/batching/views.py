@@ -23,6 +23,7 @@ from ..core.recording import tape
 from ..core.spec import Spec
 from ..core.tensor import Tensor, view_of
 from ..families.view import View
+from ..ops.indexing.basic_indexing import GETITEM
 from ..ops.views.splitting import SPLIT, SPLIT_WITH_SIZES, UNBIND
 from .derivatives import BatchedDerivative
 from .rules import Recordable, batching_rule, record, rule_for
@@ -72,12 +73,27 @@ def _view(level: Level, op: View, args: tuple, static: dict[str, Any]) -> Tensor
         if storage.step is not None:
             batch_of[plan.spec, storage.step, level.size]  # raises if there is no such batch
         result = view_of(input, input._start + plan.start, plan.spec)
-    if input._autograd is not None:
+    return _recorded(op, result, (input,), tuple(rest), level)
+
+
+def _recorded(op: Any, result: Tensor, inputs: tuple, static: tuple, level: Level) -> Tensor:
+    """A view of the first input, recorded if that takes part in autograd within the level."""
+    if inputs[0]._autograd is not None:
         with resumed(level):
             if mode.enabled:
-                record(op, result, (input,), tuple(rest), level)
-            tape.recorded_view(result, input)
+                record(op, result, inputs, static, level)
+            tape.recorded_view(result, inputs[0])
     return result
+
+
+@rule_for(*GETITEM.values())
+def _getitem(level: Level, op: Any, args: tuple, static: dict[str, Any]) -> Tensor:
+    input, items, places = args
+    spec = input.spec
+    offset = sum([start * spec.stride[dim] for dim, start in places])
+    result = view_of(input, input._start + offset * spec.dtype.itemsize, op.plans[(spec, *items)].spec)
+    starts = [start for _, start in places]
+    return _recorded(op, result, (input, *starts), (items, tuple([dim for dim, _ in places])), level)
 
 
 def adjoint(level: Level, view: View, args: tuple) -> Recordable:

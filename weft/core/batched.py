@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from .dtype import uint8
 from .grad_mode import mode
 from .overrides import disabled
 from .plans import PlanCache
+from .restoring import Restoring
 from .spec import Spec, make_spec
 from .storage import FOREIGN, Storage
 from .tensor import Tensor, make
@@ -41,26 +41,36 @@ class _Open(threading.local):
 open_levels = _Open()
 
 
-@contextmanager
-def suspended(level: Level) -> Iterator[None]:
+class suspended(Restoring):  # noqa: N801 (used like a function)
     """Code that works on batches: what it makes belongs to what surrounds the level."""
-    outer = open_levels.stack
-    open_levels.stack = outer[: outer.index(level)] if level in outer else outer
-    try:
-        yield
-    finally:
-        open_levels.stack = outer
+
+    __slots__ = ("level", "outer")
+
+    def __init__(self, level: Level):
+        self.level = level
+
+    def __enter__(self) -> None:
+        outer = self.outer = open_levels.stack
+        open_levels.stack = outer[: outer.index(self.level)] if self.level in outer else outer
+
+    def _restore(self) -> None:
+        open_levels.stack = self.outer
 
 
-@contextmanager
-def resumed(level: Level) -> Iterator[None]:
+class resumed(Restoring):  # noqa: N801
     """Code that works on samples, within a rule, which works on batches."""
-    outer = open_levels.stack
-    open_levels.stack = (*outer, level)
-    try:
-        yield
-    finally:
-        open_levels.stack = outer
+
+    __slots__ = ("level", "outer")
+
+    def __init__(self, level: Level):
+        self.level = level
+
+    def __enter__(self) -> None:
+        outer = self.outer = open_levels.stack
+        open_levels.stack = (*outer, self.level)
+
+    def _restore(self) -> None:
+        open_levels.stack = self.outer
 
 
 # ---- Samples ---------------------------------------------------------------------------------------------------------

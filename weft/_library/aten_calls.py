@@ -32,6 +32,7 @@ from ..core.layout import contiguous_format
 from ..core.overrides import modes
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.tensor.printing import tensor_format, tensor_repr
 from . import aten as aten_operators
 from . import dispatching
 from .aten_derivatives import reshaped
@@ -371,9 +372,13 @@ for _name, _kind in {
     _CALLS[_name] = _conversion(_kind)
 
 
-@_calls("item", "__bool__", "__float__", "__int__", "__index__")
-def _item(self: Tensor) -> Any:
-    return PLAIN
+def _number(convert: Callable) -> Callable:
+    return lambda self: convert(aten._local_scalar_dense(self)) if self.numel() == 1 else PLAIN
+
+
+_CALLS["item"] = _number(lambda number: number)
+for _name, _convert in {"__bool__": bool, "__float__": float, "__int__": int}.items():
+    _CALLS[_name] = _number(_convert)
 
 
 @_calls("detach")
@@ -381,21 +386,20 @@ def _detach(self: Tensor) -> Tensor:
     return dispatching.call(aten.detach.default, (self,))
 
 
-def _untold(name: str) -> Callable:
-    """The method `name`, of whose operators handlers are not told."""
+def _untold(function: Callable) -> Callable:
+    """A function of whose operators handlers are not told."""
 
-    def function(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         outer, modes.dispatch = modes.dispatch, ()
         try:
-            return getattr(Tensor, name)(self, *args, **kwargs)
+            return function(*args, **kwargs)
         finally:
             modes.dispatch = outer
 
-    return function
+    return run
 
 
-for _name in ("__repr__", "__format__"):
-    _CALLS[_name] = _untold(_name)
+_CALLS["__repr__"], _CALLS["__format__"] = _untold(tensor_repr), _untold(tensor_format)
 
 
 # ---- Factories -----------------------------------------------------------------------------------------------------------------

@@ -244,10 +244,11 @@ def _nll_loss_forward(
         self, target, weight, ignore_index=ignore_index, reduction=REDUCTIONS[reduction]
     )
     if reduction == 0 and target.ndim > 0:
-        return loss, PUBLIC["zeros"]((), dtype=self.dtype)
-    counted = target[target != ignore_index]
-    total = PUBLIC["ones"](counted.shape, dtype=self.dtype) if weight is None else weight[counted]
-    return loss, total.sum()
+        return loss, PUBLIC["zeros"]((), dtype=self.dtype, device=self.device)
+    counted = target != ignore_index
+    if weight is None:
+        return loss, counted.sum().to(self.dtype)
+    return loss, PUBLIC["where"](counted, weight[target.where(counted, 0)], 0).sum()
 
 
 @own("cross_entropy_loss")

@@ -18,7 +18,7 @@ from .._ops import OpOverload, OpOverloadPacket, ops
 from ..autograd import engine
 from ..core import overrides
 from ..core.derivative import Derivative, Needs
-from ..core.dispatch import PLAIN
+from ..core.dispatch import PLAIN, watch
 from ..core.dtype import FLOAT
 from ..core.grad_mode import mode as grad_mode
 from ..core.layout import contiguous_format, strided
@@ -333,6 +333,30 @@ class _Step:
 
 def _by_place(found: dict[int, Any], count: int) -> list[Any]:
     return [found.get(place) for place in range(count)]
+
+
+@functools.cache
+def watch_wrappers() -> None:
+    """Watch ops from the first tensor without memory on: each op that is given one must be told to its class."""
+    watch(wrapper_watched)
+
+
+def wrapper_watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
+    """Watcher of ops: an op that is given a wrapper of other tensors, which has no memory, is told to its class.
+
+    Raises: NotImplementedError if the op is no operator, and so its class cannot be told.
+    """
+    objects = [each for each in handling(args) if each.spec.device.is_claimed]
+    if not objects or modes.dispatch:
+        return PLAIN
+    if method == "run" and isinstance(op, Map) and not static:
+        from .aten_calls import by_schema
+
+        return by_schema(op.name, args, {})
+    raise NotImplementedError(
+        f"{op.name}: {type(objects[0]).__name__} has no memory of its own, and this step is not an operator that its "
+        "__torch_dispatch__ can be told of"
+    )
 
 
 def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.dispatch import watchers
 from ..core.entry import entry
 from ..core.layout import preserve_format
-from ..core.overrides import modes
+from ..core.overrides import handles_dispatch, modes
 from ..core.plans import PlanCache
 from ..core.recording import unrecorded
 from ..core.registry import FUNCTIONS
@@ -242,7 +242,7 @@ def _stand_in(edge: GradientEdge) -> Tensor:
 def _watched_seed(tensor: Tensor) -> Tensor:
     """The cotangent 1, made by the op that PyTorch makes it by, because somebody watches."""
     _seed_plans[(tensor.spec,)]  # raises if the tensor has no default gradient
-    if modes.dispatch:
+    if modes.dispatch or handles_dispatch(type(tensor)):
         with unrecorded():
             return FUNCTIONS["ones_like"](tensor, memory_format=preserve_format)
     return FUNCTIONS["ones_like"](tensor.detach())

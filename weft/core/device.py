@@ -58,6 +58,11 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
         return found
 
     @property
+    def is_claimed(self) -> bool:
+        """Whether tensors here only say that they are on this device; see `claimed`."""
+        return _claimed.get(_devices[self.type, self.index]) is self
+
+    @property
     def backend(self) -> Backend:
         """What allocates, copies and launches here.
 
@@ -85,6 +90,24 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
     def _restore(self):
         outer, self._outer = self._outer
         _set_default(outer)
+
+
+_claimed: dict[device, device] = {}
+
+
+def claimed(where: device) -> device:
+    """A device that says that it is `where`, and that has no memory, as "meta".
+
+    Tensors that only stand for values elsewhere are there: wrappers of other tensors, and FakeTensors. Their
+    `device` is `where` itself.
+    """
+    found = _claimed.get(where)
+    if found is None:
+        found = object.__new__(device)
+        found.type, found.index = where.type, where.index
+        found._backend, found._outer, found.place = device("meta").backend, None, found
+        found = _claimed.setdefault(where, found)
+    return found
 
 
 def _parse(type: Any, index: int | None) -> tuple[str, int | None]:

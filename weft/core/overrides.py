@@ -147,11 +147,11 @@ def overridden(
             return _ask_mode(public_function(function), objects, args, kwargs)
         if objects:
             return _ask_classes(public_function(function), objects, args, kwargs)
+        return PLAIN if dispatcher is None else dispatcher(function, args, kwargs)
     except TypeError:
         if is_operator:
             return NotImplemented
         raise
-    return PLAIN if dispatcher is None else dispatcher(function, args, kwargs)
 
 
 def _ask_mode(function: Callable, objects: list[Any], args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -10,8 +10,10 @@ import functools
 import importlib
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
+from .device import as_device, claimed, device
+from .dtype import DType, get_default_dtype
 from .entry import entry
 from .names import ROOT
 from .overrides import (
@@ -25,7 +27,8 @@ from .overrides import (
     overrides_functions,
     switch,
 )
-from .tensor import Tensor, of_class
+from .spec import contiguous_spec, make_spec
+from .tensor import Tensor, empty, of_class
 
 
 def without_overrides(function: Callable) -> Callable:
@@ -81,6 +84,45 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
         return result.requires_grad_() if require_grad else result
 
 
+def make_wrapper_subclass(
+    cls: type,
+    size: Any,
+    strides: Any = None,
+    storage_offset: int | None = None,
+    memory_format: Any = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+    _extra_dispatch_keys: Any = None,
+    storage_size: int | None = None,
+) -> Any:
+    """A tensor of class `cls` with this metadata and without memory, for `__torch_dispatch__` to compute with others.
+
+    Raises: RuntimeError if `cls` does not define `__torch_dispatch__`.
+    """
+    check_subclass(cls)
+    if not handles_dispatch(cls):
+        raise RuntimeError(
+            f"{cls.__name__} must define __torch_dispatch__, because a tensor without memory cannot be computed with"
+        )
+    importlib.import_module(f"{ROOT}._library.dispatching").watch_wrappers()
+    where = claimed(as_device(device))
+    spec = contiguous_spec(tuple(int(each) for each in size), dtype or get_default_dtype(), where)
+    if strides is not None:
+        spec = make_spec(spec.shape, tuple(int(each) for each in strides), spec.dtype, where)
+    with DisableTorchFunctionSubclass():
+        result = of_class(cls, empty(spec))
+        result._start = (storage_offset or 0) * spec.dtype.itemsize
+        if requires_grad:
+            Tensor.requires_grad_(result)  # type: ignore[attr-defined]
+    return result
+
+
 def as_base_tensor(tensor: Tensor) -> Tensor:
     """The same tensor for those who are not to ask its class."""
     return tensor if type(tensor) is Tensor else of_class(Tensor, tensor)
@@ -123,6 +165,7 @@ _default.__qualname__, _default.__name__ = "Tensor.__torch_function__", "__torch
 Tensor.__torch_function__ = classmethod(_default)  # type: ignore[attr-defined]
 Tensor.__torch_dispatch__ = staticmethod(disabled_dispatch)  # type: ignore[attr-defined]
 Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignment]
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
 Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
 
 # Members that nobody is asked about.
@@ -146,6 +189,10 @@ def complete_asking() -> None:
             setattr(AskingTensor, name, _asking_operator(name, method))
     for forward, (name, method) in REFLECTED.items():
         setattr(AskingTensor, name, _asking_reflected(name, method, OPERATORS[forward]))
+    AskingTensor.device = _asking_property(  # type: ignore[method-assign, assignment]
+        cast(property, vars(Tensor)["device"]),
+        lambda self: device(self.spec.device),
+    )
     AskingTensor.__hash__ = Tensor.__hash__  # type: ignore[method-assign]  # __eq__ took it away
 
 
@@ -153,10 +200,10 @@ def _asking_method(function: Callable, name: str) -> Callable:
     return entry(function, name, reported=getattr(Tensor, name))
 
 
-def _asking_property(member: property) -> property:
+def _asking_property(member: property, getter: Callable | None = None) -> property:
     """Handlers are told of a property by its `__get__`, `__set__` and `__delete__`."""
     return property(
-        entry(member.__get__, reported=member.__get__),
+        entry(getter or member.__get__, reported=member.__get__),
         entry(member.__set__, reported=member.__set__) if member.fset else None,
         entry(member.__delete__, reported=member.__delete__) if member.fdel else None,
         member.__doc__,

@@ -118,6 +118,12 @@ def _layout(tensor) -> str:
     return str(tensor.layout).removeprefix("torch.")
 
 
+def _has_no_values(tensor) -> bool:
+    """Whether it is on a device without memory: "meta", or one that only says that it is another."""
+    spec = getattr(tensor, "spec", None)  # tests print PyTorch's tensors as well
+    return tensor.is_meta or spec is not None and not spec.device.backend.has_memory
+
+
 def _is_nested(tensor) -> bool:
     return getattr(tensor, "is_nested", False)
 
@@ -150,8 +156,8 @@ def _suffixes(tensor) -> list[str]:
     elif getattr(tensor, "is_quantized", False):
         suffixes += [size, dtype, *_quantizer_suffixes(tensor)]
     else:
-        without_values = tensor.is_meta or tensor.numel() == 0
-        if tensor.is_meta or (tensor.dim() != 1 if without_values else not _options.edgeitems):
+        without_values = _has_no_values(tensor) or tensor.numel() == 0
+        if _has_no_values(tensor) or (tensor.dim() != 1 if without_values else not _options.edgeitems):
             suffixes.append(size)
         if str(tensor.dtype) not in _implied_dtypes(without_values):
             suffixes.append(dtype)
@@ -239,7 +245,7 @@ def _nested_contents(tensor) -> str:
 
 
 def _dense_contents(tensor, indent: int) -> str:
-    if tensor.is_meta:
+    if _has_no_values(tensor):
         return "..."
     if tensor.numel() == 0:
         return "[]"

@@ -1,4 +1,4 @@
-"""The layers, in files named as PyTorch's."""
+"""The layers, whose files have the names of PyTorch's files."""
 
 from . import utils as utils
 from .activation import (

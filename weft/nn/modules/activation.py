@@ -1,4 +1,4 @@
-"""Activation layers. The functions themselves are in `weft.nn.functional`."""
+"""Activation layers, which call functions of `weft.nn.functional`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _sigmoid, _tanh = FUNCTIONS["sigmoid"], FUNCTIONS["tanh"]
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x)).
+    """Computes 1 / (1 + exp(-x)).
 
     Shapes: any -> the same.
 
@@ -45,7 +45,7 @@ class Sigmoid(Module):
 
 
 class Tanh(Module):
-    """The hyperbolic tangent.
+    """Computes the hyperbolic tangent.
 
     Shapes: any -> the same.
 
@@ -59,7 +59,7 @@ class Tanh(Module):
 
 
 class LogSigmoid(Module):
-    """log(1 / (1 + exp(-x))).
+    """Computes log(1 / (1 + exp(-x))).
 
     Shapes: any -> the same.
 
@@ -73,7 +73,7 @@ class LogSigmoid(Module):
 
 
 class Softsign(Module):
-    """x / (1 + |x|).
+    """Computes x / (1 + |x|).
 
     Shapes: any -> the same.
 
@@ -87,7 +87,7 @@ class Softsign(Module):
 
 
 class Tanhshrink(Module):
-    """x - tanh(x).
+    """Computes x - tanh(x).
 
     Shapes: any -> the same.
 
@@ -118,7 +118,7 @@ class _Inplace(Module):
 
 
 class ReLU(_Inplace):
-    """max(x, 0).
+    """Computes max(x, 0).
 
     >>> import weft as torch
     >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
@@ -130,7 +130,7 @@ class ReLU(_Inplace):
 
 
 class SELU(_Inplace):
-    """The scaled exponential linear unit. Source: Klambauer et al. 2017, "Self-normalizing networks".
+    """Is the scaled exponential linear unit. Source: Klambauer et al. 2017, "Self-normalizing networks".
 
     Shapes: any -> the same.
 
@@ -144,7 +144,7 @@ class SELU(_Inplace):
 
 
 class SiLU(_Inplace):
-    """x * sigmoid(x), also known as swish.
+    """Computes x * sigmoid(x), which is also known as swish.
 
     Shapes: any -> the same.
 
@@ -158,7 +158,7 @@ class SiLU(_Inplace):
 
 
 class Mish(_Inplace):
-    """x * tanh(softplus(x)). Source: Misra 2019.
+    """Computes x * tanh(softplus(x)). Source: Misra 2019.
 
     Shapes: any -> the same.
 
@@ -172,7 +172,7 @@ class Mish(_Inplace):
 
 
 class Hardsigmoid(_Inplace):
-    """The piecewise linear sigmoid: 0 below -3, 1 above 3.
+    """Computes the piecewise linear sigmoid, which is 0 below -3 and 1 above 3.
 
     Shapes: any -> the same.
 
@@ -189,7 +189,7 @@ class Hardsigmoid(_Inplace):
 
 
 class Hardswish(_Inplace):
-    """x * hardsigmoid(x). Source: Howard et al. 2019, "Searching for MobileNetV3".
+    """Computes x * hardsigmoid(x). Source: Howard et al. 2019, "Searching for MobileNetV3".
 
     Shapes: any -> the same.
 
@@ -206,7 +206,7 @@ class Hardswish(_Inplace):
 
 
 class Threshold(_Inplace):
-    """x where x > threshold, `value` elsewhere.
+    """Keeps x where x > threshold, and writes `value` elsewhere.
 
     Shapes: any -> the same.
 
@@ -228,7 +228,7 @@ class Threshold(_Inplace):
 
 
 class RReLU(_Inplace):
-    """x for positive x; a random part of it, uniform in [lower, upper], for others; the mean part in evaluation.
+    """Multiplies negative x by a random number in [lower, upper], or by the mean of these bounds in evaluation.
 
     Source: Xu et al. 2015, "Empirical evaluation of rectified activations in convolutional network".
     Shapes: any -> the same.
@@ -251,7 +251,7 @@ class RReLU(_Inplace):
 
 
 class Hardtanh(_Inplace):
-    """x, but not below min_val and not above max_val.
+    """Limits x to [min_val, max_val].
 
     Shapes: any -> the same. Raises: AssertionError unless min_val < max_val.
 
@@ -293,7 +293,7 @@ def _renamed(which: str, value: float, older: float | None) -> float:
 
 
 class ReLU6(Hardtanh):
-    """min(max(x, 0), 6).
+    """Computes min(max(x, 0), 6).
 
     Shapes: any -> the same.
 
@@ -309,7 +309,7 @@ class ReLU6(Hardtanh):
 
 
 class ELU(_Inplace):
-    """x for positive x, alpha * (exp(x) - 1) for others. Source: Clevert, Unterthiner, Hochreiter 2015.
+    """Keeps positive x, and computes alpha * (exp(x) - 1) of others. Source: Clevert, Unterthiner, Hochreiter 2015.
 
     Shapes: any -> the same.
 
@@ -330,7 +330,7 @@ class ELU(_Inplace):
 
 
 class CELU(_Inplace):
-    """x for positive x, alpha * (exp(x / alpha) - 1) for others. Source: Barron 2017.
+    """Keeps positive x, and computes alpha * (exp(x / alpha) - 1) of others. Source: Barron 2017.
 
     Shapes: any -> the same.
 
@@ -351,7 +351,7 @@ class CELU(_Inplace):
 
 
 class LeakyReLU(_Inplace):
-    """x for positive x, negative_slope * x for others.
+    """Keeps positive x, and multiplies others by negative_slope.
 
     Shapes: any -> the same.
 
@@ -375,7 +375,7 @@ class LeakyReLU(_Inplace):
 
 
 class GLU(Module):
-    """The first half along `dim`, times the sigmoid of the second.
+    """Multiplies the first half along `dim` by the sigmoid of the second half.
 
     Shapes: [..., 2 * n, ...] -> [..., n, ...].
 
@@ -396,7 +396,7 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """x times the normal distribution function; approximate="tanh" is a little faster. Source: Hendrycks, Gimpel 2016.
+    """Multiplies x by the normal distribution function; approximate="tanh" is faster. Source: Hendrycks, Gimpel 2016.
 
     Shapes: any -> the same.
 
@@ -417,7 +417,7 @@ class GELU(Module):
 
 
 class Hardshrink(Module):
-    """x, but 0 within [-lambd, lambd].
+    """Sets x within [-lambd, lambd] to 0.
 
     Shapes: any -> the same.
 
@@ -438,7 +438,7 @@ class Hardshrink(Module):
 
 
 class Softshrink(Module):
-    """x moved by `lambd` towards 0, but not past it.
+    """Moves x by `lambd` towards 0, but not past 0.
 
     Shapes: any -> the same.
 
@@ -459,7 +459,7 @@ class Softshrink(Module):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold.
+    """Computes log(1 + exp(beta * x)) / beta, and keeps x where beta * x > threshold.
 
     Shapes: any -> the same.
 
@@ -481,7 +481,7 @@ class Softplus(Module):
 
 
 class PReLU(Module):
-    """x for positive x, weight * x for others, with a weight that is learned: one, or one for each channel.
+    """Keeps positive x, and multiplies others by a learned weight; there is one weight, or one for each channel.
 
     >>> import weft as torch
     >>> torch.nn.PReLU(init=0.5)(torch.tensor([-1.0, 0.0, 2.0])).detach()
@@ -513,7 +513,7 @@ class PReLU(Module):
 
 
 class Softmax(Module):
-    """exp(x) scaled to sum 1 along `dim`.
+    """Computes exp(x) scaled to sum 1 along `dim`.
 
     >>> import weft as torch
     >>> torch.nn.Softmax(dim=1)(torch.zeros(1, 4))
@@ -532,7 +532,7 @@ class Softmax(Module):
 
 
 class Softmin(Module):
-    """exp(-x) scaled to sum 1 along `dim`.
+    """Computes exp(-x) scaled to sum 1 along `dim`.
 
     Shapes: any -> the same.
 
@@ -553,7 +553,7 @@ class Softmin(Module):
 
 
 class LogSoftmax(Module):
-    """The logarithm of `Softmax`, without overflow.
+    """Computes the logarithm of `Softmax` without overflow.
 
     Shapes: any -> the same.
 
@@ -574,7 +574,7 @@ class LogSoftmax(Module):
 
 
 class Softmax2d(Module):
-    """Softmax over the channels at each place. Shapes: [N, C, H, W] or [C, H, W].
+    """Applies softmax to the channels of each pixel. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.Softmax2d()(torch.zeros(4, 1, 2))[0]

@@ -1,4 +1,4 @@
-"""Softmax over very many classes, most of them rare."""
+"""Softmax over very many classes, most of which are rare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _ASMoutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log softmax where frequent classes have a score each, and the others come in clusters with smaller features.
+    """Computes log softmax with a score for each frequent class, and with clusters of fewer features for rare classes.
 
     Classes must be sorted by frequency, the most frequent first; a cluster begins at each of `cutoffs`.
     Shapes: input [N, in_features] or [in_features], target [N] or [] -> output of the target's shape, loss [].
@@ -83,7 +83,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range "
                 f"[{target.min().item()}, {target.max().item()}] were found. "
             )
-        # The column of the head that a target asks for: its own, or its cluster's.
+        # The column of the head for each target: the column of the class, or that of its cluster.
         column = target.clone()
         inside: list[tuple[Tensor, Tensor]] = []
         for i, (start, end) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
@@ -100,7 +100,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log probabilities of all classes. Shapes: [N, in_features] -> [N, n_classes]."""
+        """Return the log probabilities of all classes. Shapes: [N, in_features] -> [N, n_classes]."""
         return self._all_log_probs(input, self.head(input))
 
     def _all_log_probs(self, input: Tensor, head: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return found
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most probable class of each sample. Shapes: [N, in_features] -> [N]."""
+        """Return the most probable class of each sample. Shapes: [N, in_features] -> [N]."""
         head = self.head(input)
         best = head.argmax(1)
         rare = best >= self.shortlist_size

@@ -1,4 +1,4 @@
-"""What norms do last: scale and shift each element or channel by learned numbers."""
+"""The last step of norms scales and shifts each element or channel by learned numbers."""
 
 from __future__ import annotations
 

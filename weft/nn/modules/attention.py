@@ -1,4 +1,4 @@
-"""Attention with many heads."""
+"""Multi-head attention."""
 
 from __future__ import annotations
 
@@ -101,13 +101,13 @@ class MultiheadAttention(Module):
                 init.xavier_normal_(bias)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state.setdefault("_qkv_same_embed_dim", True)  # older pickles lack it
+        state.setdefault("_qkv_same_embed_dim", True)  # older pickles lack this attribute
         super().__setstate__(state)
 
     def merge_masks(
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
     ) -> tuple[Tensor | None, int | None]:
-        """One mask of the two, and what it is: 1 a mask of keys alone, 2 one of all pairs; (None, None) without any."""
+        """Merge two masks. Returns the mask and its kind (1: keys, 2: all pairs), or (None, None) without masks."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         batch, length = query.shape[:2]
@@ -130,7 +130,7 @@ class MultiheadAttention(Module):
     ) -> tuple[Tensor, Tensor | None]:
         swap = self.batch_first and query.dim() == 3
         if swap:
-            # What is one tensor stays one, so that it is projected once.
+            # If query, key and value are one tensor, keep them one tensor, so that it is projected once.
             swapped = {id(each): each.transpose(0, 1) for each in (query, key, value)}
             query, key, value = swapped[id(query)], swapped[id(key)], swapped[id(value)]
         found, weights = F.multi_head_attention_forward(

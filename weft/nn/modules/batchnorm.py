@@ -1,4 +1,4 @@
-"""Batch normalization: channels get the mean and variance that the parameters say, measured over the batch."""
+"""Batch normalization gives each channel of a batch the mean and variance that the parameters hold."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = [
 
 
 class _NormBase(AffineNorm):
-    """Parameters and running statistics of a norm over batch and instance."""
+    """The base of batch and instance norms, with parameters and running statistics."""
 
     _version = 2
-    _dims: tuple[int, ...]  # how many dims an input may have
+    _dims: tuple[int, ...]  # the numbers of dims that an input may have
 
     running_mean: Tensor | None
     running_var: Tensor | None
@@ -88,7 +88,7 @@ class _NormBase(AffineNorm):
     ) -> None:
         key = f"{prefix}num_batches_tracked"
         version = local_metadata.get("version", None)
-        # Older files lack the count.
+        # Files of older versions lack the count of batches.
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             own = self.num_batches_tracked
             known = own is not None and not own.is_meta
@@ -104,7 +104,7 @@ class _BatchNorm(_NormBase):
         share = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the mean of all batches so far
+            if self.momentum is None:  # without momentum, average over all batches so far
                 share = 1.0 / float(self.num_batches_tracked)
         running_mean, running_var = self.running_mean, self.running_var
         if self.training:
@@ -189,7 +189,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """`module` with SyncBatchNorm in place of every BatchNorm; parameters and statistics are shared."""
+        """Return `module` with every BatchNorm replaced by a SyncBatchNorm of its parameters and statistics."""
         converted = module
         if isinstance(module, _BatchNorm):
             converted = cls(

@@ -1,4 +1,4 @@
-"""Channels in another order."""
+"""A layer that changes the order of channels."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _ConvNd(Module):
-    """What all convolutions have: the checks, the parameters, how they print."""
+    """The base of all convolutions, with their checks, parameters and repr."""
 
     weight: Tensor
     bias: Tensor | None
@@ -93,7 +93,7 @@ class _ConvNd(Module):
             )
 
     def _padding_of_pad(self) -> Sequence[int]:
-        """The padding as `F.pad` takes it: the last dim first, both ends of each."""
+        """Return the padding as `F.pad` takes it: both ends of each dim, the last dim first."""
         if not isinstance(self.padding, str):
             return _reverse_repeat_tuple(self.padding, 2)
         found: list[int] = []
@@ -256,7 +256,7 @@ class _ConvTransposeNd(_ConvNd):
         )
 
     def _extra_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
-        """The output padding with which the result has `output_size`, with or without batch and channels.
+        """Return the output padding for which the result has `output_size`, with or without batch and channels.
 
         Raises: ValueError if no output padding gives that size.
         """
@@ -286,7 +286,7 @@ class _ConvTransposeNd(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of `Conv1d` as a matrix. Shapes: [N, C, L] or [C, L].
+    """Is the transpose of `Conv1d` as a matrix. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.ConvTranspose1d(3, 4, kernel_size=3, stride=2)(torch.rand(2, 3, 8)).shape
@@ -298,7 +298,7 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of `Conv2d` as a matrix. Shapes: [N, C, H, W] or [C, H, W]; weight [in, out / groups, *kernel_size].
+    """Is the transpose of `Conv2d` as a matrix. Shapes: [N, C, H, W] or [C, H, W]; weight [in, out / groups, *kernel_size].
 
     >>> import weft as torch
     >>> down = torch.nn.Conv2d(16, 16, 3, stride=2, padding=1)
@@ -313,7 +313,7 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 
 class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of `Conv3d` as a matrix. Shapes: [N, C, D, H, W] or [C, D, H, W].
+    """Is the transpose of `Conv3d` as a matrix. Shapes: [N, C, D, H, W] or [C, D, H, W].
 
     >>> import weft as torch
     >>> torch.nn.ConvTranspose3d(3, 4, kernel_size=3, stride=2)(torch.rand(2, 3, 8, 6, 4)).shape
@@ -383,7 +383,7 @@ class _LazyConv(_LazyConvXdMixin):
         device: Any = None,
         dtype: DType | None = None,
     ) -> None:
-        # Without bias: the real one has a size that is known, but is drawn after the weight.
+        # Create the layer without bias, because the bias must be drawn after the weight.
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._begin(out_channels, bias, device, dtype)
 

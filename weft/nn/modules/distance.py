@@ -1,4 +1,4 @@
-"""Distances between vectors."""
+"""Layers that compute distances between vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps over the last dim. Shapes: [N, D], [N, D] -> [N], or [N, 1] with keepdim.
+    """Computes the p-norm of x1 - x2 + eps over the last dim. Shapes: [N, D], [N, D] -> [N], or [N, 1] with keepdim.
 
     >>> import weft as torch
     >>> torch.nn.PairwiseDistance(eps=0.0)(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))
@@ -28,7 +28,7 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between x1 and x2 along `dim`.
+    """Computes the cosine of the angle between x1 and x2 along `dim`.
 
     Shapes: those of x1 and x2 broadcast, without `dim`.
 

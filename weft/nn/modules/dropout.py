@@ -81,7 +81,7 @@ class Dropout3d(_DropoutNd):
 
 
 class AlphaDropout(_DropoutNd):
-    """Dropout for `SELU`: keeps mean 0 and variance 1. Source: Klambauer et al. 2017, "Self-normalizing networks".
+    """Is dropout for `SELU`, which keeps mean 0 and variance 1. Source: Klambauer et al. 2017, "Self-normalizing networks".
 
     Shapes: any -> the same.
 
@@ -95,7 +95,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels.
+    """Applies `AlphaDropout` to whole channels.
 
     Shapes: [N, C, ...] -> the same.
 

@@ -1,4 +1,4 @@
-"""Several dims as one, and back."""
+"""Layers that merge several dims, and split one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """The dims from `start_dim` to `end_dim` as one.
+    """Merges the dims from `start_dim` to `end_dim`.
 
     >>> import weft as torch
     >>> torch.nn.Flatten()(torch.zeros(32, 1, 5, 5)).shape
@@ -33,7 +33,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Dim `dim` as several, of sizes `unflattened_size`; one of them may be -1.
+    """Splits dim `dim` into dims of sizes `unflattened_size`; one of them may be -1.
 
     >>> import weft as torch
     >>> torch.nn.Unflatten(1, (2, 5))(torch.zeros(3, 10)).shape

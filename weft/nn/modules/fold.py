@@ -1,4 +1,4 @@
-"""Windows as columns, and the sum of columns as windows."""
+"""Layers that turn windows into columns, and add columns up as windows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """Each window of an image as a column. Shapes: [N, C, H, W] -> [N, C * prod(kernel_size), L].
+    """Makes each window of an image a column. Shapes: [N, C, H, W] -> [N, C * prod(kernel_size), L].
 
     >>> import weft as torch
     >>> torch.nn.Unfold(kernel_size=(2, 3))(torch.randn(2, 5, 3, 4)).shape

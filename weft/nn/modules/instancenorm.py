@@ -1,4 +1,4 @@
-"""Instance normalization: each channel of each sample gets the mean and variance that the parameters say."""
+"""Instance normalization gives each channel of each sample the mean and variance that the parameters hold."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ __all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin(Base):
-    """Makes the parameters of a Module when it is called for the first time; a class puts it before its other base.
+    """Creates the parameters of a Module at its first call. A class lists it before its other base.
 
-    A subclass makes UninitializedParameters in `__init__` and gives them their shapes in `initialize_parameters`,
+    A subclass creates UninitializedParameters in `__init__` and gives them their shapes in `initialize_parameters`,
     which is called with the arguments of `forward`. After that the module is an ordinary one of class
     `cls_to_become`, if there is one.
     """
@@ -34,18 +34,18 @@ class LazyModuleMixin(Base):
         self._initialize_hook: Any = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters their shapes, by the arguments of `forward`; every subclass defines it."""
+        """Give the parameters their shapes from the arguments of `forward`; every subclass defines this method."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:
-        """Whether a parameter or buffer still has no shape."""
+        """Return whether a parameter or buffer still has no shape."""
         return any(is_lazy(each) for each in self._own_tensors().values())
 
     def _own_tensors(self) -> dict[str, Any]:
         return dict(itertools.chain(self._parameters.items(), self._buffers.items()))
 
     def _lazy_load_hook(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Before loading: what has no shape gets that of the tensor to load."""
+        """Before loading, give parameters and buffers without a shape the shapes of the tensors to load."""
         for name, tensor in self._own_tensors().items():
             given = state_dict.get(prefix + name)
             if is_lazy(tensor) and given is not None and not is_lazy(given):
@@ -53,7 +53,7 @@ class LazyModuleMixin(Base):
                     tensor.materialize(given.shape)
 
     def _infer_parameters(self, module: Any, args: tuple, kwargs: dict[str, Any] | None = None) -> None:
-        """Before the first call: give all parameters their shapes, and become an ordinary module."""
+        """Before the first call, give all parameters their shapes and become an ordinary module."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")

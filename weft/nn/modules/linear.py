@@ -21,7 +21,7 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Passes its input on; takes any arguments.
+    """Returns its input; the constructor takes any arguments.
 
     >>> from weft import nn
     >>> nn.Identity(54, unused=True)(3)
@@ -36,7 +36,7 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """input @ weight.T + bias.
+    """Computes input @ weight.T + bias.
 
     Shapes: [..., in_features] -> [..., out_features]; weight [out_features, in_features].
 
@@ -77,18 +77,18 @@ class Linear(Module):
 
 
 def init_bias(bias: Tensor, weight: Tensor) -> None:
-    """Uniform within 1 / sqrt(fan_in) of `weight`."""
+    """Fill the bias with uniform numbers within 1 / sqrt(fan_in) of `weight`."""
     fan_in, _ = init._calculate_fan_in_and_fan_out(weight)
     bound = 1 / math.sqrt(fan_in) if fan_in else 0
     init.uniform_(bias, -bound, bound)
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A Linear that tools for quantization leave alone."""
+    """A Linear that quantization tools do not replace."""
 
 
 class Bilinear(Module):
-    """input1 @ weight[k] @ input2 + bias[k] for each output k.
+    """Computes input1 @ weight[k] @ input2 + bias[k] for each output k.
 
     Shapes: [..., in1_features], [..., in2_features] -> [..., out_features].
 

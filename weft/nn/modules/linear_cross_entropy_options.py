@@ -1,4 +1,4 @@
-"""How `linear_cross_entropy` may divide its work."""
+"""The options of `linear_cross_entropy`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["LinearCrossEntropyOptions"]
 
 @dataclass(slots=True, frozen=True)
 class LinearCrossEntropyOptions:
-    """In what pieces PyTorch computes `linear_cross_entropy` to save memory.
+    """States how PyTorch divides `linear_cross_entropy` to save memory, and the dtype of its sums.
 
-    The result does not depend on it; weft checks the options and computes it in one piece.
+    weft checks the options and computes the loss in one piece, in the wider dtype that they name for narrow floats.
     Raises: ValueError for values that are not among those allowed.
 
     >>> import weft as torch

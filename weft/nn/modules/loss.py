@@ -1,4 +1,4 @@
-"""Loss layers: a number that says how far outputs are from targets.
+"""Loss layers compute a number that states how far outputs are from targets.
 
 `reduction` is "mean", "sum" or "none", which keeps the loss of each element. `size_average` and `reduce` are older ways
 to say it.
@@ -58,7 +58,7 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The mean of |input - target|.
+    """Computes the mean of |input - target|.
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -72,7 +72,7 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """The mean of (input - target) ** 2.
+    """Computes the mean of (input - target) ** 2.
 
     >>> import weft as torch
     >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -84,7 +84,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Half the square of differences below `beta`, divided by it; linear beyond. Source: Girshick 2015, "Fast R-CNN".
+    """Is quadratic in differences below `beta` and linear in larger ones. Source: Girshick 2015, "Fast R-CNN".
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -108,7 +108,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Half the square of differences below `delta`; linear beyond.
+    """Computes half the square of differences below `delta`, and is linear in larger ones.
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -131,7 +131,7 @@ class HuberLoss(_Loss):
 
 
 class NLLLoss(_WeightedLoss):
-    """The mean of -input at the class of each target, weighted by class. Shapes: [N, C, ...], [N, ...].
+    """Computes the mean of -input at the class of each target, weighted by class. Shapes: [N, C, ...], [N, ...].
 
     Raises: IndexError for targets that are no class, unless they are `ignore_index`.
 
@@ -179,9 +179,9 @@ class NLLLoss2d(NLLLoss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """The cross entropy of softmax(input) and the targets: classes [N, ...] or probabilities [N, C, ...].
+    """Computes the cross entropy of softmax(input) and targets: classes [N, ...] or probabilities [N, C, ...].
 
-    Shapes: input [N, C, ...] or [C]. label_smoothing: how much of each target is spread over all classes.
+    Shapes: input [N, C, ...] or [C]. label_smoothing: the part of each target that is spread over all classes.
 
     >>> import weft as torch
     >>> torch.nn.CrossEntropyLoss()(torch.zeros(2, 4), torch.tensor([1, 3]))
@@ -213,7 +213,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A Linear layer and the cross entropy of what it gives.
+    """Applies a Linear layer and computes the cross entropy of its output.
 
     Shapes: input [N, in_features] or [in_features], target [N, *out_features] of classes, or
     [N, num_classes, *out_features] of probabilities.
@@ -280,7 +280,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """The negative log likelihood of counts under Poisson distributions of rate exp(input), or input.
+    """Computes the negative log likelihood of counts under Poisson distributions of rate exp(input), or input.
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -315,7 +315,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """The negative log likelihood of targets under normal distributions of mean `input` and variance `var`.
+    """Computes the negative log likelihood of targets under normal distributions of mean `input` and variance `var`.
 
     Shapes: [*], [*], [*] -> [], or [*] without reduction. Raises: ValueError for a negative variance.
 
@@ -334,7 +334,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence of targets from input, which holds log probabilities.
+    """Computes the Kullback-Leibler divergence of targets from input, which holds log probabilities.
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -358,7 +358,7 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """The cross entropy of probabilities of yes, and targets between 0 and 1.
+    """Computes the cross entropy of probabilities and targets between 0 and 1.
 
     Shapes: [*], [*] -> [], or [*] without reduction. Raises: RuntimeError for probabilities outside [0, 1].
 
@@ -372,7 +372,7 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """`BCELoss` of sigmoid(input), without overflow; `pos_weight` is the weight of yes.
+    """Computes `BCELoss` of sigmoid(input) without overflow; `pos_weight` is the weight of the positive class.
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -403,7 +403,7 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """The negative log likelihood of label sequences of unknown alignment. Shapes: log_probs [T, N, C].
+    """Computes the negative log likelihood of label sequences of unknown alignment. Shapes: log_probs [T, N, C].
 
     Source: Graves et al. 2006, "Connectionist temporal classification".
     Shapes: targets [N, S] or [sum of target_lengths], lengths [N] -> [], or [N] without reduction.
@@ -447,7 +447,7 @@ class _MarginLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_MarginLoss):
-    """input where the target is 1, max(0, margin - input) where it is -1.
+    """Computes input where the target is 1, and max(0, margin - input) where it is -1.
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -470,7 +470,7 @@ class HingeEmbeddingLoss(_MarginLoss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input)), for targets 1 and -1.
+    """Computes log(1 + exp(-target * input)) for targets 1 and -1.
 
     Shapes: [*], [*] -> [], or [*] without reduction.
 
@@ -484,7 +484,7 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """How far the scores of a sample's classes fail to exceed the others by 1; -1 ends a sample's classes.
+    """Measures by how much the scores of a sample's classes fail to exceed the others by 1; -1 ends the classes.
 
     Shapes: [N, C] or [C], twice -> [], or [N] without reduction.
 
@@ -498,7 +498,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """The mean over classes of the cross entropy of sigmoid(input).
+    """Computes the mean over classes of the cross entropy of sigmoid(input).
 
     Shapes: [N, C], [N, C] -> [], or [N] without reduction.
 
@@ -512,7 +512,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """How far the score of each target class fails to exceed the others by `margin`, to the power of `p`.
+    """Measures by how much the score of each target fails to exceed the others by `margin`, to the power of `p`.
 
     Shapes: [N, C], [N] or [C], [] -> [], or [N] without reduction. Raises: ValueError for a `p` that is not 1 or 2.
 
@@ -547,7 +547,7 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_MarginLoss):
-    """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1.
+    """Computes 1 - cos(input1, input2) where the target is 1, and max(0, cos - margin) where it is -1.
 
     Shapes: [N, D], [N, D], [N] -> [], or [N] without reduction.
 
@@ -561,7 +561,7 @@ class CosineEmbeddingLoss(_MarginLoss):
 
 
 class MarginRankingLoss(_MarginLoss):
-    """max(0, margin - target * (input1 - input2)): which of two should be ranked higher.
+    """Computes max(0, margin - target * (input1 - input2)), where the target is 1 if input1 should be larger.
 
     Shapes: [N], [N], [N] -> [], or [N] without reduction.
 
@@ -576,7 +576,7 @@ class MarginRankingLoss(_MarginLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, margin + |anchor - positive| - |anchor - negative|), of p-norms. Source: Balntas et al. 2016.
+    """Computes max(0, margin + |anchor - positive| - |anchor - negative|) with p-norms. Source: Balntas et al. 2016.
 
     Shapes: [N, D] or [D], thrice -> [], or [N] without reduction. Raises: ValueError unless margin > 0.
 
@@ -617,7 +617,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with a distance of one's own.
+    """Is `TripletMarginLoss` with a distance that the caller gives.
 
     Shapes: [N, D] or [D], thrice -> [], or [N] without reduction. Raises: ValueError unless margin > 0.
 

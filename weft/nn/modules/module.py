@@ -1,4 +1,4 @@
-"""Another way to `weft.nn.module`, under PyTorch's name, and to the hooks of all modules."""
+"""PyTorch's name for `weft.nn.module` and the hooks of all modules."""
 
 from ...core.names import name_public
 from ..hooks import (

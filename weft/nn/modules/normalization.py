@@ -1,4 +1,4 @@
-"""Normalization of each sample by itself: over its last dims, groups of channels, or neighbouring channels."""
+"""Layers that normalize each sample over its last dims, over groups of channels, or over neighbouring channels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LocalResponseNorm(_ChannelNorm):
 
 
 class CrossMapLRN2d(_ChannelNorm):
-    """An older `LocalResponseNorm`, for [N, C, H, W] only.
+    """Is an older `LocalResponseNorm` for [N, C, H, W] only.
 
     Raises: ValueError for other than four dims.
 
@@ -64,7 +64,7 @@ class CrossMapLRN2d(_ChannelNorm):
         reach = (self.size + 1) // 2
         squares = input * input
         total = F.pad(squares, (0, 0, 0, 0, reach - 1, reach - 1)).unfold(1, 2 * reach - 1, 1).sum(-1)
-        # PyTorch's sum over a sliding window never lets go of the first channel.
+        # PyTorch's sum over a sliding window never subtracts the first channel.
         late = arange(input.size(1), device=input.device).view(-1, 1, 1) >= reach
         total = total + squares[:, :1] * late
         return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
@@ -154,7 +154,7 @@ class GroupNorm(AffineNorm):
 class RMSNorm(Module):
     """Divides the last dims, of sizes `normalized_shape`, by their root mean square; then scales each element.
 
-    eps: the smallest step of the dtype unless given. Source: Zhang and Sennrich 2019.
+    eps: None is the epsilon of the dtype. Source: Zhang and Sennrich 2019.
     Shapes: [..., *normalized_shape] -> the same.
 
     >>> import weft as torch

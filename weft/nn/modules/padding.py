@@ -187,7 +187,7 @@ class _ReflectionPadNd(_PadNd):
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """Pads the last dim with what lies on the other side of its ends. Shapes: [N, C, L] or [C, L].
+    """Pads the last dim with the values mirrored at its ends. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.ReflectionPad1d(1)(torch.arange(4.0).reshape(1, 4))
@@ -198,7 +198,7 @@ class ReflectionPad1d(_ReflectionPadNd):
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """Pads the last two dims with what lies on the other side of their ends. Shapes: [N, C, H, W] or [C, H, W].
+    """Pads the last two dims with the values mirrored at their ends. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.ReflectionPad2d(1)(torch.arange(4.0).reshape(1, 2, 2))
@@ -212,7 +212,7 @@ class ReflectionPad2d(_ReflectionPadNd):
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """Pads the last three dims with what lies on the other side of their ends. Shapes: [N, C, D, H, W] or without N.
+    """Pads the last three dims with the values mirrored at their ends. Shapes: [N, C, D, H, W] or without N.
 
     >>> import weft as torch
     >>> torch.nn.ReflectionPad3d(1)(torch.rand(1, 4, 4, 4)).shape

@@ -1,4 +1,4 @@
-"""Channels as pixels, and back."""
+"""Layers that turn channels into pixels, and pixels into channels."""
 
 from __future__ import annotations
 

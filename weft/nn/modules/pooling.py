@@ -1,4 +1,4 @@
-"""Pooling layers: maxima, averages and norms over windows; adaptive and fractional windows; the way back."""
+"""Pooling layers compute maxima, averages and norms of windows; unpooling layers put maxima back."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The maximum of each window. Shapes: [N, C, L] or [C, L].
+    """Computes the maximum of each window. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.MaxPool1d(2)(torch.rand(2, 3, 8)).shape
@@ -69,7 +69,7 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The maximum of each window. Shapes: [N, C, H, W] or [C, H, W].
+    """Computes the maximum of each window. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).reshape(1, 4, 4))
@@ -81,7 +81,7 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The maximum of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
+    """Computes the maximum of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
 
     >>> import weft as torch
     >>> torch.nn.MaxPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape
@@ -110,9 +110,9 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts the maxima back where `MaxPool1d` with return_indices found them, zeros elsewhere.
+    """Puts the maxima back where `MaxPool1d` with return_indices found them, and zeros elsewhere.
 
-    Shapes: those of the pooling, the other way round.
+    Shapes: the output and the input of the pooling.
 
     >>> import weft as torch
     >>> values, indices = torch.nn.MaxPool1d(2, return_indices=True)(torch.rand(2, 3, 8))
@@ -125,9 +125,9 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts the maxima back where `MaxPool2d` with return_indices found them, zeros elsewhere.
+    """Puts the maxima back where `MaxPool2d` with return_indices found them, and zeros elsewhere.
 
-    Shapes: those of the pooling, the other way round.
+    Shapes: the output and the input of the pooling.
 
     >>> import weft as torch
     >>> values, indices = torch.nn.MaxPool2d(2, return_indices=True)(torch.rand(2, 3, 8, 6))
@@ -140,9 +140,9 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts the maxima back where `MaxPool3d` with return_indices found them, zeros elsewhere.
+    """Puts the maxima back where `MaxPool3d` with return_indices found them, and zeros elsewhere.
 
-    Shapes: those of the pooling, the other way round.
+    Shapes: the output and the input of the pooling.
 
     >>> import weft as torch
     >>> values, indices = torch.nn.MaxPool3d(2, return_indices=True)(torch.rand(2, 3, 8, 6, 4))
@@ -192,7 +192,7 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling".
+    """Computes the maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling".
 
     Shapes: [N, C, *sizes] or [C, *sizes] -> [N, C, *output_size]. Raises: ValueError unless one of output_size and
     output_ratio is given, the latter within (0, 1).
@@ -207,7 +207,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling".
+    """Computes the maxima of windows that begin at random places. Source: Graham 2014, "Fractional max-pooling".
 
     Shapes: [N, C, *sizes] or [C, *sizes] -> [N, C, *output_size]. Raises: ValueError unless one of output_size and
     output_ratio is given, the latter within (0, 1).
@@ -230,7 +230,7 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The average of each window. Shapes: [N, C, L] or [C, L].
+    """Computes the average of each window. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.AvgPool1d(2)(torch.rand(2, 3, 8)).shape
@@ -292,7 +292,7 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """The average of each window. Shapes: [N, C, H, W] or [C, H, W].
+    """Computes the average of each window. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.AvgPool2d(2)(torch.rand(2, 3, 8, 6)).shape
@@ -303,7 +303,7 @@ class AvgPool2d(_AvgPoolWithDivisor):
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
-    """The average of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
+    """Computes the average of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
 
     >>> import weft as torch
     >>> torch.nn.AvgPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape
@@ -333,7 +333,7 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The `norm_type`-norm of each window. Shapes: [N, C, L] or [C, L].
+    """Computes the `norm_type`-norm of each window. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.LPPool1d(2, kernel_size=2)(torch.rand(2, 3, 8)).shape
@@ -344,7 +344,7 @@ class LPPool1d(_LPPoolNd):
 
 
 class LPPool2d(_LPPoolNd):
-    """The `norm_type`-norm of each window. Shapes: [N, C, H, W] or [C, H, W].
+    """Computes the `norm_type`-norm of each window. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.LPPool2d(2, kernel_size=2)(torch.rand(2, 3, 8, 6)).shape
@@ -355,7 +355,7 @@ class LPPool2d(_LPPoolNd):
 
 
 class LPPool3d(_LPPoolNd):
-    """The `norm_type`-norm of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
+    """Computes the `norm_type`-norm of each window. Shapes: [N, C, D, H, W] or [C, D, H, W].
 
     >>> import weft as torch
     >>> torch.nn.LPPool3d(2, kernel_size=2)(torch.rand(2, 3, 8, 6, 4)).shape
@@ -384,7 +384,7 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The maxima of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L].
+    """Computes the maxima of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.AdaptiveMaxPool1d(2)(torch.rand(2, 3, 8)).shape
@@ -395,7 +395,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The maxima of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, H, W] or [C, H, W].
+    """Computes the maxima of windows for `output_size`; None keeps a size. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.AdaptiveMaxPool2d(2)(torch.rand(2, 3, 8, 6)).shape
@@ -406,7 +406,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The maxima of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N.
+    """Computes the maxima of windows for `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N.
 
     >>> import weft as torch
     >>> torch.nn.AdaptiveMaxPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape
@@ -431,7 +431,7 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The averages of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L].
+    """Computes the averages of as many windows as give `output_size`. Shapes: [N, C, L] or [C, L].
 
     >>> import weft as torch
     >>> torch.nn.AdaptiveAvgPool1d(2)(torch.rand(2, 3, 8)).shape
@@ -442,7 +442,7 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The averages of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, H, W] or [C, H, W].
+    """Computes the averages of windows for `output_size`; None keeps a size. Shapes: [N, C, H, W] or [C, H, W].
 
     >>> import weft as torch
     >>> torch.nn.AdaptiveAvgPool2d((1, None))(torch.ones(2, 3, 4, 5)).shape
@@ -453,7 +453,7 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The averages of as many windows as give `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N.
+    """Computes the averages of windows for `output_size`; None keeps a size. Shapes: [N, C, D, H, W] or without N.
 
     >>> import weft as torch
     >>> torch.nn.AdaptiveAvgPool3d(2)(torch.rand(2, 3, 8, 6, 4)).shape

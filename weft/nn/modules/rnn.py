@@ -1,4 +1,4 @@
-"""Recurrent layers: RNN, LSTM and GRU over sequences, and their cells."""
+"""Recurrent layers: RNN, LSTM and GRU for sequences, and their cells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "GRU": 3, "LSTM": 4}
 
 
 class RNNBase(Module):
-    """Layers of a recurrent network: their parameters, named `weight_ih_l0`, ..., `bias_hh_l1_reverse`."""
+    """The base of recurrent layers, whose parameters are `weight_ih_l0`, ..., `bias_hh_l1_reverse`."""
 
     def __init__(
         self,
@@ -84,10 +84,10 @@ class RNNBase(Module):
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
-        """The parameters of each layer and direction."""
+        """Return the parameters of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
-    # Libraries that replace weights (weight drop, weight norm) read these. They always follow the attributes.
+    # Libraries that replace weights (weight drop, weight norm) read these properties, which return the attributes.
 
     @property
     def _flat_weights_names(self) -> list[str]:
@@ -109,7 +109,7 @@ class RNNBase(Module):
         return [weakref.ref(each) for each in self._flat_weights]
 
     def flatten_parameters(self) -> None:
-        """Does nothing: parameters may lie anywhere."""
+        """Do nothing, because weft does not need the parameters in one block."""
 
     def reset_parameters(self) -> None:
         bound = 1.0 / math.sqrt(self.hidden_size)
@@ -165,9 +165,9 @@ class RNNBase(Module):
     # ---- States ----------------------------------------------------------------------------------------------------
 
     def _states(self, hx: Any) -> tuple[Tensor, ...]:
-        """The state as a tuple.
+        """Return the state as a tuple.
 
-        Raises: RuntimeError if it consists of other than a tensor, or of an LSTM two.
+        Raises: RuntimeError unless the state is a tensor, or two tensors for an LSTM.
         """
         state = tuple(hx) if self.mode == "LSTM" and isinstance(hx, (Tensor, tuple, list)) else (hx,)
         if len(state) != (2 if self.mode == "LSTM" else 1) or not all(
@@ -183,7 +183,7 @@ class RNNBase(Module):
         return tuple(state) if self.mode == "LSTM" else state[0]
 
     def _sizes(self, batch: int) -> list[tuple[int, int, int]]:
-        """The shapes of the states: those of an LSTM are (h, c), where h may be projected."""
+        """Return the shapes of the states; those of an LSTM are (h, c), where h may be projected."""
         layers = self.num_layers * (2 if self.bidirectional else 1)
         hidden = (layers, batch, self.proj_size or self.hidden_size)
         return [hidden, (layers, batch, self.hidden_size)] if self.mode == "LSTM" else [hidden]
@@ -308,7 +308,7 @@ def _check_dropout(dropout: Any, num_layers: int) -> None:
 
 
 class RNN(RNNBase):
-    """h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or relu, in `num_layers` layers.
+    """Computes h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or relu, in `num_layers` layers.
 
     Shapes: input [L, N, input_size], [N, L, input_size] if batch_first, [L, input_size], or a PackedSequence; hx
     [num_layers * directions, N, hidden_size] -> output [L, N, directions * hidden_size], and hx after the last step.
@@ -362,7 +362,7 @@ def _refuse_projection(proj_size: int) -> None:
 
 
 class LSTM(RNNBase):
-    """Long short-term memory. Source: Hochreiter and Schmidhuber 1997.
+    """Is a long short-term memory. Source: Hochreiter and Schmidhuber 1997.
 
     Shapes: as `RNN`, with states (h, c); with proj_size, h has that size.
 
@@ -399,7 +399,7 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units. Source: Cho et al. 2014. Shapes: as `RNN`."""
+    """Has gated recurrent units. Source: Cho et al. 2014. Shapes: as `RNN`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs.get("proj_size", 0))
@@ -410,7 +410,7 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """The parameters of one step."""
+    """The base of cells, with the parameters of one step."""
 
     weight_ih: Tensor
     weight_hh: Tensor
@@ -452,7 +452,7 @@ class RNNCellBase(Module):
         return ", ".join(facts)
 
     def _prepared(self, input: Tensor, states: tuple[Tensor, ...] | None, count: int) -> tuple[Tensor, ...]:
-        """The input and `count` states, with a batch dim; zeros where no states are given.
+        """Return the input and `count` states with a batch dim; the states are zeros unless the caller gives them.
 
         Raises: ValueError for a wrong number of dims, RuntimeError for wrong sizes.
         """
@@ -490,7 +490,7 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of `RNN`. Shapes: [N, input_size], [N, hidden_size] -> [N, hidden_size]; N may be absent."""
+    """Computes one step of `RNN`. Shapes: [N, input_size], [N, hidden_size] -> [N, hidden_size]; N may be absent."""
 
     def __init__(
         self,
@@ -514,7 +514,7 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of `LSTM`. Shapes: [N, input_size], 2 * [N, hidden_size] -> 2 * [N, hidden_size]; N may be absent."""
+    """Computes one step of `LSTM`. Shapes: [N, input_size], 2 * [N, hidden_size] -> 2 * [N, hidden_size]; N is optional."""
 
     def __init__(
         self,
@@ -533,7 +533,7 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of `GRU`. Shapes: [N, input_size], [N, hidden_size] -> [N, hidden_size]; N may be absent."""
+    """Computes one step of `GRU`. Shapes: [N, input_size], [N, hidden_size] -> [N, hidden_size]; N may be absent."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Embeddings: rows of a table, looked up one by one or in bags."""
+"""Embedding layers look up rows of a table, one by one or in bags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 class _Table(Module):
-    """A table of `num_embeddings` rows, and the options of looking up."""
+    """The base of embeddings, with a table of `num_embeddings` rows and the options of a lookup."""
 
     weight: Tensor
 
@@ -156,7 +156,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """An Embedding with this table, which is not trained if `freeze`."""
+        """Return an Embedding with this table, which is not trained if `freeze`."""
         _check_table(embeddings)
         return cls(
             embeddings.size(0),
@@ -172,7 +172,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or maximum (`mode`) of the rows of each bag.
+    """Computes the sum, mean or maximum (`mode`) of the rows of each bag.
 
     Shapes: [B, n] -> [B, embedding_dim], a bag in each row; or [n] with offsets [B], where each bag begins.
 
@@ -249,7 +249,7 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """An EmbeddingBag with this table, which is not trained if `freeze`."""
+        """Return an EmbeddingBag with this table, which is not trained if `freeze`."""
         _check_table(embeddings)
         bag = cls(
             embeddings.size(0),

@@ -1,4 +1,4 @@
-"""Transformers: encoders and decoders made of attention and feed-forward layers.
+"""Transformers are encoders and decoders of attention and feed-forward layers.
 
 Source: Vaswani et al. 2017, "Attention is all you need".
 """
@@ -53,7 +53,7 @@ def _get_clones(module: Module, n: int) -> ModuleList:
 
 
 class _TransformerLayer(Module):
-    """Attention blocks, then a feed-forward network, each added to its input and normalized (first, if norm_first).
+    """Applies attention and a feed-forward network; adds each to its input and normalizes (first, if norm_first).
 
     A subclass names its attention blocks; block number i has `norm{i}` and `dropout{i}`.
     """
@@ -120,7 +120,7 @@ def _attended(
 
 
 class TransformerEncoderLayer(_TransformerLayer):
-    """Self-attention, then a feed-forward network, each added to its input and normalized (first, if norm_first).
+    """Applies self-attention and a feed-forward network; adds each to its input and normalizes (first, if norm_first).
 
     Shapes: [S, N, d_model] -> the same; [N, S, d_model] if batch_first; N may be absent.
 
@@ -151,7 +151,7 @@ class TransformerEncoderLayer(_TransformerLayer):
 
 
 class TransformerDecoderLayer(_TransformerLayer):
-    """Self-attention, attention to `memory`, then a feed-forward network, each added to its input and normalized.
+    """Applies self-attention, attention to `memory` and a feed-forward network; adds each to its input and normalizes.
 
     Shapes: tgt [T, N, d_model], memory [S, N, d_model] -> [T, N, d_model]; N first if batch_first; N may be absent.
 
@@ -253,14 +253,14 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
     def _leaves_out(self, src: Tensor, mask: Tensor | None, padding: Tensor) -> bool:
-        """Whether PyTorch computes without the padded places: in evaluation, where nothing is recorded."""
+        """Return whether PyTorch computes without the padded places, as it does in evaluation without recording."""
         if not self.use_nested_tensor or self.training or mask is not None or src.dim() != 3:
             return False
         recorded = is_grad_enabled() and (
             src.requires_grad or any(each.requires_grad for each in self.layers[0].parameters())
         )
         ignored = _is_padding(padding)
-        within = ignored[:, :-1] & ~ignored[:, 1:]  # padding before a place that counts
+        within = ignored[:, :-1] & ~ignored[:, 1:]  # padding before a place that is not padded
         return not recorded and not (self.mask_check and bool(within.any()))
 
 
@@ -269,7 +269,7 @@ def _is_padding(mask: Tensor) -> Tensor:
 
 
 def _obstacle_to_nesting(layer: Module) -> str:
-    """Why PyTorch could not compute this layer without the padded places, or ""."""
+    """Return why PyTorch could not compute this layer without the padded places, or ""."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -336,7 +336,7 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of `src` and a decoder that makes `tgt` of it.
+    """Encodes `src`, and decodes `tgt` with attention to it.
 
     Shapes: src [S, N, d_model], tgt [T, N, d_model] -> [T, N, d_model]; N first if batch_first; N may be absent.
 
@@ -391,7 +391,7 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: DType | None = None) -> Tensor:
-        """A mask that hides later places: -inf above the diagonal, 0 elsewhere. Shape: [sz, sz].
+        """Return a mask that hides later places, with -inf above the diagonal and 0 elsewhere. Shape: [sz, sz].
 
         >>> from weft import nn
         >>> nn.Transformer.generate_square_subsequent_mask(2)

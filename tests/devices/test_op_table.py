@@ -11,7 +11,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 import weft
 
-HERE = weft.device("reference")
+HERE = weft.device("reference:0")
 
 # Of each kind of op: kernels of elements, reductions, scans, gathers and scatters, masks, products, random numbers, arrays.
 NAMES = """

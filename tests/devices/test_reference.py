@@ -8,7 +8,7 @@ import pytest
 
 import weft
 
-HERE = "reference"
+HERE = "reference:0"
 
 
 def on_device(value):
@@ -112,9 +112,10 @@ def test_copies_between_devices():
     assert there.stride() == A.T.stride() and weft.equal(there.cpu(), A.T)
     other = there.to("reference:1")
     assert other.device.index == 1 and weft.equal(other.cpu(), A.T)
+    assert weft.ones(2, device="reference").device == weft.device(HERE)
     assert weft.equal(weft.zeros(2, 3).copy_(there.T), A)
     assert there[1, 1].item() == 4 and there.tolist() == A.T.tolist()
-    assert repr(there[0]) == "tensor([3.0000, 0.5000], device='reference')"
+    assert repr(there[0]) == "tensor([3.0000, 0.5000], device='reference:0')"
     leaf = A.clone().requires_grad_()
     (leaf.to(HERE) * 2).sum().backward()
     assert leaf.grad.device.type == "cpu" and weft.equal(leaf.grad, weft.full((2, 3), 2.0))
@@ -141,7 +142,7 @@ def test_devices_do_not_mix():
 
 def test_the_host_cannot_read_the_memory():
     there = A.to(HERE)
-    with pytest.raises(TypeError, match="can't convert reference device type tensor to numpy"):
+    with pytest.raises(TypeError, match="can't convert reference:0 device type tensor to numpy"):
         there.numpy()
     with pytest.raises(RuntimeError, match="The host cannot read"):
         there.untyped_storage().bytes_()

@@ -37,9 +37,7 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
 
     type: str
     index: int | None
-    place: (
-        device  # the device of a tensor that is put here: the same device, without index if there is only one
-    )
+    place: device  # of a tensor that is put here: without index if there is only one of the type, else with one
     _backend: Any  # a Backend, found when first asked for; Any because the class is not imported here
     # The default device that the innermost `with` restores, then the one that the next `with` around it restores.
     _outer: Any
@@ -52,8 +50,8 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
             found.type, found.index = key
             found._backend = None
             found._outer = None
-            single = found.index is not None and found.type in SINGLE
-            found.place = cls(found.type) if single else found
+            place = _place(*key)
+            found.place = found if place == key else cls(*place)
             found = _devices.setdefault(key, found)
         return found
 
@@ -135,6 +133,15 @@ def _parse(type: Any, index: int | None) -> tuple[str, int | None]:
     if index is not None and index < 0:
         raise RuntimeError(f"Device index must not be negative, got {index}")
     return name, index
+
+
+def _place(type: str, index: int | None) -> tuple[str, int | None]:
+    """The type and index of the device of a tensor that is put on a device with these."""
+    if type in SINGLE:
+        return type, None
+    if index is None and (type == private_name or _module(type) is not None):
+        index = 0
+    return type, index
 
 
 def _module(name: str) -> str | None:

@@ -37,7 +37,8 @@ class Reference(Backend):
     # ---- Memory ------------------------------------------------------------------------------------------------------
 
     def allocate(self, nbytes):
-        return Storage(self.memory.allocate(nbytes), nbytes, self.device, Bin(self.memory, nbytes))
+        address = self.memory.allocate(nbytes)
+        return Storage(address, nbytes, self.device, Bin(self.memory, address, nbytes))
 
     def allocator(self, nbytes):
         return lambda: self.allocate(nbytes)

@@ -26,23 +26,20 @@ class Memory:
 
     def __init__(self, name: str):
         self.name = name
-        self._blocks: dict[int, np.ndarray] = {}
+        self.blocks: dict[int, np.ndarray] = {}
 
     def allocate(self, nbytes: int) -> int:
         """The address of a new block."""
         number = next(_numbers)
-        self._blocks[number] = np.full(nbytes, UNINITIALIZED, np.uint8)
+        self.blocks[number] = np.full(nbytes, UNINITIALIZED, np.uint8)
         return number << POSITION_BITS
-
-    def free(self, address: int) -> None:
-        self._blocks.pop(address >> POSITION_BITS, None)
 
     def find(self, address: int) -> tuple[np.ndarray, int]:
         """The bytes of the block that an address lies in, and the position in it.
 
         Raises: RuntimeError if it lies in none.
         """
-        block = self._blocks.get(address >> POSITION_BITS)
+        block = self.blocks.get(address >> POSITION_BITS)
         if block is None:
             raise RuntimeError(
                 f"{address:#x} is no address of device {self.name}: its block is freed, or elsewhere"
@@ -79,9 +76,10 @@ class Memory:
 class Bin:
     """Where a Storage gives its block back: see `Storage.bin`."""
 
-    def __init__(self, memory: Memory, nbytes: int):
-        self.memory = memory
+    def __init__(self, memory: Memory, address: int, nbytes: int):
         self.size = nbytes
+        self._blocks, self._number = memory.blocks, address >> POSITION_BITS
 
     def append(self, address: int) -> None:
-        self.memory.free(address)
+        """Free the block. This names nothing of the module, because storages may die after it."""
+        self._blocks.pop(self._number, None)

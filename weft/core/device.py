@@ -37,7 +37,9 @@ class device(Restoring):  # noqa: N801 (PyTorch's name)
 
     type: str
     index: int | None
-    place: device  # of a tensor that is put here: without index if there is only one of the type, else with one
+    place: (
+        device  # of a tensor that is put here: without index if there is only one of the type, else with one
+    )
     _backend: Any  # a Backend, found when first asked for; Any because the class is not imported here
     # The default device that the innermost `with` restores, then the one that the next `with` around it restores.
     _outer: Any

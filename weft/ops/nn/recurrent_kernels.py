@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.device import CPU
+from ...core.device import device
 from ...core.dtype import DType, compute_type
 from ...core.iteration import loop_dims
 from ...core.plans import PlanCache
@@ -55,7 +55,8 @@ def _visit(value: Traced, order: dict[Traced, None]) -> None:
 class _Operands:
     """Collects the operands of a kernel."""
 
-    def __init__(self, dtype: DType, rows: int, hidden: int):
+    def __init__(self, dtype: DType, rows: int, hidden: int, where: device):
+        self.backend = where.backend
         self.dtype, self.compute, self.rows, self.hidden = dtype, compute_type(dtype), rows, hidden
         self.results: list[Result] = []
         self.inputs: list[DType] = []
@@ -78,16 +79,18 @@ class _Operands:
 
     def launch(self) -> Launch:
         sizes, strides = loop_dims((self.rows, self.hidden), (*self.strides[0], *self.strides[1]))
-        return CPU.backend.prepare(self.results, self.inputs, [], sizes, strides)
+        return self.backend.prepare(self.results, self.inputs, [], sizes, strides)
 
 
-def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, saving: bool) -> Launch:
+def _forward(
+    kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, saving: bool, where: device
+) -> Launch:
     """The kernel of a step.
 
     Results: the next state; the hidden state once more, as output; if `saving`, the pre-activations and the old state.
     Inputs: the projections of the input and of the hidden state; the biases of both if `biased`; the state.
     """
-    operands = _Operands(dtype, rows, hidden)
+    operands = _Operands(dtype, rows, hidden, where)
     projected = operands.load(kind.n_gates, kind.n_gates, operands.compute)
     recurrent = operands.load(kind.n_gates, kind.n_gates, operands.compute)
     biases = [operands.load(kind.n_gates, 0, dtype) for _ in range(2)] if biased else []
@@ -108,14 +111,14 @@ def _forward(kind: Kind, dtype: DType, rows: int, hidden: int, biased: bool, sav
     return operands.launch()
 
 
-def _backward(kind: Kind, dtype: DType, rows: int, hidden: int) -> Launch:
+def _backward(kind: Kind, dtype: DType, rows: int, hidden: int, where: device) -> Launch:
     """The kernel of the derivative of a step.
 
     Results: the cotangents of the projection of the input; of the projection of the hidden state, if that differs; of the state.
     Inputs: the cotangent of the hidden state through the product of the next step; the cotangents of the next state and of the
     output; the saved pre-activations and the old state.
     """
-    operands = _Operands(dtype, rows, hidden)
+    operands = _Operands(dtype, rows, hidden, where)
     (through,) = operands.load(1, 1, operands.compute)
     ct = operands.load(kind.n_states, 1, operands.compute)
     (of_output,) = operands.load(1, 1, dtype)

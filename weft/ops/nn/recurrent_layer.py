@@ -15,7 +15,6 @@ from typing import Any
 
 from ...core.autocast import open_contexts
 from ...core.autocast import state as autocast
-from ...core.device import CPU
 from ...core.dtype import bfloat16, float16, float32, float64
 from ...core.grad_mode import enable_grad, mode, open_levels
 from ...core.plans import PlanCache
@@ -66,7 +65,8 @@ def _check_fits(
     return (
         dtype in (float16, bfloat16, float32, float64)
         and len(initial) == kind.n_states
-        and all(each.dtype is dtype and each.device is CPU and not each.neg for each in specs)
+        and all(each.dtype is dtype and each.device is input.device and not each.neg for each in specs)
+        and input.device.backend.has_memory
         and len(weight.shape) == 2
         and tuple(weight.shape) == (width, input.shape[-1])
         and tuple(own_weight.shape) == (width, n_seen)

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.device import CPU, device
 from ...core.dtype import compute_type
 from ...core.plans import PlanCache
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address, empty, make
 from ...engine.kernel import Launch
-from ...families.library import array, tensor_in
-from ...families.map import COPY
+from ...families.library import array
+from ...families.map import COPY, FILL
 from ..linalg.matmul import MM, rows_of
 from .linear import linear
 from .recurrent_cells import Kind, State
@@ -57,7 +58,7 @@ class _Plan:
         order = slice(None, None, -1 if reverse else 1)
         self.sizes, self.starts = sizes[order], starts[order]
         self.launches = {size: launch(size) for size in set(sizes)}
-        self.products = _products(work)
+        self.products = _products(work, specs[0].device)
         self.made = [(each.device.backend.allocator(each.nbytes), each) for each in specs]
         self._operand = np.array([k for k, each in enumerate(operands) for _ in range(each.number)])
         blocks = [k * each.distance for each in operands for k in range(each.number)]
@@ -90,9 +91,13 @@ _SMALL = _Products(array, np.dot, np.ascontiguousarray)
 _LARGE = _Products(lambda tensor: tensor, _multiply, lambda tensor: tensor.contiguous())
 
 
-def _products(work: int) -> _Products:
-    """The way to compute products with this number of multiplications."""
-    return _SMALL if work < SMALL_PRODUCT else _LARGE
+def _products(work: int, where: device) -> _Products:
+    """For products of `work` multiplications. A call of NumPy is cheap, but does not use our threads or other devices."""
+    return _SMALL if work < SMALL_PRODUCT and where is CPU else _LARGE
+
+
+def _zeros(spec: Spec) -> Tensor:
+    return FILL.write(empty(spec), 0)
 
 
 # ---- Forwards ------------------------------------------------------------------------------------------------------
@@ -119,11 +124,11 @@ def _plan_forward(
         sizes,
         reverse,
         [*state, _Blocks(1, 0, width), *saved, *added, *biases, *state],
-        lambda size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving],
+        lambda size: FORWARD[kind, dtype, size, hidden, n_biases > 0, saving, input.device],
         sizes[0] * gates * hidden * hidden,
         [
-            *[contiguous_spec(each, compute) for each in on_the_way],
-            *[contiguous_spec(each, dtype) for each in shapes],
+            *[contiguous_spec(each, compute, input.device) for each in on_the_way],
+            *[contiguous_spec(each, dtype, input.device) for each in shapes],
         ],
     )
 
@@ -163,7 +168,7 @@ def forward(
         narrowing, raw = view(narrow).T, view(_rows(state[0]))
         old = view(saved[1][0])[:, : len(narrow)] if saving else None  # a projected state is no wider
     with np.errstate(all="ignore"):
-        view, project, _ = _products(projected.numel() * n_features)
+        view, project, _ = _products(projected.numel() * n_features, input.spec.device)
         project(view(input), view(weight).T, view(projected))
         for size, start, operands in zip(plan.sizes, plan.starts, addresses):
             rows, product, entry, meta, count, _ = parts[size]
@@ -193,7 +198,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _in_order(spec: Spec) -> Spec:
-    return contiguous_spec(spec.shape, compute_type(spec.dtype))
+    return contiguous_spec(spec.shape, compute_type(spec.dtype), spec.device)
 
 
 def wide(tensor: Tensor) -> Tensor:
@@ -221,9 +226,9 @@ def _plan_backward(kind: Kind, sizes: tuple[int, ...], reverse: bool, before: Sp
             _Blocks(kind.n_joined, width, kind.n_joined * width),
             _Blocks(states, rows * width, width),
         ],
-        lambda size: BACKWARD[kind, dtype, size, hidden],
+        lambda size: BACKWARD[kind, dtype, size, hidden, before.device],
         sizes[0] * gates * hidden * hidden,
-        [contiguous_spec((rows, gates * hidden), compute)] * kinds_of_ct,
+        [contiguous_spec((rows, gates * hidden), compute, before.device)] * kinds_of_ct,
     )
 
 
@@ -252,20 +257,20 @@ def backward(
     of_output, *of_final = cts
     if of_output is not None and projection is not None:
         of_output = MM(rows_of(of_output), projection)
-    of_output = tensor_in(0, before[0].spec) if of_output is None else of_output.contiguous()
+    of_output = _zeros(before[0].spec) if of_output is None else of_output.contiguous()
     of_state = [
-        tensor_in(0, _in_order(first.spec)) if each is None else _copy(each)
+        _zeros(_in_order(first.spec)) if each is None else _copy(each)
         for each, first in zip(of_final, initial)
     ]
     own_weight = wide(own_weight)
     view, multiply, _ = plan.products
     if projection is None:
-        through = seen = tensor_in(0, of_state[0].spec)
+        through = seen = _zeros(of_state[0].spec)
         later = None
     else:
-        seen, (through, of_state[0]) = of_state[0], (tensor_in(0, of_state[1].spec) for _ in range(2))
+        seen, (through, of_state[0]) = of_state[0], (_zeros(of_state[1].spec) for _ in range(2))
         widening = wide(projection)
-        later = empty(contiguous_spec((sum(sizes), len(widening)), widening.dtype))
+        later = empty(contiguous_spec((sum(sizes), len(widening)), widening.dtype, widening.device))
         wider, wide_rows, later_rows = view(widening), view(_rows(through)), view(later)
     addresses = plan.addresses([*of_gates, *of_state, through, *of_state, of_output, joined, before])
     matrix, gates, products = view(own_weight), view(of_gates[-1]), view(_rows(seen))

@@ -282,8 +282,10 @@ class _Pass:
         if self.create_graph:
             return a + b
         if type(a) is _Sum:
-            self._add_into(a.tensor, b)
-            return a
+            if type(b) is Tensor:
+                self._add_into(a.tensor, b)
+                return a
+            a = a.tensor  # a sample of `vmap` may not fit into a sum of constants
         return _Sum(a + b)
 
     _add_into = staticmethod(inplace_of(ADD))  # `add_`, without its argument alpha

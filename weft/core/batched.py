@@ -206,6 +206,11 @@ def within(tensor: Tensor) -> Tensor:
     )
 
 
+def is_within(tensor: Tensor) -> bool:
+    """Whether the tensor is a sample, or a constant, of some level."""
+    return type(tensor._storage) is BatchedStorage
+
+
 def lift(value: Tensor, level: Level, fresh: bool = False) -> Tensor:
     """A tensor that is the same for all samples, as an object that can take part in autograd within the level."""
     return make(BatchedStorage(value, value.spec, None, level, fresh), value._start, value.spec)

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..autograd import dual, engine
 from ..autograd.graph import Leaf, Output
-from ..core.batched import open_levels, within
+from ..autograd.saved import Saved, SavedOutputs
+from ..core.batched import BatchedStorage, is_within, open_levels, takes_part, within
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
 from ..core.registry import FUNCTIONS
@@ -81,15 +82,40 @@ def needs_graph(outputs: Sequence[Tensor], stood_in: Sequence[Tensor]) -> bool:
     return (
         len(own) < len(stood_in)
         or bool(dual.levels)
-        or bool(open_levels.stack)
         or any(y._autograd is not None and _reaches_others(y._autograd, own) for y in outputs)
+        or bool(open_levels.stack)
+        and any(takes_part(y._storage.value) or _holds_others(y._autograd) for y in outputs if is_within(y))
     )
 
 
+def _holds_others(edge: Any) -> bool:
+    """Whether a saved value of a step within `vmap` takes part in what surrounds the call of `vmap`."""
+    seen: set = set()
+    stack = [edge]
+    while stack:
+        edge = stack.pop()
+        node = edge.node if type(edge) is Output else edge
+        if node is None or type(node) in (Leaf, dual.Dual) or node in seen:
+            continue
+        seen.add(node)
+        for entry in node._saved:
+            for each in entry if type(entry) is SavedOutputs else (entry,):
+                if type(each) is Saved:
+                    storage = each.storage
+                    if type(storage) is BatchedStorage and takes_part(storage.value):
+                        return True
+                elif isinstance(each, tuple) or hasattr(each, "hook"):
+                    return True  # tangents, or what a hook made of the value
+        stack += node._edges
+    return False
+
+
 def pullback(
-    outputs: Sequence[Tensor], inputs: Sequence[Tensor], cts: Sequence[Tensor], recording: bool = True
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], cts: Sequence[Tensor], recording: bool | None = None
 ) -> list[Tensor]:
-    """The cotangents of `inputs`, recorded if `recording`. Zeros for inputs that the outputs do not depend on."""
+    """The cotangents of `inputs`, recorded if `recording`; None finds out whether something may ask for that. Zeros for inputs that the outputs do not depend on."""
+    if recording is None:
+        recording = any(map(takes_part, cts)) or needs_graph(outputs, inputs)
     roots = [(y._autograd, ct) for y, ct in zip(outputs, cts, strict=True) if y.requires_grad]
     edges = [x._autograd for x in inputs]
     found = engine.run(roots, wanted=edges, keep_graph=True, create_graph=recording, accumulate=False)

@@ -10,12 +10,12 @@ from ..core.tensor import Tensor
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The devices, besides the CPU, with a kernel for a whole list of tensors."""
+    """Return the devices, besides the CPU, with a kernel for a whole list of tensors."""
     return ["cuda", "xpu", "mtia"]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """The devices with a kernel for a whole step of an optimizer."""
+    """Return the devices with a kernel for a whole step of an optimizer."""
     return ["mps", "cuda", "xpu", "hpu", "cpu", "mtia"]
 
 
@@ -55,7 +55,7 @@ def _device_has_foreach_support(device: Device) -> bool:
 
 
 def _has_foreach_support(tensors: Sequence[Tensor | None], device: Device) -> bool:
-    """Whether `torch._foreach_...` functions take these tensors."""
+    """Return whether `torch._foreach_...` functions take these tensors."""
     return _device_has_foreach_support(device) and all(
         each is None or isinstance(each, Tensor) for each in tensors
     )

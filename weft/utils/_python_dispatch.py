@@ -49,12 +49,12 @@ class TorchDispatchMode(Restoring):
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A new mode."""
+        """Return a new mode."""
         return cls(*args, **kwargs)
 
     @classmethod
     def is_infra_mode(cls) -> bool:
-        """Whether the mode belongs to PyTorch's own tracing: no."""
+        """Return whether the mode belongs to PyTorch's own tracing: no."""
         return False
 
 
@@ -108,22 +108,22 @@ def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
 
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
-    """The innermost mode of this thread."""
+    """Return the innermost mode of this thread."""
     return modes.dispatch[-1] if modes.dispatch else None
 
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
-    """The modes of this thread, the innermost last."""
+    """Return the modes of this thread, the innermost last."""
     return list(modes.dispatch)
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a mode is on."""
+    """Return whether a mode is on."""
     return bool(modes.dispatch)
 
 
 def any_torch_dispatch_mode_on_stack() -> bool:
-    """Whether a mode is on."""
+    """Return whether a mode is on."""
     return bool(modes.dispatch)
 
 
@@ -134,7 +134,7 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Whether an object is a tensor of such a class.
+    """Return whether an object is a tensor of such a class.
 
     >>> import weft as torch
     >>> is_traceable_wrapper_subclass(torch.ones(1))

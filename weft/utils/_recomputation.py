@@ -1,4 +1,4 @@
-"""What a checkpointed call saved: metadata at first, and recomputed tensors once backward needs the first of them."""
+"""What a checkpointed call saves: metadata at first, and recomputed tensors when backward needs the first one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..core.tensor import Tensor
 
 
 class CheckpointError(RuntimeError):
-    """A function computed something else the second time."""
+    """The second run of a function computed other tensors than the first."""
 
 
 class _Enough(Exception):
@@ -24,7 +24,7 @@ class _Enough(Exception):
 
 
 class _State(threading.local):
-    # The checkpointed call that runs in this thread, the first time or again.
+    # The checkpointed call that runs in this thread, in its first or second run.
     run: Recomputation | None = None
 
 
@@ -39,15 +39,15 @@ class Recomputation:
     ):
         self._call, self._context, self._check, self._early_stop = call, context, check, early_stop
         self._random = default_generator.get_state() if keep_random else None
-        self._facts: list[dict[str, Any]] = []  # of each tensor saved
+        self._facts: list[dict[str, Any]] = []  # the metadata of each saved tensor
         self._tensors: dict[int, Tensor] = {}
         self._logs: list[_Log] | None = [_Log(), _Log()] if debug else None
-        # What the steps save goes here, too, while a selective checkpoint looks at one of them.
+        # While a selective checkpoint watches a step, the tensors that the step saves are also appended here.
         self.watched: list[Tensor] | None = None
-        self.keep: Callable[[Tensor], int] | None = None  # takes what is saved the second time
+        self.keep: Callable[[Tensor], int] | None = None  # receives the tensors that the second run saves
 
     def first_time(self) -> contextlib.ExitStack:
-        """The context of the first run."""
+        """Return the context of the first run."""
         stack = contextlib.ExitStack()
         stack.enter_context(_running(self))
         if self._logs is not None:
@@ -94,7 +94,7 @@ class Recomputation:
         self._compare(found)
 
     def _compare(self, found: list[Tensor]) -> None:
-        """Take the tensors over if they are what the first run saved."""
+        """Use the tensors of the second run if they match those of the first."""
         if len(found) != len(self._facts):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
@@ -134,7 +134,7 @@ def _running(run: Recomputation) -> Iterator[None]:
 
 @contextmanager
 def random_state(random: Any) -> Iterator[None]:
-    """The generator starts from this state, and goes on from its own afterwards; None changes nothing."""
+    """Set the state of the generator within the context, and restore it afterwards; None changes nothing."""
     if random is None:
         yield
         return

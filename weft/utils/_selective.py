@@ -155,7 +155,7 @@ class _Selective(TorchFunctionMode):
         self._policy, self._kept = policy, kept
 
     def _wants(self, op: Any, args: tuple, kwargs: dict[str, Any], result: Any = None) -> bool:
-        """Whether the policy wants the result to be kept."""
+        """Return whether the policy wants the result to be kept."""
         context = SelectiveCheckpointContext(is_recompute=self.is_recompute, op_output=result)
         policy = self._policy(context, op, *args, **kwargs)
         if isinstance(policy, bool):
@@ -243,7 +243,7 @@ def _tensors(tree: Any) -> list[Tensor]:
 
 
 def _place(saved: Tensor, given: Sequence[Tensor], results: Sequence[Tensor]) -> tuple[str, Any]:
-    """Which argument or result a saved tensor is; if none, a tensor of its own."""
+    """Return which argument or result a saved tensor is; if none, a tensor of its own."""
     for kind, tensors in (("argument", given), ("result", results)):
         for number, each in enumerate(tensors):
             if each._storage is saved._storage and each._start == saved._start and each.spec is saved.spec:

@@ -14,7 +14,7 @@ class Warning:
         self._enabled = value
 
     def get_enabled(self) -> bool:
-        """What was set."""
+        """Return what was set."""
         return self._enabled
 
     enabled = property(get_enabled, set_enabled)

@@ -1,4 +1,4 @@
-"""Backward with less memory: what a part of the model saves is dropped, and computed again when backward needs it."""
+"""Checkpoints save memory: they drop the tensors that a part of the model saves, and compute them again in backward."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class DefaultDeviceType:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The devices of the arguments other than the CPU, and the states of their random numbers: none.
+    """Return the devices of the arguments other than the CPU, and the states of their random numbers: none.
 
     >>> import weft as torch
     >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
@@ -163,7 +163,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 def set_device_states(
     devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
 ) -> None:
-    """Set what `get_device_states` gave.
+    """Set the states that `get_device_states` returned.
 
     Raises: NotImplementedError if it names a device.
     """
@@ -202,7 +202,7 @@ def check_backward_validity(inputs: Sequence[Any]) -> None:
 
 
 def detach_variable(inputs: tuple) -> tuple:
-    """The tensors as new leaves that require grad if they did; other things as they are."""
+    """Return the tensors as new leaves that require grad if they did; other things as they are."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(
             f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
@@ -252,7 +252,7 @@ def checkpoint_sequential(
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
 ) -> Any:
-    """A chain of functions, or a Sequential, in `segments` parts, all but the last of which are checkpointed."""
+    """Run a chain of functions, or a Sequential, in `segments` parts, and checkpoint all but the last part."""
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly.",

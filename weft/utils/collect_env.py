@@ -43,7 +43,7 @@ Runner = Callable[[Any], tuple[int, str, str]]
 
 
 def run(command: Any) -> tuple[int, str, str]:
-    """The exit code, output and error output of a command, which is a list or a line for the shell."""
+    """Return the exit code, output and error output of a command, which is a list or a line for the shell."""
     done = subprocess.run(command, capture_output=True, shell=isinstance(command, str), check=False)
     encoding = locale.getpreferredencoding()
     return (
@@ -62,18 +62,18 @@ def _quiet(run_lambda: Runner, command: Any) -> str | None:
 
 
 def run_and_read_all(run_lambda: Runner, command: Any) -> str | None:
-    """The output of a command; None if it fails."""
+    """Return the output of a command; None if it fails."""
     return _quiet(run_lambda, command)
 
 
 def run_and_return_first_line(run_lambda: Runner, command: Any) -> str | None:
-    """The first line of its output; None if it fails."""
+    """Return the first line of its output; None if it fails."""
     out = _quiet(run_lambda, command)
     return None if out is None else out.split("\n")[0]
 
 
 def run_and_parse_first_match(run_lambda: Runner, command: Any, regex: str) -> str | None:
-    """The first group of a pattern in its output; None if it fails or nothing matches."""
+    """Return the first group of a pattern in its output; None if it fails or nothing matches."""
     found = re.search(regex, _quiet(run_lambda, command) or "")
     return found.group(1) if found else None
 
@@ -82,64 +82,64 @@ def run_and_parse_first_match(run_lambda: Runner, command: Any, regex: str) -> s
 
 
 def get_gcc_version(run_lambda: Runner) -> str | None:
-    """The version of GCC."""
+    """Return the version of GCC."""
     return run_and_parse_first_match(run_lambda, "gcc --version", r"gcc (.*)")
 
 
 def get_clang_version(run_lambda: Runner) -> str | None:
-    """The version of Clang."""
+    """Return the version of Clang."""
     return run_and_parse_first_match(run_lambda, "clang --version", r"clang version (.*)")
 
 
 def get_cmake_version(run_lambda: Runner) -> str | None:
-    """The version of CMake."""
+    """Return the version of CMake."""
     return run_and_parse_first_match(run_lambda, "cmake --version", r"cmake (.*)")
 
 
 def get_nvidia_smi() -> str:
-    """The program that tells of NVIDIA's GPUs."""
+    """Return the program that tells of NVIDIA's GPUs."""
     return "nvidia-smi"
 
 
 def get_nvidia_driver_version(run_lambda: Runner) -> str | None:
-    """The version of NVIDIA's driver."""
+    """Return the version of NVIDIA's driver."""
     return run_and_parse_first_match(run_lambda, get_nvidia_smi(), r"Driver Version: (.*?) ")
 
 
 def get_gpu_info(run_lambda: Runner) -> str | None:
-    """The names of NVIDIA's GPUs."""
+    """Return the names of NVIDIA's GPUs."""
     out = run_and_read_all(run_lambda, get_nvidia_smi() + " -L")
     return None if out is None else re.sub(r" \(UUID: .+?\)", "", out)
 
 
 def get_running_cuda_version(run_lambda: Runner) -> str | None:
-    """The version of CUDA's compiler."""
+    """Return the version of CUDA's compiler."""
     return run_and_parse_first_match(run_lambda, "nvcc --version", r"release .+ V(.*)")
 
 
 def get_cudnn_version(run_lambda: Runner) -> str | None:
-    """The files of cuDNN."""
+    """Return the files of cuDNN."""
     return run_and_parse_first_match(run_lambda, "ldconfig -p", r"(libcudnn\.so\S*)")
 
 
 def get_linux_pkg_version(run_lambda: Runner, pkg_name: str) -> str:
-    """The version of a package of the system; N/A if there is none."""
+    """Return the version of a package of the system; N/A if there is none."""
     found = run_and_read_all(run_lambda, f"dpkg-query -W -f='${{Version}}' {pkg_name}")
     return found or "N/A"
 
 
 def get_intel_gpu_detected(run_lambda: Runner) -> str:
-    """Which of Intel's GPUs weft can use: none."""
+    """Return which of Intel's GPUs weft can use: none."""
     return "N/A"
 
 
 def get_intel_gpu_driver_version(run_lambda: Runner) -> str:
-    """The version of the driver of Intel's GPUs."""
+    """Return the version of the driver of Intel's GPUs."""
     return get_linux_pkg_version(run_lambda, "intel-opencl-icd")
 
 
 def get_intel_gpu_onboard(run_lambda: Runner) -> str:
-    """Which of Intel's GPUs there are."""
+    """Return which of Intel's GPUs there are."""
     found = run_and_read_all(run_lambda, "lspci | grep -E 'VGA|Display|3D' | grep Intel")
     return found or "N/A"
 
@@ -153,27 +153,27 @@ def get_platform() -> str:
 
 
 def get_mac_version(run_lambda: Runner) -> str | None:
-    """The version of macOS."""
+    """Return the version of macOS."""
     return run_and_parse_first_match(run_lambda, "sw_vers -productVersion", r"(.*)")
 
 
 def get_windows_version(run_lambda: Runner) -> str:
-    """The version of Windows."""
+    """Return the version of Windows."""
     return " ".join(platform.win32_ver())
 
 
 def get_lsb_version(run_lambda: Runner) -> str | None:
-    """The name of the Linux distribution, as lsb_release says it."""
+    """Return the name of the Linux distribution, as lsb_release says it."""
     return run_and_parse_first_match(run_lambda, "lsb_release -a", r"Description:\t(.*)")
 
 
 def check_release_file(run_lambda: Runner) -> str | None:
-    """The name of the Linux distribution, as /etc/os-release says it."""
+    """Return the name of the Linux distribution, as /etc/os-release says it."""
     return run_and_parse_first_match(run_lambda, "cat /etc/*-release", r'PRETTY_NAME="(.*)"')
 
 
 def get_os(run_lambda: Runner) -> str | None:
-    """The name and version of the operating system."""
+    """Return the name and version of the operating system."""
     system, machine = get_platform(), platform.machine()
     if system in ("win32", "cygwin"):
         return get_windows_version(run_lambda)
@@ -187,17 +187,17 @@ def get_os(run_lambda: Runner) -> str | None:
 
 
 def get_python_platform() -> str:
-    """The platform as Python names it."""
+    """Return the platform as Python names it."""
     return platform.platform()
 
 
 def get_libc_version() -> str:
-    """The version of the C library."""
+    """Return the version of the C library."""
     return "-".join(platform.libc_ver()) if get_platform() == "linux" else "N/A"
 
 
 def get_cpu_info(run_lambda: Runner) -> str:
-    """What the processor is."""
+    """Return what the processor is."""
     if get_platform() == "linux":
         return run_and_read_all(run_lambda, "lscpu") or "N/A"
     if get_platform() == "darwin":
@@ -231,7 +231,7 @@ def get_conda_packages(run_lambda: Runner, patterns: Any = None) -> str | None:
 
 
 def get_cachingallocator_config() -> dict[str, str]:
-    """The variables of the environment for the allocators of GPUs that are set."""
+    """Return the variables of the environment for the allocators of GPUs that are set."""
     names = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
@@ -242,7 +242,7 @@ def get_cuda_module_loading_config() -> str:
 
 
 def is_xnnpack_available() -> str:
-    """Whether XNNPACK is used: no."""
+    """Return whether XNNPACK is used: no."""
     return "False"
 
 
@@ -250,7 +250,7 @@ def is_xnnpack_available() -> str:
 
 
 def get_env_info() -> Any:
-    """All of it."""
+    """Return all of it."""
     from .. import __version__
 
     pip_version, pip_packages = get_pip_packages(run)
@@ -319,7 +319,7 @@ Versions of relevant libraries:
 
 
 def pretty_str(envinfo: Any) -> str:
-    """The report as text."""
+    """Return the report as text."""
     facts = {
         name: "Could not collect" if value is None else value for name, value in envinfo._asdict().items()
     }
@@ -329,7 +329,7 @@ def pretty_str(envinfo: Any) -> str:
 
 
 def get_pretty_env_info() -> str:
-    """The report as text."""
+    """Return the report as text."""
     return pretty_str(get_env_info())
 
 

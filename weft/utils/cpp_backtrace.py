@@ -2,5 +2,5 @@
 
 
 def get_cpp_backtrace(frames_to_skip: int = 0, maximum_number_of_frames: int = 64) -> str:
-    """An empty text: no C++ of weft is beneath a call."""
+    """Return an empty text: no C++ of weft is beneath a call."""
     return ""

@@ -1,4 +1,4 @@
-"""Logging of gradients."""
+"""Logs of gradients."""
 
 from __future__ import annotations
 

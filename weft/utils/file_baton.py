@@ -22,7 +22,7 @@ class FileBaton:
         self.warn_after_seconds = warn_after_seconds
 
     def try_acquire(self) -> bool:
-        """Whether the file could be made; False if there is one already."""
+        """Return whether the file could be made; False if there is one already."""
         try:
             self.fd = os.open(self.lock_file_path, os.O_CREAT | os.O_EXCL)
         except FileExistsError:

@@ -20,7 +20,7 @@ __all__ = ["FlopCounterMode", "register_flop_formula"]
 def mm_flop(
     a_shape: Sequence[int], b_shape: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any
 ) -> int:
-    """[m, k] @ [k, n]."""
+    """Count the operations of [m, k] @ [k, n]."""
     (m, k), (k2, n) = a_shape, b_shape
     if k != k2:
         raise AssertionError(f"matmul: inner dimensions must match (k == k2), got {k} and {k2}")
@@ -34,12 +34,12 @@ def addmm_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """The addition is not counted."""
+    """Count the product only, without the addition."""
     return mm_flop(a_shape, b_shape)
 
 
 def bmm_flop(a_shape: Sequence[int], b_shape: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """[b, m, k] @ [b, k, n]."""
+    """Count the operations of [b, m, k] @ [b, k, n]."""
     return a_shape[0] * mm_flop(a_shape[1:], b_shape[1:])
 
 
@@ -50,20 +50,20 @@ def baddbmm_flop(
     out_shape: Any = None,
     **kwargs: Any,
 ) -> int:
-    """The addition is not counted."""
+    """Count the product only, without the addition."""
     return bmm_flop(a_shape, b_shape)
 
 
 def conv_flop_count(
     x_shape: Sequence[int], w_shape: Sequence[int], out_shape: Sequence[int], transposed: bool = False
 ) -> int:
-    """A convolution of [batch, channels, ...] with a weight [outputs, inputs per group, ...]."""
+    """Count the operations of a convolution of [batch, channels, ...] with a weight [outputs, inputs per group, ...]."""
     positions = (x_shape if transposed else out_shape)[2:]
     return math.prod(positions) * math.prod(w_shape) * x_shape[0] * 2
 
 
 def sdpa_flop_count(query_shape: Sequence[int], key_shape: Sequence[int], value_shape: Sequence[int]) -> int:
-    """Both products of attention: [b, heads, queries, e], [b, heads, keys, e], [b, heads, keys, v]."""
+    """Count the operations of both products of attention: [b, heads, queries, e], [b, heads, keys, e], [b, heads, keys, v]."""
     b, h, queries, features = query_shape
     keys, values = key_shape[-2], value_shape[-1]
     return bmm_flop((b * h, queries, features), (b * h, features, keys)) + bmm_flop(
@@ -114,7 +114,7 @@ def _of_shapes(formula: Callable) -> Callable:
 
 def _matmul(result: Any, a: Tensor, b: Tensor, **kwargs: Any) -> tuple[str, int]:
     if min(a.dim(), b.dim()) == 1:
-        return "", 0  # PyTorch counts no vectors
+        return "", 0  # PyTorch does not count products with vectors
     count = 2 * math.prod(result.shape) * a.shape[-1]
     return ("mm" if max(a.dim(), b.dim()) == 2 or b.dim() == 2 else "bmm"), count
 
@@ -241,15 +241,15 @@ class FlopCounterMode(TorchFunctionMode):
             self.flop_counts[name][key] += count
 
     def get_total_flops(self) -> int:
-        """All that was counted."""
+        """Return all that was counted."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """By the name of the module, then by operator. "Global" is all of it."""
+        """Return the counts by module and then by operator; "Global" is the sum of all."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """Modules up to a depth, with their numbers and their share of all."""
+        """Return a table of modules up to a depth, with their counts and shares."""
         depth = self.depth if depth is None else depth
         total = self.get_total_flops()
         rows = [("Module", "FLOP", "% Total")]
@@ -269,7 +269,7 @@ class FlopCounterMode(TorchFunctionMode):
 
 
 def _operator(name: str, func: Any) -> Any:
-    """`torch.ops.aten.<name>` where it is there, else the function."""
+    """Return `torch.ops.aten.<name>` if it exists, else the function."""
     from .._ops import ops
 
     return getattr(ops.aten, name, func)
@@ -279,7 +279,7 @@ _SUFFIXES = ("", "K", "M", "B", "T")
 
 
 def _with_suffix(number: int, total: int) -> str:
-    """In thousands, millions, ... as the total is."""
+    """Return the number with the suffix (K, M, ...) that suits the total."""
     place = min(len(_SUFFIXES) - 1, (len(str(total)) - 1) // 3)
     return f"{number / 1000**place:.3f}{_SUFFIXES[place]}" if place else str(number)
 

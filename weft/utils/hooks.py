@@ -1,4 +1,4 @@
-"""Handles of registered hooks."""
+"""Handles that remove registered hooks."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RemovableHandle:
     """
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None):
-        self.id = next(id for id in _ids if id not in hooks_dict)  # unpickled hooks bring theirs along
+        self.id = next(id for id in _ids if id not in hooks_dict)  # unpickled hooks have ids of their own
         self._dicts = [_Dict(each) for each in (hooks_dict, *_several(extra_dict))]
 
     def remove(self) -> None:
-        """Take the hook out; nothing happens if it is out already, or if what it belongs to is gone."""
+        """Remove the hook, unless it or its owner is gone."""
         for each in self._dicts:
             hooks = each()
             if hooks is not None:
@@ -49,7 +49,7 @@ def _several(extra: Any) -> Sequence[Any]:
 
 
 class _Dict:
-    """A reference to a dictionary: weak where the type allows it, so that a handle keeps no module alive."""
+    """A reference to a dictionary. It is weak where the type allows it, so that a handle keeps no module alive."""
 
     __slots__ = ("_get",)
 

@@ -1,4 +1,4 @@
-"""Which modules are being called."""
+"""A context that tracks which modules are being called."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ModuleTracker:
 
     @property
     def is_bw(self) -> bool:
-        """Whether a backward pass is under way."""
+        """Return whether a backward pass is under way."""
         return self._in_backward
 
     def _name(self, module: Any) -> str:

@@ -16,7 +16,7 @@ __all__ = ["DumpUnpickler", "FakeClass", "FakeObject", "main"]
 
 
 class FakeObject:
-    """Stands for an object that a pickle would make: which class it names, with which arguments and state."""
+    """Stands for an object that a pickle would create, with its class, arguments and state."""
 
     def __init__(self, module: str, name: str, args: tuple) -> None:
         self.module, self.name, self.args = module, name, args
@@ -44,7 +44,7 @@ class FakeClass:
         return FakeObject(self.module, self.name, args)
 
     def fake_new(self, *args: Any) -> FakeObject:
-        """What the pickle's instruction to make an object calls."""
+        """Return what the pickle's instruction to make an object calls."""
         return FakeObject(self.module, self.name, args[1:])
 
 
@@ -71,11 +71,11 @@ class DumpUnpickler(_Base):
         self.catch_invalid_utf8 = catch_invalid_utf8
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for a name."""
+        """Return the stand-in for a name."""
         return FakeClass(module, name)
 
     def persistent_load(self, pid: Any) -> Any:
-        """The stand-in for what lies outside of the pickle."""
+        """Return the stand-in for what lies outside of the pickle."""
         return _Reference((pid,))
 
     dispatch: dict = dict(_Base.dispatch)

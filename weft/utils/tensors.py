@@ -1,4 +1,4 @@
-"""Small functions of `torch.utils`."""
+"""Two functions of `torch.utils` that change objects in place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..core.tensor import Tensor
 
 
 def set_module(obj: Any, mod: str) -> None:
-    """Let an object say that it is from another module.
+    """Set the module that an object names as its own.
 
     Raises: TypeError if `mod` is no str.
     """
@@ -21,7 +21,7 @@ def set_module(obj: Any, mod: str) -> None:
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Let two tensors change places: every variable that holds the one then holds the values of the other.
+    """Swap two tensors, so that every variable that holds one of them then holds the values of the other.
 
     Raises: RuntimeError if a weak reference or a graph would see the change.
 

@@ -1,4 +1,4 @@
-"""How many calls of a module per second several threads make together."""
+"""A benchmark of the calls of a module that several threads make per second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ExecutionStats", "ThroughputBenchmark", "format_time"]
 def format_time(
     time_us: float | None = None, time_ms: float | None = None, time_s: float | None = None
 ) -> str:
-    """A time with its unit.
+    """Return a time with its unit.
 
     >>> format_time(time_ms=1500)
     '1.500s'
@@ -30,29 +30,29 @@ def format_time(
 
 
 class ExecutionStats:
-    """What a benchmark measured."""
+    """The results of a benchmark."""
 
     def __init__(self, c_stats: Any, benchmark_config: Any) -> None:
         self._c_stats, self.benchmark_config = c_stats, benchmark_config
 
     @property
     def latency_avg_ms(self) -> float:
-        """The mean time of a call, in milliseconds."""
+        """Return the mean time of a call, in milliseconds."""
         return self._c_stats.latency_avg_ms
 
     @property
     def num_iters(self) -> int:
-        """The number of calls."""
+        """Return the number of calls."""
         return self._c_stats.num_iters
 
     @property
     def iters_per_second(self) -> float:
-        """The number of calls per second, of all threads."""
+        """Return the number of calls per second, of all threads."""
         return self.num_iters / self.total_time_seconds
 
     @property
     def total_time_seconds(self) -> float:
-        """The time that all calls took, in seconds."""
+        """Return the time that all calls took, in seconds."""
         return self.num_iters * (self.latency_avg_ms / 1000.0) / self.benchmark_config.num_calling_threads
 
     def __str__(self) -> str:
@@ -83,11 +83,11 @@ class ThroughputBenchmark:
         self._inputs: list[tuple[tuple, dict]] = []
 
     def run_once(self, *args: Any, **kwargs: Any) -> Any:
-        """One call with these arguments."""
+        """Call the module once with these arguments."""
         return self._module(*args, **kwargs)
 
     def add_input(self, *args: Any, **kwargs: Any) -> None:
-        """Arguments for calls."""
+        """Add arguments for calls."""
         self._inputs.append((args, kwargs))
 
     def benchmark(

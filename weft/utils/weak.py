@@ -77,7 +77,7 @@ class WeakIdKeyDictionary(MutableMapping):
     def __contains__(self, key: Any) -> bool:
         try:
             return self.ref_type(key) in self.data
-        except TypeError:  # no weak references to it are possible
+        except TypeError:  # objects of this type cannot have weak references
             return False
 
     def __iter__(self) -> Iterator:
@@ -93,11 +93,11 @@ class WeakIdKeyDictionary(MutableMapping):
         return f"<{type(self).__name__} at {id(self):#x}>"
 
     def keyrefs(self) -> list[Any]:
-        """The weak references that are the keys."""
+        """Return the weak references that are the keys."""
         return list(self.data)
 
     def copy(self) -> WeakIdKeyDictionary:
-        """Another dict with the same keys and values."""
+        """Return another dict with the same keys and values."""
         return type(self)(self, self.ref_type)
 
     __copy__ = copy
@@ -119,7 +119,7 @@ class WeakIdKeyDictionary(MutableMapping):
         return self
 
     def update(self, dict: Any = None, **kwargs: Any) -> None:  # type: ignore[override]
-        """Take over the keys and values of another mapping, or of pairs."""
+        """Copy the keys and values of another mapping, or of pairs."""
         for key, value in [*_pairs(dict or ()), *kwargs.items()]:
             self[key] = value
 

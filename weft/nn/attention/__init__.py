@@ -29,7 +29,7 @@ _allowed: list[SDPBackend] = [SDPBackend[name] for name in _ORDER]
 
 
 def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
-    """What the innermost `sdpa_kernel` asked for; with_priority: in the order that was given."""
+    """Return what the innermost `sdpa_kernel` asked for; with_priority: in the order that was given."""
     return list(_allowed) if with_priority else sorted(_allowed, key=lambda each: _ORDER.index(each.name))
 
 
@@ -70,12 +70,12 @@ def register_flash_attention_impl(impl: str, *, register_fn: Callable[..., Any])
 
 
 def list_flash_attention_impls() -> list[str]:
-    """The names that were registered. PyTorch comes with two, for CUDA."""
+    """Return the names that were registered. PyTorch comes with two, for CUDA."""
     return sorted(_registered)
 
 
 def current_flash_attention_impl() -> str | None:
-    """The name that was activated."""
+    """Return the name that was activated."""
     return _active
 
 

@@ -19,7 +19,7 @@ def ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dense_of(counts: Tensor, lists: Tensor, columns: int) -> Tensor:
-    """The dense matrix of 0 and 1 (int32) of counts and lists."""
+    """Return the dense matrix of 0 and 1 (int32) of counts and lists."""
     places = FUNCTIONS["arange"](lists.shape[-1], device=lists.device)
     counting = places < counts.unsqueeze(-1)
     # Entries that do not count are put into one more column, which is then dropped.
@@ -60,7 +60,7 @@ class SeenKeys:
         self._samples = dense.ne(0).any(1).tolist()  # for each batch and row of blocks: which blocks
 
     def keys(self, sample: int, queries: range, length: int) -> range:
-        """The keys from the first to the last block that one of the queries sees."""
+        """Return the keys from the first to the last block that one of the queries sees."""
         table = self._samples[sample if sample < len(self._samples) else 0]
         lines = table[queries.start // self.rows : -(-queries.stop // self.rows)]
         found = [number for line in lines for number, is_seen in enumerate(line) if is_seen]

@@ -35,7 +35,7 @@ def attend(
     group: int,
     seen: Any = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The result, the logarithm of the sum of exponentials and the highest score of each query.
+    """Return the result, the logarithm of the sum of exponentials and the highest score of each query.
 
     group: how many heads of queries share one of keys. seen: for blocks of queries, which keys mask_mod may let through.
     """
@@ -64,7 +64,7 @@ def _at_once(query: Tensor, key: Tensor, value: Tensor, own: _Functions) -> tupl
 
 
 def _needs_gradients(score_mod: Callable | None, query: Tensor) -> bool:
-    """Whether score_mod uses tensors that require grad; found out by one score."""
+    """Return whether score_mod uses tensors that require grad; found out by one score."""
     if score_mod is None or not is_grad_enabled():
         return False
     score = FUNCTIONS["zeros"](1, 1, 1, 1, dtype=float32, device=query.device)
@@ -85,7 +85,7 @@ def modified(
     places: Any = None,
     mask: Any = None,
 ) -> Tensor:
-    """The scores after score_mod, and -inf where mask_mod is False.
+    """Return the scores after score_mod, and -inf where mask_mod is False.
 
     places: the ranges of batches, heads, queries and keys that these are the scores of. mask: of mask_mod, if it is known.
     """
@@ -129,7 +129,7 @@ class _Tile(NamedTuple):
     mask: Tensor | None
 
     def of_queries(self, x: Tensor) -> Tensor:
-        """The part [1, heads, queries, ...] of a tensor [batch, heads, queries, ...]."""
+        """Return the part [1, heads, queries, ...] of a tensor [batch, heads, queries, ...]."""
         return x[
             self.batch : self.batch + 1,
             self.heads.start : self.heads.stop,
@@ -145,7 +145,7 @@ class _Tile(NamedTuple):
 
 
 def _tiles(query: Tensor, key: Tensor, own: _Functions) -> Iterator[_Tile]:
-    """All tiles in which something is seen."""
+    """Yield all tiles in which something is seen."""
     (batch, heads, length, _), keys = query.shape, key.shape[2]
     rows = max(1, min(length, TILE_ELEMENTS // max(keys, 1), 256))
     if own.seen is not None:
@@ -169,13 +169,13 @@ def _tiles(query: Tensor, key: Tensor, own: _Functions) -> Iterator[_Tile]:
 
 
 def _is_shared(mask_mod: Callable, batch: int, heads: int, device: Any) -> bool:
-    """Whether a mask is the same for all batches and heads."""
+    """Return whether a mask is the same for all batches and heads."""
     found = over_indices(mask_mod, _ranges((range(batch), range(heads), range(1), range(1)), device))
     return found.shape[0] == found.shape[1] == 1
 
 
 def _seen_part(mask_mod: Callable | None, places: Any, device: Any) -> tuple[range, Tensor | None]:
-    """The keys from the first to the last that one of the queries sees, and the mask for these."""
+    """Return the keys from the first to the last that one of the queries sees, and the mask for these."""
     keys = places[3]
     if mask_mod is None or not len(keys):
         return keys, None

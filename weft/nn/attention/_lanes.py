@@ -52,14 +52,14 @@ class _Asked(Restoring):
 
 
 def lane(values: Tensor) -> Lane:
-    """A Lane of these values, whose first four dims are those of the scores."""
+    """Return a Lane of these values, whose first four dims are those of the scores."""
     made = values.detach().as_subclass(Lane)
     made.whole = values
     return made
 
 
 def own_rank(x: Tensor) -> int:
-    """The number of dims that `x` has as the function sees it."""
+    """Return the number of dims that `x` has as the function sees it."""
     return x.whole.dim() - BATCH_DIMS if isinstance(x, Lane) else x.dim()
 
 
@@ -159,7 +159,7 @@ def _plain(x: Any) -> Any:
 
 
 def _aligned(x: Any, rank: int) -> Any:
-    """The values of a Lane, with sizes of 1 before its own dims, so that these are `rank`.
+    """Return the values of a Lane, with sizes of 1 before its own dims, so that these are `rank`.
 
     A plain tensor without dims gets some if nothing else has dims of its own, so that its dtype counts as much.
     """
@@ -193,7 +193,7 @@ def _extremum(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def _shared(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """What is the same for one sample and for all."""
+    """Return what is the same for one sample and for all."""
     owner = getattr(func, "__self__", None)
     if isinstance(owner, property):
         return owner.__get__(args[0].whole)
@@ -201,7 +201,7 @@ def _shared(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def _same_for_all(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Tensor:
-    """A new tensor that takes only dtype and device from the Lane."""
+    """Return a new tensor that takes only dtype and device from the Lane."""
     return func(_plain(args[0]), *args[1:], **kwargs)
 
 
@@ -267,7 +267,7 @@ def _without_ellipsis(items: list, rank: int) -> list:
 
 
 def _positions(items: list, lead: int) -> tuple[int, ...]:
-    """The dims that lanes index, once the ints among the items have taken theirs away."""
+    """Return the dims that lanes index, once the ints among the items have taken theirs away."""
     found, dim = [], lead
     for each in items:
         if isinstance(each, Lane):

@@ -60,7 +60,7 @@ class CausalBias(Tensor):
         return full.tril(self.seq_len_kv - self.seq_len_q)
 
     def _materialize(self, device: Any = None) -> Tensor:
-        """The mask as bools."""
+        """Return the mask as bools."""
         is_upper = self.variant is CausalVariant.UPPER_LEFT
         return self._upper_left(device) if is_upper else self._lower_right(device)
 
@@ -99,7 +99,7 @@ class CausalBias(Tensor):
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """The mask of [queries, keys] under which query i sees keys 0 to i."""
+    """Return the mask of [queries, keys] under which query i sees keys 0 to i."""
     if len(size) != 2:
         raise AssertionError(f"causal_upper_left only supports 2D tensors, not the size {size}")
     return CausalBias(CausalVariant.UPPER_LEFT, *size)

@@ -71,7 +71,7 @@ class AuxOutput(NamedTuple):
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """The mask under which each query sees all keys."""
+    """Return the mask under which each query sees all keys."""
     return batch.new_ones(size=(), dtype=bool_)
 
 
@@ -87,7 +87,7 @@ def _sliced_mask_mod_error(batch: Tensor, head: Tensor, token_q: Tensor, token_k
 
 
 def or_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
-    """The mask of what any of these masks lets through.
+    """Return the mask of what any of these masks lets through.
 
     >>> import weft as torch
     >>> from weft.nn.attention.flex_attention import create_mask, or_masks
@@ -110,7 +110,7 @@ def or_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
 
 
 def and_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
-    """The mask of what all of these masks let through."""
+    """Return the mask of what all of these masks let through."""
     _check_callable(mask_mods)
 
     def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ def _check_callable(mask_mods: tuple) -> None:
 
 
 def _takes_scores(function: Callable) -> bool:
-    """Whether a function takes (score, b, h, q, k) rather than (b, h, q, k).
+    """Return whether a function takes (score, b, h, q, k) rather than (b, h, q, k).
 
     Raises: AssertionError if it takes neither.
     """
@@ -264,7 +264,7 @@ class BlockMask:
         dq_write_order_full: Tensor | None = None,
         dq_kv_order: Tensor | bool | None = None,
     ) -> BlockMask:
-        """The mask with these blocks, whose columns are found from its rows.
+        """Return the mask with these blocks, whose columns are found from its rows.
 
         Raises: RuntimeError if `kv_indices` has less than two dims; AssertionError if one of the full_kv_ arguments
         comes without the other.
@@ -308,7 +308,7 @@ class BlockMask:
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self) -> int:
-        """How many elements the mask has, seen or not."""
+        """Return how many elements the mask has, seen or not."""
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
@@ -319,7 +319,7 @@ class BlockMask:
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self) -> Tensor:
-        """A matrix of the blocks: 1 where a block is listed. Shape [batches, heads, rows, columns]."""
+        """Return a matrix of the blocks: 1 where a block is listed. Shape [batches, heads, rows, columns]."""
         columns = self.kv_indices.shape[-1]
         dense = dense_of(self.kv_num_blocks, self.kv_indices, columns)
         if self.full_kv_num_blocks is None or self.full_kv_indices is None:
@@ -357,7 +357,7 @@ class BlockMask:
         return self.dq_kv_order_spt if self.dq_kv_order is None else self.dq_kv_order
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
-        """The mask for the first `new_q_len` queries and `new_kv_len` keys."""
+        """Return the mask for the first `new_q_len` queries and `new_kv_len` keys."""
         rows, columns = -(-new_q_len // self.BLOCK_SIZE[0]), -(-new_kv_len // self.BLOCK_SIZE[1])
         partial = adjusted(self.kv_num_blocks, self.kv_indices, rows, columns)
         full: tuple[Tensor | None, Tensor | None] = (None, None)
@@ -372,13 +372,13 @@ class BlockMask:
         )
 
     def to(self, device: Any) -> BlockMask:
-        """A BlockMask whose tensors are on `device`."""
+        """Return a BlockMask whose tensors are on `device`."""
         moved: Any = [x.to(device) if isinstance(x, Tensor) else x for x in self.as_tuple(flatten=False)]
         orders = ("dq_write_order", "dq_write_order_full", "dq_kv_order", "dq_kv_order_spt")
         return type(self)(*moved[:9], *moved[13:], **dict(zip(orders, moved[9:13], strict=True)))
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
-        """A picture of the blocks of each batch and head: full, in part, or empty.
+        """Return a picture of the blocks of each batch and head: full, in part, or empty.
 
         grid_size: up to how many rows and columns are drawn; -1 for all. limit: how many pictures at most.
         """
@@ -483,7 +483,7 @@ _ELEMENTS_AT_ONCE = 1 << 22
 
 
 def _block_counts(mask_mod: Callable, sizes: tuple, device: Any, rows: int, columns: int) -> Tensor:
-    """How many elements of each block the mask lets through: [B, H, rows of blocks, columns of blocks]."""
+    """Return how many elements of each block the mask lets through: [B, H, rows of blocks, columns of blocks]."""
     from ._lanes import over_indices
 
     batch, heads, queries, keys = sizes
@@ -556,7 +556,7 @@ def flex_attention(
 
 
 def _seen_keys(block_mask: BlockMask | None, length: int) -> SeenKeys | None:
-    """The keys that the lists of a large mask name, if the lists were made from the mask_mod."""
+    """Return the keys that the lists of a large mask name, if the lists were made from the mask_mod."""
     if (
         block_mask is None
         or block_mask._lists_of is not block_mask.mask_mod

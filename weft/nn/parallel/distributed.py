@@ -148,7 +148,7 @@ class DistributedDataParallel(Module, Joinable):
         return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
 
     def to_kwargs(self, inputs: Any, kwargs: Any, device_id: Any) -> Any:
-        """The arguments of a call on one device: there is one."""
+        """Return the arguments of a call on one device: there is one."""
         return (inputs,), (kwargs,)
 
     def gather(self, outputs: Any, output_device: Any) -> Any:
@@ -157,7 +157,7 @@ class DistributedDataParallel(Module, Joinable):
         return gather(outputs, output_device, dim=self.dim)
 
     def will_sync_module_buffers(self) -> bool:
-        """Whether the next call sends the buffers of rank 0 to all."""
+        """Return whether the next call sends the buffers of rank 0 to all."""
         return self.require_forward_param_sync and self.broadcast_buffers and bool(self.modules_buffers)
 
     @property
@@ -272,7 +272,7 @@ class DistributedDataParallel(Module, Joinable):
 
 
 def _find_tensors(obj: Any) -> list[Tensor]:
-    """The tensors in a container."""
+    """Return the tensors in a container."""
     if isinstance(obj, Tensor):
         return [obj]
     items = obj.values() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()

@@ -12,7 +12,7 @@ __all__ = ["get_a_var", "parallel_apply"]
 
 
 def get_a_var(obj: Any) -> Tensor | None:
-    """The first tensor in a container.
+    """Return the first tensor in a container.
 
     >>> import weft as torch
     >>> from weft.nn.parallel.parallel_apply import get_a_var

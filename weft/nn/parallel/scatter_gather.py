@@ -56,7 +56,7 @@ def scatter_kwargs(
 
 
 def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
-    """A container with the tensors of all `outputs` joined on one device.
+    """Return a container with the tensors of all `outputs` joined on one device.
 
     Raises: AssertionError for tensors on the CPU.
     """

@@ -1,4 +1,4 @@
-"""Tools around modules: gradient clipping, parametrizations, sequences of different lengths."""
+"""Tools for modules: gradient clipping, parametrizations, sequences of different lengths."""
 
 from ...compat.missing import module_getattr
 from . import parametrizations, parametrize, prune, rnn, stateless

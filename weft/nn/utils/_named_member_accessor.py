@@ -22,7 +22,7 @@ def _check_name(module: Any, name: str) -> None:
 
 
 def set_tensor(module: Module, name: str, tensor: Tensor) -> None:
-    """Put a tensor into a module under a name of its own, as a parameter or a buffer if it is one."""
+    """Set the tensor of a name of a module; a parameter or buffer of this name is replaced."""
     _check_name(module, name)
     if name in module._parameters:
         module._parameters[name] = tensor  # type: ignore[assignment]
@@ -33,9 +33,9 @@ def set_tensor(module: Module, name: str, tensor: Tensor) -> None:
 
 
 def swap_tensor(module: Module, name: str, tensor: Tensor, allow_missing: bool = False) -> Tensor:
-    """Put a tensor into a module, and return the one that was there; with `allow_missing`, a mark if there was none.
+    """Set the tensor of a name and return the old one; with `allow_missing`, return a sentinel if there was none.
 
-    The mark given as `tensor` takes the name away again.
+    Given the sentinel as `tensor`, it removes the name.
     Raises: AttributeError if the module has no such name, TypeError if it is no tensor.
     """
     _check_name(module, name)
@@ -60,7 +60,7 @@ def swap_tensor(module: Module, name: str, tensor: Tensor, allow_missing: bool =
 
 
 class NamedMemberAccessor:
-    """The tensors of a module and of those within, by dotted names.
+    """Gets and sets the tensors of a module and its submodules by dotted names.
 
     >>> import weft as torch
     >>> accessor = NamedMemberAccessor(torch.nn.Sequential(torch.nn.Linear(2, 1)))
@@ -76,11 +76,11 @@ class NamedMemberAccessor:
         return self.get_submodule(prefix), own
 
     def get_submodule(self, name: str) -> Module:
-        """The module under a name; the empty one is this module."""
+        """Return the module under a name; the empty one is this module."""
         return self.module.get_submodule(name)
 
     def get_tensor(self, name: str) -> Tensor:
-        """The tensor of a name."""
+        """Return the tensor of a name."""
         module, own = self._place(name)
         value = getattr(module, own)
         if not isinstance(value, Tensor):
@@ -88,15 +88,15 @@ class NamedMemberAccessor:
         return value
 
     def set_tensor(self, name: str, value: Tensor) -> None:
-        """Put a tensor there."""
+        """Set the tensor of a name."""
         set_tensor(*self._place(name), value)
 
     def del_tensor(self, name: str) -> None:
-        """Take the tensor away."""
+        """Remove the tensor of a name."""
         delattr(*self._place(name))
 
     def swap_tensor(self, name: str, value: Tensor, allow_missing: bool = False) -> Tensor:
-        """Put a tensor there and return the one before."""
+        """Set the tensor of a name and return the old one."""
         return swap_tensor(*self._place(name), value, allow_missing)
 
     def get_tensors(self, names: Iterable[str]) -> list[Tensor]:
@@ -128,7 +128,7 @@ class NamedMemberAccessor:
     def swap_tensors_dict(
         self, named_tensors: dict[str, Tensor], allow_missing: bool = False
     ) -> tuple[dict[str, Tensor], list[str]]:
-        """The tensors before, and the names that there were none of. If a name fails, all are put back."""
+        """Return the old tensors, and the names that had none. If a name fails, restore all tensors."""
         before: dict[str, Tensor] = {}
         missing: list[str] = []
         try:
@@ -145,20 +145,20 @@ class NamedMemberAccessor:
         return before, missing
 
     def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
-        """The names of the module that are not among `keys`, and the other way round."""
+        """Return the names of the module that are not among `keys`, and the keys that are no names."""
         given, own = set(keys), {name for name, _ in self.named_tensors(remove_duplicate=False)}
         return sorted(own - given), sorted(given - own)
 
     def named_parameters(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Tensor]]:
-        """The parameters of all modules."""
+        """Yield the parameters of all modules."""
         yield from self.module.named_parameters(remove_duplicate=remove_duplicate)
 
     def named_buffers(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Tensor]]:
-        """The buffers of all modules."""
+        """Yield the buffers of all modules."""
         yield from self.module.named_buffers(remove_duplicate=remove_duplicate)
 
     def named_tensors(self, remove_duplicate: bool = True) -> Iterable[tuple[str, Tensor]]:
-        """The parameters and the buffers."""
+        """Yield the parameters and the buffers."""
         yield from self.named_parameters(remove_duplicate)
         yield from self.named_buffers(remove_duplicate)
 

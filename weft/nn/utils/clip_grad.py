@@ -1,4 +1,4 @@
-"""Gradients made smaller when they are too large."""
+"""Clipping limits the size of gradients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tensors = Tensor | Iterable[Tensor]
 def get_total_norm(
     tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all elements of all tensors.
+    """Return the norm of all elements of all tensors.
 
     Raises: RuntimeError if it is infinite or NaN and `error_if_nonfinite`.
 
@@ -47,7 +47,7 @@ def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale the gradients of the parameters, of norm `total_norm`, so that their norm is at most `max_norm`."""
-    # A factor of 1 costs a pass over memory, but asking whether it is 1 would wait for the value.
+    # Multiply even by 1, because a test of the factor would wait for its value.
     factor = weft.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
     for grad in _grads(parameters):
         grad.mul_(factor.to(grad.device))
@@ -61,7 +61,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale the gradients of the parameters so that the norm of them all is at most `max_norm`; gives their norm.
+    """Scale the gradients of the parameters so that their total norm is at most `max_norm`; returns that norm.
 
     Raises: RuntimeError if that is infinite or NaN and `error_if_nonfinite`.
 
@@ -80,7 +80,7 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
-    """The old name of `clip_grad_norm_`."""
+    """Call `clip_grad_norm_`; this is its old name."""
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,

@@ -1,4 +1,4 @@
-"""Parameters as one long vector."""
+"""Conversion of parameters to one vector, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...core.tensor import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of all parameters, one after the other.
+    """Return all elements of all parameters, one after the other.
 
     Raises: TypeError if the parameters are on different devices.
 

@@ -1,4 +1,4 @@
-"""Batch normalization folded into the layer before it, for evaluation."""
+"""Fusion of a batch normalization with the layer before it, for evaluation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of a convolution that does what the convolution and then a batch normalization do in eval mode.
+    """Return a copy of a convolution that does what the convolution and then a batch normalization do in eval mode.
 
     Raises: AssertionError if one of them is in training mode.
     """
@@ -34,7 +34,7 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """Weight and bias of a convolution followed by a batch normalization with these statistics.
+    """Return the weight and bias of a convolution fused with a batch normalization of these statistics.
 
     Shapes: conv_w [out, in, *kernel], or [in, out, *kernel] if `transpose`; the others [out].
     """
@@ -45,7 +45,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of a linear layer that does what it and then a batch normalization do in eval mode.
+    """Return a copy of a linear layer that does what it and then a batch normalization do in eval mode.
 
     Raises: AssertionError if one of them is in training mode, or their features do not fit.
     """
@@ -70,7 +70,7 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """Weight [out, in] and bias [out] of a linear layer followed by a batch normalization with these statistics."""
+    """Return weight [out, in] and bias [out] of a linear layer fused with a batch normalization of these statistics."""
     scale, bias = _folded(linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
     return _parameter(linear_w * scale.unsqueeze(-1), linear_w), _parameter(
         bias, linear_w if linear_b is None else linear_b
@@ -80,7 +80,7 @@ def fuse_linear_bn_weights(
 def _folded(
     bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, weight: Tensor | None, shift: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """What the layer's weight is multiplied by, and its new bias."""
+    """Return the factor of the layer's weight, and its new bias."""
     scale = weft.rsqrt(var + eps)
     if weight is not None:
         scale = weight * scale

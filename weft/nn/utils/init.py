@@ -1,4 +1,4 @@
-"""Modules without initial values."""
+"""Creation of modules without initial values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..module import Module
 
 
 def skip_init(module_cls: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """A module whose parameters and buffers are uninitialised, made without computing initial values.
+    """Return a module whose parameters and buffers are uninitialised, made without computing initial values.
 
     Raises: RuntimeError if the class is no Module or takes no `device`.
 

@@ -1,4 +1,4 @@
-"""The weights of convolutions in another memory format."""
+"""Conversion of the weights of convolutions to a memory format."""
 
 from __future__ import annotations
 

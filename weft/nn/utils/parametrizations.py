@@ -1,4 +1,4 @@
-"""Ready-made parametrizations: orthogonal weights, and weights of given norm."""
+"""Parametrizations that make weights orthogonal or give them a norm."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class _Orthogonal(Module):
         A = X.tril(diagonal=-1)
         tau = 2.0 / (1.0 + (A * A).sum(dim=-2))
         Q = weft.linalg.householder_product(A, tau)
-        return Q * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)  # the diagonal holds signs
+        return Q * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)  # the diagonal contains signs
 
     @no_grad()
     def right_inverse(self, Q: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ def _is_orthogonal(Q: Tensor) -> bool:
 
 
 def _made_orthogonal(A: Tensor) -> Tensor:
-    """The factor Q of a QR decomposition, with the signs that make it the nearest to A on the diagonal of R."""
+    """Return the factor Q of a QR decomposition, with the signs that make it the nearest to A on the diagonal of R."""
     reflectors, tau = weft.geqrf(A)
     Q = weft.linalg.householder_product(reflectors, tau)
     return Q * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
@@ -162,7 +162,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Module:
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def rename(state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Take what torch.nn.utils.weight_norm, the older function of this name, saved."""
+        """Rename the keys that the older function torch.nn.utils.weight_norm saved."""
         old = f"{prefix}{name}_g", f"{prefix}{name}_v"
         if all(key in state_dict for key in old):
             for i, key in enumerate(old):
@@ -220,7 +220,7 @@ def spectral_norm(
 
 
 def default_dim(module: Module) -> int:
-    """The dim of the outputs in a module's weight."""
+    """Return the dim of the outputs in a module's weight."""
     from ..modules import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 
     return 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
@@ -270,7 +270,7 @@ class _SpectralNorm(Module):
 
 
 def as_matrix(weight: Tensor, dim: int) -> Tensor:
-    """[size of dim, all others]."""
+    """Return the weight as a matrix [size of dim, all others]."""
     return weight.movedim(dim, 0).flatten(1)
 
 

@@ -1,4 +1,4 @@
-"""Parameters and buffers that are computed from others, by modules: parametrizations."""
+"""A parametrization is a module that computes a parameter or buffer from other tensors."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-# Values of parametrized tensors, by module and name, while `cached()` is on.
+# The values of parametrized tensors by module and name, within `cached()`.
 _cache: dict[tuple[int, str], Any] = {}
 _cache_depth = 0
 
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within this context every parametrized tensor is computed once, when it is first asked for."""
+    """Compute every parametrized tensor only once within this context, at its first use."""
     global _cache_depth
     _cache_depth += 1
     try:
@@ -68,7 +68,7 @@ class ParametrizationList(ModuleList):
                     "When `right_inverse` outputs one tensor, it may not change the device.\n"
                     f"original.device: {original.device}\nright_inverse(original).device: {inverse.device}"
                 )
-            _set(original, inverse)  # the parameter stays the object that an optimizer may know already
+            _set(original, inverse)  # keep the object of the parameter, because an optimizer may hold it
             _register(self, "original", original)
         else:
             for i, part in enumerate(inverse):
@@ -80,7 +80,7 @@ class ParametrizationList(ModuleList):
             _check_same(self(), original, _CHANGED.format("{0}", "unless `unsafe`"))
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set what the parametrizations are applied to, so that they give `value`.
+        """Set the originals so that the parametrizations compute `value`.
 
         Raises: RuntimeError if one of them has no `right_inverse`; ValueError if the result has another shape or dtype.
         """
@@ -101,7 +101,7 @@ class ParametrizationList(ModuleList):
         return [(part, f"original{i}") for i, part in enumerate(parts)]
 
     def _inverse(self, value: Any, required: bool) -> Any:
-        """`value` taken back through all parametrizations, or through those that can if it is not `required`."""
+        """Apply the inverse of all parametrizations to `value`, or only existing inverses unless it is `required`."""
         with no_grad():
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
@@ -117,7 +117,7 @@ class ParametrizationList(ModuleList):
         return value
 
     def originals(self) -> list[Any]:
-        """The tensors that the parametrizations are applied to."""
+        """Return the tensors that the parametrizations are applied to."""
         names = ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
         return [getattr(self, name) for name in names]
 
@@ -177,7 +177,7 @@ class _Parametrized:
 def register_parametrization(
     module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
 ) -> Module:
-    """Make a parameter or buffer of a module the result of `parametrization`, applied to what it was.
+    """Make a parameter or buffer of a module the result of `parametrization`, applied to its old value.
 
     Where there is one already, the new one is applied to its result. If the parametrization has a method
     `right_inverse`, the first value is `parametrization(right_inverse(what it was))`, and the tensor can be assigned
@@ -197,7 +197,7 @@ def register_parametrization(
         _add(module, tensor_name, parametrization, unsafe)
     elif tensor_name in module._buffers or tensor_name in module._parameters:
         original = getattr(module, tensor_name)
-        # Made before anything changes: it may find that the parametrization does not fit.
+        # Create the list before anything changes, because it raises if the parametrization does not fit.
         parametrizations = ParametrizationList([parametrization], original, unsafe=unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
@@ -213,7 +213,7 @@ def register_parametrization(
 
 
 def _add(module: Module, tensor_name: str, parametrization: Module, unsafe: bool) -> None:
-    """One more parametrization of a tensor that has some."""
+    """Add a parametrization to a tensor that has some already."""
     if not unsafe:
         present = getattr(module, tensor_name)
         result = parametrization(present)
@@ -236,7 +236,7 @@ def _add(module: Module, tensor_name: str, parametrization: Module, unsafe: bool
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a tensor of the module, or any, is parametrized."""
+    """Return whether a tensor of the module, or any, is parametrized."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -274,7 +274,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class that the module had before its first tensor was parametrized."""
+    """Return the class that the module had before its first tensor was parametrized."""
     return type(module).__bases__[1] if isinstance(module, _Parametrized) else type(module)
 
 

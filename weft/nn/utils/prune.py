@@ -1,4 +1,4 @@
-"""Pruning: parameters multiplied by a mask of zeros and ones before each call."""
+"""Pruning multiplies parameters by a mask of zeros and ones before each call."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for a tensor of values, where the zeros of `default_mask` stay."""
+        """Return the mask for a tensor of values; it keeps the zeros of `default_mask`."""
 
     def apply_mask(self, module: Module) -> Tensor:
-        """The parameter, multiplied by its mask."""
+        """Return the parameter, multiplied by its mask."""
         assert self._tensor_name is not None, f"Module {module} has to be pruned"
         mask = getattr(module, self._tensor_name + "_mask")
         original = getattr(module, self._tensor_name + "_orig")
@@ -74,7 +74,7 @@ class BasePruningMethod(ABC):
     def prune(
         self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
-        """The tensor with some elements made zero; no module is involved."""
+        """Return the tensor with some elements made zero; no module is involved."""
         if importance_scores is None:
             importance_scores = t
         elif importance_scores.shape != t.shape:
@@ -86,7 +86,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(importance_scores, default_mask=default_mask)
 
     def remove(self, module: Module) -> None:
-        """Make what is left a parameter again."""
+        """Make the pruned tensor a parameter again."""
         name = self._tensor_name
         weight = self.apply_mask(module)
         if hasattr(module, name):
@@ -99,7 +99,7 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several prunings of one tensor, one after the other: each chooses from what the others left."""
+    """Applies several prunings to one tensor; each chooses among the elements that the others left."""
 
     PRUNING_TYPE = "container"
 
@@ -112,7 +112,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: BasePruningMethod | None) -> None:
-        """Add one more. Raises: TypeError for anything else, ValueError for one of another tensor."""
+        """Add a pruning method. Raises: TypeError for anything else, ValueError for one of another tensor."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
@@ -132,7 +132,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The default mask with more zeros: those of the newest pruning, applied to what is left."""
+        """Return the default mask with more zeros: those of the newest pruning, applied to what is left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(dtype=t.dtype)
         if method.PRUNING_TYPE == "unstructured":
@@ -151,7 +151,7 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but makes the mask and the parameter `name_orig`."""
+    """Prunes nothing, but creates the mask and the parameter `name_orig`."""
 
     PRUNING_TYPE = "unstructured"
 
@@ -167,7 +167,7 @@ class _Amount(BasePruningMethod):
         self.amount = amount
 
     def _count(self, size: int) -> int:
-        """How many of `size` to prune. Raises: ValueError if that is more than there are."""
+        """Return how many of `size` to prune. Raises: ValueError if that is more than there are."""
         if not _is_integer(self.amount):
             return round(self.amount * size)
         if self.amount > size:
@@ -353,7 +353,7 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether the module, or one inside, has a pruned parameter."""
+    """Return whether the module, or one inside, has a pruned parameter."""
     return any(
         isinstance(hook, BasePruningMethod)
         for each in module.modules()
@@ -369,7 +369,7 @@ def _hook_of(module: Module, name: str) -> tuple[int, Any] | None:
 
 
 def _without_lowest(scores: Tensor, count: int, mask: Tensor) -> Tensor:
-    """`mask` with zeros where the `count` lowest scores are."""
+    """Return `mask` with zeros at the `count` lowest scores."""
     result = mask.clone()
     if count:
         result.view(-1)[weft.topk(scores.view(-1), k=count, largest=False).indices] = 0

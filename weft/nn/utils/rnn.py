@@ -1,4 +1,4 @@
-"""Sequences of different lengths: padded to one length, or packed one time step after the other."""
+"""Sequences of different lengths are padded to one length, or packed one time step after the other."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The sequences with another dtype or device: itself if nothing changes."""
+        """Return the sequences with another dtype or device: itself if nothing changes."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
-        # The permutations stay integers: only the device is theirs too.
+        # Convert only the device of the permutations, because they are integers.
         moved = [
             None if each is None else each.to(data.device)
             for each in (self.sorted_indices, self.unsorted_indices)
@@ -71,15 +71,15 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, self.batch_sizes, *moved)
 
     def cpu(self) -> PackedSequence:
-        """The sequences on the CPU."""
+        """Return the sequences on the CPU."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> PackedSequence:
-        """The sequences on a GPU."""
+        """Return the sequences on a GPU."""
         return self.to("cuda" if device is None else device)
 
     def pin_memory(self) -> PackedSequence:
-        """The sequences in page-locked memory."""
+        """Return the sequences in page-locked memory."""
         return type(self)(self.data.pin_memory(), *self[1:])
 
     @property
@@ -87,7 +87,7 @@ class PackedSequence(PackedSequence_):
         return self.data.is_cuda
 
     def is_pinned(self) -> bool:
-        """Whether the data are in page-locked memory."""
+        """Return whether the data are in page-locked memory."""
         return self.data.is_pinned()
 
 
@@ -105,7 +105,7 @@ for _name in "double float half long int short char byte".split():
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes another one."""
+    """Return the permutation that undoes another one."""
     if permutation is None:
         return None
     result = weft.empty_like(permutation)
@@ -142,7 +142,7 @@ def pack_padded_sequence(
 
 
 def _batch_sizes(lengths: Tensor, input: Tensor) -> list[int]:
-    """How many sequences reach each step. Raises: RuntimeError for lengths that do not fit."""
+    """Return how many sequences reach each step. Raises: RuntimeError for lengths that do not fit."""
     listed = lengths.tolist()
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
@@ -173,7 +173,7 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(padded, lengths) of packed sequences, in the order they had before packing.
+    """Return (padded, lengths) of packed sequences, in their order before packing.
 
     Shapes: padded [longest, batch, *], or [batch, longest, *] if `batch_first`; lengths [batch] int64.
     Raises: ValueError if `total_length`, to which they are padded, is less than the longest.
@@ -203,7 +203,7 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Tensors of different lengths stacked, the shorter ones filled up with `padding_value`.
+    """Stack tensors of different lengths, and pad the shorter ones with `padding_value`.
 
     Shapes: each [length, *] -> [longest, batch, *], or [batch, longest, *] if `batch_first`.
     Raises: RuntimeError for anything but a collection of tensors, or an unknown `padding_side`.
@@ -247,7 +247,7 @@ def _filled_up(sequence: Tensor, length: int, value: float, side: str) -> Tensor
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of a padded tensor, each cut to its length.
+    """Return the sequences of a padded tensor, each cut to its length.
 
     Shapes: padded_sequences [longest, batch, *], or [batch, longest, *] if `batch_first`; lengths [batch].
     """
@@ -268,6 +268,6 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences that were packed, each of its own length."""
+    """Return the sequences that were packed, each of its own length."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

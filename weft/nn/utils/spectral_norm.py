@@ -21,7 +21,7 @@ M = TypeVar("M", bound=Module)
 class SpectralNorm:
     """The hook: computes the weight `name` from the parameter `name_orig` and the buffers `name_u` and `name_v`."""
 
-    _version = 1  # of what it saves
+    _version = 1  # the version of the saved state
 
     def __init__(
         self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
@@ -33,7 +33,7 @@ class SpectralNorm:
         self.name, self.dim, self.n_power_iterations, self.eps = name, dim, n_power_iterations, eps
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """The weight, after power iterations if asked for."""
+        """Return the weight, after power iterations if asked for."""
         weight, u, v = (getattr(module, self.name + suffix) for suffix in ("_orig", "_u", "_v"))
         matrix = as_matrix(weight, self.dim)
         if do_power_iteration:
@@ -43,7 +43,7 @@ class SpectralNorm:
         return weight / weft.dot(u, weft.mv(matrix, v))
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """The weight as a matrix whose rows are the slices of `dim`."""
+        """Return the weight as a matrix whose rows are the slices of `dim`."""
         return as_matrix(weight, self.dim)
 
     @staticmethod

@@ -128,7 +128,7 @@ def register_constant(cls: type[Any]) -> None:
 
 
 def is_constant_class(cls: type[Any]) -> bool:
-    """Whether `register_constant` was called with the class."""
+    """Return whether `register_constant` was called with the class."""
     return isinstance(cls, type) and cls in _CONSTANTS
 
 

@@ -11,12 +11,12 @@ from .treespec import LEAF_SPEC, TreeSpec, checked_spec
 
 
 def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
-    """The tree without its leaves."""
+    """Return the tree without its leaves."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list, TreeSpec]:
-    """The leaves of a tree, and its structure.
+    """Return the leaves of a tree, and its structure.
 
     >>> tree_flatten({"b": [1, 2], "a": (3,)})[0]
     [1, 2, 3]
@@ -35,7 +35,7 @@ def _flatten(tree: PyTree, leaves: list, is_leaf: IsLeaf) -> TreeSpec:
 
 
 def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
-    """The tree of a structure with these leaves.
+    """Return the tree of a structure with these leaves.
 
     Raises: ValueError if there are too few or too many.
 
@@ -46,7 +46,7 @@ def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:
 
 
 def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterator:
-    """The leaves, one by one."""
+    """Yield the leaves, one by one."""
     if tree_is_leaf(tree, is_leaf):
         yield tree
         return
@@ -55,7 +55,7 @@ def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterator:
 
 
 def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list:
-    """The leaves.
+    """Return the leaves.
 
     >>> tree_leaves([1, (2, None)])
     [1, 2, None]
@@ -64,12 +64,12 @@ def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list:
 
 
 def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list:
-    """The leaves of the arguments of a call."""
+    """Return the leaves of the arguments of a call."""
     return tree_leaves([*args, *kwargs.values()])
 
 
 def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
-    """The leaves, each with the way to it.
+    """Return the leaves, each with the way to it.
 
     Raises: ValueError for a container that was registered without `flatten_with_keys_fn`.
 
@@ -97,7 +97,7 @@ def _with_paths(path: KeyPath, tree: PyTree, is_leaf: IsLeaf) -> Iterator[tuple[
 def tree_flatten_with_path(
     tree: PyTree, is_leaf: IsLeaf = None
 ) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """The leaves, each with the way to it, and the structure."""
+    """Return the leaves, each with the way to it, and the structure."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
 
 

@@ -11,7 +11,7 @@ _PROTOCOL = 1
 
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
-    """The structure as JSON.
+    """Return the structure as JSON.
 
     Raises: NotImplementedError for containers without a `serialized_type_name`, ValueError for another protocol than 1.
     """
@@ -21,7 +21,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
-    """The structure from what `treespec_dumps` made of it.
+    """Return the structure from what `treespec_dumps` made of it.
 
     >>> from weft.utils._pytree import tree_structure
     >>> spec = tree_structure([1, {"a": 2}])
@@ -34,7 +34,7 @@ def treespec_loads(serialized: str) -> TreeSpec:
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """A tree of the structure with stars as leaves."""
+    """Return a tree of the structure with stars as leaves."""
     return repr(treespec.unflatten([_Star()] * treespec.num_leaves))
 
 

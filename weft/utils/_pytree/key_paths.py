@@ -44,7 +44,7 @@ KeyPath = tuple[Any, ...]
 
 
 def keystr(kp: KeyPath) -> str:
-    """The way to a leaf, as one would write it.
+    """Return the way to a leaf, as one would write it.
 
     >>> keystr((SequenceKey(1), MappingKey("a"), GetAttrKey("b")))
     "[1]['a'].b"
@@ -53,5 +53,5 @@ def keystr(kp: KeyPath) -> str:
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """What is at the end of the way."""
+    """Return what is at the end of the way."""
     return functools.reduce(lambda found, key: key.get(found), kp, obj)

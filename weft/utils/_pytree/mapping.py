@@ -12,7 +12,7 @@ from .nodes import IsLeaf, PyTree
 
 
 def tree_map(func: Callable, tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """The tree of what a function makes of the leaves, together with what `rests` have in their places.
+    """Return the tree of what a function makes of the leaves, together with what `rests` have in their places.
 
     Raises: ValueError if one of `rests` has another structure.
 
@@ -78,24 +78,24 @@ def tree_map_only_(
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether all leaves fulfil a predicate."""
+    """Return whether all leaves fulfil a predicate."""
     return all(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether any leaf fulfils a predicate."""
+    """Return whether any leaf fulfils a predicate."""
     return any(map(pred, tree_iter(tree, is_leaf)))
 
 
 def tree_all_only(
     type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
 ) -> bool:
-    """Whether all leaves of some types fulfil a predicate."""
+    """Return whether all leaves of some types fulfil a predicate."""
     return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
 
 
 def tree_any_only(
     type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None
 ) -> bool:
-    """Whether any leaf of some types fulfils a predicate."""
+    """Return whether any leaf of some types fulfils a predicate."""
     return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))

@@ -81,7 +81,7 @@ MAPPINGS = frozenset((dict, OrderedDict, defaultdict))
 
 
 def is_namedtuple_class(cls: type) -> bool:
-    """Whether a class was made by `namedtuple` or as a NamedTuple."""
+    """Return whether a class was made by `namedtuple` or as a NamedTuple."""
     fields = getattr(cls, "_fields", None)
     return (
         isinstance(cls, type)
@@ -96,7 +96,7 @@ def is_namedtuple_instance(obj: object) -> bool:
 
 
 def is_namedtuple(obj: object | type) -> bool:
-    """Whether this is a named tuple, or a class of such."""
+    """Return whether this is a named tuple, or a class of such."""
     return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
 
 
@@ -114,12 +114,12 @@ def is_structseq_instance(obj: object) -> bool:
 
 
 def is_structseq(obj: object | type) -> bool:
-    """Whether this is a structseq, or a class of such."""
+    """Return whether this is a structseq, or a class of such."""
     return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 
 def kind_of(tree: PyTree) -> Any:
-    """The key of a tree's root in `SUPPORTED_NODES`; its type if it is a leaf."""
+    """Return the key of a tree's root in `SUPPORTED_NODES`; its type if it is a leaf."""
     kind = type(tree)
     if kind not in SUPPORTED_NODES:
         if issubclass(kind, ReturnType):
@@ -140,5 +140,5 @@ def _register_return_type(kind: type) -> None:
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether this is no container, or one that `is_leaf` takes for a leaf."""
+    """Return whether this is no container, or one that `is_leaf` takes for a leaf."""
     return (is_leaf is not None and is_leaf(tree)) or kind_of(tree) not in SUPPORTED_NODES

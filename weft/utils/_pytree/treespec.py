@@ -40,11 +40,11 @@ class TreeSpec:
         return self.children_specs[index]
 
     def _keys(self) -> list:
-        """The keys of a mapping."""
+        """Return the keys of a mapping."""
         return self.context[1] if self.type is defaultdict else self.context
 
     def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
-        """What `tree` has where this structure has leaves: leaves or whole trees.
+        """Return what `tree` has where this structure has leaves: leaves or whole trees.
 
         Raises: ValueError where the structures differ above that.
         """
@@ -89,7 +89,7 @@ class TreeSpec:
         return [mapping[key] for key in keys]
 
     def unflatten(self, leaves: Iterable) -> PyTree:
-        """The tree of this structure with these leaves.
+        """Return the tree of this structure with these leaves.
 
         Raises: ValueError if there are too few or too many.
         """

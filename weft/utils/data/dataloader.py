@@ -197,7 +197,7 @@ class DataLoader(Generic[_T_co]):
         return _MultiProcessingDataLoaderIter(self)
 
     def __len__(self) -> int:
-        """The number of batches. For an IterableDataset it is what its own `len` leads to expect."""
+        """Return the number of batches. For an IterableDataset it is what its own `len` leads to expect."""
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
         length = self._IterableDataset_len_called = len(self.dataset)

@@ -106,7 +106,7 @@ class StackDataset(Dataset[Any]):
         return tuple(dataset[index] for dataset in self.datasets)
 
     def __getitems__(self, indices: list) -> list:
-        """The items of a batch.
+        """Return the items of a batch.
 
         Raises: ValueError if a dataset gives another number of them.
         """
@@ -144,7 +144,7 @@ class ConcatDataset(Dataset[_T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable) -> list[int]:
-        """Where each dataset ends."""
+        """Return where each dataset ends."""
         return list(itertools.accumulate(map(len, sequence)))
 
     def __init__(self, datasets: Iterable) -> None:
@@ -221,7 +221,7 @@ class Subset(Dataset[_T_co]):
         return self.dataset[self.indices[idx]]
 
     def __getitems__(self, indices: list) -> list:
-        """The items of a batch."""
+        """Return the items of a batch."""
         chosen = [self.indices[index] for index in indices]
         if callable(getattr(self.dataset, "__getitems__", None)):
             return self.dataset.__getitems__(chosen)

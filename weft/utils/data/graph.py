@@ -35,7 +35,7 @@ def _traversed(datapipe: Any, seen: set[int]) -> dict[int, tuple[Any, dict]]:
 
 
 def _pipes(value: Any, depth: int) -> list[Any]:
-    """The pipes in nested containers."""
+    """Return the pipes in nested containers."""
     if isinstance(value, (IterDataPipe, MapDataPipe)):
         return [value]
     if depth > 5:

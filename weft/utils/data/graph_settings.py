@@ -15,7 +15,7 @@ __all__ = [
 
 
 def get_all_graph_pipes(graph: dict) -> list[Any]:
-    """The pipes of what `traverse_dps` gave, each once."""
+    """Return the pipes of what `traverse_dps` gave, each once."""
     found: dict[int, Any] = {}
     for key, (pipe, parts) in graph.items():
         found.setdefault(key, pipe)

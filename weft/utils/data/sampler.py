@@ -72,7 +72,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many indices a pass has; the length of the dataset may change between passes."""
+        """Return how many indices a pass has; the length of the dataset may change between passes."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:

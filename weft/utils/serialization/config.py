@@ -22,7 +22,7 @@ class _Save:
 
     @property
     def compute_crc32(self) -> bool:
-        """Whether files have checksums."""
+        """Return whether files have checksums."""
         return get_crc32_options()
 
     @compute_crc32.setter
@@ -38,7 +38,7 @@ class _Load:
 
     @property
     def endianness(self) -> Any:
-        """The order of bytes of files that do not say."""
+        """Return the order of bytes of files that do not say."""
         return get_default_load_endianness()
 
     @endianness.setter

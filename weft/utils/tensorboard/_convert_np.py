@@ -11,7 +11,7 @@ from ...core.tensor import Tensor
 
 
 def make_np(x: Any) -> np.ndarray:
-    """A tensor, array or number as an array; a number gives an array of one element.
+    """Return a tensor, array or number as an array; a number gives an array of one element.
 
     >>> make_np(2.5)
     array([2.5])
@@ -28,5 +28,5 @@ def make_np(x: Any) -> np.ndarray:
 
 
 def _prepare_pytorch(x: Tensor) -> np.ndarray:
-    """The values of a tensor. bfloat16 becomes float16, because plain NumPy has no bfloat16."""
+    """Return the values of a tensor. bfloat16 becomes float16, because plain NumPy has no bfloat16."""
     return (x.to(float16) if x.dtype == bfloat16 else x).detach().cpu().numpy()

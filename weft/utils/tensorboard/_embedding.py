@@ -17,7 +17,7 @@ _HAS_GFILE_JOIN = hasattr(tf.io.gfile, "join")  # TensorFlow has it, and what st
 
 
 def _gfile_join(a: str, b: str) -> str:
-    """A path of TensorFlow's file systems, which may be remote."""
+    """Return a path of TensorFlow's file systems, which may be remote."""
     if _HAS_GFILE_JOIN:
         return tf.io.gfile.join(a, b)
     return tf.io.gfile.get_filesystem(a).join(a, b)
@@ -53,7 +53,7 @@ def make_sprite(label_img: Any, save_path: str) -> None:
 def get_embedding_info(
     metadata: Any, label_img: Any, subdir: str, global_step: int, tag: str
 ) -> EmbeddingInfo:
-    """What the projector's configuration says of one embedding: its name and its files."""
+    """Return what the projector's configuration says of one embedding: its name and its files."""
     info = EmbeddingInfo(
         tensor_name=f"{tag}:{str(global_step).zfill(5)}", tensor_path=_gfile_join(subdir, "tensors.tsv")
     )

@@ -12,7 +12,7 @@ from tensorboard.compat.proto.versions_pb2 import VersionDef
 
 
 def load_onnx_graph(fname: str) -> GraphDef:
-    """The graph of the ONNX file `fname`."""
+    """Return the graph of the ONNX file `fname`."""
     import onnx
 
     return parse(onnx.load(fname).graph)

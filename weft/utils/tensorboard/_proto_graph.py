@@ -12,7 +12,7 @@ from ...core.dtype import DType
 
 
 def attr_value_proto(dtype: object, shape: Sequence[int] | None, s: str | None) -> dict[str, AttrValue]:
-    """The attributes of a node: a text and the shape of its result. TensorBoard does not show dtypes."""
+    """Return the attributes of a node: a text and the shape of its result. TensorBoard does not show dtypes."""
     found = {}
     if s is not None:
         found["attr"] = AttrValue(s=s.encode())
@@ -35,7 +35,7 @@ def node_proto(
     outputsize: Sequence[int] | None = None,
     attributes: str = "",
 ) -> NodeDef:
-    """A node: the operation `op` on the nodes that are named in `input`.
+    """Return a node: the operation `op` on the nodes that are named in `input`.
 
     >>> node_proto("model/relu", "aten::relu", ["x"]).name
     'model/relu'

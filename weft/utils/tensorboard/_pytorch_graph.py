@@ -20,7 +20,7 @@ from ._proto_graph import node_proto
 def graph(
     model: Any, args: Any, verbose: bool = False, use_strict_trace: bool = True
 ) -> tuple[GraphDef, RunMetadata]:
-    """The graph of `model(*args)` in its mode of evaluation, and the device that it runs on.
+    """Return the graph of `model(*args)` in its mode of evaluation, and the device that it runs on.
 
     `args` is a tensor, or a tuple or list of arguments. `use_strict_trace` is for results in dicts and lists, which
     weft's graphs may always have.
@@ -112,12 +112,12 @@ def _proto(node: Any, names: dict[Any, str], op: str, attributes: str) -> NodeDe
 
 
 def _operation(target: Any) -> str:
-    """The name of a function, or of a method, which `target` is already."""
+    """Return the name of a function, or of a method, which `target` is already."""
     return f"aten::{target if isinstance(target, str) else getattr(target, '__name__', target)}"
 
 
 def _attributes(node: Any) -> str:
-    """The arguments that are no nodes, as text."""
+    """Return the arguments that are no nodes, as text."""
     from ...fx import Node
 
     def is_text(value: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 
 def figure_to_image(figures: Any, close: bool = True) -> npt.NDArray[np.uint8]:
-    """A matplotlib figure as an array [C=3, H, W], or a list of figures as [N, C=3, H, W].
+    """Return a matplotlib figure as an array [C=3, H, W], or a list of figures as [N, C=3, H, W].
 
     `close` closes the figures, so that pyplot forgets them.
     """

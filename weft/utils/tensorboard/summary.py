@@ -55,7 +55,7 @@ def _metadata(plugin: str, content: bytes = b"") -> SummaryMetadata:
 
 
 def _of_plugin(tag: str, plugin: str, tensor: TensorProto | None, content: bytes = b"") -> Summary:
-    """The summary of a tensor that a plugin shows, or only of the plugin's own data."""
+    """Return the summary of a tensor that a plugin shows, or only of the plugin's own data."""
     return Summary(value=[Summary.Value(tag=tag, tensor=tensor, metadata=_metadata(plugin, content))])
 
 
@@ -111,13 +111,13 @@ def histogram_raw(
 
 
 def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> Summary:
-    """The histogram of `values` over `bins`, which is what `np.histogram` takes."""
+    """Return the histogram of `values` over `bins`, which is what `np.histogram` takes."""
     proto = make_histogram(make_np(values).astype(float), bins, max_bins)
     return Summary(value=[Summary.Value(tag=name, histo=proto)])
 
 
 def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -> HistogramProto:
-    """The histogram of `values`, without the empty bins at both ends.
+    """Return the histogram of `values`, without the empty bins at both ends.
 
     With more than `max_bins` bins, each of equally many neighbours become one.
 
@@ -149,13 +149,13 @@ def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -
 
 
 def _joined(counts: np.ndarray, limits: np.ndarray, factor: int) -> tuple[np.ndarray, np.ndarray]:
-    """A histogram whose bins are `factor` neighbouring bins each; the last may be fewer."""
+    """Return a histogram whose bins are `factor` neighbouring bins each; the last may be fewer."""
     starts = np.arange(0, len(counts), factor)
     return np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
 
 
 def half_to_int(f: float) -> int:
-    """The bits of `f` as a float16.
+    """Return the bits of `f` as a float16.
 
     >>> hex(half_to_int(1.5))
     '0x3e00'
@@ -164,7 +164,7 @@ def half_to_int(f: float) -> int:
 
 
 def int_to_half(i: int) -> float:
-    """The float16 with the bits `i`.
+    """Return the float16 with the bits `i`.
 
     >>> int_to_half(0x3E00)
     1.5
@@ -173,12 +173,12 @@ def int_to_half(i: int) -> float:
 
 
 def _tensor_to_half_val(t: Tensor) -> list[int]:
-    """The bits of the elements of a float16 or bfloat16 tensor."""
+    """Return the bits of the elements of a float16 or bfloat16 tensor."""
     return [bits & 0xFFFF for bits in t.detach().cpu().contiguous().view(dtypes.int16).flatten().tolist()]
 
 
 def _tensor_to_complex_val(t: Tensor) -> list[float]:
-    """The real and the imaginary part of each element."""
+    """Return the real and the imaginary part of each element."""
     return [part for number in t.flatten().tolist() for part in (number.real, number.imag)]
 
 
@@ -419,7 +419,7 @@ def pr_curve_raw(
 def pr_curve(
     tag: str, labels: np.ndarray, predictions: np.ndarray, num_thresholds: int = 127, weights: Any = None
 ) -> Summary:
-    """The PR curve of `predictions` (probabilities) of `labels` (0 or 1)."""
+    """Return the PR curve of `predictions` (probabilities) of `labels` (0 or 1)."""
     num_thresholds = min(num_thresholds, MAX_THRESHOLDS)
     return _curve(tag, compute_curve(labels, predictions, num_thresholds, weights), num_thresholds)
 
@@ -448,7 +448,7 @@ def compute_curve(
     positive = labels.astype(float)
 
     def counts_from(amounts: np.ndarray) -> np.ndarray:
-        """The weight of the predictions at or above each threshold."""
+        """Return the weight of the predictions at or above each threshold."""
         counts, _ = np.histogram(bins, num_thresholds, (0, num_thresholds - 1), weights=amounts)
         return counts[::-1].cumsum()[::-1]
 
@@ -526,7 +526,7 @@ def hparams(
     metric_dict: dict[str, Any] | None = None,
     hparam_domain_discrete: dict[str, list[Any]] | None = None,
 ) -> tuple[Summary, Summary, Summary]:
-    """The summaries of a run with hyperparameters: the experiment, the start of the run, and its end.
+    """Return the summaries of a run with hyperparameters: the experiment, the start of the run, and its end.
 
     `hparam_domain_discrete` lists the values that a hyperparameter may have.
     """
@@ -606,7 +606,7 @@ def _hparam_type(value: struct_pb2.Value) -> int:
 
 
 def _domain(value: Any, domain: list[Any] | None) -> struct_pb2.ListValue | None:
-    """The values that a hyperparameter may have. Tensors have none."""
+    """Return the values that a hyperparameter may have. Tensors have none."""
     if domain is None or isinstance(value, Tensor):
         return None
     return struct_pb2.ListValue(values=[_hparam(each) for each in domain])

@@ -51,7 +51,7 @@ class FileWriter:
         self.event_writer = EventFileWriter(*self._arguments)
 
     def get_logdir(self) -> str:
-        """The folder of the file."""
+        """Return the folder of the file."""
         return self.event_writer.get_logdir()
 
     def add_event(self, event: Event, step: Any = None, walltime: float | None = None) -> None:
@@ -125,7 +125,7 @@ class SummaryWriter:
         self.default_bins = _default_bins()
 
     def _get_file_writer(self) -> FileWriter:
-        """The writer of the run, a new one after `close`."""
+        """Return the writer of the run, a new one after `close`."""
         if self.all_writers is None or self.file_writer is None:
             self.file_writer = self._new_writer(self.log_dir)
             self.all_writers = {self.file_writer.get_logdir(): self.file_writer}
@@ -140,7 +140,7 @@ class SummaryWriter:
         return FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
 
     def get_logdir(self) -> Any:
-        """The folder of the run."""
+        """Return the folder of the run."""
         return self.log_dir
 
     def add_hparams(
@@ -339,7 +339,7 @@ class SummaryWriter:
 
     @staticmethod
     def _encode(rawstr: str) -> str:
-        """A tag as the name of a folder."""
+        """Return a tag as the name of a folder."""
         return "".join(f"%{ord(each):02x}" if each in "%/\\" else each for each in rawstr)
 
     def add_embedding(

@@ -9,7 +9,7 @@ __all__ = ["SpectralOpFuzzer"]
 
 
 def _regular_sizes(limit: int) -> list[int]:
-    """The numbers up to `limit` without prime factors beyond 5, for which Fourier transforms are fastest."""
+    """Return the numbers up to `limit` without prime factors beyond 5, for which Fourier transforms are fastest."""
     found = []
     for n in range(2, limit + 1):
         rest = n

@@ -33,12 +33,12 @@ def dims_and_sizes() -> list[Any]:
 
 
 def steps(name: str) -> list[FuzzedParameter]:
-    """The parameters of the steps of an operand: "x_step_0" and so on, most of them 1."""
+    """Return the parameters of the steps of an operand: "x_step_0" and so on, most of them 1."""
     return [FuzzedParameter(f"{name}_step_{n}", distribution=_STEPS) for n in range(3)]
 
 
 def operand(name: str, size: tuple[Any, ...], dtype: DType, cuda: bool) -> FuzzedTensor:
-    """An operand with at most 32 million elements."""
+    """Return an operand with at most 32 million elements."""
     return FuzzedTensor(
         name,
         size,

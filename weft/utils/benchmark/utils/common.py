@@ -31,14 +31,14 @@ UNITS = {
 
 
 def log10(x: float) -> float:
-    """The logarithm rounded to float32, as PyTorch takes it: powers of ten are exact, so 0.001 is in ms."""
+    """Return the logarithm rounded to float32, as PyTorch takes it: powers of ten are exact, so 0.001 is in ms."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # NumPy's own float32 logarithm is one ulp off at 0.001.
         return float(np.float32(np.log10(np.float64(np.float32(x)))))
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit in which `t` seconds are a number between 1 and 1000, and that unit in seconds.
+    """Return the unit in which `t` seconds are a number between 1 and 1000, and that unit in seconds.
 
     >>> select_unit(2.5e-5)
     ('us', 1e-06)
@@ -48,7 +48,7 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """The name of a unit of time.
+    """Return the name of a unit of time.
 
     >>> unit_to_english("us")
     'microsecond'
@@ -69,7 +69,7 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[T]) -> list[T]:
-    """The distinct elements, in order of first appearance.
+    """Return the distinct elements, in order of first appearance.
 
     >>> ordered_unique("banana")
     ['b', 'a', 'n']
@@ -92,7 +92,7 @@ class TaskSpec:
 
     @property
     def title(self) -> str:
-        """The label, or failing that the statement, followed by the sub_label."""
+        """Return the label, or failing that the statement, followed by the sub_label."""
         if self.label is None and "\n" in self.stmt:
             heading = f"stmt: ({self.sub_label})" if self.sub_label else "stmt:"
             return f"{heading}\n{textwrap.indent(self.stmt, '  ')}"
@@ -100,7 +100,7 @@ class TaskSpec:
         return f"{heading}: {self.sub_label}" if self.sub_label else heading
 
     def setup_str(self) -> str:
-        """The setup code under a heading; empty if there is none."""
+        """Return the setup code under a heading; empty if there is none."""
         if self.setup in ("", "pass"):
             return ""
         return (
@@ -140,7 +140,7 @@ class Measurement:
 
     @property
     def env(self) -> str | None:
-        """The environment that the statement ran in."""
+        """Return the environment that the statement ran in."""
         return self.task_spec.env
 
     @property
@@ -165,13 +165,13 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """The interquartile range: the spread of the middle half of the times."""
+        """Return the interquartile range: the spread of the middle half of the times."""
         low, _, high = self._quartiles
         return high - low
 
     @property
     def significant_figures(self) -> int:
-        """How many figures of the median the spread of the middle half of the times supports, from 1 to 4.
+        """Return how many figures of the median the spread of the middle half of the times supports, from 1 to 4.
 
         The error of the median is taken as the 90 % confidence interval of a normal mean (z = 1.645), and at
         least 25 ns.
@@ -197,7 +197,7 @@ class Measurement:
 
     @property
     def as_row_name(self) -> str:
-        """The name of this measurement's row in a `Compare` table."""
+        """Return the name of this measurement's row in a `Compare` table."""
         return self.sub_label or self.stmt or "[Unknown]"
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ Column = list[Measurement | None]
 
 
 def render(label: str | None, results: Sequence[Measurement], style: Style) -> str:
-    """The table of all measurements that share a label."""
+    """Return the table of all measurements that share a label."""
     headings = ordered_unique(m.description for m in results)
     rows = to_rows(results, headings)
     unit, scale = select_unit(min(m.median for m in results))
@@ -138,7 +138,7 @@ def render(label: str | None, results: Sequence[Measurement], style: Style) -> s
 
 
 def to_rows(results: Sequence[Measurement], headings: Sequence[str | None]) -> list[Row]:
-    """The measurements in rows, ordered by number of threads and env; the last one wins a cell."""
+    """Return the measurements in rows, ordered by number of threads and env; the last one wins a cell."""
     rows: dict[tuple[int, str | None, str], Row] = {}
     for m in results:
         key = (m.num_threads, m.env, m.as_row_name)
@@ -148,7 +148,7 @@ def to_rows(results: Sequence[Measurement], headings: Sequence[str | None]) -> l
 
 
 def row_names(rows: Sequence[Row]) -> list[str]:
-    """The first column: the env, if there are several, where it changes within a group; then the name."""
+    """Return the first column: the env, if there are several, where it changes within a group; then the name."""
     envs = {row.env for row in rows}
     several = len(envs) > 1
     width = 4 + (max(len(str(env)) for env in envs) if several else 0)
@@ -162,7 +162,7 @@ def row_names(rows: Sequence[Row]) -> list[str]:
 
 
 def cell_texts(column: Column, scale: float, style: Style) -> list[str]:
-    """The medians of one column, aligned at the decimal point."""
+    """Return the medians of one column, aligned at the decimal point."""
     measured = [m for m in column if m is not None]
     digits = [int(np.ceil(log10(m.median / scale))) for m in measured]
     decimals = 1
@@ -186,7 +186,7 @@ def cell_texts(column: Column, scale: float, style: Style) -> list[str]:
 
 
 def colored(cells: list[str], row: Row, group: Sequence[Row], colorize: Colorize) -> list[str]:
-    """The cells of a row, coloured against the best of the row, or of the column within the row's group."""
+    """Return the cells of a row, coloured against the best of the row, or of the column within the row's group."""
     if colorize is Colorize.NONE:
         return cells
     if colorize is Colorize.ROWWISE:

@@ -62,7 +62,7 @@ class FuzzedParameter:
         return self._name
 
     def sample(self, state: np.random.RandomState) -> Any:
-        """A value."""
+        """Return a value."""
         if isinstance(self._distribution, dict):
             values, weights = zip(*self._distribution.items(), strict=True)
             return values[int(state.choice(len(values), p=weights))]
@@ -120,7 +120,7 @@ class FuzzedTensor:
         return randint(0, 127, size=size, dtype=dtype, device="cpu")
 
     def _sizes(self, params: dict[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """The sizes, the steps, and the sizes of the memory that steps go through."""
+        """Return the sizes, the steps, and the sizes of the memory that steps go through."""
         dim = len(self._size) if self._dim_parameter is None else params[self._dim_parameter]
         steps_given: Any = self._steps or ()
         sizes = tuple(params[each] if isinstance(each, str) else each for each in self._size)[:dim]
@@ -133,7 +133,7 @@ class FuzzedTensor:
         return sizes, steps, memory
 
     def satisfies_constraints(self, params: dict[str, Any]) -> bool:
-        """Whether a tensor of these parameters has an allowed size."""
+        """Return whether a tensor of these parameters has an allowed size."""
         sizes, _, memory = self._sizes(params)
         count, held = math.prod(sizes), math.prod(memory) * self._dtype.itemsize
         return (
@@ -205,7 +205,7 @@ class Fuzzer:
 
     @property
     def rejection_rate(self) -> float:
-        """Which part of the parameters that were drawn did not satisfy the constraints."""
+        """Return which part of the parameters that were drawn did not satisfy the constraints."""
         return self._rejections / self._total if self._total else 0.0
 
     def take(self, n: int) -> Iterator[tuple[dict, dict, dict]]:

@@ -30,7 +30,7 @@ LANGUAGES = {"py": Language.PYTHON, "python": Language.PYTHON, "cpp": Language.C
 
 
 def timer() -> float:
-    """The time in seconds, read once all tensors that are still being computed are done."""
+    """Return the time in seconds, read once all tensors that are still being computed are done."""
     weft.synchronize()
     return timeit.default_timer()
 
@@ -154,7 +154,7 @@ class Timer:
         return self._measurement(number, times)
 
     def _block_size(self, min_run_time: float) -> int:
-        """The smallest power of ten of runs against which reading the clock is nothing; warms up, too."""
+        """Return the smallest power of ten of runs against which reading the clock is nothing; warms up, too."""
         clock_cost = min(timeit.repeat(self._clock, repeat=5, number=10)) / 10
         number = 1
         while True:
@@ -173,7 +173,7 @@ LOOK = "_look"
 
 
 def looked_at(stmt: str) -> str:
-    """The statement, with the value of the expression it ends with handed to the function `LOOK`."""
+    """Return the statement, with the value of the expression it ends with handed to the function `LOOK`."""
     tree = ast.parse(stmt)
     if not tree.body or not isinstance(tree.body[-1], ast.Expr):
         return stmt

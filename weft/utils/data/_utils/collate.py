@@ -88,7 +88,7 @@ def _is_namedtuple(item: Any) -> bool:
 
 
 def _mapping_like(model: Any, values: dict) -> Any:
-    """The values in a mapping of the type of `model`, if one can be made, with what else `model` knows."""
+    """Return the values in a mapping of the type of `model`, if one can be made, with what else `model` knows."""
     try:
         if isinstance(model, MutableMapping):
             result = copy.copy(model)

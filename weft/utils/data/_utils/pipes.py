@@ -6,7 +6,7 @@ from typing import Any
 
 
 def is_datapipe(dataset: Any) -> bool:
-    """Whether it is one of `torch.utils.data.datapipes`, which are imported only by programs that use them."""
+    """Return whether it is one of `torch.utils.data.datapipes`, which are imported only by programs that use them."""
     return hasattr(type(dataset), "register_datapipe_as_function")
 
 

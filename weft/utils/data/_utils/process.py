@@ -68,7 +68,7 @@ class _Inbox:
             os._exit(1)  # nobody is left to want what the main thread does
 
     def __iter__(self) -> Iterator[Any]:
-        """The messages until the loader wants no more, whatever it asked for before."""
+        """Yield the messages until the loader wants no more, whatever it asked for before."""
         while (message := self.messages.get()) is not None and not self.closed:
             yield message
 
@@ -106,7 +106,7 @@ def _work(job: Job, connection: Any) -> None:
 
 
 def _failure(job: Job) -> bytes:
-    """The exception that is being handled, for the loader to raise."""
+    """Return the exception that is being handled, for the loader to raise."""
     wrapper = ExceptionWrapper(where=f"in DataLoader worker process {job.worker_id}")
     try:
         return pack(wrapper, job.folder)

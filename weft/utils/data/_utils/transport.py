@@ -39,7 +39,7 @@ _names = itertools.count()
 
 
 def new_folder() -> str | None:
-    """An empty folder in shared memory; None where there is none."""
+    """Return an empty folder in shared memory; None where there is none."""
     try:
         return tempfile.mkdtemp(prefix=f"weft-{os.getpid()}-", dir=SHARED_MEMORY)
     except OSError:
@@ -52,7 +52,7 @@ def remove_folder(folder: str | None) -> None:
 
 
 def pack(batch: Any, folder: str | None) -> bytes:
-    """The message for a batch; its large buffers go to a file in `folder`.
+    """Return the message for a batch; its large buffers go to a file in `folder`.
 
     Raises: RuntimeError for a tensor that is the result of recorded operations, and what pickle raises.
     """
@@ -72,7 +72,7 @@ def pack(batch: Any, folder: str | None) -> bytes:
 
 
 def unpack(message: bytes, start: int = 0) -> Any:
-    """The batch in a message, from byte `start`; its file is gone afterwards."""
+    """Return the batch in a message, from byte `start`; its file is gone afterwards."""
     stream = io.BytesIO(message)
     stream.seek(start)
     path, sizes = pickle.load(stream)
@@ -174,7 +174,7 @@ class _Mapping:
 
 
 def _mapped(descriptor: int, size: int) -> memoryview:
-    """The memory of a file; whatever is made of the view keeps it mapped."""
+    """Return the memory of a file; whatever is made of the view keeps it mapped."""
     mapping = _Mapping(descriptor, size)
     array: Any = (ctypes.c_ubyte * size).from_address(mapping.address)
     array.mapping = mapping

@@ -24,7 +24,7 @@ _worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """What this worker is; None outside of the workers of a DataLoader.
+    """Return what this worker is; None outside of the workers of a DataLoader.
 
     >>> from weft.utils.data import get_worker_info
     >>> get_worker_info() is None
@@ -34,5 +34,5 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 def _generate_state(base_seed: int, worker_id: int) -> list[int]:
-    """The words that NumPy's generator is seeded with in a worker."""
+    """Return the words that NumPy's generator is seeded with in a worker."""
     return numpy_seed(base_seed, worker_id)

@@ -29,6 +29,6 @@ class Shuffling(IterDataPipe):
         return self
 
     def _take_seed(self) -> int:
-        """The seed that was set, which serves one iteration, or a number drawn from the default generator."""
+        """Return the seed that was set, which serves one iteration, or a number drawn from the default generator."""
         seed, self._seed = self._seed, None
         return int(empty((), dtype=int64).random_().item()) if seed is None else seed

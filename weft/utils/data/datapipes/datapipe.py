@@ -191,7 +191,7 @@ class DataChunk(list[T]):
         self.items = items
 
     def as_str(self, indent: str = "") -> str:
-        """The elements as text, in brackets and after `indent`."""
+        """Return the elements as text, in brackets and after `indent`."""
         return f"{indent}[{', '.join(map(str, iter(self)))}]"
 
     def raw_iterator(self) -> Iterator[T]:

@@ -63,7 +63,7 @@ class MapperIterDataPipe(IterDataPipe):
 
 
 def _collate_columns(conversion: dict, sample: Any) -> Any:
-    """A batch of data frames' rows as a named tuple, each column by its function."""
+    """Return a batch of data frames' rows as a named tuple, each column by its function."""
     columns = list(sample)
     unknown = [name for name in conversion if name not in columns]
     if unknown:

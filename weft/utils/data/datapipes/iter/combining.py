@@ -115,7 +115,7 @@ class _Shared(IterDataPipe):
         raise NotImplementedError
 
     def read(self, instance: int) -> Any:
-        """The next element of one of them."""
+        """Return the next element of one of them."""
         if self._source is None:
             self.start()
         queue = self.queues[instance]

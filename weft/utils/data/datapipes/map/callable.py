@@ -13,7 +13,7 @@ __all__ = ["MapperMapDataPipe", "default_fn"]
 
 
 def default_fn(data: Any) -> Any:
-    """The element itself."""
+    """Return the element itself."""
     return data
 
 

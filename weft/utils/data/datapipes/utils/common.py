@@ -70,7 +70,7 @@ _check_unpickable_fn = check_unpickable_fn
 
 
 def match_masks(name: str, masks: str | list[str]) -> bool:
-    """Whether a file name fits one of the patterns; it does if there are none."""
+    """Return whether a file name fits one of the patterns; it does if there are none."""
     if not masks:
         return True
     return any(fnmatch.fnmatch(name, mask) for mask in ([masks] if isinstance(masks, str) else masks))

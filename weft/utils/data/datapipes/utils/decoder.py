@@ -37,7 +37,7 @@ def basichandlers(extension: str, data: Any) -> Any:
 
 
 def handle_extension(extensions: str, f: Callable) -> Callable:
-    """A handler that calls `f(data)` for these extensions, separated by blanks: "tar.gz gz"."""
+    """Return a handler that calls `f(data)` for these extensions, separated by blanks: "tar.gz gz"."""
     wanted = [each.split(".") for each in extensions.lower().split()]
 
     def handler(extension: str, data: Any) -> Any:
@@ -103,7 +103,7 @@ def imagehandler(imagespec: str) -> ImageHandler:
 
 
 def _from_file(load: Callable[[str], Any], extension: str, data: bytes) -> Any:
-    """What `load` reads from a file of `data`; libraries for videos and sounds read files only."""
+    """Return what `load` reads from a file of `data`; libraries for videos and sounds read files only."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, f"file.{extension}")
         with open(path, "wb") as file:
@@ -158,7 +158,7 @@ def mathandler(**loadmat_kwargs: Any) -> MatHandler:
 
 
 def extension_extract_fn(pathname: str) -> str:
-    """The extension of a path, without the dot."""
+    """Return the extension of a path, without the dot."""
     return os.path.splitext(pathname)[1].removeprefix(".")
 
 
@@ -178,7 +178,7 @@ class Decoder:
         return isinstance(getattr(data, "file_obj", data), (io.BufferedIOBase, io.RawIOBase))
 
     def decode1(self, key: str, data: Any) -> Any:
-        """What `data` stands for, given its extension or path."""
+        """Return what `data` stands for, given its extension or path."""
         if not data:
             return data
         for handler in self.handlers:
@@ -188,7 +188,7 @@ class Decoder:
         return data
 
     def decode(self, data: Any) -> dict[str, Any]:
-        """All of (path, data) pairs, as a dict by path."""
+        """Return all of (path, data) pairs, as a dict by path."""
         result: dict[str, Any] = {}
         if data is None:
             return result

@@ -45,9 +45,8 @@ def _write_positions(
     dims = tuple(sorted(positions))
     indices = [positions[dim] for dim in dims]
     if value.spec.dtype is not view.spec.dtype:
-        at(
-            view.spec, dims, *[index.spec for index in indices]
-        )  # raises for wrong indices, before the value is looked at
+        # Raise for wrong indices before looking at the value.
+        at(view.spec, dims, *[index.spec for index in indices])
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
             f"{LEGACY_NAMES[view.spec.dtype]} for the destination and {LEGACY_NAMES[value.spec.dtype]} for the source."

@@ -12,12 +12,13 @@ from ..core.layout import preserve_format
 from ..core.overrides import handles_dispatch, modes
 from ..core.plans import PlanCache
 from ..core.recording import unrecorded
-from ..core.registry import FUNCTIONS
 from ..core.spec import Spec, contiguous_spec
 from ..core.subclasses import without_overrides
 from ..core.tensor import Tensor, make
 from ..core.warn import user_level
 from ..families.map import FILL
+from ..ops.assembly.joining import stack
+from ..ops.creation.creation import empty, ones_like, zeros_like
 from . import engine
 from .carried import carriers
 from .dual import Dual
@@ -123,8 +124,7 @@ def grad(
 
 def _materialized(results: Sequence[Any], inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return tuple(
-        FUNCTIONS["zeros_like"](each.detach()) if ct is None else ct
-        for ct, each in zip(results, inputs, strict=True)
+        zeros_like(each.detach()) if ct is None else ct for ct, each in zip(results, inputs, strict=True)
     )
 
 
@@ -151,7 +151,6 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
         )
         for row in range(size)
     ]
-    stack = FUNCTIONS["stack"]
     found = [None if column[0] is None else stack(column) for column in zip(*rows, strict=True)]
     return _materialized(found, inputs) if materialize else tuple(found)
 
@@ -234,7 +233,7 @@ def _stand_in(edge: GradientEdge) -> Tensor:
         return edge.node.tensor()  # type: ignore[return-value]
     result = edge.node._spec.result
     own = result[edge.output_nr] if type(result) is tuple else result
-    found = FUNCTIONS["empty"](own.shape, dtype=own.dtype, device=own.device)
+    found = empty(own.shape, dtype=own.dtype, device=own.device)
     found._autograd = edge.node._output(edge.output_nr)
     return found
 
@@ -244,8 +243,8 @@ def _watched_seed(tensor: Tensor) -> Tensor:
     _seed_plans[(tensor.spec,)]  # raises if the tensor has no default gradient
     if modes.dispatch or handles_dispatch(type(tensor)):
         with unrecorded():
-            return FUNCTIONS["ones_like"](tensor, memory_format=preserve_format)
-    return FUNCTIONS["ones_like"](tensor.detach())
+            return ones_like(tensor, memory_format=preserve_format)
+    return ones_like(tensor.detach())
 
 
 @PlanCache

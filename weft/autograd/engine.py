@@ -15,10 +15,10 @@ from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
 from ..core.overrides import modes, switch
-from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from ..families.calls import inplace_of
+from ..ops.creation.creation import empty_strided
 from ..ops.elementwise.arithmetic import ADD
 from . import anomaly
 from .carried import carrier_of, carriers
@@ -416,9 +416,7 @@ def _own(ct: Tensor, wanted: Spec, lone: bool) -> Tensor:
     if lone and (spec.stride == wanted.stride if wanted.is_dense else spec.is_contiguous):
         return ct
     if wanted.is_dense and not wanted.conj and not wanted.neg:
-        return FUNCTIONS["empty_strided"](
-            wanted.shape, wanted.stride, dtype=spec.dtype, device=spec.device
-        ).copy_(ct)
+        return empty_strided(wanted.shape, wanted.stride, dtype=spec.dtype, device=spec.device).copy_(ct)
     return ct.clone(memory_format=contiguous_format)
 
 

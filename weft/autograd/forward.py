@@ -15,8 +15,8 @@ from ..core.batched import beneath
 from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad, mode
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make
+from ..ops.creation.creation import full, zeros_like
 from . import engine, graph
 from .dual import DUAL, at_outer_levels, set_tangents, tangents
 from .graph import Leaf
@@ -79,7 +79,7 @@ def _push(
     dummies: list = [None] * len(outs)
     for k in differentiable:
         spec = outs[k].spec
-        dummies[k] = FUNCTIONS["full"](spec.shape, op.derivative.seed, dtype=spec.dtype, device=spec.device)
+        dummies[k] = full(spec.shape, op.derivative.seed, dtype=spec.dtype, device=spec.device)
         dummies[k]._autograd = Leaf(dummies[k], lasting=False)
     if not differentiable:
         return [None] * len(outs)
@@ -100,7 +100,7 @@ def _push(
             beneath(ct != 0).any()
         ):  # the rule computes its result without recording it
             raise NotImplementedError(f"forward mode through {op.name}")
-    zero = [None if each is None else FUNCTIONS["zeros_like"](each.detach()) for each in dummies]
+    zero = [None if each is None else zeros_like(each.detach()) for each in dummies]
     if not pairs:
         return zero
     wanted = [dummies[k]._autograd for k in differentiable]

@@ -11,6 +11,7 @@ from ..core.grad_mode import mode
 from ..core.registry import FUNCTIONS
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
+from ..ops.creation.creation import zeros_like
 from . import inplace
 from .dual import DUAL, at_outer_levels, set_tangents, tangents
 from .forward import keep_tangents, push
@@ -58,7 +59,7 @@ def finish_inplace(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
         write.levels
     ):  # outermost first, because an inner level sees values with the tangents of the outer levels
         if write.op.derivative is nondifferentiable:
-            tangent = FUNCTIONS["zeros_like"](target.detach())
+            tangent = zeros_like(target.detach())
         else:
             given = [each.get(level) for each in write.tangents]
             (tangent,) = push(
@@ -83,7 +84,7 @@ def rebase_history(target: Tensor, result: Tensor) -> None:
     for level in {**tangents(target), **found}:
         tangent = found.get(level)
         if tangent is None:
-            tangent = FUNCTIONS["zeros_like"](target.detach())
+            tangent = zeros_like(target.detach())
         _set_tangent(target, level, tangent)
 
 

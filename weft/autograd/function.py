@@ -13,9 +13,9 @@ from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
 from ..core.op import Op
 from ..core.recording import needs_recording, unrecorded
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make, view_of
 from ..core.warn import user_level
+from ..ops.creation.creation import zeros, zeros_like
 from . import anomaly, dual, graph
 from .graph import Leaf, Node, NodeSpec, Output, next_order, node_type, original
 from .inplace import CUSTOM, MANY, check_write, rebase
@@ -115,7 +115,7 @@ class FunctionCtx(Node):
         if self.materialize_grads:
             for index, spec in enumerate(specs):
                 if cts[index] is None and spec is not None:
-                    cts[index] = FUNCTIONS["zeros"](spec.shape, dtype=spec.dtype, device=spec.device)
+                    cts[index] = zeros(spec.shape, dtype=spec.dtype, device=spec.device)
         found = self._function._backward(self, *cts)
         if not isinstance(found, tuple):
             found = (found,)
@@ -356,7 +356,7 @@ def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
         given = [each.get(level) for each in found]
         if ctx.materialize_grads:
             given = [
-                FUNCTIONS["zeros_like"](x.detach()) if t is None and _is_float(x) else t
+                zeros_like(x.detach()) if t is None and _is_float(x) else t
                 for x, t in zip(args, given, strict=True)
             ]
         saved = ctx._forward_saved or ctx._to_save

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.grad_mode import enable_grad
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.assembly.joining import stack
+from ..ops.creation.creation import ones_like, zeros_like
 from .backward import grad
 
 
@@ -101,7 +102,6 @@ def _jacobian_rows(y: Tensor, values: tuple, create_graph: bool, strict: bool) -
         rows.append(_grad("jacobian", (element,), values, None, create_graph, strict, keep=True))
     if not size:
         return tuple(y.new_zeros((*y.shape, *x.shape)) for x in values)
-    stack = FUNCTIONS["stack"]
     return tuple(
         stack(column).reshape((*y.shape, *x.shape))
         for column, x in zip(zip(*rows, strict=True), values, strict=True)
@@ -228,7 +228,7 @@ def _vectors(name: str, v: Any, like: Sequence[Tensor], what: str) -> tuple[Tens
             raise RuntimeError(
                 f"The vector v can only be None if the {what} a single Tensor with a single element."
             )
-        return tuple(FUNCTIONS["ones_like"](each.detach()) for each in like)
+        return tuple(ones_like(each.detach()) for each in like)
     given = _tensors(f"v given to {name}", v)
     if len(given) != len(like):
         if len(like) == 1:
@@ -297,9 +297,7 @@ def _grad(
             f"Output 0 of the user-provided function is independent of input {position}. This is not allowed in strict "
             "mode."
         )
-    return tuple(
-        FUNCTIONS["zeros_like"](x.detach()) if g is None else g for g, x in zip(found, values, strict=True)
-    )
+    return tuple(zeros_like(x.detach()) if g is None else g for g, x in zip(found, values, strict=True))
 
 
 def _push(
@@ -311,7 +309,7 @@ def _push(
     strict: bool,
 ) -> tuple[Tensor, ...]:
     """The tangents of `outputs`: the vjp of the vjp, which is linear in its cotangents."""
-    dummies = tuple(FUNCTIONS["ones_like"](y.detach()).requires_grad_() for y in outputs)
+    dummies = tuple(ones_like(y.detach()).requires_grad_() for y in outputs)
     pulled = _grad(name, outputs, values, dummies, True, strict)
     return _grad(name, pulled, dummies, tangents, create_graph, False)
 

@@ -15,9 +15,14 @@ import numpy as np
 
 from ..core.dtype import FLOAT, float32
 from ..core.grad_mode import no_grad
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..core.warn import user_level
+from ..interop.numpy import from_numpy
+from ..ops.assembly.joining import stack
+from ..ops.creation.creation import empty_strided, ones_like, zeros_like
+from ..ops.creation.random import randn
+from ..ops.views.complex_views import view_as_real
+from ..ops.views.slicing import as_strided
 from . import dual
 from .backward import grad
 
@@ -149,9 +154,9 @@ def _outputs(func: Callable, inputs: Sequence[Any]) -> list[Tensor]:
 
 def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:
     spec = y.spec
-    found = FUNCTIONS["randn"](spec.shape, dtype=spec.dtype, device=spec.device) * 0.5 + 0.75
+    found = randn(spec.shape, dtype=spec.dtype, device=spec.device) * 0.5 + 0.75
     if non_contiguous and spec.shape:
-        found = FUNCTIONS["stack"]((found, found), -1).select(-1, 0)
+        found = stack((found, found), -1).select(-1, 0)
     return found.detach().requires_grad_()
 
 
@@ -184,15 +189,15 @@ def _check_inputs(inputs: Sequence[Any]) -> None:
 def _reals(x: Tensor) -> np.ndarray:
     """A copy of the elements as one row of real numbers; complex ones as pairs."""
     values = x.detach().clone().resolve_conj().resolve_neg().contiguous().view(-1)
-    return (FUNCTIONS["view_as_real"](values).reshape(-1) if x.is_complex() else values).double().numpy()
+    return (view_as_real(values).reshape(-1) if x.is_complex() else values).double().numpy()
 
 
 def _units(x: Tensor) -> Iterator[Tensor]:
     """For each real number in a tensor: a tensor of zeros with 1 (or 1j) there."""
     for position in range(x.numel()):
         for unit in (1, 1j) if x.is_complex() else (1,):
-            one = FUNCTIONS["zeros_like"](x.detach())
-            FUNCTIONS["as_strided"](one, (x.numel(),), (1,))[_place(one, position)] = unit
+            one = zeros_like(x.detach())
+            as_strided(one, (x.numel(),), (1,))[_place(one, position)] = unit
             yield one
 
 
@@ -211,7 +216,7 @@ def _moved(inputs: Sequence[Any], which: int, by: Tensor) -> list[Any]:
     with no_grad():
         moved = inputs[which].detach() + by
         target = (
-            FUNCTIONS["empty_strided"](moved.shape, inputs[which].stride(), dtype=moved.dtype)
+            empty_strided(moved.shape, inputs[which].stride(), dtype=moved.dtype)
             if (inputs[which].spec.is_dense)
             else moved
         )
@@ -318,7 +323,7 @@ def _random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
     values = random.standard_normal((2, x.numel()))
     values /= max(float(np.sqrt((values**2).sum())), 1e-30)
     numbers = values[0] + 1j * values[1] if x.is_complex() else values[0]
-    return FUNCTIONS["from_numpy"](numbers).reshape(x.shape).to(x.dtype)
+    return from_numpy(numbers).reshape(x.shape).to(x.dtype)
 
 
 def _same(how: str, analytic, numeric, index: int, which: int, atol: float, rtol: float) -> None:
@@ -350,7 +355,7 @@ def _check_deterministic(
         grad(
             y,
             [fresh[k] for k in checked],
-            [FUNCTIONS["ones_like"](each) for each in y],
+            [ones_like(each) for each in y],
             retain_graph=True,
             allow_unused=True,
         )
@@ -368,9 +373,7 @@ def _check_deterministic(
 def _check_dtypes(func: Callable, inputs: Sequence[Any], checked: Sequence[int]) -> None:
     fresh = _copies(inputs)
     y = _outputs(func, fresh)
-    found = grad(
-        y, [fresh[k] for k in checked], [FUNCTIONS["ones_like"](each) for each in y], allow_unused=True
-    )
+    found = grad(y, [fresh[k] for k in checked], [ones_like(each) for each in y], allow_unused=True)
     for k, g in zip(checked, found, strict=True):
         if g is not None and g.spec.dtype is not fresh[k].spec.dtype and g.spec.dtype.category >= FLOAT:
             raise GradcheckError(f"Gradient of input {k} has dtype {g.dtype!r}, the input {fresh[k].dtype!r}")
@@ -415,7 +418,7 @@ def get_numerical_jacobian_wrt_specific_input(
         given[input_idx] = input
     x = given[input_idx]
     columns = [_numeric(fn, given, input_idx, unit, eps) for unit in _units(x)]
-    return tuple(FUNCTIONS["from_numpy"](np.stack(rows)).to(x.dtype) for rows in zip(*columns, strict=True))
+    return tuple(from_numpy(np.stack(rows)).to(x.dtype) for rows in zip(*columns, strict=True))
 
 
 def get_analytical_jacobian(
@@ -436,9 +439,7 @@ def get_analytical_jacobian(
     ]
     found = [
         [
-            FUNCTIONS["stack"](
-                [(FUNCTIONS["zeros_like"](x) if row[k] is None else row[k]).reshape(-1) for row in rows], -1
-            )
+            stack([(zeros_like(x) if row[k] is None else row[k]).reshape(-1) for row in rows], -1)
             for k, x in enumerate(wanted)
         ]
         for rows in runs

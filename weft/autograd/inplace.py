@@ -19,10 +19,10 @@ from ..core.dispatch import watchers
 from ..core.grad_mode import detours, mode
 from ..core.plans import PlanCache
 from ..core.recording import new_recorder, unrecorded
-from ..core.registry import FUNCTIONS
 from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty, make
 from ..families.view import View
+from ..ops.creation.creation import zeros, zeros_like
 from ..ops.views.views import AS_STRIDED
 from .dual import Dual
 from .graph import (
@@ -71,7 +71,7 @@ class Overwrite(Node):
     __slots__ = ()
 
     def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
-        zero = None if edges[-1] is None else FUNCTIONS["zeros_like"](ct)
+        zero = None if edges[-1] is None else zeros_like(ct)
         return [*Node._pull(self, ct, edges[:-1], recording), zero]
 
 
@@ -84,7 +84,6 @@ class ConstantWrite(Node):
     __slots__ = ()
 
     def _pull(self, ct: Any, edges: tuple, recording: bool) -> Sequence[Any]:
-        zeros = FUNCTIONS["zeros"]
         return [
             None if edge is None else zeros(spec.shape, dtype=spec.dtype, device=spec.device)
             for edge, spec in zip(edges, self._spec.inputs, strict=True)
@@ -289,7 +288,7 @@ def cotangent_like(base: Spec, ct: Tensor | None = None) -> Tensor:
     own, dense = _memory[base,]
     if ct is not None and dense:
         return empty(own).copy_(ct)
-    whole = FUNCTIONS["zeros"](base.span, dtype=base.dtype, device=base.device)
+    whole = zeros(base.span, dtype=base.dtype, device=base.device)
     whole = make(whole._storage, 0, own)
     return whole if ct is None else whole.copy_(ct)
 

@@ -13,8 +13,8 @@ from typing import Any
 from ..batching import families  # noqa: F401 (the rules)
 from ..batching.opening import opened
 from ..core.batched import Level, as_batch, batched_at, physical, wrap
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.assembly.joining import cat
 from ..utils._pytree import tree_flatten, tree_unflatten
 
 
@@ -111,7 +111,6 @@ def _in_chunks(
         found, structure = tree_flatten(result)
         columns.append(found)
     placed = _out_dims(func, out_dims, result, structure)
-    cat = FUNCTIONS["cat"]
     return tree_unflatten(
         [
             parts[0] if d is None else cat(parts, d)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.grad_mode import enable_grad
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.creation.creation import eye, zeros_like
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .batching import vmap
 from .transforms import (
@@ -28,7 +28,7 @@ from .transforms import (
 def _basis(tensor: Tensor) -> Tensor:
     """A batch of contiguous tensors of its shape with a single 1, one for each element."""
     spec = tensor.spec
-    return FUNCTIONS["eye"](spec.numel, dtype=spec.dtype, device=spec.device).reshape(spec.numel, *spec.shape)
+    return eye(spec.numel, dtype=spec.dtype, device=spec.device).reshape(spec.numel, *spec.shape)
 
 
 def jacrev(
@@ -114,8 +114,7 @@ def jacfwd(
             def column(tangent: Tensor, index: int = index) -> tuple:
                 nonlocal structure
                 tangents = tuple(
-                    tangent if k == index else FUNCTIONS["zeros_like"](z.detach())
-                    for k, z in enumerate(inputs)
+                    tangent if k == index else zeros_like(z.detach()) for k, z in enumerate(inputs)
                 )
                 _, pushed, *rest = jvp(inner, tuple(inputs), tangents, has_aux=has_aux)
                 leaves, structure = tree_flatten(pushed)

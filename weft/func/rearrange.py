@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.assembly.joining import stack
 
 Group = list[str]
 
@@ -26,7 +26,7 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Tensor:
     torch.Size([2, 6, 2, 6])
     """
     if not isinstance(tensor, Tensor):
-        tensor = FUNCTIONS["stack"](tuple(tensor))
+        tensor = stack(tuple(tensor))
     sides = pattern.split("->")
     if len(sides) != 2:
         raise ValueError(f"rearrange: the pattern {pattern!r} must have one '->'")

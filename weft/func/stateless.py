@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.assembly.joining import stack
 
 
 def functional_call(
@@ -79,5 +79,5 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
 
 
 def _stack(tensors: Sequence[Tensor]) -> Tensor:
-    stacked = FUNCTIONS["stack"](tuple(each.detach() for each in tensors))
+    stacked = stack(tuple(each.detach() for each in tensors))
     return stacked.requires_grad_(tensors[0].requires_grad)

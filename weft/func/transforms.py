@@ -17,8 +17,8 @@ from ..autograd.saved import Saved, SavedOutputs
 from ..core.batched import BatchedStorage, is_within, open_levels, takes_part, within
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make
+from ..ops.creation.creation import ones_like, zeros_like
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 
@@ -119,9 +119,8 @@ def pullback(
     roots = [(y._autograd, ct) for y, ct in zip(outputs, cts, strict=True) if y.requires_grad]
     edges = [x._autograd for x in inputs]
     found = engine.run(roots, wanted=edges, keep_graph=True, create_graph=recording, accumulate=False)
-    zeros = FUNCTIONS["zeros_like"]
     return [
-        zeros(x.detach()) if (ct := found.get(engine.key(edge))) is None else ct
+        zeros_like(x.detach()) if (ct := found.get(engine.key(edge))) is None else ct
         for x, edge in zip(inputs, edges, strict=True)
     ]
 
@@ -177,7 +176,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
                 "grad_and_value", func(*with_arguments(args, positions, values), **kwargs), has_aux
             )
             _check_scalar(output)
-            found = pullback([output], inputs, [FUNCTIONS["ones_like"](output.detach())])
+            found = pullback([output], inputs, [ones_like(output.detach())])
         gradients = like_inputs(values, inputs, found)
         gradients = gradients[0] if isinstance(argnums, int) else tuple(gradients)
         gradients, output, aux = released((gradients, output, aux), inputs)
@@ -303,7 +302,7 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
                         "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
                         "not allowed with strict=True."
                     )
-                return FUNCTIONS["zeros_like"](y.detach())
+                return zeros_like(y.detach())
             return found
 
         pushed = tree_map(tangent_of, output)
@@ -328,7 +327,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     with enable_grad():
         values, inputs = stand_ins(list(primals))
         outputs, structure = tree_flatten(func(*values))
-        dummies = [FUNCTIONS["zeros_like"](y.detach()).requires_grad_() for y in outputs]
+        dummies = [zeros_like(y.detach()).requires_grad_() for y in outputs]
         pulled = pullback(outputs, inputs, dummies)  # linear in the dummies, so the vjp of the vjp is the jvp
 
     def push(*tangents: Any) -> Any:

@@ -28,6 +28,27 @@ from ..core.promotion import common_dtype, promote_types
 from ..core.registry import FUNCTIONS
 from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, wrap_dim
+from ..ops.assembly.joining import cat as _cat
+from ..ops.assembly.joining import stack as _stack
+from ..ops.creation.creation import empty as _empty
+from ..ops.creation.creation import empty_like as _empty_like
+from ..ops.creation.creation import full as _full
+from ..ops.creation.creation import full_like as _full_like
+from ..ops.creation.creation import ones as _ones
+from ..ops.creation.creation import ones_like as _ones_like
+from ..ops.creation.creation import zeros as _zeros
+from ..ops.creation.from_data import asarray as _asarray
+from ..ops.creation.meshgrid import meshgrid as _meshgrid
+from ..ops.creation.ranges import arange as _arange
+from ..ops.creation.ranges import linspace as _linspace
+from ..ops.elementwise.float_bits import complex as _complex
+from ..ops.indexing.masking import where as _where
+from ..ops.linalg.matmul import tensordot as _tensordot
+from ..ops.order.searching import isin as _isin
+from ..ops.order.searching import searchsorted as _searchsorted
+from ..ops.reductions.reduction import mean as _mean
+from ..ops.views.broadcasting import broadcast_tensors as _broadcast_tensors
+from ..ops.views.complex_views import conj_physical as _conj_physical
 
 __array_api_version__ = "2025.12"
 
@@ -182,12 +203,12 @@ def _of_two(function: Callable) -> Callable:
     return promoted
 
 
-asarray: Callable = FUNCTIONS["asarray"]
+asarray: Callable = _asarray
 equal = _of_two(FUNCTIONS["eq"])
 globals().update({name: FUNCTIONS[name] for name in _SAME})
 globals().update({name: _of_two(FUNCTIONS[name]) for name in _SAME_OF_TWO})
 bitwise_invert = FUNCTIONS["bitwise_not"]
-conj = FUNCTIONS["conj_physical"]  # materialized, because other libraries cannot read a pending conjugation
+conj = _conj_physical  # materialized, because other libraries cannot read a pending conjugation
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
@@ -207,17 +228,17 @@ def _bound(value: Any, x: Tensor) -> Tensor:
 def round(x: Tensor, /) -> Tensor:  # noqa: A001
     if not x.is_complex():
         return x.round()
-    return FUNCTIONS["complex"](x.real.round(), x.imag.round())
+    return _complex(x.real.round(), x.imag.round())
 
 
 def sign(x: Tensor, /) -> Tensor:
     if x.is_complex():
         return x.sgn()
-    return FUNCTIONS["where"](x.isnan(), x, x.sign()) if x.is_floating_point() else x.sign()
+    return _where(x.isnan(), x, x.sign()) if x.is_floating_point() else x.sign()
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    return FUNCTIONS["where"](condition, *_as_arrays(x1, x2))
+    return _where(condition, *_as_arrays(x1, x2))
 
 
 # ---- Creation --------------------------------------------------------------------------------------------------------
@@ -237,28 +258,28 @@ def arange(
     if (stop - start) * step <= 0:  # PyTorch raises an error here
         real = builtins.any(isinstance(each, float) for each in (start, stop, step))
         return empty(0, dtype=dtype or (get_default_dtype() if real else int64), device=device)
-    return FUNCTIONS["arange"](start, stop, step, dtype=dtype, device=device)
+    return _arange(start, stop, step, dtype=dtype, device=device)
 
 
 def empty(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    return FUNCTIONS["empty"](shape, dtype=dtype, device=device)
+    return _empty(shape, dtype=dtype, device=device)
 
 
 def zeros(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    return FUNCTIONS["zeros"](shape, dtype=dtype, device=device)
+    return _zeros(shape, dtype=dtype, device=device)
 
 
 def ones(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    return FUNCTIONS["ones"](shape, dtype=dtype, device=device)
+    return _ones(shape, dtype=dtype, device=device)
 
 
 def full(shape: Shape, fill_value: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     sizes = (shape,) if isinstance(shape, int) else shape
-    return FUNCTIONS["full"](sizes, fill_value, dtype=dtype, device=device)
+    return _full(sizes, fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    return FUNCTIONS["full_like"](x, fill_value, dtype=dtype, device=device)
+    return _full_like(x, fill_value, dtype=dtype, device=device)
 
 
 def eye(
@@ -287,12 +308,12 @@ def linspace(
     endpoint: builtins.bool = True,
 ) -> Tensor:
     if endpoint:
-        return FUNCTIONS["linspace"](start, stop, num, dtype=dtype, device=device)
-    return FUNCTIONS["linspace"](start, stop, num + 1, dtype=dtype, device=device)[:-1]
+        return _linspace(start, stop, num, dtype=dtype, device=device)
+    return _linspace(start, stop, num + 1, dtype=dtype, device=device)[:-1]
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    return tuple(FUNCTIONS["meshgrid"](*arrays, indexing=indexing)) if arrays else ()
+    return tuple(_meshgrid(*arrays, indexing=indexing)) if arrays else ()
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -307,18 +328,18 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
-    return tuple(FUNCTIONS["broadcast_tensors"](*arrays))
+    return tuple(_broadcast_tensors(*arrays))
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     arrays = _as_arrays(*arrays)
     if axis is None:
-        return FUNCTIONS["cat"]([each.flatten() for each in arrays])
-    return FUNCTIONS["cat"](arrays, axis)
+        return _cat([each.flatten() for each in arrays])
+    return _cat(arrays, axis)
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    return FUNCTIONS["stack"](_as_arrays(*arrays), axis)
+    return _stack(_as_arrays(*arrays), axis)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -378,7 +399,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    return FUNCTIONS["tensordot"](*_as_arrays(x1, x2), dims=axes)
+    return _tensordot(*_as_arrays(x1, x2), dims=axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -449,7 +470,7 @@ def _question(name: str) -> Callable:
     return _reduction(lambda x, axes, keepdims: FUNCTIONS[name](x.to(bool), axes, keepdims))
 
 
-sum, prod, mean = _reduction(_summed), _reduction(_multiplied), _reduction(FUNCTIONS["mean"])
+sum, prod, mean = _reduction(_summed), _reduction(_multiplied), _reduction(_mean)
 max, min = _reduction(FUNCTIONS["amax"]), _reduction(FUNCTIONS["amin"])
 std, var = _deviation("std"), _deviation("var")
 all, any = _question("all"), _question("any")
@@ -480,7 +501,7 @@ def _cumulative(name: str, first: int, x: Tensor, axis: int | None, dtype: Any, 
         result = result.unsqueeze(0)
     edge = list(result.shape)
     edge[axis] = 1
-    return FUNCTIONS["cat"]([full(edge, first, dtype=result.dtype, device=x.device), result], axis)
+    return _cat([full(edge, first, dtype=result.dtype, device=x.device), result], axis)
 
 
 def diff(
@@ -508,7 +529,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
     boundaries, values = _as_arrays(x1, x2)
-    return FUNCTIONS["searchsorted"](boundaries, values, side=side, sorter=sorter)
+    return _searchsorted(boundaries, values, side=side, sorter=sorter)
 
 
 def sort(
@@ -532,7 +553,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    from_front = FUNCTIONS["where"](indices < 0, indices + x.shape[axis], indices)
+    from_front = _where(indices < 0, indices + x.shape[axis], indices)
     return x.take_along_dim(from_front, axis)
 
 
@@ -549,9 +570,9 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     flat = x.flatten()
     order = flat.argsort(stable=True)
     ordered = flat[order]
-    starts = FUNCTIONS["ones_like"](ordered, dtype=bool)
+    starts = _ones_like(ordered, dtype=bool)
     starts[1:] = ordered[1:] != ordered[:-1]
-    inverse = FUNCTIONS["empty_like"](order)
+    inverse = _empty_like(order)
     inverse[order] = starts.cumsum(0) - 1
     (first,) = starts.nonzero(as_tuple=True)
     counts = first.diff(append=first.new_full((1,), len(flat)))
@@ -573,4 +594,4 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 
 def isin(x1: Any, x2: Any, /, *, invert: builtins.bool = False) -> Tensor:
-    return FUNCTIONS["isin"](*_as_arrays(x1, x2), invert=invert)
+    return _isin(*_as_arrays(x1, x2), invert=invert)

@@ -8,8 +8,9 @@ from types import ModuleType
 from typing import Any
 
 from ..core.public import public
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.linalg.einsum import einsum as _einsum
+from ..ops.linalg.matmul import tensordot as _tensordot
 from .when_imported import when_imported
 
 # ---- The array API standard ------------------------------------------------------------------------------------------
@@ -75,10 +76,10 @@ def _join_opt_einsum(dispatch: Any) -> None:
         letters = theirs.convert_to_valid_einsum_chars(
             equation
         )  # because opt_einsum also has labels beyond a-zA-Z
-        return FUNCTIONS["einsum"](letters, *operands)
+        return _einsum(letters, *operands)
 
     def tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
-        return FUNCTIONS["tensordot"](x, y, axes) if _all_ours((x, y)) else theirs.tensordot(x, y, axes)
+        return _tensordot(x, y, axes) if _all_ours((x, y)) else theirs.tensordot(x, y, axes)
 
     def evaluate_constants(constants: Any, expression: Any) -> Any:
         if not _all_ours(constants):

@@ -206,9 +206,9 @@ def within(tensor: Tensor) -> Tensor:
     )
 
 
-def is_within(tensor: Tensor) -> bool:
-    """Whether the tensor is a sample, or a constant, of some level."""
-    return type(tensor._storage) is BatchedStorage
+def takes_part_around(storage: Storage) -> bool:
+    """Whether a tensor on this storage takes part in autograd around its level."""
+    return type(storage) is BatchedStorage and takes_part(storage.value)
 
 
 def lift(value: Tensor, level: Level, fresh: bool = False) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any
 from ..autograd import dual, engine
 from ..autograd.graph import Leaf, Output
 from ..autograd.saved import Saved, SavedOutputs
-from ..core.batched import BatchedStorage, is_within, open_levels, takes_part, within
+from ..core.batched import open_levels, takes_part, takes_part_around, within
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
 from ..core.tensor import Tensor, make
@@ -84,7 +84,7 @@ def needs_graph(outputs: Sequence[Tensor], stood_in: Sequence[Tensor]) -> bool:
         or bool(dual.levels)
         or any(y._autograd is not None and _reaches_others(y._autograd, own) for y in outputs)
         or bool(open_levels.stack)
-        and any(takes_part(y._storage.value) or _holds_others(y._autograd) for y in outputs if is_within(y))
+        and any(takes_part_around(y._storage) or _holds_others(y._autograd) for y in outputs)
     )
 
 
@@ -101,8 +101,7 @@ def _holds_others(edge: Any) -> bool:
         for entry in node._saved:
             for each in entry if type(entry) is SavedOutputs else (entry,):
                 if type(each) is Saved:
-                    storage = each.storage
-                    if type(storage) is BatchedStorage and takes_part(storage.value):
+                    if takes_part_around(each.storage):
                         return True
                 elif isinstance(each, tuple) or hasattr(each, "hook"):
                     return True  # tangents, or what a hook made of the value

@@ -33,9 +33,6 @@ from .basic_indexing import GETITEM, SELECT_PLANS, VIEW_PLANS, basic_view, out_o
 from .index_put import without_leading_ones, write_at, write_masked
 from .masking import MASKED_FILL, MASKED_INDEX
 
-_new = object.__new__
-
-
 _DIM = (0,)
 _FIRST = (0,), _DIM  # the items of `tensor[number]` as the step gets them, and the dim of its start
 _SELECT, _SLICE = GETITEM["select"], GETITEM["slice"]
@@ -54,7 +51,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         position = index + plan.size if index < 0 else index
         if not 0 <= position < plan.size:
             raise out_of_range(index, 0, plan.size)
-        result = _new(Tensor)
+        result = self._storage.new_tensor()
         result._storage = self._storage
         result._start = self._start + position * plan.step
         result.spec = plan.spec
@@ -74,7 +71,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
                 raise ValueError("step must be greater than zero")
             item = (stop - start + step - 1) // step if stop > start else 0, step
             plan = VIEW_PLANS[spec, item]
-            result = _new(Tensor)
+            result = self._storage.new_tensor()
             result._storage = self._storage
             result._start = self._start + start * spec.stride[0] * spec.dtype.itemsize
             result.spec = plan.spec

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import is_sample
 from ...core.derivative import Derivative
 from ...core.device import device
 from ...core.dtype import LEGACY_NAMES, DType, bool_, cpp_name, int64, uint8
@@ -270,6 +271,8 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         return record_inplace(
             MASKED_SCATTER, self, (self, mask, source), (), masked_scatter_, self, mask, source
         )
+    if any(type(each) is not Tensor and is_sample(each) for each in (self, mask, source)):
+        return _scatter_samples(self, mask, source)
     mask = unshared(mask.expand(self.spec.shape), self)
     count = count_true(mask)
     if source.spec.numel < count:
@@ -278,6 +281,16 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         return self.copy_(masked_scatter_(plain(self), mask, source))
     spread(self, mask, plain(unshared(source, self)).contiguous(), count)
     return self
+
+
+def _scatter_samples(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`masked_scatter_` for samples that `vmap` maps over, of which each may have another number of true elements."""
+    if not source.spec.numel:
+        return self
+    flat = mask.expand(self.spec.shape).reshape(-1)
+    places = (flat.cumsum(0) - 1).clamp(0, source.spec.numel - 1)
+    values = source.reshape(-1).gather(0, places).reshape(self.spec.shape)
+    return self.copy_(WHERE(mask, values, self))
 
 
 def _packed(ct, out, a, mask, source, *, specs):

@@ -130,7 +130,7 @@ def _build_backward(
     sizes = graph.inputs[1].spec.shape
     ct, x = (graph.reshape(each, rows.sizes) for each in graph.inputs[:2])
     mean, inverse = (graph.reshape(each, rows.kept) for each in graph.inputs[2:4])
-    weight = graph.inputs[4] and graph.reshape(graph.inputs[4], rows.across)
+    weight = None if graph.inputs[4] is None else graph.reshape(graph.inputs[4], rows.across)
     results = []
     if of_input:
         sums = graph.reduce(_SUMS, ct, x, mean, inverse, *[weight] * (weight is not None), dims=rows.dims)

@@ -1,4 +1,4 @@
-"""The devices: what each can do is a small class in a file of its own."""
+"""The devices: a folder for each, with a class that has the methods of `base.Backend`."""
 
 from ..core.device import started_backends
 

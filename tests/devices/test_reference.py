@@ -1,5 +1,8 @@
 """The reference device: ops of each family give the CPU's results on memory that the host cannot read."""
 
+import copy
+import io
+import pickle
 import subprocess
 import sys
 
@@ -170,6 +173,38 @@ def test_storages():
     assert storage.clone().device == weft.device(HERE)
     storage.resize_(100)
     assert storage[:4].tolist() == [7, 9, 9, 4]
+
+
+def test_files():
+    file = io.BytesIO()
+    there = A.to(HERE)
+    weft.save({"whole": there, "row": there[1]}, file)
+    file.seek(0)
+    found = weft.load(file)
+    assert found["row"].device == weft.device(HERE) and weft.equal(found["row"].cpu(), A[1])
+    assert found["row"].untyped_storage().data_ptr() == found["whole"].untyped_storage().data_ptr()
+    file.seek(0)
+    assert weft.load(file, map_location="cpu")["row"].device.type == "cpu"
+    assert weft.equal(copy.deepcopy(there).cpu(), A) and weft.equal(
+        pickle.loads(pickle.dumps(there)).cpu(), A
+    )
+
+
+def test_a_step_of_training_is_that_of_the_cpu():
+    weft.manual_seed(0)
+    net = weft.nn.Sequential(weft.nn.Linear(3, 4), weft.nn.ReLU(), weft.nn.Dropout(0.5), weft.nn.LSTM(4, 2))
+    losses = []
+    for where in ("cpu", HERE):
+        weft.manual_seed(1)
+        model = copy.deepcopy(net).to(where)
+        optimizer = weft.optim.AdamW(model.parameters(), lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = (model(A.to(where))[0] ** 2).sum()
+            loss.backward()
+            optimizer.step()
+        losses.append(loss.item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
 
 
 def test_uninitialised_memory_is_the_same_garbage():

@@ -141,7 +141,7 @@ def _place(type: str, index: int | None) -> tuple[str, int | None]:
     """The type and index of the device of a tensor that is put on a device with these."""
     if type in SINGLE:
         return type, None
-    if index is None and (type == private_name or _module(type) is not None):
+    if index is None and is_installed(type):
         index = 0
     return type, index
 
@@ -152,6 +152,11 @@ def _module(name: str) -> str | None:
         return None
     found = importlib.util.find_spec(f"{_DEVICES}.{name}")
     return found.name if found is not None and found.submodule_search_locations else None
+
+
+def is_installed(type: str) -> bool:
+    """Whether weft has devices of a type."""
+    return type == private_name or _module(type) is not None
 
 
 def _find_backend(where: device) -> Backend:

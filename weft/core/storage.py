@@ -286,7 +286,8 @@ class Storage:
         return copy
 
     def __reduce__(self):
-        return _rebuilt, (self.content().tobytes(),)
+        place = () if self.device is CPU else (self.device,)
+        return _rebuilt, (self.content().tobytes(), *place)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> Storage:
         """A copy on the device, or the storage itself if it is on that device."""
@@ -398,8 +399,8 @@ def _as_bytes(content: Sequence) -> list[int]:
     return [item % 256 for item in content]
 
 
-def _rebuilt(content: bytes) -> Storage:
-    return Storage(np.frombuffer(content, np.uint8))
+def _rebuilt(content: bytes, where: device = CPU) -> Storage:
+    return Storage(np.frombuffer(content, np.uint8), device=where)
 
 
 def foreign(ptr: int, nbytes: int, owner: Any, exposed: bool = True) -> Storage:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import IO, Any, TypeAlias
 
-from ..core.device import device
+from ..core.device import device, is_installed
 from ..core.storage import Storage
 
 # The type aliases of PyTorch for arguments of `load`.
@@ -105,6 +105,16 @@ def _to_meta(storage: Any, location: str) -> Any:
     return Storage(storage.nbytes(), device=device("meta")) if location == "meta" else None
 
 
+def _installed(storage: Any) -> str | None:
+    """The location of a storage on a device of `weft/devices` that PyTorch does not have."""
+    where = storage.device
+    return str(where) if is_installed(where.type) and where.backend.has_memory else None
+
+
+def _to_installed(storage: Any, location: str) -> Any:
+    return storage.to(device=device(location)) if is_installed(location.partition(":")[0]) else None
+
+
 def _to_accelerator(kind: str) -> _Deserializer:
     def restore(storage: Any, location: str) -> Any:
         if re.match(rf"{kind}(:|\d|$)", location):
@@ -153,5 +163,6 @@ def validate_hpu_device(location: str) -> int | None:
 
 register_package(10, _on("cpu"), _to_cpu)
 register_package(22, _on("meta"), _to_meta)
+register_package(23, _installed, _to_installed)
 for _priority, _kind in ((20, "cuda"), (21, "mps"), (24, "hpu"), (25, "xpu"), (26, "mtia")):
     register_package(_priority, _on(_kind), _to_accelerator(_kind))

@@ -22,7 +22,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from .compat.missing import module_getattr
@@ -144,7 +144,16 @@ def resolve_name(f: Callable) -> str | None:
     >>> resolve_name(torch.linalg.norm), resolve_name(torch.Tensor.shape.__get__), resolve_name(len)
     ('torch.linalg.norm', 'torch.Tensor.shape.__get__', None)
     """
-    return full_name(f)
+    return _names().get(f) or full_name(f)
+
+
+@functools.cache
+def _names() -> dict[Callable, str]:
+    return {
+        function: name
+        for functions in reversed(_overridable().values())
+        for name, function in reversed(functions.items())
+    }
 
 
 def get_default_nowrap_functions() -> set[Callable]:
@@ -152,43 +161,100 @@ def get_default_nowrap_functions() -> set[Callable]:
     return set(unconverted())
 
 
+# Names of functions and of methods that PyTorch ignores, and of those of weft's that raise errors for all arguments.
 _IGNORED = (
-    "tensor as_tensor asarray scalar_tensor from_dlpack from_file from_numpy frombuffer zeros ones empty full eye rand randn "
-    "randint randperm arange range linspace logspace empty_permuted empty_strided tril_indices triu_indices "
-    "bartlett_window blackman_window hamming_window hann_window kaiser_window fft.fftfreq fft.rfftfreq "
-    "is_tensor is_storage typename broadcast_shapes manual_seed seed initial_seed get_rng_state set_rng_state "
-    "sym_int sym_float sym_max sym_min sym_not sym_ite sym_sum sym_sqrt sym_fresh_size sym_constrain_range "
-    "sym_constrain_range_for_size eig symeig lstsq solve matrix_rank set_default_tensor_type is_anomaly_enabled is_anomaly_check_nan_enabled"
+    "arange are_deterministic_algorithms_enabled as_strided as_tensor asarray autocast_decrement_nesting "
+    "autocast_increment_nesting bartlett_window blackman_window broadcast_shapes can_cast clear_autocast_cache compile cond "
+    "cudnn_is_acceptable empty empty_permuted empty_quantized empty_strided eye fft.fftfreq fft.rfftfreq fill fork "
+    "from_dlpack from_file from_numpy frombuffer full get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
+    "get_autocast_ipu_dtype get_autocast_xla_dtype get_default_device get_default_dtype get_deterministic_debug_mode "
+    "get_device_module get_float32_matmul_precision get_num_interop_threads get_num_threads get_rng_state hamming_window "
+    "hann_window init_num_threads initial_seed is_anomaly_check_nan_enabled is_anomaly_enabled is_autocast_cache_enabled "
+    "is_autocast_cpu_enabled is_autocast_enabled is_autocast_ipu_enabled is_autocast_xla_enabled "
+    "is_deterministic_algorithms_warn_only_enabled is_grad_enabled is_inference_mode_enabled is_storage is_tensor "
+    "is_vulkan_available is_warn_always_enabled kaiser_window linspace load logspace manual_seed nn.functional.grouped_mm "
+    "nn.functional.hardsigmoid nn.functional.hardswish nn.functional.scaled_grouped_mm nn.functional.scaled_mm "
+    "nn.functional.sigmoid nn.functional.tanh nn.functional.upsample nn.functional.upsample_bilinear "
+    "nn.functional.upsample_nearest nn.init.calculate_gain normal ones promote_types rand rand_like randint randint_like "
+    "randn randn_like randperm range result_type save scalar_tensor seed set_anomaly_enabled set_autocast_cache_enabled "
+    "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype "
+    "set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype set_autocast_xla_enabled set_default_device "
+    "set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal "
+    "set_num_interop_threads set_num_threads set_printoptions set_rng_state set_warn_always sparse_bsc_tensor "
+    "sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor "
+    "sym_constrain_range sym_constrain_range_for_size sym_fresh_size tensor thread_safe_generator tril_indices "
+    "triu_indices typename use_deterministic_algorithms vander vmap zeros "
+    "sym_int sym_float sym_max sym_min sym_not sym_ite sym_sum sym_sqrt eig symeig lstsq solve matrix_rank"
+).split()
+_IGNORED_METHODS = (
+    "__class__ __delitem__ __dir__ __hash__ __init_subclass__ __iter__ __new__ __subclasshook__ __torch_dispatch__ "
+    "__torch_function__ _addmm_activation _conj _conj_physical _has_symbolic_sizes_strides _is_all_true _is_any_true "
+    "_is_zerotensor _make_subclass _make_wrapper_subclass _neg_view _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc "
+    "_to_sparse_csr _typed_storage _use_count _view_func _view_func_unsafe as_subclass eig lstsq new new_empty "
+    "new_empty_strided new_full new_ones new_tensor new_zeros reinforce solve stride symeig to_padded_tensor to_sparse_bsc "
+    "to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr unflatten"
 ).split()
 
 
 def get_ignored_functions() -> set[Callable]:
-    """The public functions that never call `__torch_function__`, because they take no tensors or make plain ones."""
-    return {FUNCTIONS[name] for name in _IGNORED}
+    """The public functions and methods that never call `__torch_function__`, or of which PyTorch's tests need not know."""
+    import weft
+
+    found = {_member(weft, path) for path in _IGNORED}
+    found |= {
+        getattr(Tensor, name, None) for name in _IGNORED_METHODS if name not in ("__hash__", "__class__")
+    }
+    return found - {None}
+
+
+def _member(owner: Any, path: str) -> Any:
+    """`owner.path`, None if there is none."""
+    for name in path.split("."):
+        owner = getattr(owner, name, None)
+    return owner
+
+
+@functools.cache
+def _overridable() -> dict[Any, dict[str, Any]]:
+    """By namespace, the functions that call `__torch_function__`, by the names that `resolve_name` gives."""
+    import weft
+
+    ignored = get_ignored_functions()
+    in_python = set(
+        weft.functional.__all__
+    )  # the functions that PyTorch writes in Python, in torch.functional
+    elsewhere = {id(function) for path, function in FUNCTIONS.items() if path.startswith("nn.functional.")}
+    found: dict[Any, dict[str, Any]] = {
+        weft: {}, weft.functional: {}, weft.nn.functional: {}, weft.nn.init: {}, Tensor: {}, weft.linalg: {}, weft.fft: {},
+        weft.special: {},
+    }  # fmt: skip
+    for path, function in FUNCTIONS.items():
+        space, _, name = path.rpartition(".")
+        if name.startswith("_") or name.endswith("_") or not isinstance(function, FunctionType):
+            continue
+        if function in ignored or not space and id(function) in elsewhere:
+            continue
+        place = (
+            weft.functional if not space and name in in_python else _member(weft, space) if space else weft
+        )
+        if place in found:
+            prefix = "functional." if place is weft.functional else ""
+            found[place][f"torch.{prefix}{path}"] = function
+    for name in ("constant_", "kaiming_uniform_", "normal_", "uniform_"):
+        found[weft.nn.init][f"torch.nn.init.{name}"] = getattr(weft.nn.init, name)
+    for name, member in vars(Tensor).items():
+        if name in _IGNORED_METHODS or name in UNASKED:
+            continue
+        if isinstance(member, FunctionType):
+            found[Tensor][f"torch.Tensor.{name}"] = member
+        elif isinstance(member, property):
+            found[member] = {f"torch.Tensor.{name}.__get__": member.__get__}
+    return found
 
 
 def get_overridable_functions() -> dict[Any, list[Callable]]:
-    """The functions that call `__torch_function__`, by namespace."""
-    import weft
-
-    namespaces: dict[str, ModuleType] = {
-        name: functools.reduce(getattr, name.split(".") if name else (), weft)
-        for name in ("", "nn.functional", "linalg", "fft", "special")
-    }
-    ignored = get_ignored_functions()
-    found: dict[Any, list[Callable]] = {each: [] for each in namespaces.values()}
-    for name, function in FUNCTIONS.items():
-        space = name.rpartition(".")[0]
-        is_hidden = name.startswith("_") or function in ignored
-        if space in namespaces and isinstance(function, FunctionType) and not is_hidden:
-            found[namespaces[space]].append(function)
-    members = {name: member for name, member in vars(Tensor).items() if name not in UNASKED}
-    found[Tensor] = [
-        member.__get__ if isinstance(member, property) else member
-        for member in members.values()
-        if isinstance(member, (FunctionType, property))
-    ]
-    return found
+    """The functions that call `__torch_function__`, by namespace; a property is a namespace of its `__get__`."""
+    return {space: list(functions.values()) for space, functions in _overridable().items()}
 
 
 def get_testing_overrides() -> dict[Callable, Callable]:

@@ -128,3 +128,21 @@ def test_redispatching_asks_once(lib):
     with Mode():
         lib.add(lib.ones(1), 1, alpha=2)
     assert told == ["ones", "add"]
+
+
+def test_overridable_functions_are_those_of_pytorch():
+    import torch.overrides
+
+    def names(lib):
+        return {lib.overrides.resolve_name(function) for function in lib.overrides.get_testing_overrides()}
+
+    # Functions of other devices, of quantized tensors and of PyTorch's inside that weft does not have are missing.
+    own, reference = names(weft), names(torch)
+    assert len(own & reference) > 1320
+    assert own - reference <= {
+        "torch.Tensor.__abs__", "torch.Tensor.__idiv__", "torch.Tensor.__neg__", "torch.Tensor.__pos__",
+        "torch.Tensor.__rdiv__", "torch.Tensor.to_device", "torch.Tensor.unravel_index", "torch.dsmm", "torch.hsmm",
+        "torch.mm", "torch.native_channel_shuffle", "torch.saddmm", "torch.segment_reduce", "torch.to_dlpack",
+    }  # fmt: skip
+    for name in ("torch.functional.einsum", "torch.nn.functional.conv1d", "torch.nn.init.uniform_"):
+        assert name in own & reference

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..core.entry import entry
 from ..core.generator import Generator
 from ..core.grad_mode import no_grad
 from ..core.tensor import Tensor
@@ -80,12 +81,14 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 # ---- Distributions -------------------------------------------------------------------------------------------------
 
 
+@entry
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
+@entry
 @no_grad()
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
@@ -171,6 +174,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, std, generator)
 
 
+@entry
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -215,6 +219,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 # ---- Patterns ------------------------------------------------------------------------------------------------------
 
 
+@entry
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with `val`."""

@@ -320,6 +320,38 @@ def vmap_of_scatters_into_views(lib):
 
 
 @program
+def jacobians_of_reductions_into_indexed_elements(lib):
+    x, source, index = lib.tensor([1.0, -2.0, 3.0]), lib.tensor([4.0, -5.0, 6.0]), lib.tensor([0, 0, 2])
+
+    def reduced(reduce):
+        return lambda x, source: x.scatter_reduce(0, index, source, reduce, include_self=False)
+
+    both = (lib.func.jacrev, lib.func.jacfwd)
+    found = [make(reduced(r), argnums=(0, 1))(x, source) for make in both for r in ("amin", "mean")]
+    found.append(lib.func.jacrev(reduced("prod"), argnums=(0, 1))(x, source))
+    batches = lib.stack([x, x * 2]), lib.stack([source, -source])
+    gradient = lib.func.grad(lambda x, source: reduced("amax")(x, source).sin().sum(), argnums=(0, 1))
+    return found, lib.vmap(reduced("prod"))(*batches), lib.vmap(gradient)(*batches)
+
+
+@program
+def gradients_of_a_batch_of_reductions_into_indexed_elements(lib):
+    source = lib.tensor([[4.0, -5.0, 6.0], [1.0, 2.0, 3.0]], requires_grad=True)
+    index = lib.tensor([0, 0, 1])
+    found = lib.vmap(lambda source: lib.zeros(2).index_reduce(0, index, source, "prod", include_self=False))(
+        source
+    )
+    found.sum().backward()
+    return found, source.grad
+
+
+@program
+def jacobian_of_selected_elements(lib):
+    x = x3(lib)
+    return lib.func.jacrev(lambda x: lib.masked_select(x * x, lib.tensor([True, False, True])))(x)
+
+
+@program
 def jacobians_of_results_that_are_not_contiguous(lib):
     x = lib.arange(6.0).reshape(2, 3)
     functions = (lambda x: (x * x).t(), lambda x: x.sin().as_strided((2, 2), (1, 2)), lambda x: x.t() ** 3)

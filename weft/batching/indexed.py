@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.batched import Level, batched_at, physical, samples_of, wrap
+from ..core.batched import Level, as_batch, batched_at, physical, resumed, samples_of, wrap
 from ..core.plans import PlanCache
 from ..core.size import shape
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.indexed import Gather, IndexMap, Scatter
+from ..ops.indexing.scatter_reduction import Reduction
 from .derivatives import BatchedDerivative
 from .elementwise import written
 from .rules import Recordable, any_batched, batching_rule, check_writable
+from .steps import on_samples
 
 
 class _Batched:
@@ -121,3 +123,26 @@ def _put(level: Level, op: Scatter, args: tuple, static: dict[str, Any]) -> Tens
         _puts[op, batched, level.size, which](into, places, source, how, combine)
 
     return written(op, target, (target, value, *indices), (how, combine), level, write)
+
+
+@batching_rule(Reduction)
+def _reduction(level: Level, op: Reduction, args: tuple, named: dict[str, Any]) -> Tensor:
+    """Reduce into a copy of the target, and copy the result into the target.
+
+    The old values of the target stay in another copy, because the derivative reads them.
+    """
+    target, source, index, *static = args
+    check_writable(target, (source, index), level)
+
+    def reduced(old: Tensor, source: Tensor, index: Tensor) -> Tensor:
+        return op.run(old.clone(), source, index, *static)
+
+    with resumed(level):
+        old = target.clone()
+    result = on_samples(level, op, reduced, (old, source, index), tuple(static)).result
+
+    def write() -> None:
+        read = as_batch if batched_at(target, level) else physical
+        physical(target, level).copy_(read(result, level))
+
+    return written(op, target, (target, source, index), tuple(static), level, write)

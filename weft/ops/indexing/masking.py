@@ -237,7 +237,8 @@ def _selection(name: str) -> CustomVjp:
         return pack(input, mask)
 
     def cotangent(ct, out, a, mask, *, specs):
-        return masked_scatter_(ct.new_zeros(specs[0].shape), mask, ct)
+        # By the method, because `vmap` loops over public functions without a batching rule.
+        return ct.new_zeros(specs[0].shape).masked_scatter_(mask, ct)
 
     return CustomVjp(select, cotangent, None, name=name)
 

@@ -57,6 +57,8 @@ class BatchedDerivative(Derivative):
                 ],
             )
             found = node._pull(_wrapped(ct, level), node._edges, True)
+            # A rule for all inputs may leave out the last ones, which have no cotangent.
+            found = [*found, *[None] * (len(wanted) - len(found))]
             return [
                 _gathered(each, is_batch, one, level) if each is not None and is_wanted else None
                 for each, is_batch, one, is_wanted in zip(found, self.batched, samples, wanted, strict=True)

@@ -54,4 +54,6 @@ def _change(by: int) -> None:
 
 def _made_within(tensor: Tensor) -> Tensor:
     """New memory: within a level it is the same for all samples until samples are written into it."""
-    return lift(tensor, open_levels.stack[-1], fresh=True) if open_levels.stack else tensor
+    for level in open_levels.stack:
+        tensor = lift(tensor, level, fresh=True)
+    return tensor

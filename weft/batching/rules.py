@@ -13,6 +13,7 @@ from ..core.batched import (
     lift,
     open_levels,
     physical,
+    suspended,
     takes_part,
 )
 from ..core.grad_mode import mode
@@ -76,7 +77,9 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
     if level is None:
         if op not in COPIES or method != "run":
             return PLAIN
-        return lift(op.run(*args), outer[-1], fresh=True)
+        with suspended(outer[-1]):
+            result = op(*args)
+        return lift(result, outer[-1], fresh=True)
     if level is outer[-1]:
         below = outer[:-1]
     else:

@@ -15,7 +15,7 @@ from .plans import PlanCache
 from .restoring import Restoring
 from .spec import Spec, make_spec
 from .storage import FOREIGN, Storage
-from .tensor import Tensor, make
+from .tensor import Tensor, empty, make
 
 # ---- Levels ----------------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,8 @@ class BatchedStorage(Storage):
                 -(-self.nbytes_ // 16) * 16
             )  # so that elements of any dtype lie a whole number of them apart
             old = make(value._storage, 0, _bytes_spec(1, self.nbytes_, 0, self.device))
-            new = _empty(_bytes_spec(size, room, room, self.device))
+            with suspended(self.level):
+                new = empty(_bytes_spec(size, room, room, self.device))
             part = make(new._storage, 0, _bytes_spec(size, self.nbytes_, room, self.device))
             part.copy_(old)
             self.step = room
@@ -159,10 +160,6 @@ class BatchedStorage(Storage):
 
 def _bytes_spec(rows: int, columns: int, step: int, device: Any) -> Spec:
     return make_spec((rows, columns), (step, 1), uint8, device)
-
-
-def _empty(spec: Spec) -> Tensor:
-    return make(spec.device.backend.allocate(spec.nbytes), 0, spec)
 
 
 class BatchedTensor(Tensor):
@@ -204,6 +201,11 @@ def within(tensor: Tensor) -> Tensor:
     return (
         tensor if type(storage) is BatchedStorage and storage.level is stack[-1] else lift(tensor, stack[-1])
     )
+
+
+def is_recorded_around(value: Any) -> bool:
+    """Whether a value is a sample of a batch that takes part in autograd around the call of `vmap`."""
+    return isinstance(value, Tensor) and takes_part_around(value._storage)
 
 
 def takes_part_around(storage: Storage) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .batched import is_recorded_around
 from .grad_mode import mode
 from .restoring import Restoring
-from .tensor import Tensor
+from .tensor import Tensor, new_hooks
 
 # The error of backward for an op without a rule.
 NO_RULE = "the derivative of {} is not implemented"
@@ -39,7 +40,7 @@ def needs_recording(tensors: Sequence[Any]) -> bool:
     for each in tensors:
         if isinstance(each, Tensor) and each._autograd is not None:
             return mode.enabled
-    return False
+    return bool(new_hooks) and mode.enabled and any(map(is_recorded_around, tensors))
 
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:

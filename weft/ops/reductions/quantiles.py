@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.arguments import number
+from ...core.batched import beneath
 from ...core.checking import check_tensor
 from ...core.dtype import float32, float64, int64
 from ...core.public import public
@@ -62,7 +63,7 @@ def _check(input: Tensor, q: Any, interpolation: str) -> Tensor:
         raise RuntimeError(
             f"quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
         )
-    if not bool(((q >= 0) & (q <= 1)).all()):
+    if not bool(beneath((q >= 0) & (q <= 1)).all()):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
     return q
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.arguments import integer
+from ...core.batched import beneath
 from ...core.checking import check_tensor
 from ...core.dtype import (
     FLOAT,
@@ -71,7 +72,7 @@ def _cumsum_rule(ct, out, a, dim):
 
 def _cumprod_rule(ct, out, a, dim):
     zeros = a == 0
-    if not a.is_meta and not bool(zeros.any()):
+    if not a.is_meta and not bool(beneath(zeros).any()):
         return _from_the_end(cumsum, ct * out.conj(), dim) / a.conj()
     if not a.spec.shape:
         return ct
@@ -343,7 +344,7 @@ def _check_weights(weights: Tensor | None, name: str, count: int) -> None:
             f"cov(): expected {name} to have the same numel as there are observations in the input but got "
             f"{weights.spec.numel} != {count}"
         )
-    if count and bool((weights < 0).any()):
+    if count and bool(beneath(weights < 0).any()):
         raise RuntimeError(f"cov(): {name} cannot be negative")
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ....core.batched import beneath
 from ....core.derivative import Derivative, nondifferentiable
 from ....core.dtype import LEGACY_NAMES, DType, float32, int64, uint8
 from ....core.public import public
@@ -202,7 +203,7 @@ def _check_indices(
 ) -> None:
     """Raises: IndexError for classes that do not exist."""
     target = target.reshape(()) if input.spec.ndim == 1 else target
-    if not input.spec.numel and bool((target == ignored).all()):
+    if not input.spec.numel and bool(beneath(target == ignored).all()):
         return
     _AT_CLASS(input.detach(), (_CLASS(target.to(int64), ignored),), _class_dim(input.spec))
 

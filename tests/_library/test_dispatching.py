@@ -132,6 +132,21 @@ def test_a_step_of_training():
     assert run(weft) == run(torch)
 
 
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_steps_of_optimizers_are_told_as_operators_and_give_the_same_values(kind):
+    def run(mode):
+        x = weft.full((3,), 0.5).requires_grad_()
+        x.grad = weft.ones(3)
+        optimizer = getattr(weft.optim, kind)([x], lr=0.1)
+        with mode:
+            optimizer.step()
+        return x.tolist()
+
+    mode = logging_mode(weft)
+    assert run(mode) == run(weft.no_grad())
+    assert "aten.copy_.default" in [line[0] for line in mode.lines]
+
+
 CALLS = """
 x / 2 - y; -x; x ** y; x > 0; x == y; x.t(); x.view(-1); x.max(); x.max(1); x.clone(); x.t().contiguous(); x.to(torch.float64)
 x.add_(1); x.zero_(); torch.zeros(3); torch.ones_like(x); torch.arange(3); torch.randn(3); torch.tensor([1.0]); x.float()

@@ -28,6 +28,7 @@ from ..core.recording import record, record_inplace, tape, unrecorded
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..families.map import Map
+from ..families.update import FusedUpdate
 from . import aten as aten_operators
 from .aten_derivatives import JOINT, Context, Formula, formulas_of, summed_to
 from .operators import tensors_in
@@ -346,9 +347,11 @@ def wrapper_watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -
 
     Raises: NotImplementedError if the op is no operator, and so its class cannot be told.
     """
-    objects = [each for each in handling(args) if each.spec.device.is_claimed]
+    objects = [each for each in handling(_flat(args)) if each.spec.device.is_claimed]
     if not objects or modes.dispatch:
         return PLAIN
+    if isinstance(op, FusedUpdate) and method == "run":
+        return op.compose(*args)
     if method == "run" and isinstance(op, Map) and not static:
         from .aten_calls import by_schema
 
@@ -359,9 +362,21 @@ def wrapper_watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -
     )
 
 
+def _flat(values: Sequence[Any]) -> list[Any]:
+    """The values, and the items of lists and tuples in their place."""
+    return [each for value in values for each in (value if isinstance(value, (tuple, list)) else (value,))]
+
+
 def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
-    """Watcher of ops: an elementwise op that a composed function calls itself is an operator for handlers as well."""
-    if not modes.dispatch or method != "run" or not isinstance(op, Map) or static:
+    """Watcher of ops: an elementwise op that a composed function calls itself is an operator for modes as well.
+
+    The update of an optimizer, which is one kernel, is composed of operators.
+    """
+    if not modes.dispatch or method != "run" or static:
+        return PLAIN
+    if isinstance(op, FusedUpdate):
+        return op.compose(*args)
+    if not isinstance(op, Map):
         return PLAIN
     from .aten_calls import by_schema
 

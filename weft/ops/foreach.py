@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.dtype import DType
-from ..core.registry import FUNCTIONS, add_function
+from ..core.registry import add_function
 from ..core.tensor import Tensor
 from ..families.map import NUMBERS
+from .elementwise.powers import pow
 from .reductions.norms import vector_norm
 
 # fmt: off
@@ -162,7 +163,7 @@ def _pow(name: str, op: Callable) -> Callable:
     def each(tensors: Any, exponent: Any) -> list[Tensor]:
         if isinstance(tensors, NUMBERS):
             _check(name, exponent)
-            return [FUNCTIONS["pow"](tensors, power) for power in exponent]
+            return [pow(tensors, power) for power in exponent]
         _check(name, tensors)
         return [op(a, power) for a, power in zip(tensors, _one_each(name, tensors, exponent))]
 

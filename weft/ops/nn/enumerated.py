@@ -16,6 +16,9 @@ from ...core.grad_mode import no_grad
 from ...core.public import public
 from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor
+from ..assembly.joining import cat
+from ..assembly.pixel_shuffle import channel_shuffle
+from ..assembly.repeating import repeat_interleave
 from ..creation.creation import empty
 from .losses.arguments import REDUCTIONS
 
@@ -144,10 +147,10 @@ def embedding_bag(
         include_last_offset, padding,
     )  # fmt: skip
     end = offsets.new_tensor([len(indices)])
-    ends = offsets[1:] if include_last_offset else FUNCTIONS["cat"]((offsets[1:], end))
+    ends = offsets[1:] if include_last_offset else cat((offsets[1:], end))
     starts = offsets[:-1] if include_last_offset else offsets
     sizes = (ends - starts).to(indices.dtype)
-    bags = FUNCTIONS["repeat_interleave"](sizes)
+    bags = repeat_interleave(sizes)
     if _MODES[mode] == "sum":
         is_fast = padding is None and weight.stride(1) == 1 and weight.dtype.itemsize <= 4
         none = sizes.new_zeros(sizes.shape)
@@ -177,7 +180,7 @@ def _maxima(weight: Tensor, indices: Tensor, counted: Tensor, bags: Tensor, size
 
 
 for _place in ("", "nn.functional."):
-    add_function(f"{_place}native_channel_shuffle", FUNCTIONS["channel_shuffle"])
+    add_function(f"{_place}native_channel_shuffle", channel_shuffle)
 
 
 @public(name="norm_except_dim")

@@ -7,10 +7,10 @@ from typing import Any
 
 from ...core.dtype import DType, bool_, float32, int64
 from ...core.public import public
-from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor, wrap_dim
 from ...families.reduce import dims_of
 from . import reduction, softmax
+from .norms import vector_norm
 from .reduction import highest, lowest
 
 
@@ -245,7 +245,6 @@ def norm(
 ) -> Tensor:
     """The vector norm of the elements that count, over `dim` (an int, several, or all)."""
     found = _filled(input, mask, math.inf if ord == -math.inf else 0)
-    vector_norm = FUNCTIONS["linalg.vector_norm"]
     return vector_norm(found, ord, _dims(input, dim, "norm"), bool(keepdim), dtype=dtype or input.spec.dtype)
 
 

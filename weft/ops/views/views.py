@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ...core import view_rules as rules
 from ...core.derivative import nondifferentiable
-from ...core.registry import FUNCTIONS
 from ...core.size import Size
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, empty, make, wrap_dim
@@ -12,6 +11,8 @@ from ...families.custom_vjp import custom_vjp
 from ...families.map import FILL
 from ...families.view import View
 from ..assembly.copying import contiguous
+from ..creation.creation import ones
+from ..creation.ranges import arange
 from ..elementwise.arithmetic import ADD
 
 
@@ -33,8 +34,8 @@ def _as_strided_back(ct, out, a, size, stride, offset, *, specs):
     view = rules.moved(spec, size, stride)
     memory = _to_memory(ct, view, place, max(start + spec.span, place + view.span))
     if spec.overlaps:
-        ones = FUNCTIONS["ones"](spec.shape, dtype=ct.dtype, device=ct.device)
-        memory = memory / _to_memory(ones, spec, start, memory.numel()).clamp(min=1)
+        counts = ones(spec.shape, dtype=ct.dtype, device=ct.device)
+        memory = memory / _to_memory(counts, spec, start, memory.numel()).clamp(min=1)
     return AS_STRIDED(memory, spec.shape, spec.stride, start)
 
 
@@ -43,7 +44,7 @@ def _to_memory(ct: Tensor, view: Spec, start: int, length: int) -> Tensor:
     memory = contiguous_spec((length,), ct.spec.dtype, ct.spec.device)
     if not view.overlaps:
         return AS_STRIDED.adjoint(ct, memory, view.shape, view.stride, start)
-    positions = AS_STRIDED(FUNCTIONS["arange"](length, device=ct.device), view.shape, view.stride, start)
+    positions = AS_STRIDED(arange(length, device=ct.device), view.shape, view.stride, start)
     return ct.new_zeros((length,)).index_add(0, positions.reshape(-1), ct.reshape(-1))
 
 

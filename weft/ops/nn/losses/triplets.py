@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....core.public import public
-from ....core.registry import FUNCTIONS
 from ....core.tensor import Tensor
+from ...linalg.distance import pairwise_distance
 from .arguments import reduced, reduction_of
 
 
@@ -45,7 +45,7 @@ def triplet_margin_loss(
     """
     return _triplet_loss(
         "triplet_margin_loss",
-        lambda a, b: FUNCTIONS["pairwise_distance"](a, b, p, eps),
+        lambda a, b: pairwise_distance(a, b, p, eps),
         anchor,
         positive,
         negative,
@@ -67,7 +67,7 @@ def triplet_margin_with_distance_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`triplet_margin_loss` with a distance of one's own; the Euclidean one unless given."""
-    distance = distance_function or FUNCTIONS["pairwise_distance"]
+    distance = distance_function or pairwise_distance
     return _triplet_loss(
         "triplet_margin_with_distance_loss", distance, anchor, positive, negative, margin, swap, reduction
     )

@@ -133,7 +133,8 @@ def _build_backward(
     weight = None if graph.inputs[4] is None else graph.reshape(graph.inputs[4], rows.across)
     results = []
     if of_input:
-        sums = graph.reduce(_SUMS, ct, x, mean, inverse, *[weight] * (weight is not None), dims=rows.dims)
+        weights = () if weight is None else (weight,)
+        sums = graph.reduce(_SUMS, ct, x, mean, inverse, *weights, dims=rows.dims)
         found = graph.map(
             _INPUT_COTANGENT, ct, x, mean, inverse, 1.0 if weight is None else weight, *sums, rows.together
         )

@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Container, Sequence
 from typing import Any
 
+from ..core.batched import function_hooks
 from ..core.derivative import Derivative
+from ..core.dispatch import PLAIN
 from ..core.dtype import FLOAT
 from ..core.grad_mode import is_grad_enabled
 from ..core.op import Op
@@ -157,9 +159,9 @@ class FunctionMeta(type):
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
         cls._node_type = node_type(f"{name}Backward", BackwardCFunction)
-        cls._takes_ctx = not _overrides(cls, "setup_context")
-        cls._backward = staticmethod(cls.vjp if _overrides(cls, "vjp") else cls.backward)
-        if _overrides(cls, "vjp") and _overrides(cls, "backward"):
+        cls._takes_ctx = not overrides(cls, "setup_context")
+        cls._backward = staticmethod(cls.vjp if overrides(cls, "vjp") else cls.backward)
+        if overrides(cls, "vjp") and overrides(cls, "backward"):
             cls._backward = staticmethod(_both)
 
 
@@ -169,7 +171,7 @@ def _both(*args: Any) -> Any:
     )
 
 
-def _overrides(cls: Any, name: str) -> bool:
+def overrides(cls: Any, name: str) -> bool:
     return any(
         name in each.__dict__ for each in cls.__mro__ if each.__dict__.get("_is_function_base") is None
     )
@@ -261,6 +263,13 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         """Call the function, and record it if an argument requires grad."""
+        if function_hooks and (answer := function_hooks[0](cls, args, kwargs)) is not PLAIN:
+            return answer
+        return cls.apply_unbatched(args, kwargs)
+
+    @classmethod
+    def apply_unbatched(cls: Any, args: tuple, kwargs: dict[str, Any], forward: Any = None) -> Any:
+        """As `apply`, which asks `function_hooks` first. `forward` computes the results in place of `forward(*args)`."""
         if kwargs and not cls._takes_ctx:
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
@@ -270,7 +279,7 @@ class Function(metaclass=FunctionMeta):
             if cls._takes_ctx:
                 output = cls.forward(ctx, *args, **kwargs)
             else:
-                output = cls.forward(*args)
+                output = (forward or cls.forward)(*args)
                 cls.setup_context(ctx, args, output)
         if not isinstance(output, (Tensor, tuple)):
             return output  # there is no tensor to differentiate

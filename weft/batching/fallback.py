@@ -56,10 +56,10 @@ def recover(function: Callable, args: tuple, kwargs: dict[str, Any], error: Exce
         level = open_levels.stack[-1]  # where random numbers differ from sample to sample
     if level is None or name in _VALUES:
         return PLAIN
-    return _looped(level, name, function, args, kwargs)
+    return looped(level, name, function, args, kwargs)
 
 
-def _looped(level: Level, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+def looped(level: Level, name: str, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     leaves, structure = tree_flatten((args, kwargs))
     if open_duals and in_autograd(leaves, level):
         return PLAIN  # the samples have tangents, which a loop would lose
@@ -109,7 +109,7 @@ class _Looped:
             if level is None:
                 found = pulled(ct, *given)
             else:
-                found = _looped(level, f"the derivative of {name}", pulled, (ct, *given), {})
+                found = looped(level, f"the derivative of {name}", pulled, (ct, *given), {})
             rest = iter(found)
             return [next(rest) if _is_smooth(x) else None for x in given]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..core import dispatch
-from ..core.batched import Level, lift, open_levels
+from ..core.batched import Level, function_hooks, lift, open_levels
 from ..core.locks import new_lock
 from ..core.restoring import Restoring
 from ..core.tensor import Tensor, new_hooks
+from . import functions
 from .fallback import recover
 from .rules import watch
 
@@ -46,10 +47,12 @@ def _change(by: int) -> None:
             dispatch.watch(watch)
             dispatch.recoverers.append(recover)
             new_hooks.append(_made_within)
+            function_hooks.append(functions.apply)
         elif not _count:
             dispatch.unwatch(watch)
             dispatch.recoverers.remove(recover)
             new_hooks.remove(_made_within)
+            function_hooks.remove(functions.apply)
 
 
 def _made_within(tensor: Tensor) -> Tensor:

@@ -41,6 +41,10 @@ class _Open(threading.local):
 open_levels = _Open()
 
 
+# Asked first when a `torch.autograd.Function` is applied: (function, args, kwargs) -> result or PLAIN. Empty outside of vmap.
+function_hooks: list[Callable[[Any, tuple, dict[str, Any]], Any]] = []
+
+
 class suspended(Restoring):  # noqa: N801 (used like a function)
     """Code that works on batches: what it makes belongs to what surrounds the level."""
 

@@ -1,0 +1,233 @@
+"""What vmap does around the mapped function: random numbers, Functions, memory, errors, parts of the batch."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from alike import same
+
+import weft
+
+PROGRAMS = []
+
+
+def program(function):
+    PROGRAMS.append(function)
+    return function
+
+
+# ---- Random numbers: PyTorch draws once for the batch --------------------------------------------------------------------
+
+
+@program
+def different_numbers(lib):
+    return lib.vmap(lambda x: x + lib.rand(3), randomness="different")(lib.ones(4, 3))
+
+
+@program
+def same_numbers(lib):
+    return lib.vmap(lambda x: x + lib.randn(3), randomness="same")(lib.ones(4, 3))
+
+
+@program
+def numbers_like_a_sample(lib):
+    return lib.vmap(lib.randn_like, randomness="different")(lib.ones(2, 20))
+
+
+@program
+def a_sample_filled_in_place(lib):
+    return lib.vmap(lambda x: x.clone().uniform_(), randomness="different")(lib.ones(4, 3))
+
+
+@program
+def dropout(lib):
+    return lib.vmap(lambda x: lib.nn.functional.dropout(x, 0.5), randomness="different")(lib.ones(4, 5))
+
+
+@program
+def the_same_dropout(lib):
+    return lib.vmap(lambda x: lib.nn.functional.dropout(x, 0.5), randomness="same")(lib.ones(4, 5))
+
+
+@program
+def permutations(lib):
+    return lib.vmap(lambda x: x[lib.randperm(3)], randomness="different")(lib.arange(6.0).view(2, 3))
+
+
+@program
+def random_numbers_by_default(lib):
+    return lib.vmap(lambda x: lib.bernoulli(x))(lib.ones(2, 3))
+
+
+# ---- What a batch cannot do --------------------------------------------------------------------------------------------------
+
+
+@program
+def a_batched_result_without_a_dim(lib):
+    return lib.vmap(lambda x: x, out_dims=None)(lib.ones(3))
+
+
+@program
+def a_result_that_is_no_tensor(lib):
+    return lib.vmap(lambda x: 3)(lib.ones(3))
+
+
+@program
+def a_result_that_is_the_same_for_all(lib):
+    return lib.vmap(lambda x: lib.ones(2))(lib.ones(3))
+
+
+@program
+def a_pytree(lib):
+    return lib.vmap(lambda d, k: {"sum": d["x"] + d["y"], "k": [k * 2]}, in_dims=({"x": 0, "y": None}, 1))(
+        {"x": lib.arange(3.0), "y": lib.tensor(2.0)}, lib.ones(2, 3)
+    )
+
+
+@program
+def requires_grad_inside(lib):
+    return lib.vmap(lambda x: x.requires_grad, out_dims=None)(lib.ones(3).requires_grad_())
+
+
+@program
+def two_dims_in_and_out(lib):
+    f = lib.vmap(lambda x, y: x.unsqueeze(0) * y, in_dims=(1, 2), out_dims=2)
+    return f(lib.arange(12.0).view(3, 4), lib.arange(24.0).view(2, 3, 4)[:, :, :])
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_in_pytorch(program):
+    same(
+        program,
+        raises=program
+        in (random_numbers_by_default, a_batched_result_without_a_dim, a_result_that_is_no_tensor),
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x.sum().item(), lambda x: x if x.sum() > 0 else -x, lambda x: x.tolist(), lambda x: x.numpy()],
+)
+def test_values_of_samples(function):
+    for lib in (torch, weft):
+        with pytest.raises(RuntimeError):
+            lib.vmap(function)(lib.ones(3, 2))
+
+
+def test_writes_into_tensors_from_outside():
+    for lib in (torch, weft):
+        outside = lib.zeros(())
+        with pytest.raises(RuntimeError):
+            lib.vmap(outside.add_)(lib.ones(3))
+        assert outside.item() == 0
+
+
+def test_writes_into_new_tensors():
+    def function(x):
+        whole = weft.zeros(2, 2)
+        row = whole[1]
+        row.copy_(x)
+        return whole, row
+
+    x = weft.arange(6.0).view(3, 2)
+    whole, row = weft.vmap(function)(x)
+    assert weft.equal(whole, weft.stack([weft.zeros(3, 2), x], 1)) and weft.equal(row, x)
+
+
+def test_writes_into_samples_change_the_batch():
+    x = weft.ones(3, 2)
+    weft.vmap(lambda x: x.mul_(2))(x)
+    assert weft.equal(x, weft.full((3, 2), 2.0))
+
+
+def test_an_empty_batch():
+    assert weft.vmap(lambda x: x.sum(0))(weft.ones(0, 2, 3)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 2, 5, 7])
+def test_chunks(chunk_size):
+    x, y = weft.randn(5, 3), weft.randn(3, 5)
+    f = weft.vmap(lambda x, y: (x * y, x.dot(y)), (0, 1), (1, 0), chunk_size=chunk_size)
+    products, sums = f(x, y)
+    assert weft.equal(products, (x * y.t()).t())
+    assert weft.allclose(sums, (x * y.t()).sum(1))
+
+
+def test_the_function_runs_once():
+    calls = []
+    weft.vmap(lambda x: calls.append(x.shape) or x.sin())(weft.ones(5, 2))
+    assert calls == [(2,)]
+
+
+def test_what_has_no_rule_says_so_once():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            weft.vmap(lambda x: x.mode().values)(weft.ones(3, 4))
+    assert sum("performance drop" in str(each.message) for each in found) <= 1
+
+
+# ---- torch.autograd.Function ----------------------------------------------------------------------------------------------
+
+
+def doubled_gradient(lib, by_rule):
+    class Square(lib.autograd.Function):
+        generate_vmap_rule = not by_rule
+
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, ct):
+            (x,) = ctx.saved_tensors
+            return ct * 4 * x  # twice the derivative, so that the test can tell it from autograd's own
+
+        if by_rule:
+
+            @staticmethod
+            def vmap(info, in_dims, x):
+                assert info.batch_size == 3 and info.randomness == "error"
+                return Square.apply(x), in_dims[0]
+
+    return Square.apply
+
+
+@pytest.mark.parametrize("by_rule", [False, True])
+def test_functions(by_rule):
+    found = []
+    for lib in (weft, torch):
+        f = doubled_gradient(lib, by_rule)
+        x = lib.tensor([1.0, 2.0, 3.0])
+        found.append(
+            [
+                lib.vmap(f)(x),
+                lib.vmap(lib.func.grad(lambda x, f=f: f(x) * 2))(x),
+                lib.func.grad(lambda x, f=f, lib=lib: lib.vmap(f)(x).sum())(x),
+            ]
+        )
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy())
+
+
+def test_a_function_that_computes_with_numpy():
+    class Sine(weft.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return weft.from_numpy(np.sin(x.numpy()))
+
+        @staticmethod
+        def backward(ctx, ct):
+            return ct * ctx.saved_tensors[0].cos()
+
+    x = weft.randn(3, 2)
+    assert weft.allclose(weft.vmap(Sine.apply)(x), x.sin())
+    y = x.clone().requires_grad_()
+    weft.vmap(Sine.apply)(y).sum().backward()
+    assert weft.allclose(y.grad, x.cos())

@@ -72,17 +72,6 @@ class Storage:
         """The same memory without the history of what `vmap` maps over, see `core/batched.py`."""
         return self
 
-    def array(
-        self, shape: Sequence[int], dtype: np.dtype, start: int = 0, strides: Sequence[int] | None = None
-    ) -> np.ndarray:
-        """An array on this memory, which keeps this Storage alive. `start` and `strides` are in bytes.
-
-        The caller ensures that there are so many bytes, and that there is at least one element.
-
-        Raises: RuntimeError if the host cannot reach the memory.
-        """
-        return self.device.backend.as_array(self, shape, dtype, start, strides)
-
     def bytes_(self) -> np.ndarray:
         """The bytes as an array on this memory, which keeps this Storage alive.
 
@@ -90,7 +79,9 @@ class Storage:
         """
         if not self.device.backend.has_memory:
             raise NotImplementedError(f"Not available for '{self.device.type}' device type")
-        return self.array((self.nbytes_,), _UINT8) if self.nbytes_ else np.empty(0, _UINT8)
+        if not self.nbytes_:
+            return np.empty(0, _UINT8)
+        return self.device.backend.as_array(self, (self.nbytes_,), _UINT8, 0, None)
 
     def content(self) -> np.ndarray:
         """The bytes, for reading: on this memory if it is the host's, else a copy on the host.

@@ -181,6 +181,8 @@ class Backend(ABC):
     ) -> Any:
         """An array of `xp` on the memory of a storage, which it keeps alive; `start` and `strides` are in bytes.
 
+        There is at least one element, and the caller ensures that all of them are in the storage.
+
         Raises: RuntimeError outside of `inside()`, if the host cannot reach this memory.
         """
 

@@ -1,5 +1,7 @@
 import pytest
 import torch
+from expressions import check as check_expression
+from expressions import lines
 from loss_inputs import REDUCTIONS, numbers
 from oracle import to_torch, to_weft
 
@@ -30,3 +32,15 @@ def test_first_and_second_derivatives(name, reduction):
     assert found[0][0] == found[1][0]
     for expected, got in zip(found[0][1], found[1][1], strict=True):
         torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    lines("""
+torch.nn.functional.smooth_l1_loss(torch.ones(2), torch.zeros(2), beta=nan)  # raises
+torch.nn.functional.smooth_l1_loss(torch.ones(2), torch.zeros(2), beta=-1.0)  # raises
+torch.nn.functional.huber_loss(torch.ones(2), torch.zeros(2), delta=nan)  # raises
+"""),
+)
+def test_thresholds_that_are_no_lengths_are_refused(expression):
+    check_expression(expression)

@@ -119,7 +119,7 @@ def smooth_l1_loss(
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     check_floats("smooth_l1", input, target)
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     return _smooth_l1(*expanded(input, target), reduction, float(beta))
 

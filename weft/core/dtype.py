@@ -1,4 +1,4 @@
-"""Element types: what one element is, how it promotes, and which NumPy type carries it."""
+"""DType: the types of elements, their promotion categories, and their NumPy dtypes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class DType:
     kind: str  # b, u, i, f or c, as in NumPy
     exponent_bits: int
     mantissa_bits: int
-    part: DType | None  # of a complex type: the type of its real part
-    carrier: str  # how NumPy (or ml_dtypes) names it
+    part: DType | None  # for a complex dtype, the dtype of its real part; None for others
+    carrier: str  # the name of the dtype in NumPy or ml_dtypes
 
     def __init__(
         self, name: str, itemsize: int, kind: str, *, carrier: str = "", exponent=0, mantissa=0, part=None
@@ -60,7 +60,7 @@ class DType:
 
     @property
     def is_integral(self) -> bool:
-        """An integer type; bool is none."""
+        """Whether this is an integer dtype. bool is not."""
         return self.kind in "ui"
 
     @property
@@ -69,21 +69,21 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype:
-        """The NumPy dtype with these very bytes; complex32, which NumPy lacks, is a pair of halves."""
+        """The NumPy dtype with the same bytes. complex32, which NumPy lacks, is a pair of float16."""
         return numpy_dtype(self)
 
     def to_real(self) -> DType:
-        """complex64 -> float32; a real type gives itself."""
+        """complex64 -> float32. A real dtype returns itself."""
         return self.part or self
 
     def to_complex(self) -> DType:
-        """float32 -> complex64; bfloat16, which has no complex type, gives complex64."""
+        """float32 -> complex64. bfloat16, which has no complex dtype, returns complex64."""
         return _COMPLEX_OF.get(self, complex64 if self is bfloat16 else self)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
-    def __reduce__(self):  # pickles and copies are the same object
+    def __reduce__(self):  # so that pickles and copies return the same object
         return _by_name, (self.name,)
 
 
@@ -99,7 +99,7 @@ def numpy_dtype(dtype: DType) -> np.dtype:
     if dtype is complex32:
         return np.dtype([("real", np.float16), ("imag", np.float16)])
     if dtype.kind == "f" and (dtype.itemsize == 1 or dtype is bfloat16):
-        import ml_dtypes  # only programs that use these types pay for the import
+        import ml_dtypes  # imported here, because only programs with these dtypes need it
 
         return np.dtype(getattr(ml_dtypes, dtype.carrier))
     return np.dtype(dtype.carrier)
@@ -130,7 +130,7 @@ complex128 = DType("complex128", 16, "c", part=float64)
 
 DTYPES = {value.name: value for value in list(globals().values()) if isinstance(value, DType)}
 
-# Types of PyTorch that weft has names for and cannot compute with. A tensor of one cannot be made.
+# Dtypes of PyTorch for which weft has names and no operations. Tensors of these dtypes cannot be created.
 OPAQUE = {
     name: DType(name, size, kind)
     for names, size, kind in (
@@ -164,7 +164,7 @@ FLOAT8 = frozenset(dtype for dtype in DTYPES.values() if dtype.kind == "f" and d
 UNSIGNED_WIDE = frozenset((uint16, uint32, uint64))
 REDUCED_FLOATS = FLOAT8 | {float16, bfloat16}
 
-# What PyTorch's messages call each type, which is also the stem of its legacy tensor and storage classes.
+# The names of dtypes in PyTorch's messages and in its legacy tensor and storage classes.
 LEGACY_NAMES = {
     bool_: "Bool",
     uint8: "Byte",
@@ -188,7 +188,7 @@ LEGACY_NAMES = {
     float8_e5m2fnuz: "Float8_e5m2fnuz",
 }
 
-# What other messages say in its place: the C++ types.
+# The C++ types, which other messages contain.
 _CPP_NAMES = {
     bool_: "bool",
     uint8: "unsigned char",
@@ -214,16 +214,16 @@ def cpp_name(dtype: DType) -> str:
 
 
 def compute_type(dtype: DType) -> DType:
-    """The type in which kernels calculate: the narrow floats are widened to float32."""
+    """The dtype in which kernels compute. The narrow floats are widened to float32."""
     if dtype in REDUCED_FLOATS:
         return float32
     return complex64 if dtype is complex32 else dtype
 
 
 def from_numpy_dtype(dtype: Any) -> DType:
-    """The DType with the bytes of a NumPy dtype.
+    """The DType for a NumPy dtype.
 
-    Raises: TypeError for a NumPy dtype that has none (object, str, datetime, float128).
+    Raises: TypeError for a NumPy dtype without a DType (object, str, datetime, float128).
     """
     dtype = np.dtype(dtype)
     found = DTYPES.get(dtype.name)
@@ -238,12 +238,12 @@ def from_numpy_dtype(dtype: Any) -> DType:
 
 _default: DType = float32
 
-# Called when the default changes: what was planned with the old one must be forgotten.
+# Called when the default dtype changes, because cached plans depend on it.
 when_default_changes: list[Callable[[], None]] = []
 
 
 def get_default_dtype() -> DType:
-    """The dtype of floating point tensors made without one.
+    """The default dtype of new floating point tensors.
 
     >>> import weft as torch
     >>> torch.get_default_dtype()
@@ -253,7 +253,7 @@ def get_default_dtype() -> DType:
 
 
 def set_default_dtype(d: DType) -> None:
-    """Make `d` the dtype of floating point tensors made without one.
+    """Set the default dtype of new floating point tensors.
 
     Raises: TypeError unless `d` is a floating point dtype.
     """
@@ -274,5 +274,5 @@ def default_complex() -> DType:
     return _default.to_complex()
 
 
-# What Python's own types stand for as a dtype.
+# The dtypes for Python types.
 PYTHON_DTYPES: dict[Any, DType] = {float: float64, int: int64, bool: bool_, complex: complex128}

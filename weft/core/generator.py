@@ -1,6 +1,6 @@
-"""The state of a stream of random numbers: PyTorch's Mersenne Twister, byte for byte.
+"""The state of a random number generator: PyTorch's Mersenne Twister, byte for byte.
 
-The numbers themselves are drawn in `weft.engine.distributions`, by compiled code that advances this state in place.
+Compiled code in `weft.engine.distributions` draws the numbers and advances the state in place.
 """
 
 import operator
@@ -12,7 +12,7 @@ import numpy as np
 from .device import CPU, as_device
 from .locks import new_lock
 
-# What `torch.get_rng_state()` returns is this record's bytes (ATen/CPUGeneratorImpl.cpp).
+# `torch.get_rng_state()` returns the bytes of this record (ATen/CPUGeneratorImpl.cpp).
 STATE = np.dtype(
     {
         "names": ["seed", "left", "seeded", "next", "words", "normal", "normal_is_valid"],
@@ -22,11 +22,12 @@ STATE = np.dtype(
     }
 )
 DEFAULT_SEED = 67280421310721
-SCRATCH = 2**14  # words of 32 bits: draws made in one go, still in the cache when they become values
+# 32-bit words drawn at once. Small enough to stay in the cache until they are converted to values.
+SCRATCH = 2**14
 
 
 class Generator:
-    """A stream of random numbers, the same numbers as PyTorch's for the same seed.
+    """A random number generator with PyTorch's numbers for the same seed.
 
     >>> import weft as torch
     >>> torch.Generator().manual_seed(7).initial_seed()
@@ -39,17 +40,17 @@ class Generator:
     def __init__(self, device: Any = "cpu"):
         self.device = as_device(device)
         if self.device is not CPU:
-            _ = self.device.backend  # raises where there is no such device
+            _ = self.device.backend  # raises an error if the device does not exist
             raise RuntimeError(f"{self.device.type.upper()} device type not an accelerator.")
-        self.lock = new_lock()  # held while numbers are drawn: compiled code releases the GIL
+        self.lock = new_lock()  # held while numbers are drawn, because compiled code releases the GIL
         self._record = np.zeros((), STATE)
         self._scratch = np.empty(SCRATCH, np.uint32)
-        # For compiled code: where the state is, and room for draws that are not values yet.
+        # For compiled code: the address of the state, and a buffer for raw draws.
         self.address, self.scratch = self._record.ctypes.data, self._scratch.ctypes.data
         self.manual_seed(DEFAULT_SEED)
 
     def manual_seed(self, seed: Any) -> "Generator":
-        """Restart the stream at `seed`, in [-2**63, 2**64); a negative seed means 2**64 + seed."""
+        """Set the seed, in [-2**63, 2**64). A negative seed means 2**64 + seed."""
         if isinstance(seed, bool) or not hasattr(seed, "__index__"):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         seed = operator.index(seed)
@@ -60,12 +61,12 @@ class Generator:
         for i in range(1, 624):
             words.append(word := (1812433253 * (word ^ (word >> 30)) + i) & 0xFFFFFFFF)
         with self.lock:
-            # left = 1: the first draw finds the words used up and renews them.
+            # left = 1, so that the first draw generates new words.
             self._record[()] = (seed & 0xFFFFFFFFFFFFFFFF, 1, 1, 0, words, 0.0, 0)
         return self
 
     def seed(self) -> int:
-        """Restart the stream at a seed from the operating system, and return it."""
+        """Set a seed from the operating system, and return it."""
         seed = int.from_bytes(os.urandom(8), "little")
         self.manual_seed(seed)
         return seed
@@ -75,12 +76,12 @@ class Generator:
         return int(self._record["seed"])
 
     def state_bytes(self) -> np.ndarray:
-        """A copy of the state: 5056 bytes, in the layout of `torch.get_rng_state()`."""
+        """A copy of the state: 5056 bytes with the layout of `torch.get_rng_state()`."""
         with self.lock:
             return np.frombuffer(bytearray(self._record), np.uint8)
 
     def load_state_bytes(self, state: np.ndarray) -> None:
-        """Continue from what `state_bytes()` or `torch.get_rng_state()` returned."""
+        """Restore a state from `state_bytes()` or `torch.get_rng_state()`."""
         if state.nbytes != STATE.itemsize:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {STATE.itemsize} but found the input RNG state size "
@@ -93,11 +94,11 @@ class Generator:
             self._record[()] = record
 
     def keep_normal(self, value: float) -> None:
-        """Box and Muller's method makes two normals at a time: keep one for the next call."""
+        """Store the second normal number of a Box-Muller step for the next call."""
         self._record["normal"], self._record["normal_is_valid"] = value, 1
 
     def take_normal(self) -> float | None:
-        """The normal that was kept, if there is one; it is used once."""
+        """Return and remove the stored normal number; None if there is none."""
         if not self._record["normal_is_valid"]:
             return None
         value = float(self._record["normal"])
@@ -105,7 +106,7 @@ class Generator:
         return value
 
     def clone_state(self) -> "Generator":
-        """A new generator that continues from the same place."""
+        """A copy of the generator with the same state."""
         return _restored(self.state_bytes())
 
     def __reduce__(self):

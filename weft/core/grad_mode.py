@@ -1,4 +1,4 @@
-"""Whether operations are recorded for backward: switches that are context managers and decorators."""
+"""Grad mode and inference mode: context managers and decorators that switch recording on and off."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .restoring import Restoring
 class _Mode(threading.local):
     enabled = True
     inference = False
-    reverse = True  # False under no_grad while forward mode is on: then steps are taken note of for that only
+    reverse = True  # False under no_grad; operations are then recorded only for an open level of forward mode
 
 
 mode = _Mode()
 open_levels: list[int] = []  # of forward mode, outermost first
-open_inference: list[None] = []  # has an entry for each inference mode that is open, in any thread
-# Why calls cannot be recorded the short way (autograd/recorders.py): an entry for each level of forward mode, each context
-# with hooks on saved tensors and each switch to anomaly mode that is open, in any thread.
+open_inference: list[None] = []  # one entry for each active inference mode, of all threads
+# While this list is not empty, the recorders of plans (autograd/recorders.py) are not used. It has an entry for each open level of
+# forward mode, each context with hooks on saved tensors, and each active anomaly mode, of all threads.
 detours: list[str] = []
 
 
 class InferenceVersion(int):
-    """The version of memory made in inference mode: writes do not count, and are allowed there only."""
+    """The version of storages allocated in inference mode. Writes are not counted, and are allowed in inference mode only."""
 
     def __add__(self, one: int) -> InferenceVersion:
         if not mode.inference:
@@ -39,7 +39,7 @@ class InferenceVersion(int):
         return self
 
     def __pos__(self) -> int:
-        """Saving memory for backward stores `+version`, which is an error here."""
+        """Raise an error when a node saves the tensor for backward, because saving stores `+version`."""
         raise RuntimeError(
             "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
             "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
@@ -51,13 +51,13 @@ INFERENCE_VERSION = InferenceVersion(0)
 
 
 def _set(enabled: bool) -> None:
-    """Record from now on, or no longer; what is made in inference mode is never recorded."""
+    """Switch recording on or off. Inference mode never records."""
     mode.enabled = (enabled or bool(open_levels)) and not mode.inference
     mode.reverse = enabled
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations on tensors that require grad are recorded now."""
+    """Whether operations on tensors that require grad are recorded."""
     return mode.enabled and mode.reverse
 
 
@@ -67,14 +67,14 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Switch(Restoring, contextlib.ContextDecorator):
-    """Sets the mode on entry and restores it on exit; may be entered again while entered.
+    """Sets the mode on entry and restores it on exit. It is reentrant.
 
-    Of a generator, every step runs in the mode; between steps it is the caller's.
+    As a decorator of a generator, it applies while the generator runs, and not between its steps.
     """
 
     def __init__(self, enabled: bool):
         self._enabled = enabled
-        # The mode to return to, and what this was before: from the innermost entry outwards.
+        # A linked list of the modes to restore, the innermost entry first.
         self._outer: Any = None
 
     def clone(self):
@@ -111,7 +111,7 @@ class _Switch(Restoring, contextlib.ContextDecorator):
 
 
 def _steps(context: Any, generator: Generator) -> Generator:
-    """The generator, each of whose steps runs in a context of its own."""
+    """A generator that runs each step of `generator` in a new context."""
     step: Any = generator.send
     value: Any = None
     while True:
@@ -131,7 +131,7 @@ def _steps(context: Any, generator: Generator) -> Generator:
 
 
 class no_grad(_Switch):  # noqa: N801 (PyTorch's name)
-    """Nothing is recorded inside: as a context (`with no_grad():`) or decorator (`@no_grad()`).
+    """Switch recording off, as a context (`with no_grad():`) or as a decorator (`@no_grad()`).
 
     >>> import weft as torch
     >>> with torch.no_grad():
@@ -149,7 +149,7 @@ class no_grad(_Switch):  # noqa: N801 (PyTorch's name)
 
 
 class enable_grad(no_grad):  # noqa: N801
-    """Recording is on inside, within `no_grad` too."""
+    """Switch recording on, also inside `no_grad`."""
 
     def __new__(cls, orig_func=None):
         return super().__new__(cls, orig_func)
@@ -159,7 +159,7 @@ class enable_grad(no_grad):  # noqa: N801
 
 
 class inference_mode(_Switch):  # noqa: N801
-    """Nothing is recorded inside, and never will be for what is made there."""
+    """Switch recording off, and create tensors that can never be recorded."""
 
     def __new__(cls, mode=True):
         return cls()(mode) if callable(mode) else super().__new__(cls)
@@ -186,7 +186,7 @@ class inference_mode(_Switch):  # noqa: N801
 
 
 class set_grad_enabled(_Switch):  # noqa: N801
-    """Recording is on or off from now on; as a context, until its end."""
+    """Switch recording on or off; as a context manager, until the end of the context."""
 
     def __init__(self, mode: bool):
         super().__init__(mode)
@@ -196,11 +196,11 @@ class set_grad_enabled(_Switch):  # noqa: N801
         _set(self._enabled)
 
     def __call__(self, function):
-        self.__exit__()  # as a decorator it changes nothing but the function
+        self.__exit__()  # undo the switch of `__init__`, because a decorator only applies inside the function
         return super().__call__(function)
 
     def clone(self):
-        """Another switch to the same setting. It is set at once."""
+        """Another switch to the same setting, which takes effect immediately."""
         return type(self)(self._enabled)
 
     _recreate_cm = clone

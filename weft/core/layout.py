@@ -8,7 +8,7 @@ from .spec import Spec, contiguous_stride, strides_in_order
 
 
 class _Named:
-    """One of a few values, which are the same objects after pickling."""
+    """Base class of enumerations whose values stay the same objects after pickling."""
 
     __slots__ = ("name",)
 
@@ -23,13 +23,13 @@ class _Named:
 
 
 class MemoryFormat(_Named):
-    """`torch.memory_format`: which dimension runs fastest in memory."""
+    """`torch.memory_format`: the order of dimensions in memory."""
 
     __slots__ = ()
 
 
 class Layout(_Named):
-    """`torch.layout`: how a tensor's elements are held."""
+    """`torch.layout`: how the elements of a tensor are stored."""
 
     __slots__ = ()
 
@@ -57,7 +57,7 @@ def _named(name: str) -> Any:
 def strides_for(sizes, memory_format: MemoryFormat) -> tuple[int, ...]:
     """The strides of a dense tensor in this format.
 
-    Raises: RuntimeError if the format asks for another number of dimensions.
+    Raises: RuntimeError if the format needs another number of dimensions.
     """
     if memory_format is contiguous_format or memory_format is preserve_format:
         return contiguous_stride(sizes)
@@ -68,7 +68,7 @@ def strides_for(sizes, memory_format: MemoryFormat) -> tuple[int, ...]:
 
 
 def suggested_format(spec: Spec) -> MemoryFormat:
-    """The memory format that a result should take over: channels_last if the strides are in that order."""
+    """The memory format for a result: channels_last (or channels_last_3d) if the strides have this order."""
     for wanted, order in ((channels_last, (1, 3, 2, 0)), (channels_last_3d, (1, 4, 3, 2, 0))):
         if len(spec.shape) == len(order) and _in_order(spec, order):
             return wanted
@@ -76,7 +76,7 @@ def suggested_format(spec: Spec) -> MemoryFormat:
 
 
 def _in_order(spec: Spec, order: tuple[int, ...]) -> bool:
-    """Whether strides grow along `order`. With one channel and one sample they may mean either format: then not."""
+    """Whether strides increase along `order`. False if the strides match both formats (one channel and one sample)."""
     least = 0
     if spec.stride[1] == 0:
         return False

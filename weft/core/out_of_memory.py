@@ -1,4 +1,4 @@
-"""What is raised where there is no memory: PyTorch's RuntimeError, which names the number of bytes asked for."""
+"""The errors for a failed allocation: PyTorch's RuntimeError with the number of requested bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 class OutOfMemoryError(RuntimeError):
-    """PyTorch's error of an accelerator without memory. On the CPU, PyTorch and weft raise plain RuntimeError."""
+    """PyTorch's error for an accelerator that is out of memory. On the CPU, PyTorch and weft raise RuntimeError."""
 
     __module__ = "torch"
 
@@ -19,7 +19,7 @@ def out_of_memory(nbytes: int, facts: str = "") -> RuntimeError:
 
 
 def from_memory_error(error: MemoryError) -> RuntimeError:
-    """The same for an exception of Python, or of NumPy, which knows the array that it had no memory for."""
+    """The same error from a MemoryError of Python or NumPy. The error of NumPy contains the shape of the array."""
     sizes, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if sizes is None or dtype is None:
         return RuntimeError("[enforce fail at alloc_cpu] DefaultCPUAllocator: can't allocate memory.")

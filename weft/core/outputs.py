@@ -1,4 +1,4 @@
-"""Tensors that results are written into: the argument `out=` and the targets of in-place operations."""
+"""Writing results into given tensors: the argument `out=` and the targets of in-place operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def set_copy(function: Callable[[Tensor, Tensor], None]) -> None:
 
 
 def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
-    """`function` with an argument `out=`: a tensor, or as many as there are results."""
+    """A wrapper of `function` with an argument `out=`: a tensor, or a tuple with one tensor per result."""
     exact = how in ("exact", "apart")
 
     @functools.wraps(function)
@@ -49,7 +49,7 @@ def with_out(function: Callable, name: str, how: bool | str = True) -> Callable:
         if len(out) != len(results):
             raise TypeError(f"{name}(): expected {len(results)} tensors in 'out', got {len(out)}")
         pairs = list(zip(out, results, strict=True))
-        for target, result in pairs:  # all of them before any is written
+        for target, result in pairs:  # check all targets before writing the first one
             _check_target(target, result, name, exact or result.spec.dtype is int64)
         written = [_fill(target, result, name) for target, result in pairs]
         return (
@@ -77,7 +77,7 @@ def overlap(name: str, *specs: Spec) -> RuntimeError:
 
 
 def memory_overlaps(a: Tensor, b: Tensor) -> bool:
-    """Whether the ranges of memory that two tensors reach over meet."""
+    """Whether the memory ranges of two tensors overlap."""
     if a._storage is not b._storage or not a.spec.numel or not b.spec.numel:
         return False
     (a_first, a_last), (b_first, b_last) = (
@@ -87,7 +87,7 @@ def memory_overlaps(a: Tensor, b: Tensor) -> bool:
 
 
 def check_unrecorded(name: str, tensors: Sequence[Any]) -> None:
-    """Raises: RuntimeError if one of the tensors of a call with `out=` takes part in autograd."""
+    """Raises: RuntimeError if one of the tensors of a call with `out=` requires grad."""
     inner = [item for each in tensors if type(each) in (tuple, list) for item in each]
     if needs_recording(tensors) or inner and needs_recording(inner):
         raise RuntimeError(
@@ -97,9 +97,9 @@ def check_unrecorded(name: str, tensors: Sequence[Any]) -> None:
 
 
 def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Tensor:
-    """Put `result` into `out`, resized to fit, converted to its dtype.
+    """Write `result` into `out`. Resizes `out` if necessary, and converts to its dtype.
 
-    Raises: RuntimeError if the dtype is of a lower category (or, if `exact`, another one), or the devices differ.
+    Raises: RuntimeError if the category of the dtype is lower (with `exact`, if the dtype differs), or if the devices differ.
     """
     _check_target(out, result, name, exact)
     return _fill(out, result, name)
@@ -154,9 +154,9 @@ def _type_name(dtype) -> str:
 
 
 def resize_out(out: Tensor, sizes, name: str, stride: tuple[int, ...] | None = None) -> None:
-    """Give `out` other sizes and strides (contiguous ones if None), with new memory if its own is too small.
+    """Change the sizes and strides (default: contiguous) of `out`, and reallocate its memory if it is too small.
 
-    Warns unless it is empty.
+    Warns unless `out` is empty.
     """
     if out.spec.numel:
         warnings.warn(
@@ -173,15 +173,15 @@ def resize_out(out: Tensor, sizes, name: str, stride: tuple[int, ...] | None = N
 
 
 def resize(tensor: Tensor, spec: Spec) -> None:
-    """Give `tensor` the metadata `spec`, growing its storage if that is too small."""
+    """Set the metadata of `tensor`, and grow its storage if it is too small."""
     grow(tensor._storage, tensor._start, spec)
     tensor.spec = spec
 
 
 def grow(storage: Storage, start: int, spec: Spec) -> None:
-    """Make room for a tensor of `spec` that begins at byte `start`.
+    """Grow the storage for a tensor with metadata `spec` at byte `start`.
 
-    Raises: RuntimeError if it needs more bytes than an address has.
+    Raises: RuntimeError if the size in bytes needs more than 63 bits.
     """
     needed = start + spec.span * spec.dtype.itemsize
     if needed >= 2**63:
@@ -193,7 +193,7 @@ def grow(storage: Storage, start: int, spec: Spec) -> None:
 
 
 def check_inplace(tensor: Tensor, name: str) -> None:
-    """Raises: RuntimeError where elements of the tensor share memory."""
+    """Raises: RuntimeError if several indices of the tensor refer to one element of memory."""
     check_no_repeats(tensor.spec, name)
 
 

@@ -1,4 +1,4 @@
-"""Plan caches: what an op decided for a combination of specs and static arguments is looked up by that combination."""
+"""Plan caches: an op looks up its plan by the specs of its operands and its static arguments."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _forget_plans() -> None:
 
 
 class PlanCache(dict):
-    """Plans by key (specs and static arguments); a missing one is made by `plan(*key)`.
+    """A dictionary from keys (specs and static arguments) to plans. `plan(*key)` creates missing plans.
 
-    Bounded: when full, the oldest quarter goes. A lookup that hits is a plain dictionary lookup, so 2.0 and True find the
-    plans of 2 and 1: what users give as an int is made one before it becomes part of a key.
+    The size is bounded: a full cache drops its oldest quarter. A cache hit is an ordinary dictionary lookup, so 2.0 and True
+    would find the plans for 2 and 1. Therefore callers convert integer arguments to int before they build a key.
     """
 
     __slots__ = ("plan", "__weakref__")

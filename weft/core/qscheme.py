@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class qscheme:  # noqa: N801 (PyTorch's name)
-    """A way to quantize: one object for each, to compare with `is`."""
+    """A quantization scheme. There is one object for each; compare with `is`."""
 
     __slots__ = ("_name",)
 
@@ -35,8 +35,8 @@ SCHEMES = {
 
 
 class FatalError(Exception):
-    """PyTorch's error of a broken installation; weft never raises it."""
+    """PyTorch's error for a broken installation. weft never raises it."""
 
 
 class AcceleratorError(RuntimeError):
-    """PyTorch's error of an accelerator at work; weft never raises it."""
+    """PyTorch's error for a failure of an accelerator. weft never raises it."""

@@ -1,4 +1,4 @@
-"""Results that are tuples with named fields, `torch.return_types`: `torch.max(t, 0).values`."""
+"""Named tuples for results with several tensors, `torch.return_types`, as in `torch.max(t, 0).values`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from .names import ROOT
 
-MODULE = f"{ROOT}.return_types"  # where the types are public
+MODULE = f"{ROOT}.return_types"  # the public module of the types
 
-# Every type made so far, by name: what the module `torch.return_types` offers.
+# Name -> type, the content of the module `torch.return_types`.
 TYPES: dict[str, type] = {}
 
 
 class _Meta(type):
-    """Prints like a built-in type; may not be subclassed, as PyTorch's structseq types may not."""
+    """Metaclass of types that print like built-in types and cannot be subclassed, like PyTorch's structseq types."""
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
@@ -28,7 +28,7 @@ class _Meta(type):
 
 
 class ReturnType(tuple, metaclass=_Meta):
-    """A tuple whose elements are also attributes. Make one with `return_type(name, fields)(values)`."""
+    """A tuple whose elements are also attributes. Create one with `return_type(name, fields)(values)`."""
 
     __slots__ = ()
     __module__ = MODULE
@@ -58,7 +58,7 @@ class ReturnType(tuple, metaclass=_Meta):
 
 @functools.cache
 def return_type(name: str, fields: tuple[str, ...]) -> type:
-    """The tuple type `torch.return_types.<name>` with these fields; it is made from a sequence of their values.
+    """Create the tuple type `torch.return_types.<name>` with these fields. Its constructor takes a sequence of values.
 
     >>> found = return_type("max", ("values", "indices"))((1.5, 2))
     >>> found.values, found[1]

@@ -1,4 +1,4 @@
-"""Streams and events of the CPU, which does all work at once: `torch.Stream`, `torch.Event`."""
+"""Streams and events of the CPU, where all operations are synchronous: `torch.Stream`, `torch.Event`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .restoring import Restoring
 
 
 class Stream(Restoring):
-    """A queue of work on one device. Work on the CPU is done when its call returns, so there is never any to wait for.
+    """A queue of work on one device. On the CPU, work is complete when the call returns, so waiting does nothing.
 
     Raises: NotImplementedError for another device than the CPU.
 
@@ -26,14 +26,14 @@ class Stream(Restoring):
         self.device = _cpu(device, "Stream")
 
     def query(self) -> bool:
-        """Whether all work is done: always."""
+        """Whether all work is complete. Always True."""
         return True
 
     def synchronize(self) -> None:
-        """Wait until all work is done."""
+        """Wait until all work is complete."""
 
     def is_capturing(self) -> bool:
-        """Whether a graph is being captured: never."""
+        """Whether a graph is being captured. Always False."""
         return False
 
     def wait_event(self, event: Event) -> None:
@@ -74,7 +74,7 @@ class Stream(Restoring):
 
 
 class Event:
-    """A point in the work of a stream. The CPU has none to record, as in PyTorch; asking whether it is over works.
+    """A point in the work of a stream. As in PyTorch, the CPU cannot record events, but queries work.
 
     Raises: NotImplementedError for another device than the CPU.
     """
@@ -92,24 +92,24 @@ class Event:
         self.device = _cpu(device, "Event")
 
     def query(self) -> bool:
-        """Whether the work before it is done: always."""
+        """Whether the work before the event is complete. Always True."""
         return True
 
     def synchronize(self) -> None:
-        """Wait for the work before it."""
+        """Wait for the work before the event."""
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let a stream wait for the work before it."""
+        """Let a stream wait for the work before the event."""
 
     def record(self, stream: Stream | None = None) -> NoReturn:
-        """Record it.
+        """Record the event.
 
         Raises: RuntimeError, as PyTorch does on the CPU.
         """
         raise RuntimeError("cpu backend doesn't support events.")
 
     def elapsed_time(self, end_event: Event) -> NoReturn:
-        """The milliseconds until another event.
+        """The time until another event in milliseconds.
 
         Raises: RuntimeError, because events of the CPU cannot be recorded.
         """

@@ -1,4 +1,4 @@
-"""Warnings that a program sees once, and where they point to."""
+"""Warnings that are issued once, and the source line to which warnings refer."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import functools
 import sys
 import warnings
 
-# The names of weft's modules begin with "torch" where `import torch` is bound to weft.
+# Under `weft run`, the names of weft's modules begin with "torch".
 _INNER = ("weft.", "torch.")
 
 
 @functools.cache
 def warn_once(message: str) -> None:
-    """Warn the first time, of the user's line."""
+    """Issue a warning for the user's line, but only the first time."""
     warnings.warn(message, UserWarning, stacklevel=user_level())
 
 
 def user_level() -> int:
-    """The `stacklevel` with which a warning of the function that calls this points to the user's line."""
+    """The `stacklevel` for `warnings.warn` in the calling function, so that the warning refers to the user's line."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INNER):
         level, frame = level + 1, frame.f_back

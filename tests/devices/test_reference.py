@@ -136,6 +136,21 @@ def test_elements_of_the_cpu_join_tensors_of_a_device():
         scale.add_(weft.tensor(1.0, device=HERE))
 
 
+def test_indices_may_be_on_the_cpu():
+    there, rows = A.to(HERE).requires_grad_(), weft.tensor([1, 0, 1])
+    taken = there[rows]
+    assert weft.equal(taken.cpu(), A[rows])
+    taken.sum().backward()
+    assert weft.equal(there.grad.cpu(), weft.tensor([[1.0] * 3, [2.0] * 3]))
+    put = A.to(HERE)
+    put[rows[:2]] = weft.tensor(5.0)
+    assert weft.equal(put.cpu(), weft.full((2, 3), 5.0))
+    with pytest.raises(IndexError, match="index 9 is out of bounds"):
+        there[weft.tensor([9])]
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        there.detach().index_select(0, rows)
+
+
 def test_devices_do_not_mix():
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         A + B.to(HERE)

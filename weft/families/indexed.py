@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..core.derivative import Derivative, as_derivative
+from ..core.device import CPU
 from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.grad_mode import mode
 from ..core.iteration import broadcast_stride, broadcasts, check_reach, loop_dims, memory_order, merge_dims
@@ -30,7 +31,10 @@ from ..engine.loops import Result, element_size
 from ..engine.memory import SMALL
 from .elements import as_type, load_as, store_as
 from .library import array, host_array
-from .map import COPY, FILL, common_device
+from .map import COPY, FILL, common_device, several_devices, with_guests
+
+if TYPE_CHECKING:
+    from ..devices.base import Backend
 
 
 class IndexMap(NamedTuple):
@@ -59,6 +63,7 @@ def out_of_bounds(index: int, dim: int, size: int) -> Exception:
 
 def _prepare(
     name: str,
+    backend: Backend,
     operands: Sequence[Spec],
     results: Sequence[Result],
     dtypes: Sequence[DType],
@@ -79,10 +84,15 @@ def _prepare(
     sizes, strides = (merge_dims if in_order else loop_dims)(access.shape, byte_rows)
     step = itemsizes[displaced[0]] if displaced else 0
     steps = tuple(stride * step for stride in access.steps)
-    backend = operands[0].device.backend
-    return backend.prepare_indexed(
+    launch = backend.prepare_indexed(
         results, dtypes, sizes, strides, Indexing(access.sizes, steps, displaced, wrap, in_order)
     )
+    guests = [
+        (k, each.span * each.dtype.itemsize)
+        for k, each in enumerate(operands)
+        if each.device.backend is not backend
+    ]
+    return with_guests(launch, backend, guests) if guests else launch
 
 
 _BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
@@ -106,11 +116,6 @@ def plain(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _runs(name: str, specs: Sequence[Spec]) -> bool:
-    """Whether there is memory to work on; not so on meta tensors."""
-    return common_device(name, specs).backend.has_memory
-
-
 class _Indexed(Op):
     def __init__(
         self,
@@ -120,6 +125,7 @@ class _Indexed(Op):
         wrap: bool = False,
         error: Callable[..., Exception] = out_of_bounds,
         always_checked: bool = False,
+        cpu_indices: bool = False,
         derivative: Any = None,
     ):
         self.name = name
@@ -128,6 +134,20 @@ class _Indexed(Op):
         self.wrap = wrap  # negative indices count from the end
         self.error = error
         self.always_checked = always_checked  # indices are checked even where nothing is moved
+        self.cpu_indices = cpu_indices  # indices on the CPU are moved to the device
+
+    def _runs(self, specs: Sequence[Spec], indices: Sequence[Spec]) -> bool:
+        """Whether there is memory to work on; not so on meta tensors.
+
+        Raises: RuntimeError if the tensors, the first of which decides, are not on one device.
+        """
+        first = specs[0].device
+        for each in indices:
+            if each.device is not first and not (self.cpu_indices and each.device is CPU):
+                raise several_devices(self.name, first, each.device)
+        if common_device(self.name, specs) is not first:  # a 0-dim tensor on the CPU
+            raise several_devices(self.name, first, common_device(self.name, specs))
+        return first.backend.has_memory
 
     def _check(self, access: IndexMap, indices: Sequence[Tensor]) -> None:
         """Raise for the first index that is out of range."""
@@ -173,7 +193,14 @@ class Gather(_Indexed):
     @functools.cached_property
     def scatter(self) -> Scatter:
         """Writes where this reads."""
-        return Scatter(f"{self.name}_backward", self.rule, wrap=self.wrap, error=self.error, once=False)
+        return Scatter(
+            f"{self.name}_backward",
+            self.rule,
+            wrap=self.wrap,
+            error=self.error,
+            cpu_indices=self.cpu_indices,
+            once=False,
+        )
 
     def adjoint(self, ct: Tensor, indices: Sequence[Tensor], static: Any, input: Spec) -> Tensor:
         """Zeros of the shape of `input` with what was read added to where it was."""
@@ -191,7 +218,7 @@ class Gather(_Indexed):
             order = memory_order(access.shape, [access.stride, *access.index_strides])
             stride = strides_in_order(access.shape, order)
         result = make_spec(access.shape, stride, spec.dtype, spec.device)
-        if not _runs(self.name, (spec, *indices)) or not result.numel or 0 in access.sizes:
+        if not self._runs((spec,), indices) or not result.numel or 0 in access.sizes:
             return _TakePlan(access, result, None)
         element, bits = _bits(0, spec.dtype)
         rows = [stride, access.stride, *access.index_strides]
@@ -201,6 +228,7 @@ class Gather(_Indexed):
             result,
             _prepare(
                 self.name,
+                spec.device.backend,
                 (result, spec, *indices),
                 [element],
                 dtypes,
@@ -276,7 +304,7 @@ class Scatter(_Indexed):
     @functools.cached_property
     def gather(self) -> Gather:
         """Reads where this writes."""
-        return Gather(self.name, self.rule, wrap=self.wrap, error=self.error)
+        return Gather(self.name, self.rule, wrap=self.wrap, error=self.error, cpu_indices=self.cpu_indices)
 
     @property
     def target_rule(self) -> Callable:
@@ -310,11 +338,12 @@ class Scatter(_Indexed):
         value_row = self.fit(value, spec, static, access)
         if self.once:
             check_no_repeats(spec, self.name.removesuffix("_"))
-        if not _runs(self.name, (spec, *indices)) or not access.shape.numel() or 0 in access.sizes:
+        if not self._runs((spec, value), indices) or not access.shape.numel() or 0 in access.sizes:
             return _PutPlan(access, [], None, ())
         checks = [
             _prepare(
                 self.name,
+                spec.device.backend,
                 [index],
                 [],
                 [index.dtype],
@@ -348,6 +377,7 @@ class Scatter(_Indexed):
             checks,
             _prepare(
                 self.name,
+                spec.device.backend,
                 [*operands, value, *indices],
                 [element],
                 dtypes,

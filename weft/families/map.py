@@ -35,7 +35,6 @@ from ..core.recording import needs_recording, new_recorder, record_inplace, tape
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
-from ..engine.kernel import Launch
 from ..engine.loops import Result
 from .elements import as_type, const_as, load_as, param_as, rounded, store_as
 from .traced import NoKernel, Traced
@@ -212,7 +211,7 @@ class Map(Op):
         specs = [operand for operand in operands if type(operand) is Spec]
         where = common_device(self.name, [target, *specs])
         if where is not target.device:  # a 0-dim target on the CPU
-            raise _several_devices(self.name, where, target.device)
+            raise several_devices(self.name, where, target.device)
         return self._launch(target, operands, types)
 
     def _types(self, operands: Sequence[Any]) -> Types:
@@ -236,7 +235,7 @@ class Map(Op):
         )
         guests = [k for k, each in enumerate(specs, 1) if each.device is not result.device]
         if guests and backend.has_memory:
-            launch = _with_guests(launch, backend, [(k, specs[k - 1].dtype.itemsize) for k in guests])
+            launch = with_guests(launch, backend, [(k, specs[k - 1].dtype.itemsize) for k in guests])
         return Plan(
             result, launch, backend.allocator(result.nbytes), types.operands, self._limits(operands, types)
         )
@@ -551,32 +550,31 @@ def common_device(name: str, specs: Sequence[Spec]) -> device:
         elif found is CPU and all(not s.shape for s in specs if s.device is CPU):
             found = each.device
         elif not (each.device is CPU and not each.shape):
-            raise _several_devices(name, found, each.device)
+            raise several_devices(name, found, each.device)
     return found or CPU
 
 
-def _several_devices(name: str, one: device, other: device) -> RuntimeError:
+def several_devices(name: str, one: device, other: device) -> RuntimeError:
     return RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}! "
         f"({name}: move one of them with .to(device))"
     )
 
 
-def _with_guests(launch: Launch, backend: Any, guests: Sequence[tuple[int, int]]) -> Launch:
-    """The launch where some operands are 0-dim tensors on the CPU: each call first copies their element to the device.
+def with_guests(launch: Any, backend: Any, guests: Sequence[tuple[int, int]]) -> Any:
+    """The launch where some operands are on the CPU: each call first copies them to the device.
 
-    `guests`: the position among the arguments and the itemsize of each.
+    `guests`: the position among the arguments of each, and its bytes.
     """
-
     start = launch.entry
     assert start is not None
 
     def entry(*arguments: Any) -> None:
         given = list(arguments)
         copies = []  # which must outlive the launch
-        for position, itemsize in guests:
-            copies.append(backend.allocate(itemsize))
-            backend.write(copies[-1].ptr, CPU.backend.read(given[position], itemsize))
+        for position, nbytes in guests:
+            copies.append(backend.allocate(nbytes))
+            backend.write(copies[-1].ptr, CPU.backend.read(given[position], nbytes))
             given[position] = copies[-1].ptr
         start(*given)
 

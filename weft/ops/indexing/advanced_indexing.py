@@ -255,5 +255,5 @@ def at(spec: Spec, dims: tuple[int, ...], *indices: Spec) -> IndexMap:
     )
 
 
-INDEX = Gather("index", at, wrap=True, in_memory_order=True)
-PUT = Scatter("index_put_", at, wrap=True, once=False)
+INDEX = Gather("index", at, wrap=True, cpu_indices=True, in_memory_order=True)
+PUT = Scatter("index_put_", at, wrap=True, cpu_indices=True, once=False)

@@ -116,6 +116,7 @@ def test_copies_between_devices():
     other = there.to("reference:1")
     assert other.device.index == 1 and weft.equal(other.cpu(), A.T)
     assert weft.ones(2, device="reference").device == weft.device(HERE)
+    assert there.to("reference") is there and there.to(HERE) is there
     assert weft.equal(weft.zeros(2, 3).copy_(there.T), A)
     assert there[1, 1].item() == 4 and there.tolist() == A.T.tolist()
     assert repr(there[0]) == "tensor([3.0000, 0.5000], device='reference:0')"

@@ -280,7 +280,7 @@ def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bo
         named and named.place,
         PYTHON_DTYPES.get(dtype, dtype),
         # PyTorch copies for "cpu:0" even if the tensor is on "cpu", because it compares the names of the devices.
-        given[1] or (named is not None and named is not named.place),
+        given[1] or (named is not None and named.index is not None and named is not named.place),
         options.get("memory_format") or preserve_format,
     )
 

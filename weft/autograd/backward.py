@@ -17,7 +17,6 @@ from ..core.subclasses import without_overrides
 from ..core.tensor import Tensor, make
 from ..core.warn import user_level
 from ..families.map import FILL
-from ..ops.assembly.joining import stack
 from ..ops.creation.creation import empty, ones_like, zeros_like
 from . import engine
 from .carried import carriers
@@ -129,7 +128,7 @@ def _materialized(results: Sequence[Any], inputs: Sequence[Tensor]) -> tuple[Ten
 
 
 def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) -> tuple:
-    """One gradient after the other, and their results stacked."""
+    """All gradients at once, by `vmap` over the gradients of the outputs."""
     for position, (each, output) in enumerate(zip(grads, outputs, strict=True)):
         if each is not None and each.shape[1:] != output.shape:
             raise RuntimeError(
@@ -139,19 +138,27 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
                 f"a shape of {output.shape}. If you only want some tensors in `grad_output` to be considered batched, "
                 "consider using vmap."
             )
-    size = next(each.shape[0] for each in grads if each is not None)
-    rows = [
-        grad(
+    from ..func.batching import vmap  # which is made of derivatives itself
+
+    given = [k for k, each in enumerate(grads) if each is not None]
+    reached: list[int] = []
+
+    def gradients(*cts: Tensor) -> tuple:
+        by_output = dict(zip(given, cts, strict=True))
+        found = grad(
             outputs,
             inputs,
-            [None if each is None else each[row] for each in grads],
-            keep or row + 1 < size,
+            [by_output.get(k) for k in range(len(grads))],
+            keep,
             create,
             allow_unused=allow_unused or materialize,
         )
-        for row in range(size)
-    ]
-    found = [None if column[0] is None else stack(column) for column in zip(*rows, strict=True)]
+        reached[:] = [k for k, ct in enumerate(found) if ct is not None]
+        return tuple([found[k] for k in reached])
+
+    rows = vmap(gradients)(*[grads[k] for k in given])
+    by_input = dict(zip(reached, rows, strict=True))
+    found = [by_input.get(k) for k in range(len(inputs))]
     return _materialized(found, inputs) if materialize else tuple(found)
 
 

@@ -75,6 +75,7 @@ def _squeezed(args: tuple, op: Any) -> Any:
 
 rule_for(sorting._sort)(_along_dim(1))
 rule_for(sorting._topk)(_along_dim(2))
+rule_for(*sorting._SELECTIONS.values())(_along_dim(1))
 
 
 @rule_for(spectral._fft_c2c, spectral._fft_r2c)

@@ -32,9 +32,9 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 from .rules import Recordable, any_batched, check_writable, highest, in_autograd, record
 
 _warned: set[str] = set()
-# Their results are no tensors: one for each sample is of no use.
+# Their results are not tensors, or they free the graph, so that they cannot run for each sample.
 _VALUES = frozenset(
-    "item tolist numpy __bool__ __int__ __float__ __index__ __array__ __dlpack__ __repr__".split()
+    "item tolist numpy __bool__ __int__ __float__ __index__ __array__ __dlpack__ __repr__ grad backward".split()
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.batched import is_sample
 from ...core.derivative import Derivative
 from ...core.device import CPU
 from ...core.dtype import REDUCED_FLOATS, bool_
@@ -67,6 +68,8 @@ def fill_number(target: Tensor, value: Any) -> Tensor:
         if spec.numel != 1 or dtype not in REDUCED_FLOATS:  # as in PyTorch, a single one becomes infinite
             check_number(value, dtype)
     if spec.numel:
+        if type(target) is not Tensor and is_sample(target):
+            return FILL.write(target, value)
         plan = FILL.write_plans[spec, kind]
         storage = target._storage
         storage.version += 1  # first, because it may raise

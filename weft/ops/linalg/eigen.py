@@ -41,7 +41,7 @@ def _check_phases(*products: Tensor | None, error: str) -> None:
     """Raises: RuntimeError if a loss depends on the phases of vectors: vectors.mH @ ct is not real on the diagonal."""
     phases = [each.diagonal(0, -2, -1).imag for each in products if each is not None]
     total = phases[0] if len(phases) == 1 else phases[0] + phases[1]
-    if not (total.detach().abs() <= 1e-2).all():
+    if not beneath(total.detach().abs() <= 1e-2).all():
         raise RuntimeError(error)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ...core.batched import beneath
 from ...core.iteration import broadcast_shapes
 from ...core.public import public
 from ...core.return_types import return_type
@@ -93,7 +92,7 @@ def _lstsq(
         if driver in ("gelss", "gelsd"):
             values[i] = singular
     residuals = np.zeros(0, real)
-    full = driver == "gels" or bool(beneath(rank == n).all())
+    full = driver == "gels" or bool((rank == n).all())
     if m > n and driver != "gelsy" and full:
         residuals = (np.abs(found[..., n:, :]) ** 2).sum(-2)
     if driver == "gels":

@@ -24,6 +24,26 @@ def F(lib, forward, backward=None, **others):  # noqa: N802
 
 
 @program
+def attributes_of_ctx_do_not_meet_those_of_the_node(lib):
+    names = "op edges specs static saved result order hooks extra function pushing output pull release finish".split()
+
+    def forward(ctx, x):
+        for name in names:
+            setattr(ctx, name, name)
+        ctx.save_for_backward(x, out := x * x)
+        return out
+
+    def backward(ctx, grad):
+        assert [getattr(ctx, name) for name in names] == names
+        x, out = ctx.saved_tensors
+        return grad * 2 * x + 0 * out
+
+    x = leaf(lib)
+    F(lib, forward, backward).apply(x).sum().backward()
+    return x.grad
+
+
+@program
 def first_and_second_derivatives(lib):
     f = F(
         lib,

@@ -34,7 +34,7 @@ from ..core.out_of_memory import from_memory_error
 from ..core.plans import PlanCache
 from ..core.recording import needs_recording, record, record_inplace
 from ..core.spec import Spec, contiguous_spec, make_spec
-from ..core.tensor import Tensor, as_new, empty, make
+from ..core.tensor import Tensor, as_new, make
 from ..engine.kernel import Launch
 from .map import COPY, Map, Plan, common_device, keyed
 
@@ -147,8 +147,8 @@ def to_device(tensor: Tensor, where: device) -> Tensor:
     """A copy of a tensor, outside of autograd, on another device; strides stay if they are dense."""
     spec = tensor.spec
     if not spec.is_dense or spec.conj or spec.neg:
-        tensor = COPY.write(empty(contiguous_spec(spec.shape, spec.dtype, spec.device)), tensor)
-    result = empty(tensor.spec.like(device=where))
+        tensor = COPY.write(_empty(contiguous_spec(spec.shape, spec.dtype, spec.device)), tensor)
+    result = _empty(tensor.spec.like(device=where))
     if where.backend.has_memory:
         content = spec.device.backend.read(tensor._storage.ptr + tensor._start, tensor.spec.nbytes)
         where.backend.write(result._storage.ptr, content)
@@ -181,7 +181,7 @@ def resolved(tensor: Tensor) -> Tensor:
     dtype = complex64 if spec.dtype is complex32 else spec.dtype
     bare = make(tensor._storage, tensor._start, spec)  # the copy is no step of its own for autograd
     return COPY.write(
-        empty(make_spec(spec.shape, contiguous_spec(spec.shape, dtype).stride, dtype, spec.device)), bare
+        _empty(make_spec(spec.shape, contiguous_spec(spec.shape, dtype).stride, dtype, spec.device)), bare
     )
 
 
@@ -193,6 +193,11 @@ def wide_array(tensor: Tensor) -> np.ndarray:
     return found
 
 
+def _empty(spec: Spec) -> Tensor:
+    """`core.tensor.empty`, without `new_hooks`: the result of an op is not a tensor that a mapped function makes itself."""
+    return make(spec.device.backend.allocate(spec.nbytes), 0, spec)
+
+
 def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     """A new contiguous tensor that takes over `values` (an array nobody else holds, or a number).
 
@@ -200,14 +205,14 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     """
     values = np.asarray(values)
     if not values.size:  # NumPy has no contiguous strides for it
-        return empty(contiguous_spec(values.shape, dtype or from_numpy_dtype(values.dtype), _here.get()))
+        return _empty(contiguous_spec(values.shape, dtype or from_numpy_dtype(values.dtype), _here.get()))
     flags = values.flags
     if not flags.c_contiguous or not flags.writeable or not flags.owndata:
         values = np.array(values, order="C")
     result = adopt(values)
     if dtype is None or result.spec.dtype is dtype:
         return result
-    return as_new(COPY.write(empty(contiguous_spec(result.spec.shape, dtype, result.spec.device)), result))
+    return as_new(COPY.write(_empty(contiguous_spec(result.spec.shape, dtype, result.spec.device)), result))
 
 
 def adopt(values: np.ndarray) -> Tensor:
@@ -241,7 +246,7 @@ _adopted = PlanCache(_adopted_spec)
 def tensor_in(values: Any, wanted: Spec) -> Tensor:
     """`values` as a new tensor with the strides and dtype of `wanted`, which is dense."""
     where = _here.get()
-    result = empty(wanted if where is CPU else wanted.like(device=where))
+    result = _empty(wanted if where is CPU else wanted.like(device=where))
     if wanted.numel:
         array(result)[...] = values
     return result
@@ -261,7 +266,7 @@ class LibraryMap(Map):
     def run(self, *operands: Any) -> Tensor:
         values, key = keyed(self.name, operands)
         plan = self.plans[key]
-        result = self._compute(empty(plan.spec), values, plan.operand_dtype)
+        result = self._compute(_empty(plan.spec), values, plan.operand_dtype)
         return self.recorded(result, values)
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:

@@ -346,6 +346,18 @@ def gradients_of_a_batch_of_reductions_into_indexed_elements(lib):
 
 
 @program
+def gradient_around_a_write_into_a_part_of_a_new_tensor(lib):
+    def shifted(row):
+        result = row.new_zeros(3) + row.detach() * 0
+        result[:2].copy_(row[1:] * 2)
+        return result
+
+    x = lib.arange(6.0).view(2, 3).requires_grad_()
+    lib.vmap(shifted)(x).sin().sum().backward()
+    return x.grad
+
+
+@program
 def jacobian_of_selected_elements(lib):
     x = x3(lib)
     return lib.func.jacrev(lambda x: lib.masked_select(x * x, lib.tensor([True, False, True])))(x)

@@ -15,7 +15,7 @@ from .plans import PlanCache
 from .restoring import Restoring
 from .spec import Spec, make_spec
 from .storage import FOREIGN, Storage
-from .tensor import Tensor, empty, make
+from .tensor import Tensor, empty, make, view_of
 
 # ---- Levels ----------------------------------------------------------------------------------------------------------
 
@@ -257,7 +257,8 @@ def physical(tensor: Tensor, level: Level) -> Tensor:
     spec = tensor.spec if storage.step is None else batch_of[tensor.spec, storage.step, level.size]
     if mode.enabled and takes_part(value):
         return recorded_region(value, spec, tensor._start - value._start)
-    return make(value._storage, tensor._start, spec)
+    # A view, because a recorded write into a part must reach the grad_fn of `value`.
+    return view_of(value, tensor._start, spec)
 
 
 # Set by `batching/views.py`: a view of a tensor with given metadata, which begins so many bytes behind it, recorded.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.batched import Level, physical, resumed, wrap
+from ..core.grad_mode import mode
 from ..core.iteration import broadcast_shapes
 from ..core.promotion import common_dtype
 from ..core.recording import tape
@@ -85,7 +86,7 @@ def written(
     step: Any, target: Tensor, inputs: Sequence[Any], static: tuple, level: Level, write: Any
 ) -> Tensor:
     """Call `write()`, which writes the batch of `target`, as a recorded step if samples take part in autograd."""
-    if not in_autograd((target, *inputs), level):
+    if not (mode.enabled and in_autograd((target, *inputs), level)):
         write()
         return target
     inputs = [as_input(x, level) for x in inputs]

@@ -1,4 +1,4 @@
-"""Pooling over as many windows as wanted."""
+"""Pooling to a given output size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .window_views import like_format, wide
 
 
 def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[int, ...]:
-    """The wanted sizes; None keeps that of the input."""
+    """The sizes of the output; None keeps the size of the input."""
     check_tensor(input, name)
     sizes = input.spec.shape
     if n > 1 and isinstance(output_size, (tuple, list)) and len(sizes) <= len(output_size):
@@ -42,7 +42,7 @@ def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[in
         raise RuntimeError(
             f"{name}: elements of output_size must be greater than or equal to 0 but received {list(wanted)}"
         )
-    contiguous_spec((*sizes[:-n], *wanted), input.spec.dtype)  # raises where sizes overflow
+    contiguous_spec((*sizes[:-n], *wanted), input.spec.dtype)  # raises if the number of elements overflows
     if max(wanted, default=0) >= 2**31:
         raise RuntimeError(f"{name}: can't allocate memory for output_size {list(wanted)}")
     if input.spec.dtype.kind != "f":

@@ -201,7 +201,7 @@ def multi_head_attention_forward(
             "Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.",
             stacklevel=user_level(),
         )
-    # Where nothing else hides keys, the hint stands for the mask.
+    # If no other mask hides keys, is_causal replaces attn_mask.
     is_causal = is_causal and key_padding_mask is None and not need_weights
     attn_mask = None if is_causal else _additive(attn_mask, query, "attn_mask")
     key_padding_mask = _additive(key_padding_mask, query, "key_padding_mask")

@@ -26,7 +26,7 @@ from ..linalg.matmul import MATMUL
 from . import depthwise_conv as depthwise
 from .window_views import window_elements, windows
 
-# So many elements of patches at a time: few enough for the cache that cores share, enough work for all of them.
+# elements of patches that are made at a time; they fit the cache that the cores share and give work to all cores
 PATCH_ELEMENTS = 1 << 19
 
 
@@ -39,7 +39,7 @@ class Geometry(NamedTuple):
     dilation: tuple[int, ...]
     border: tuple[tuple[int, int], ...]  # (before, after) of each dim
     groups: int
-    # How many positions the kernel takes in each dim: as many as fit, unless a transposed convolution says fewer.
+    # The number of positions of the kernel in each dim: all that fit, or fewer if a transposed convolution has fewer.
     positions: tuple[int, ...]
 
     @property

@@ -32,7 +32,7 @@ ALPHA = 1.7580993408473766
 
 def _check_probability(p: float, error: type[Exception]) -> None:
     if not 0.0 <= p <= 1.0:
-        # PyTorch's functions written in Python let NaN pass, which those they call refuse.
+        # PyTorch's Python functions accept NaN, but the C++ functions that they call raise RuntimeError for it.
         raise (RuntimeError if p != p else error)(
             f"dropout probability has to be between 0 and 1, but got {p}"
         )

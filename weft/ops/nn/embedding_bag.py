@@ -174,7 +174,7 @@ def _check(
         raise ValueError("offsets has to be a 1D Tensor")
     if weight.dim() != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
-    # One of the two may be of another type, if both fit into one of these.
+    # input and offsets may have different dtypes if they promote to int32 or int64.
     dtype = input.dtype if offsets is None else promote_types(input.dtype, offsets.dtype)
     if dtype not in (int32, int64):
         raise RuntimeError(

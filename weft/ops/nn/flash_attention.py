@@ -30,7 +30,7 @@ from ..linalg.matmul import MATMUL
 from ..reductions.reduction import AMAX, SUM
 from ..reductions.softmax import SUM_PRODUCTS, softmax
 
-# So many weights at a time: they stay in the cache.
+# weights that are computed at a time, so that they stay in the cache
 BLOCK_ELEMENTS = 1 << 18
 
 
@@ -90,8 +90,8 @@ def _samples(batch: Sequence[int], each: int, most: int) -> Iterator[tuple[int |
 
 
 # ---- One block -------------------------------------------------------------------------------------------------------
-# Weights are exp(score - the highest of the row) / their total. The division comes last, where there is less to divide.
-# A query that sees nothing has a total of 0, and gets zeros.
+# Weights are exp(score - maximum of the row) / total of the row. The results are divided instead of the weights, because
+# they have fewer elements. A query that sees no keys has a total of 0, and gets zeros.
 
 _UNSEEN = Map(
     "attention_unseen", same_dtype, lambda score, key, last: s.where(last < key, -math.inf, score), deciding=1

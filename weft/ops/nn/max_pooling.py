@@ -162,7 +162,7 @@ def _check_max_input(name: str, input: Tensor, n: int) -> None:
 
 
 def _ints(value: Any, name: str, argument: str) -> Any:
-    """As the key of a geometry: 2.0 and True would find those of 2 and 1."""
+    """Convert to ints for the key of a geometry, because 2.0 and True would find the geometries of 2 and 1."""
     if type(value) is int or value is None:
         return value
     if isinstance(value, (tuple, list)):

@@ -1,4 +1,4 @@
-"""Back from maxima to where they came from."""
+"""The inverse of max pooling: maxima go back to the positions that they came from."""
 
 from __future__ import annotations
 

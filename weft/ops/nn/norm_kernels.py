@@ -99,7 +99,7 @@ def standardized(
     return [result, *(graph.to(each, kept) for each in statistics), *statistics], var
 
 
-# What of the results above backward needs.
+# The positions of the results above that backward needs.
 STATISTICS = (1, 2, 3, 4)
 
 

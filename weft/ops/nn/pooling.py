@@ -1,4 +1,4 @@
-"""What all poolings share: where their windows lie, and the maxima in windows."""
+"""Code that all poolings share: the geometry of windows, and the maxima in windows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .window_views import FEW, fold, window_elements, windows
 
 
 def pooled(name: str, n: int, result: Tensor) -> Tensor:
-    """`result` of a pooling as PyTorch shows it: of one dim it is made of two."""
+    """Name the node of a pooling as PyTorch does, which computes 1-d poolings by 2-d ones and a squeeze."""
     return with_node_name(result, "SqueezeBackward1" if n == 1 else f"{name}{n}DBackward0")
 
 
@@ -49,7 +49,7 @@ def check_input(name: str, input: Tensor, n: int, refused: tuple = (bool_,)) -> 
 
 
 def _given_to_windows(ct, out, input, kernel, stride, dilation, counts, *, specs):
-    """Every element of a window gets the window's cotangent."""
+    """Every element of a window gets the cotangent of the window."""
     n, shape = len(kernel), specs[0].shape
     lead, sizes = shape[:-n], shape[-n:]
     if tuple(kernel) == tuple(stride) and max(dilation) == 1:  # side by side: one copy

@@ -175,7 +175,7 @@ def _constant_rule(ct, out, values, *others, specs, wanted):
 
 @custom_vjp(joint=_constant_rule)
 def _constant_in(values: Tensor, *others: Tensor) -> Tensor:
-    """`values`, as a function whose gradient with respect to `others` is zero but not missing."""
+    """`values`, recorded as a function of `others`, so that their gradients are zeros instead of None."""
     return values.detach()
 
 

@@ -1,4 +1,4 @@
-"""Windows that slide over the last dims of a tensor: what convolutions and poolings look through, and their adjoint."""
+"""Views of the windows that convolutions and poolings slide over the last dims of a tensor, and the adjoint of these views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What losses share: their reductions, the older names of those, checks, weights."""
+"""Code that losses share: reductions and their older names, checks, weights."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _bce_rule(ct, out, p, target):
 
 
 def _bce_target_rule(ct, out, p, target):
-    return ct * ((-p).log1p() - p.log())  # as in PyTorch not bounded, unlike the loss
+    return ct * ((-p).log1p() - p.log())  # as in PyTorch, the logarithms are bounded in the loss but not here
 
 
 def _of_logits_element(x, target):

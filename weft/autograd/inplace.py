@@ -21,6 +21,8 @@ from ..core.plans import PlanCache
 from ..core.recording import new_recorder, unrecorded
 from ..core.spec import Spec, make_spec
 from ..core.tensor import Tensor, empty, make
+from ..families.custom_vjp import CustomVjp
+from ..families.map import COPY
 from ..families.view import View
 from ..ops.creation.creation import zeros, zeros_like
 from ..ops.views.views import AS_STRIDED
@@ -307,17 +309,30 @@ def _region(spec: Spec, view: Spec, start: int) -> tuple[Spec, int]:
 
 
 def _region_back(ct, out, a, view, start, *, specs):
-    whole = cotangent_like(specs[0])
     repeated = [dim for dim, step in enumerate(view.stride) if step == 0]
     if repeated:
         ct = ct.sum(repeated, keepdim=True)
         view = make_spec(ct.shape, view.stride, view.dtype, view.device, view.conj, view.neg)
-    REGION(whole, view, start).copy_(ct)
+    return _EMBEDDED(ct, specs[0], view, start)
+
+
+def _embedded(part, base: Spec, view: Spec, start: int):
+    """Zeros with the layout of a base, and `part` in the place of a view of it."""
+    whole = cotangent_like(base)
+    COPY.write(make(whole._storage, whole._start + start, view), part.detach())
     return whole
 
 
+_EMBEDDED = CustomVjp(
+    _embedded,
+    lambda ct, out, part, base, view, start: REGION(cotangent_like(base, ct), view, start),
+    inputs=1,
+    name="region_backward",
+)
+
+
 # The view with metadata `view` that begins `start` bytes after the first element of its base.
-REGION = View(_region, _region_back, node_name="AsStridedBackward0")
+REGION: View = View(_region, _region_back, node_name="AsStridedBackward0")
 
 
 # ---- The other views of a base ------------------------------------------------------------------------------------

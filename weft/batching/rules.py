@@ -16,9 +16,10 @@ from ..core.batched import (
     suspended,
     takes_part,
 )
+from ..core.generator import Generator
 from ..core.grad_mode import mode
 from ..core.overrides import PLAIN
-from ..core.recording import tape
+from ..core.recording import needs_recording, tape
 from ..core.tensor import Tensor
 from ..families.map import COPY
 from ..ops.assembly.copying import copy_to
@@ -75,7 +76,11 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         return PLAIN
     level = highest(args, highest(static.values(), None) if static else None)
     if level is None:
-        if op not in COPIES or method != "run":
+        if method != "run":
+            return PLAIN
+        if op not in COPIES:
+            if needs_recording(args) and not any(isinstance(each, Generator) for each in args):
+                return _outside(op, args, static)
             return PLAIN
         with suspended(outer[-1]):
             result = op(*args)
@@ -93,6 +98,20 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
             open_levels.stack = (*below, level)
             return record(found.step or op, found.result, found.inputs, found.static, level)
         return found.result
+    finally:
+        open_levels.stack = outer
+
+
+def _outside(op: Any, args: tuple, static: dict[str, Any]) -> Any:
+    """Run an op that no sample takes part in as if no level were open.
+
+    Otherwise the memory that it allocates would belong to the level, and the step would be recorded within the level, where
+    the backward pass around it does not see it.
+    """
+    outer = open_levels.stack
+    open_levels.stack = ()
+    try:
+        return op.run(*args, **static)
     finally:
         open_levels.stack = outer
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.batched import beneath
 from ...core.device import CPU
 from ...core.dtype import LEGACY_NAMES, DType, float32, float64, int64, uint8
 from ...core.generator import Generator, default_generator
@@ -323,7 +324,7 @@ _normal.node_name = lambda inputs, static: (
 def _check_std(std: Tensor) -> None:
     if std.is_complex():
         raise RuntimeError("normal expects standard deviation to be non-complex")
-    if not std.is_meta and np.any(host_array(std) < 0):
+    if not std.is_meta and np.any(host_array(beneath(std)) < 0):
         raise RuntimeError("normal expects all elements of std >= 0.0")
 
 

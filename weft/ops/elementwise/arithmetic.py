@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import text
+from ...core.batched import beneath
 from ...core.derivative import nondifferentiable
 from ...core.dtype import bool_
 from ...core.entry import entry, in_front_of
@@ -199,7 +200,7 @@ class Division(Map):
         elif not divisor.spec.device.backend.has_memory:
             return
         else:
-            zero = not host_array(divisor).astype(dtype.numpy, copy=False).all()
+            zero = not host_array(beneath(divisor)).astype(dtype.numpy, copy=False).all()
         if zero:
             raise RuntimeError("ZeroDivisionError")
 

@@ -329,7 +329,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
 def _check_no_zero(diagonal: Tensor) -> None:
     if not diagonal.device.backend.has_memory:
         return
-    zero = host_array(diagonal) == 0
+    zero = host_array(beneath(diagonal)) == 0
     if zero.any():
         singular = zero.any(-1)
         first = int(zero[singular][0].argmax()) + 1

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.arguments import number
+from ...core.batched import beneath
 from ...core.derivative import differentiate
 from ...core.dtype import LEGACY_NAMES, bool_
 from ...core.layout import contiguous_format
@@ -68,7 +69,7 @@ def _det_rule(ct, out, a):
     # Of a nearly singular matrix the determinant is all rounding error. It cancels against that of the inverse if both
     # come from the same factors: those of A.mH, which `out` does not come from.
     conjugate = det(a.mH)
-    if host_array(conjugate).all():
+    if host_array(beneath(conjugate)).all():
         return linalg_solve(a.mH, _diagonal(ct * conjugate, a))
     U, S, Vh = linalg_svd(a)
     ones = on_device(np.eye(S.shape[-1], dtype=bool), S.spec.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.batched import is_sample
+from ...core.batched import BatchedStorage, is_sample
 from ...core.derivative import Derivative
 from ...core.device import CPU
 from ...core.dtype import REDUCED_FLOATS, bool_
@@ -86,6 +86,8 @@ def fill(input: Tensor, value: Any) -> Tensor:
 @public("function method")
 def zero_(input: Tensor) -> Tensor:
     """Write 0 everywhere."""
+    if type(input._storage) is BatchedStorage:
+        return fill_(input, 0)  # each level of vmap records the write on its own
     if input._autograd is None and input.spec.device is CPU:
         return fill_number(input, 0)
     if needs_recording((input,)):

@@ -89,15 +89,22 @@ class _Looped:
 
         def pulled(cts: Sequence[Any], *inputs: Any) -> list:
             """The cotangents of one sample."""
+            recording = mode.enabled  # a derivative of these cotangents is wanted
             with enable_grad():
-                values = [x.detach().requires_grad_() if _is_smooth(x) else x for x in inputs]
+                values = [_as_input(x, recording) if _is_smooth(x) else x for x in inputs]
                 args, kwargs = tree_unflatten(values, structure)
                 outputs = tree_flatten(function(*args, **kwargs))[0]
             pairs = [
                 (y, ct) for y, ct in zip(outputs, cts, strict=True) if ct is not None and y.requires_grad
             ]
             wanted = [x for x in values if _is_smooth(x)]
-            found = grad([y for y, _ in pairs], wanted, [ct for _, ct in pairs], allow_unused=True)
+            found = grad(
+                [y for y, _ in pairs],
+                wanted,
+                [ct for _, ct in pairs],
+                create_graph=recording,
+                allow_unused=True,
+            )
             by_input = {id(x): ct for x, ct in zip(wanted, found, strict=True)}
             return [
                 by_input[id(x)] if by_input.get(id(x)) is not None else x.new_zeros(x.shape) for x in wanted
@@ -114,6 +121,11 @@ class _Looped:
             return [next(rest) if _is_smooth(x) else None for x in given]
 
         self.derivative = Derivative(joint=joint)
+
+
+def _as_input(x: Tensor, recording: bool) -> Tensor:
+    """The tensor as something to differentiate with respect to, connected to its history if that is wanted."""
+    return x.view_as(x) if recording and x.requires_grad else x.detach().requires_grad_()
 
 
 def _is_smooth(x: Any) -> bool:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.batched import DataDependent, Level, NoBatchingRule, as_batch, batched_at, physical, resumed, wrap
+from ..core.batched import (
+    DataDependent,
+    Level,
+    NoBatchingRule,
+    as_batch,
+    batched_at,
+    physical,
+    resumed,
+    suspended,
+    wrap,
+)
 from ..core.op import Op
 from ..core.plans import PlanCache
 from ..core.recording import needs_recording, record
@@ -65,7 +75,13 @@ class Vmapped(Op):
                 wrap(bare(x), level) if is_batch else bare(x)
                 for x, is_batch in zip(values, self.batched, strict=True)
             ]
-            found = self.compute(*samples)
+            try:
+                found = self.compute(*samples)
+            except DataDependent:
+                raise
+            except NoBatchingRule:
+                with suspended(level):
+                    found = per_sample(level, self.name, self.compute, tuple(samples), {})
             several = not isinstance(found, Tensor)
             results = tuple([as_batch(each, level) for each in (found if several else (found,))])
         result = results if several else results[0]

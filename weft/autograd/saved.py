@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..core.batched import is_recorded_around
 from ..core.dtype import FLOAT, LEGACY_NAMES
 from ..core.recording import unrecorded
 from ..core.spec import Spec
@@ -147,6 +148,11 @@ def _pack(tensor: Tensor, edge: Any) -> Packed:
 
 
 def _packed(tensor: Tensor, pack: Callable, hook: Callable, edge: Any) -> Packed:
+    if is_recorded_around(tensor):
+        raise RuntimeError(
+            "Hooks on saved tensors cannot be used within vmap (or jacfwd, or jacrev) if its input takes part in autograd "
+            "around it, because the tensor that a hook returns does not. Use them outside of the mapped function"
+        )
     version = tensor._storage.version
     outer, hooks.stack = hooks.stack, []  # do not apply hooks to tensors that are saved inside the hook
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .batched import is_recorded_around
+from .batched import NoBatchingRule, is_recorded_around
 from .grad_mode import mode
 from .restoring import Restoring
 from .tensor import Tensor, new_hooks
@@ -58,6 +58,8 @@ def record_inplace(
     op: Any, target: Tensor, inputs: Sequence[Any], static: tuple, write: Callable, *args: Any
 ) -> Tensor:
     """Call `write(*args)`, which modifies `target`, and record it as an in-place operation with these inputs."""
+    if any(map(is_recorded_around, (target, *inputs))):  # the levels around would not see the write
+        raise NoBatchingRule(f"vmap: {op.name} in place has no batching rule")
     node = tape.start_inplace(op, target, inputs, static)
     outer = mode.enabled
     mode.enabled = False

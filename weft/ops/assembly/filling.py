@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.batched import BatchedStorage, is_sample
+from ...core.batched import BatchedStorage, is_recorded_around, is_sample
 from ...core.derivative import Derivative
 from ...core.device import CPU
 from ...core.dtype import REDUCED_FLOATS, bool_
@@ -35,7 +35,7 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         if input.spec.repeats or needs_recording((input, value)):
             check_inplace(input, "fill")
         value = apart(value, input)
-        if needs_recording((input, value)):
+        if needs_recording((input, value)) and not (is_recorded_around(input) or is_recorded_around(value)):
             return record_inplace(FILL_TENSOR, input, (value,), (), copy_values, input, value)
         copy_values(input, value)
         return input
@@ -90,6 +90,6 @@ def zero_(input: Tensor) -> Tensor:
         return fill_(input, 0)  # each level of vmap records the write on its own
     if input._autograd is None and input.spec.device is CPU:
         return fill_number(input, 0)
-    if needs_recording((input,)):
+    if needs_recording((input,)) and not is_recorded_around(input):  # else FILL records it at each level
         return record_inplace(ZERO, input, (), (), fill_, input, 0)
     return fill_(input, 0)

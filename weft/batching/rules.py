@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..autograd.dual import tangents
 from ..core.batched import (
     BatchedStorage,
     BatchedTensor,
@@ -79,7 +80,7 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         if method != "run":
             return PLAIN
         if op not in COPIES:
-            if needs_recording(args) and not any(isinstance(each, Generator) for each in args):
+            if needs_recording(args) and not any(map(_belongs_here, args)):
                 return _outside(op, args, static)
             return PLAIN
         with suspended(outer[-1]):
@@ -100,6 +101,11 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
         return found.result
     finally:
         open_levels.stack = outer
+
+
+def _belongs_here(value: Any) -> bool:
+    """Whether an argument that is no sample depends on the level nevertheless: its tangents may, and random numbers do."""
+    return isinstance(value, Generator) or bool(tangents(value))
 
 
 def _outside(op: Any, args: tuple, static: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ from .compat.missing import module_getattr as _module_getattr
 from .compiler import compile  # noqa: A004 (PyTorch's name)
 from .core import dtype as _dtypes
 from .core import layout as _layouts
+from .core.device import CPU as _CPU
 from .core.device import device, get_default_device, set_default_device
 from .core.dtype import DType as dtype
 from .core.dtype import get_default_dtype, set_default_dtype
@@ -73,6 +74,8 @@ newaxis = None
 __version__ = _TorchVersion("2.13.0+weft")
 
 importlib.import_module(".ops", __name__)  # makes the names of all operations public
+# The CPU is loaded now, because a thread that loads it first would hold the lock of its import while another thread forks.
+_CPU.backend  # noqa: B018
 
 for _module in ("numpy", "dlpack", "pickling", "discovery", "sharing"):
     importlib.import_module(f".interop.{_module}", __name__)

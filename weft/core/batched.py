@@ -182,7 +182,7 @@ class BatchedTensor(Tensor):
         return f"BatchedTensor(lvl={storage.level.number}, {kind}, value=\n    {value})"
 
 
-BatchedStorage.new_tensor = functools.partial(_new, BatchedTensor)
+BatchedStorage.new_tensor = staticmethod(functools.partial(_new, BatchedTensor))
 
 
 def wrap(value: Tensor, level: Level) -> Tensor:

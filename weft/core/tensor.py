@@ -202,7 +202,7 @@ class Tensor:
 
 
 _new = object.__new__
-Storage.new_tensor = functools.partial(_new, Tensor)  # no slower than a call of `_new` here
+Storage.new_tensor = staticmethod(functools.partial(_new, Tensor))  # no slower than a call of `_new` here
 
 # Attributes that autograd sets on views: the error for in-place operations, and a mark for views without a grad_fn.
 VIEW_NOTES = ("_unwritable", "_unconnected")

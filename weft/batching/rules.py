@@ -17,9 +17,9 @@ from ..core.batched import (
     suspended,
     takes_part,
 )
+from ..core.dispatch import PLAIN
 from ..core.generator import Generator
 from ..core.grad_mode import mode
-from ..core.overrides import PLAIN
 from ..core.recording import needs_recording, tape
 from ..core.tensor import Tensor
 from ..families.map import COPY
@@ -114,12 +114,8 @@ def _outside(op: Any, args: tuple, static: dict[str, Any]) -> Any:
     Otherwise the memory that it allocates would belong to the level, and the step would be recorded within the level, where
     the backward pass around it does not see it.
     """
-    outer = open_levels.stack
-    open_levels.stack = ()
-    try:
+    with suspended(open_levels.stack[0]):
         return op.run(*args, **static)
-    finally:
-        open_levels.stack = outer
 
 
 def highest(args: Any, level: Level | None) -> Level | None:

@@ -5,8 +5,8 @@ tensor, ask the watchers first, the newest one first. The first answer that is n
 (`vmap`), dispatch modes and counters are watchers. While there are none, `op(...)` is `op.run(...)` and asks nobody.
 
 The public functions of elementwise ops contain a copy of the code that runs a plan, for tensors whose class is exactly
-`Tensor`. A watcher that must see plain tensors as well is added with `plain=True`; while there is one, `fast_paths` is
-off, and these functions call the op instead.
+`Tensor`. A watcher that must see plain tensors as well is added with `plain=True`. While there is
+one, the `fast_path_switches` are off, and these functions call the op instead.
 """
 
 from __future__ import annotations
@@ -62,10 +62,8 @@ def unwatch(watcher: Watcher) -> None:
 
 
 def _remove_last(found: list[Watcher], watcher: Watcher) -> None:
-    for place in range(len(found) - 1, -1, -1):
-        if found[place] is watcher or found[place] == watcher:
-            del found[place]
-            return
+    if watcher in found:
+        del found[len(found) - 1 - found[::-1].index(watcher)]
 
 
 def _switch(switches: list[Callable[[bool], None]], on: bool) -> None:

@@ -20,9 +20,8 @@ from ..core.tensor import Tensor
 from .map import NUMBERS, Map, not_a_tensor, to_float
 
 _new = object.__new__
-_fast = (
-    True  # whether plain tensors take the short way: `core.dispatch` turns it off while someone watches them
-)
+# Whether plain tensors take the short way. `core/dispatch.py` turns it off while a watcher must see them.
+_fast = True
 
 
 @fast_path_switches.append

@@ -90,6 +90,6 @@ def zero_(input: Tensor) -> Tensor:
         return fill_(input, 0)  # each level of vmap records the write on its own
     if input._autograd is None and input.spec.device is CPU:
         return fill_number(input, 0)
-    if needs_recording((input,)) and not is_recorded_around(input):  # else FILL records it at each level
+    if needs_recording((input,)):
         return record_inplace(ZERO, input, (), (), fill_, input, 0)
     return fill_(input, 0)

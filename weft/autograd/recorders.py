@@ -1,8 +1,8 @@
 """Recorders: functions written for one plan, which make the nodes of its calls.
 
-What the metadata of a call decides is decided once, with the plan: the class of the node, its NodeSpec, which inputs are
-tensors, which values the rules need. What remains for a call is written as the source of a function, because a loop over
-inputs would take several times as long. Plans of the same form share the code that the source is compiled to.
+The metadata of a call decide the class of the node, its NodeSpec, which inputs are tensors, and which values the rules need.
+So all of this is decided once, with the plan. The rest of the work is written as the source of a function, because a loop
+over the inputs would take several times as long. Plans of the same form share the code that the source is compiled to.
 
 `mul` of two tensors, for instance, has this recorder:
 

@@ -1,4 +1,4 @@
-"""Ops of other classes: they run on the samples, so that the rules of what they are made of apply."""
+"""Ops of all other classes run on the samples. They call other ops, whose rules batch the work."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _run(level: Level, op: Map, args: tuple, static: dict[str, Any]) -> Recordab
 
 
 def _promoted(op: Map, args: Sequence[Any], values: list[Any]) -> list[Any]:
-    """The batches, converted where promotion would otherwise not do what it does for the samples.
+    """The batches, converted so that type promotion gives the dtype that it gives for the samples.
 
     A sample without dims decides less about the common dtype than its batch, which has one.
     """

@@ -1,4 +1,4 @@
-"""The rule of each op: what it does to a batch. `watch` is asked about every call while a level is open."""
+"""The table of batching rules. `watch` applies the rule of an op to each call of the op while a level is open."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _rule_of(op: Any, method: str) -> Rule:
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple, level: Level) -> Any:
     """`result`, as the result of a recorded step within the level.
 
-    What surrounds the level has recorded the operation on the batch itself.
+    The operation on the batch has already been recorded around the level.
     """
     if isinstance(result, Tensor):
         result = as_sample(result, level)
@@ -191,7 +191,7 @@ def any_batched(inputs: Sequence[Any], level: Level) -> bool:
 
 
 def outer_autograd(inputs: Sequence[Any], level: Level) -> bool:
-    """Whether what surrounds the level records operations on these tensors."""
+    """Whether autograd around the level records operations on these tensors."""
     return mode.enabled and any(isinstance(x, Tensor) and takes_part(physical(x, level)) for x in inputs)
 
 

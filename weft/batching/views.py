@@ -112,7 +112,7 @@ def adjoint(level: Level, view: View, args: tuple) -> Recordable:
 
 @rule_for(UNBIND, SPLIT, SPLIT_WITH_SIZES)
 def _several(level: Level, op: Any, args: tuple, static: dict[str, Any]) -> Any:
-    """The pieces are views that have been made. What is left is to record them."""
+    """Record the pieces, which are views that have already been made."""
     with resumed(level):
         return op.run(*args)
 

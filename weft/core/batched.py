@@ -1,4 +1,4 @@
-"""BatchedTensor: a sample of a batch. Its metadata are those of one sample, its storage knows where all samples lie."""
+"""BatchedTensor: a sample of a batch. Its spec is the spec of one sample, and its storage holds the whole batch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ function_hooks: list[Callable[[Any, tuple, dict[str, Any]], Any]] = []
 
 
 class suspended(Restoring):  # noqa: N801 (used like a function)
-    """Code that works on batches: what it makes belongs to what surrounds the level."""
+    """Inside, code works on whole batches, and the tensors that it makes do not belong to the level."""
 
     __slots__ = ("level", "outer")
 
@@ -136,7 +136,7 @@ class BatchedStorage(Storage):
         self.value._storage.version = number
 
     def detached(self) -> Storage:
-        """The same memory, which takes no part in what surrounds the level."""
+        """The same memory, detached from autograd around the level."""
         if not takes_part(self.value):
             return self
         return BatchedStorage(self.value.detach(), self.sample, self.step, self.level, self.fresh)

@@ -238,4 +238,4 @@ def test_tracebacks_show_the_source_of_a_plan():
     (plan,) = graph.plans.values()
     with pytest.raises(AttributeError) as caught:
         plan.run((None,), ())
-    assert str(caught.traceback[-1].statement).strip() == "input0 = x0._storage.ptr + x0._start"
+    assert str(caught.traceback[-1].statement).strip() == "input0 = x0._storage.ptr + x0._byte_offset"

@@ -73,7 +73,7 @@ def launched(value, operands):
         [store_as(value.value, spec)], [each.dtype for each in operands], [], spec.shape, strides
     )
     result = empty(spec)
-    addresses = [each._storage.ptr + each._start for each in (result, *operands)]
+    addresses = [each._storage.ptr + each._byte_offset for each in (result, *operands)]
     launch.entry(*addresses, launch.meta, launch.count)
     return result
 

@@ -306,8 +306,8 @@ class Guard:
         assert not self.seen, f"the file did something: {self.seen}"
         for tensor in tensors_in(result):
             own = tensor.spec
-            last = tensor._start + own.span * own.dtype.itemsize
-            assert 0 <= tensor._start and (last <= tensor._storage.nbytes_ or own.numel == 0), own
+            last = tensor._byte_offset + own.span * own.dtype.itemsize
+            assert 0 <= tensor._byte_offset and (last <= tensor._storage.nbytes_ or own.numel == 0), own
         return result
 
 

@@ -165,7 +165,7 @@ def test_a_tensor_gets_no_attributes_that_weft_relies_on():
     for attribute in (
         "spec",
         "_storage",
-        "_start",
+        "_byte_offset",
         "_autograd",
         "__class__",
         "_views",

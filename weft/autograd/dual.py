@@ -85,7 +85,7 @@ def set_tangents(tensor: Tensor, found: dict[int, Tensor]) -> Tensor:
 def at_outer_levels(tensor: Tensor, level: int) -> Tensor:
     """The tensor with its tangents at the levels outside of `level` only."""
     edge = tensor._autograd
-    alias = make(tensor._storage, tensor._start, tensor.spec)
+    alias = make(tensor._storage, tensor._byte_offset, tensor.spec)
     alias._autograd = None if edge is DUAL else edge
     return set_tangents(alias, {k: t for k, t in tangents(tensor).items() if k < level})
 
@@ -93,6 +93,6 @@ def at_outer_levels(tensor: Tensor, level: int) -> Tensor:
 def with_tangent(tensor: Tensor, level: int, tangent: Tensor) -> Tensor:
     """A view of the tensor that has a tangent at `level`."""
     tensor = within(tensor)
-    alias = view_of(tensor, tensor._start, tensor.spec)
+    alias = view_of(tensor, tensor._byte_offset, tensor.spec)
     alias._autograd = tensor._autograd
     return set_tangents(alias, {**tangents(tensor), level: tangent})

@@ -148,7 +148,9 @@ class _Pass:
                 ):
                     ct = fitted(ct, wanted, node, position)
                     if ct._base is not None and not self.create_graph:
-                        ct = make(ct._storage, ct._start, ct.spec)  # drop `_base`, so that the temporary dies
+                        ct = make(
+                            ct._storage, ct._byte_offset, ct.spec
+                        )  # drop `_base`, so that the temporary dies
                     lone = getrefcount(ct._storage) == 2  # one reference of the tensor, one of the call
                 elif kind is Leaf:
                     ct = None

@@ -68,7 +68,7 @@ def _requires_grad(value: Any) -> bool:
 
 
 def _unrecorded(tensor: Tensor) -> Tensor:
-    return set_tangents(make(tensor._storage, tensor._start, tensor.spec), tangents(tensor))
+    return set_tangents(make(tensor._storage, tensor._byte_offset, tensor.spec), tangents(tensor))
 
 
 def _push(
@@ -83,7 +83,7 @@ def _push(
         dummies[k]._autograd = Leaf(dummies[k], lasting=False)
     if not differentiable:
         return [None] * len(outs)
-    marked = [make(x._storage, x._start, x.spec) if isinstance(x, Tensor) else x for x in values]
+    marked = [make(x._storage, x._byte_offset, x.spec) if isinstance(x, Tensor) else x for x in values]
     for x, tangent in zip(marked, given, strict=True):
         if tangent is not None:
             x._autograd = DUAL  # in place of an edge, because rules run only for inputs that have an edge
@@ -118,7 +118,7 @@ def _push(
 
 
 def _without_mark(tensor: Tensor) -> Tensor:
-    return make(tensor._storage, tensor._start, tensor.spec)
+    return make(tensor._storage, tensor._byte_offset, tensor.spec)
 
 
 def _node_of(results: Sequence[Tensor]) -> Any:

@@ -102,7 +102,7 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
     else:
         before = tangents(base).get(level)
         whole = inplace.cotangent_like(base.spec, before)
-        inplace.REGION(whole, target.spec, target._start - base._start).copy_(tangent)
+        inplace.REGION(whole, target.spec, target._byte_offset - base._byte_offset).copy_(tangent)
     # A view is registered only if its base has a node or tangents when the view is made.
     edge = base._autograd
     unknown = (edge is None or type(edge) is Leaf) and inplace.is_aliased(base, 1 if base is target else 2)
@@ -111,7 +111,7 @@ def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
     if views and base is target:
         whole = inplace.cotangent_like(base.spec, whole)
     for view in views:
-        start = view._start - base._start
+        start = view._byte_offset - base._byte_offset
         set_tangents(view, {**tangents(view), level: inplace.REGION(whole, view.spec, start)})
 
 

@@ -328,7 +328,7 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
         if isinstance(each, Tensor) and id(each) not in dirty:
             if id(each) in inputs:
                 # For an input that `forward` returns as it is, return a view, because the input must keep its own grad_fn.
-                results[index] = view_of(each, each._start, each.spec)
+                results[index] = view_of(each, each._byte_offset, each.spec)
             elif each._autograd is not None:
                 results[index] = _without_history(each)
         given[id(each)] = results[index]
@@ -352,7 +352,7 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
 
 
 def _without_history(tensor: Tensor) -> Tensor:
-    found = make(tensor._storage, tensor._start, tensor.spec)
+    found = make(tensor._storage, tensor._byte_offset, tensor.spec)
     found._base = tensor._base
     return found
 

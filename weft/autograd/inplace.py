@@ -123,7 +123,7 @@ def copy_overwritten(inputs: Sequence[Any], needed: Iterable[int], target: Tenso
     for position in needed:
         value = inputs[position]
         if isinstance(value, Tensor) and value._storage is storage:
-            copy = make(value._storage, value._start, value.spec).clone()
+            copy = make(value._storage, value._byte_offset, value.spec).clone()
             copy._autograd = value._autograd
             inputs = (*inputs[:position], copy, *inputs[position + 1 :])
     return inputs
@@ -252,7 +252,9 @@ class CopySlices(Node):
             notes_of(node).metadata.update(inner._notes.metadata)
         node._leaves = inner._leaves
         node.inner, node.own, node.view = inner, own, view.spec
-        node.start = view._start - base._start if view.spec.numel else 0  # an empty view may start anywhere
+        node.start = (
+            view._byte_offset - base._byte_offset if view.spec.numel else 0
+        )  # an empty view may start anywhere
         if not 0 <= node.start <= _bytes(base.spec) - _bytes(view.spec):
             raise NotImplementedError("a recorded write to memory outside of what the view's base shows")
         return node
@@ -319,7 +321,7 @@ def _region_back(ct, out, a, view, start, *, specs):
 def _embedded(part, base: Spec, view: Spec, start: int):
     """Zeros with the layout of a base, and `part` in the place of a view of it."""
     whole = cotangent_like(base)
-    COPY.write(make(whole._storage, whole._start + start, view), part.detach())
+    COPY.write(make(whole._storage, whole._byte_offset + start, view), part.detach())
     return whole
 
 
@@ -427,7 +429,7 @@ def views_of(base: Tensor, search: bool) -> list[Tensor]:
 
 
 def _as_strided_node(base: Tensor, view: Tensor) -> Any:
-    spec, whole, start = view.spec, base.spec, view._start - base._start
+    spec, whole, start = view.spec, base.spec, view._byte_offset - base._byte_offset
     if spec.dtype is whole.dtype and spec.conj is whole.conj and spec.neg is whole.neg:
         node = new_node(
             AS_STRIDED, (base,), (spec.shape, spec.stride, start // spec.dtype.itemsize), None, spec

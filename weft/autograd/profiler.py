@@ -40,18 +40,18 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[FunctionEvent] = []
-        self._start = time.perf_counter_ns()
+        self._byte_offset = time.perf_counter_ns()
 
     def since_start(self) -> float:
         """Microseconds since the profile began."""
-        return (time.perf_counter_ns() - self._start) / 1000
+        return (time.perf_counter_ns() - self._byte_offset) / 1000
 
     def start(self) -> None:
         """Start to collect the ranges that open from now on."""
         global _is_profiler_enabled
         if _open:
             raise RuntimeError("Profiler is already enabled on this thread.")
-        self._start = time.perf_counter_ns()
+        self._byte_offset = time.perf_counter_ns()
         _open.append(self)
         _is_profiler_enabled = True
 

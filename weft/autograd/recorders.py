@@ -203,7 +203,7 @@ def _source(
 
 def _saved(tensor: str, spec: str, edge: str) -> str:
     """Source of what `saved.save` makes. The `+` raises for memory made in inference mode, see `InferenceVersion`."""
-    return f"saved(Saved, (storage := {tensor}._storage, {tensor}._start, {spec}, +storage.version, {edge}))"
+    return f"saved(Saved, (storage := {tensor}._storage, {tensor}._byte_offset, {spec}, +storage.version, {edge}))"
 
 
 def _if(condition: Condition, entry: str) -> str:
@@ -294,7 +294,7 @@ def _unpacking(name: str) -> Iterable[str]:
         f"                raise RuntimeError(overwritten({name}, node))",
         f"            {name} = storage.new_tensor()",
         f"            {name}._storage = storage",
-        f"            {name}._start = start",
+        f"            {name}._byte_offset = start",
         f"            {name}.spec = tensor_spec",
         f"            {name}._autograd = {name}._base = None",
         "        else:",

@@ -73,7 +73,7 @@ def save(tensor: Tensor, edge: Any) -> Any:
     if hooked and hooks.stack:
         return _pack(tensor, edge)
     storage = tensor._storage
-    return _tuple(Saved, (storage, tensor._start, tensor.spec, +storage.version, edge))
+    return _tuple(Saved, (storage, tensor._byte_offset, tensor.spec, +storage.version, edge))
 
 
 class SavedTensor:
@@ -143,7 +143,7 @@ class SavedTensor:
 
 def _pack(tensor: Tensor, edge: Any) -> Packed:
     # Detach a result of the node itself, because it must not keep the node alive.
-    given = make(tensor._storage, tensor._start, tensor.spec) if type(edge) is int else tensor
+    given = make(tensor._storage, tensor._byte_offset, tensor.spec) if type(edge) is int else tensor
     return _packed(given, *hooks.stack[-1], edge)
 
 
@@ -183,7 +183,7 @@ def unpack(entry: Any, node: Any, recording: bool) -> Any:
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
             )
-        tensor = make(tensor._storage, tensor._start, tensor.spec)
+        tensor = make(tensor._storage, tensor._byte_offset, tensor.spec)
     elif kind is SavedDual:
         return set_tangents(unpack(entry.saved, node, recording), entry.tangents)
     elif kind is SavedOutputs:

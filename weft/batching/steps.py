@@ -33,7 +33,9 @@ def bare(x: Any) -> Any:
     """A tensor without its history within the level."""
     if type(x) in (tuple, list):
         return type(x)([bare(each) for each in x])
-    return make(x._storage, x._start, x.spec) if isinstance(x, Tensor) and x._autograd is not None else x
+    return (
+        make(x._storage, x._byte_offset, x.spec) if isinstance(x, Tensor) and x._autograd is not None else x
+    )
 
 
 def on_samples(level: Level, op: Any, compute: Callable, inputs: tuple, static: tuple = ()) -> Recordable:

@@ -72,7 +72,7 @@ def _view(level: Level, op: View, args: tuple, static: dict[str, Any]) -> Tensor
         plan = op.plans[(input.spec, *rest)]
         if storage.step is not None:
             batch_of[plan.spec, storage.step, level.size]  # raises if there is no such batch
-        result = view_of(input, input._start + plan.start, plan.spec)
+        result = view_of(input, input._byte_offset + plan.start, plan.spec)
     return _recorded(op, result, (input,), tuple(rest), level)
 
 
@@ -91,7 +91,7 @@ def _getitem(level: Level, op: Any, args: tuple, static: dict[str, Any]) -> Tens
     input, items, places = args
     spec = input.spec
     offset = sum([start * spec.stride[dim] for dim, start in places])
-    result = view_of(input, input._start + offset * spec.dtype.itemsize, op.plans[(spec, *items)].spec)
+    result = view_of(input, input._byte_offset + offset * spec.dtype.itemsize, op.plans[(spec, *items)].spec)
     starts = [start for _, start in places]
     return _recorded(op, result, (input, *starts), (items, tuple([dim for dim, _ in places])), level)
 

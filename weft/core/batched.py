@@ -154,7 +154,7 @@ class BatchedStorage(Storage):
             part = make(new._storage, 0, _bytes_spec(size, self.nbytes_, room, self.device))
             part.copy_(old)
             self.step = room
-            self.value = make(new._storage, value._start, batch_of[self.sample, room, size])
+            self.value = make(new._storage, value._byte_offset, batch_of[self.sample, room, size])
         elif self.sample.is_contiguous:
             self.value = value.expand(size, *value.shape).clone()
             self.step = self.value.spec.stride[0] * self.sample.dtype.itemsize
@@ -190,7 +190,7 @@ def wrap(value: Tensor, level: Level) -> Tensor:
     sample, step = samples_of[(value.spec,)]
     tensor: Tensor = _new(BatchedTensor)
     tensor._storage = BatchedStorage(value, sample, step, level)
-    tensor._start = value._start
+    tensor._byte_offset = value._byte_offset
     tensor.spec = sample
     tensor._autograd = tensor._base = None
     return tensor
@@ -219,7 +219,7 @@ def takes_part_around(storage: Storage) -> bool:
 
 def lift(value: Tensor, level: Level, fresh: bool = False) -> Tensor:
     """A tensor that is the same for all samples, as an object that can take part in autograd within the level."""
-    return make(BatchedStorage(value, value.spec, None, level, fresh), value._start, value.spec)
+    return make(BatchedStorage(value, value.spec, None, level, fresh), value._byte_offset, value.spec)
 
 
 @PlanCache
@@ -252,13 +252,13 @@ def physical(tensor: Tensor, level: Level) -> Tensor:
     if type(storage) is not BatchedStorage or storage.level is not level:
         return tensor
     value = storage.value
-    if tensor.spec is storage.sample and tensor._start == value._start:
+    if tensor.spec is storage.sample and tensor._byte_offset == value._byte_offset:
         return value
     spec = tensor.spec if storage.step is None else batch_of[tensor.spec, storage.step, level.size]
     if mode.enabled and takes_part(value):
-        return recorded_region(value, spec, tensor._start - value._start)
+        return recorded_region(value, spec, tensor._byte_offset - value._byte_offset)
     # A view, because a recorded write into a part must reach the grad_fn of `value`.
-    return view_of(value, tensor._start, spec)
+    return view_of(value, tensor._byte_offset, spec)
 
 
 # Set by `batching/views.py`: a view of a tensor with given metadata, which begins so many bytes behind it, recorded.

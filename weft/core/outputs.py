@@ -81,7 +81,7 @@ def memory_overlaps(a: Tensor, b: Tensor) -> bool:
     if a._storage is not b._storage or not a.spec.numel or not b.spec.numel:
         return False
     (a_first, a_last), (b_first, b_last) = (
-        (t._start, t._start + t.spec.span * t.spec.dtype.itemsize) for t in (a, b)
+        (t._byte_offset, t._byte_offset + t.spec.span * t.spec.dtype.itemsize) for t in (a, b)
     )
     return a_first < b_last and b_first < a_last
 
@@ -174,7 +174,7 @@ def resize_out(out: Tensor, sizes, name: str, stride: tuple[int, ...] | None = N
 
 def resize(tensor: Tensor, spec: Spec) -> None:
     """Set the metadata of `tensor`, and grow its storage if it is too small."""
-    grow(tensor._storage, tensor._start, spec)
+    grow(tensor._storage, tensor._byte_offset, spec)
     tensor.spec = spec
 
 

@@ -117,7 +117,7 @@ def make_wrapper_subclass(
         spec = make_spec(spec.shape, tuple(int(each) for each in strides), spec.dtype, where)
     with DisableTorchFunctionSubclass():
         result = of_class(cls, empty(spec))
-        result._start = (storage_offset or 0) * spec.dtype.itemsize
+        result._byte_offset = (storage_offset or 0) * spec.dtype.itemsize
         if requires_grad:
             Tensor.requires_grad_(result)  # type: ignore[attr-defined]
     return result

@@ -24,10 +24,10 @@ class Tensor:
     (torch.Size([2, 3]), (3, 1), 0, (1, 3))
     """
 
-    __slots__ = ("_storage", "_start", "spec", "_autograd", "_base", "__dict__", "__weakref__")
+    __slots__ = ("_storage", "_byte_offset", "spec", "_autograd", "_base", "__dict__", "__weakref__")
 
     _storage: Storage
-    _start: int  # byte offset of the first element in the storage
+    _byte_offset: int  # byte offset of the first element in the storage
     spec: Spec
 
     # The edge along which backward sends the cotangent of this tensor: a Node of the graph, an Output of a Node, or a Leaf.
@@ -67,7 +67,7 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """The offset of the first element in the storage, in elements."""
-        return self._start // self.spec.dtype.itemsize
+        return self._byte_offset // self.spec.dtype.itemsize
 
     @property
     def dtype(self) -> DType:
@@ -108,7 +108,7 @@ class Tensor:
     def data_ptr(self) -> int:
         """The address of the first element, 0 for an empty tensor. The memory counts as exposed from now on."""
         self._storage.exposed = True
-        return self._storage.ptr + self._start if self.spec.numel else 0
+        return self._storage.ptr + self._byte_offset if self.spec.numel else 0
 
     def is_conj(self) -> bool:
         """Whether conjugation is pending: memory holds the conjugates of the elements."""
@@ -212,7 +212,7 @@ def make(storage: Storage, start: int, spec: Spec) -> Tensor:
     """A tensor of these parts, without checks. The storage determines its class."""
     tensor = storage.new_tensor()
     tensor._storage = storage
-    tensor._start = start
+    tensor._byte_offset = start
     tensor.spec = spec
     tensor._autograd = tensor._base = None
     return tensor
@@ -230,7 +230,7 @@ def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:
     """A view of `base` with its first element at byte `start` of the storage, without checks."""
     tensor = base._storage.new_tensor()
     tensor._storage = base._storage
-    tensor._start = start
+    tensor._byte_offset = start
     tensor.spec = spec
     tensor._autograd = None
     root = base._base
@@ -241,7 +241,7 @@ def view_of(base: Tensor, start: int, spec: Spec) -> Tensor:
 def of_class(cls: type, tensor: Tensor) -> Any:
     """The same tensor as a new object of a subclass of Tensor."""
     result: Any = _new(cls)
-    result._storage, result._start, result.spec = tensor._storage, tensor._start, tensor.spec
+    result._storage, result._byte_offset, result.spec = tensor._storage, tensor._byte_offset, tensor.spec
     result._autograd, result._base = tensor._autograd, tensor._base
     return result
 
@@ -266,7 +266,7 @@ def as_new(tensor: Tensor) -> Tensor:
 
 def address(tensor: Tensor) -> int:
     """The address of the first element."""
-    return tensor._storage.ptr + tensor._start
+    return tensor._storage.ptr + tensor._byte_offset
 
 
 def own_dim(dim: Any, ndim: int, function: str) -> int:

@@ -269,7 +269,7 @@ def roi_pool(
         sharing(greatest_code(dtype), source.spec.nbytes)(
             found._storage.ptr,
             where._storage.ptr,
-            source._storage.ptr + source._start,
+            source._storage.ptr + source._byte_offset,
             rectangles.ctypes.data,
             index.ctypes.data,
             meta.ctypes.data,

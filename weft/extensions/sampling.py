@@ -122,8 +122,8 @@ def _run(
     per_bin = channels if position_sensitive else 0
     meta = np.array([channels, n_bins, plane, planes, per_bin, regions], np.int64)
     entry(
-        bins._storage.ptr + bins._start,
-        pixels._storage.ptr + pixels._start,
+        bins._storage.ptr + bins._byte_offset,
+        pixels._storage.ptr + pixels._byte_offset,
         *[each.ctypes.data for each in arrays],
         meta.ctypes.data,
         count,

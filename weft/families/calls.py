@@ -51,10 +51,10 @@ def unary(op: Map) -> Callable:
         if _fast and type(input) is plain and out is None:
             plan = plans[(input.spec,)]
             storage = plan.allocate()
-            plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
+            plan.entry(storage.ptr, input._storage.ptr + input._byte_offset, plan.meta, plan.count)
             result = _new(Tensor)
             result._storage = storage
-            result._start = 0
+            result._byte_offset = 0
             result.spec = plan.spec
             result._autograd = result._base = None
             if input._autograd is not None and mode.enabled:
@@ -96,14 +96,14 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                 storage = plan.allocate()
                 plan.entry(
                     storage.ptr,
-                    input._storage.ptr + input._start,
-                    other._storage.ptr + other._start,
+                    input._storage.ptr + input._byte_offset,
+                    other._storage.ptr + other._byte_offset,
                     plan.meta,
                     plan.count,
                 )
                 result = _new(Tensor)
                 result._storage = storage
-                result._start = 0
+                result._byte_offset = 0
                 result.spec = plan.spec
                 result._autograd = result._base = None
                 if (input._autograd is not None or other._autograd is not None) and mode.enabled:
@@ -113,10 +113,12 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
                 plan = plans[input.spec, kind]
                 if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
                     storage = plan.allocate()
-                    plan.entry(storage.ptr, input._storage.ptr + input._start, other, plan.meta, plan.count)
+                    plan.entry(
+                        storage.ptr, input._storage.ptr + input._byte_offset, other, plan.meta, plan.count
+                    )
                     result = _new(Tensor)
                     result._storage = storage
-                    result._start = 0
+                    result._byte_offset = 0
                     result.spec = plan.spec
                     result._autograd = result._base = None
                     if input._autograd is not None and mode.enabled:
@@ -149,15 +151,15 @@ def _into(op: Map, out: Any, input: Tensor, other: Tensor | None = None) -> bool
         plan = op.into_plans[out.spec, input.spec, other.spec]
     if type(plan) is Spec or out._autograd is not None:
         return False
-    address = storage.ptr + out._start
+    address = storage.ptr + out._byte_offset
     storage.version += 1  # first, because it may raise
     if other is None:
-        plan.entry(address, input._storage.ptr + input._start, plan.meta, plan.count)
+        plan.entry(address, input._storage.ptr + input._byte_offset, plan.meta, plan.count)
     else:
         plan.entry(
             address,
-            input._storage.ptr + input._start,
-            other._storage.ptr + other._start,
+            input._storage.ptr + input._byte_offset,
+            other._storage.ptr + other._byte_offset,
             plan.meta,
             plan.count,
         )
@@ -250,15 +252,17 @@ def inplace_of(op: Map, numbers: str = "other") -> Callable:
                 if other._autograd is None and self._storage is not other._storage:
                     plan = plans[self.spec, other.spec]
                     storage = self._storage
-                    address = storage.ptr + self._start
+                    address = storage.ptr + self._byte_offset
                     storage.version += 1  # first, because it may raise
-                    plan.entry(address, address, other._storage.ptr + other._start, plan.meta, plan.count)
+                    plan.entry(
+                        address, address, other._storage.ptr + other._byte_offset, plan.meta, plan.count
+                    )
                     return self
             elif fast_numbers and (kind is float or kind is int and -(2**63) <= other < 2**64):
                 plan = plans[self.spec, kind]
                 if plan.operand_dtype.kind != "c":
                     storage = self._storage
-                    address = storage.ptr + self._start
+                    address = storage.ptr + self._byte_offset
                     storage.version += 1
                     plan.entry(address, address, other, plan.meta, plan.count)
                     return self
@@ -279,7 +283,7 @@ def inplace_unary(op: Map) -> Callable:
         if _fast and type(self) is plain and self._autograd is None:
             plan = plans[(self.spec,)]
             storage = self._storage
-            address = storage.ptr + self._start
+            address = storage.ptr + self._byte_offset
             storage.version += 1
             plan.entry(address, address, plan.meta, plan.count)
             return self

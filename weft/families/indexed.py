@@ -253,8 +253,8 @@ class Gather(_Indexed):
             before = faults[0]
             launch.entry(
                 storage.ptr,
-                input._storage.ptr + input._start,
-                *[index._storage.ptr + index._start for index in indices],
+                input._storage.ptr + input._byte_offset,
+                *[index._storage.ptr + index._byte_offset for index in indices],
                 launch.table,
                 launch.meta,
                 launch.count,
@@ -432,18 +432,18 @@ class Scatter(_Indexed):
         if launch is None:
             self._check_empty(plan.access, indices)
             return target
-        addresses = [index._storage.ptr + index._start for index in indices]
+        addresses = [index._storage.ptr + index._byte_offset for index in indices]
         faults = plan.faults
         before = faults[0]
         for check, address in zip(plan.checks, addresses, strict=True):
             check.entry(address, check.table, check.meta, check.count)
         if faults[0] != before:
             self._check(plan.access, indices)
-        start = storage.ptr + target._start
+        start = storage.ptr + target._byte_offset
         if combine is not None:
             addresses.insert(0, start)
         position = 0 if combine is None else 1
-        addresses.insert(position, value._storage.ptr + value._start)
+        addresses.insert(position, value._storage.ptr + value._byte_offset)
         storage.version += 1  # first, because it may raise
         launch.entry(start, *addresses, launch.table, launch.meta, launch.count)
         return target
@@ -514,7 +514,7 @@ def pack_into(address: int, room: int, input: Tensor, mask: Tensor) -> int:
         return 0
     input = plain(input)
     launch = _pack_plans[input.spec, mask.spec, False]
-    start, chosen = input._storage.ptr + input._start, mask._storage.ptr + mask._start
+    start, chosen = input._storage.ptr + input._byte_offset, mask._storage.ptr + mask._byte_offset
     count = launch(address, start, chosen, room)
     if count > room:
         raise mask_changed(room, count)
@@ -536,6 +536,6 @@ def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
     if not count:
         return
     launch = _pack_plans[target.spec, mask.spec, True]
-    start, chosen = target._storage.ptr + target._start, mask._storage.ptr + mask._start
-    launch(start, values._storage.ptr + values._start, chosen, count)
+    start, chosen = target._storage.ptr + target._byte_offset, mask._storage.ptr + mask._byte_offset
+    launch(start, values._storage.ptr + values._byte_offset, chosen, count)
     target._storage.version += 1

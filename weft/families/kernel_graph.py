@@ -166,7 +166,7 @@ class GraphBuilder:
     def constant(self, tensor: Tensor) -> Value:
         """A tensor that all calls read."""
         self.plans.append(tensor)
-        return self._constant(tensor._storage.ptr + tensor._start)._replace(spec=tensor.spec)
+        return self._constant(tensor._storage.ptr + tensor._byte_offset)._replace(spec=tensor.spec)
 
     def empty(self, dtype: DType) -> Value:
         """A tensor without elements, which stands for a result that is missing."""
@@ -220,7 +220,7 @@ class GraphBuilder:
         lines += [f"    {_names('number', self.numbers)} = numbers"] if self.numbers else []
         for each in filter(None, self.inputs):
             k = each.number
-            lines.append(f"    input{k} = x{k}._storage.ptr + x{k}._start")
+            lines.append(f"    input{k} = x{k}._storage.ptr + x{k}._byte_offset")
         lines += [f"    x{k}._storage.version += 1" for k in self.written]
         for place, each in enumerate(results):
             lines.append(

@@ -140,7 +140,9 @@ def array(tensor: Tensor) -> np.ndarray:
 def host_array(tensor: Tensor) -> np.ndarray:
     """The elements as an array on the host: on the same memory if the tensor is there, else a copy."""
     spec = tensor.spec
-    return array(tensor if spec.device is CPU else to_device(make(tensor._storage, tensor._start, spec), CPU))
+    return array(
+        tensor if spec.device is CPU else to_device(make(tensor._storage, tensor._byte_offset, spec), CPU)
+    )
 
 
 def to_device(tensor: Tensor, where: device) -> Tensor:
@@ -150,7 +152,7 @@ def to_device(tensor: Tensor, where: device) -> Tensor:
         tensor = COPY.write(_empty(contiguous_spec(spec.shape, spec.dtype, spec.device)), tensor)
     result = _empty(tensor.spec.like(device=where))
     if where.backend.has_memory:
-        content = spec.device.backend.read(tensor._storage.ptr + tensor._start, tensor.spec.nbytes)
+        content = spec.device.backend.read(tensor._storage.ptr + tensor._byte_offset, tensor.spec.nbytes)
         where.backend.write(result._storage.ptr, content)
     return result
 
@@ -161,7 +163,7 @@ def memory_array(tensor: Tensor) -> np.ndarray:
     if spec.numel == 0:
         return np.empty(spec.shape, numpy_dtype(spec.dtype))
     as_array, shape, dtype, strides = _array_plans[(spec,)]
-    return as_array(tensor._storage, shape, dtype, tensor._start, strides)
+    return as_array(tensor._storage, shape, dtype, tensor._byte_offset, strides)
 
 
 # NumPy reads a plain tuple 0.35 us faster than a subclass of it.
@@ -179,7 +181,7 @@ def resolved(tensor: Tensor) -> Tensor:
     """A plain copy: no pending conjugation or negation; complex32 as complex64."""
     spec = tensor.spec
     dtype = complex64 if spec.dtype is complex32 else spec.dtype
-    bare = make(tensor._storage, tensor._start, spec)  # the copy is no step of its own for autograd
+    bare = make(tensor._storage, tensor._byte_offset, spec)  # the copy is no step of its own for autograd
     return COPY.write(
         _empty(make_spec(spec.shape, contiguous_spec(spec.shape, dtype).stride, dtype, spec.device)), bare
     )

@@ -347,7 +347,7 @@ class Map(Op):
         storage = target._storage
         arguments = _arguments(operands, plan)
         storage.version += 1  # first, because it may raise
-        plan.entry(storage.ptr + target._start, *arguments, plan.meta, plan.count)
+        plan.entry(storage.ptr + target._byte_offset, *arguments, plan.meta, plan.count)
         return target
 
     def inplace(self, target: Tensor, *others: Any) -> Tensor:
@@ -438,7 +438,7 @@ def _arguments(operands: Sequence[Any], plan: Plan) -> list:
     numbers: list = []
     for operand in operands:
         if isinstance(operand, Tensor):
-            arguments.append(operand._storage.ptr + operand._start)
+            arguments.append(operand._storage.ptr + operand._byte_offset)
         elif (
             type(operand) is float
             and plan.operand_dtype.kind == "f"
@@ -489,7 +489,7 @@ def _apart(operand: Any, target: Tensor) -> bool:
         return True
     mine, theirs = operand.spec, target.spec
     if (
-        operand._start == target._start
+        operand._byte_offset == target._byte_offset
         and mine.shape == theirs.shape
         and mine.stride == theirs.stride
         and mine.dtype.itemsize == theirs.dtype.itemsize
@@ -497,7 +497,7 @@ def _apart(operand: Any, target: Tensor) -> bool:
         return True
     if operand._storage.nbytes_ == 0:
         return True
-    return operand._start == target._start and _steps(mine) == _steps(theirs)
+    return operand._byte_offset == target._byte_offset and _steps(mine) == _steps(theirs)
 
 
 def _steps(spec: Spec) -> tuple:

@@ -89,9 +89,9 @@ class Product(Op):
             self._after_copies(plan, result, a, b)
         else:
             plan.entry(
-                result._storage.ptr + result._start,
-                a._storage.ptr + a._start,
-                b._storage.ptr + b._start,
+                result._storage.ptr + result._byte_offset,
+                a._storage.ptr + a._byte_offset,
+                b._storage.ptr + b._byte_offset,
                 plan.meta,
                 plan.count,
             )

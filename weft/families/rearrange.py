@@ -49,7 +49,7 @@ class Plan:
     def run(self, address: int, tensors: Sequence[Tensor]) -> None:
         for source, start, at, entry, meta, count, _ in self.copies:
             tensor = tensors[source]
-            entry(address + at, tensor._storage.ptr + tensor._start + start, meta, count)
+            entry(address + at, tensor._storage.ptr + tensor._byte_offset + start, meta, count)
 
 
 class Rearrange(Op):
@@ -90,7 +90,7 @@ class Rearrange(Op):
         # The same as `run`, inlined, because a call costs as much as a small copy.
         for source, start, at, entry, meta, count, _ in plan.copies:
             tensor = tensors[source]
-            entry(address + at, tensor._storage.ptr + tensor._start + start, meta, count)
+            entry(address + at, tensor._storage.ptr + tensor._byte_offset + start, meta, count)
         result = make(storage, 0, plan.spec)
         if mode.enabled:
             for tensor in tensors:
@@ -124,7 +124,7 @@ class Rearrange(Op):
                     "unsupported operation: the input tensors cannot refer to any of the output memory locations. "
                     f"Found overlap in input tensor {position}"
                 )
-        self.write_plans[(out.spec, static, *specs)].run(out._storage.ptr + out._start, tensors)
+        self.write_plans[(out.spec, static, *specs)].run(out._storage.ptr + out._byte_offset, tensors)
         out._storage.version += 1
         return out
 

@@ -125,7 +125,7 @@ class Reduce(MonoidOp):
         results = [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results)]
         if plan.results[0].numel:
             numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
-            addresses = [t._storage.ptr + t._start for t in (*results, *inputs)]
+            addresses = [t._storage.ptr + t._byte_offset for t in (*results, *inputs)]
             plan.entry(*addresses, plan.reduced, *numbers, plan.meta, plan.count)
         found = results[0] if len(results) == 1 else tuple(results)
         if needs_recording(inputs):
@@ -150,14 +150,14 @@ class Reduce(MonoidOp):
             return self(
                 input, dims=plan.dims, keepdim=keepdim, dtype=dtype, params=plan.numbers, whole=dim is None
             )
-        start = input._storage.ptr + input._start
+        start = input._storage.ptr + input._byte_offset
         found: Any
         if plan.spec is not None:
             storage = plan.allocate()
             plan.entry(storage.ptr, start, *plan.arguments)
             found = _new(Tensor)
             found._storage = storage
-            found._start = 0
+            found._byte_offset = 0
             found.spec = plan.spec
             found._autograd = found._base = None
         else:

@@ -55,13 +55,13 @@ class Scan(MonoidOp):
             found: Any = make(storage, 0, plan.results[0])
             if plan.launch is not None:
                 entry, meta, count, _ = plan.launch
-                entry(storage.ptr, input._storage.ptr + input._start, meta, count)
+                entry(storage.ptr, input._storage.ptr + input._byte_offset, meta, count)
         else:
             found = tuple(
                 [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results, strict=True)]
             )
             if plan.launch is not None:
-                addresses = [t._storage.ptr + t._start for t in (*found, input)]
+                addresses = [t._storage.ptr + t._byte_offset for t in (*found, input)]
                 plan.launch.entry(*addresses, plan.launch.meta, plan.launch.count)
         if input._autograd is not None and needs_recording((input,)):
             return record(self, found, (input,), (dim,))

@@ -55,9 +55,9 @@ class FusedUpdate(Op):
         addresses = []
         for each in targets:
             storage = each._storage
-            addresses.append(storage.ptr + each._start)
+            addresses.append(storage.ptr + each._byte_offset)
             storage.version += 1
-        read = source._storage.ptr + source._start
+        read = source._storage.ptr + source._byte_offset
         plan.entry(*addresses, read, *addresses, *numbers, plan.meta, plan.count)
 
     def compose(

@@ -68,7 +68,7 @@ class View(Op):
         storage = input._storage
         result: Tensor = storage.new_tensor()  # `view_of`, without its call
         result._storage = storage
-        result._start = input._start + plan.start
+        result._byte_offset = input._byte_offset + plan.start
         result.spec = plan.spec
         result._autograd = None
         result._base = input if input._base is None else input._base

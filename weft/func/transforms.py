@@ -27,7 +27,7 @@ def stand_in(tensor: Tensor) -> Tensor:
     tensor = within(tensor)
     if tensor.requires_grad:
         return tensor.view_as(tensor)
-    alias = dual.set_tangents(make(tensor._storage, tensor._start, tensor.spec), dual.tangents(tensor))
+    alias = dual.set_tangents(make(tensor._storage, tensor._byte_offset, tensor.spec), dual.tangents(tensor))
     alias._autograd = Leaf(alias, lasting=False)
     return alias
 
@@ -54,7 +54,7 @@ def released(tree: Any, stood_in: Sequence[Tensor]) -> Any:
     def release(x: Any) -> Any:
         if not isinstance(x, Tensor) or not x.requires_grad or _reaches_others(x._autograd, own):
             return x
-        bare = make(x._storage, x._start, x.spec)
+        bare = make(x._storage, x._byte_offset, x.spec)
         return dual.set_tangents(bare, dual.tangents(x))
 
     return tree_map(release, tree)

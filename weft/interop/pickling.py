@@ -26,7 +26,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     if id(self) in memo:
         return memo[id(self)]
     storage = copy.deepcopy(self._storage, memo)
-    result: Any = _as(type(self), storage, self._start, self.spec)
+    result: Any = _as(type(self), storage, self._byte_offset, self.spec)
     memo[id(self)] = result
     result.__dict__.update(copy.deepcopy(attributes(self), memo))
     if self.requires_grad:
@@ -43,7 +43,7 @@ def __reduce_ex__(self: Tensor, protocol: int) -> tuple:
     The class is included only if it is a subclass, because `torch.Tensor` may be PyTorch's where the pickle is loaded.
     """
     storage = self._storage if self.spec.device.backend.has_memory else None
-    parts = (storage, self._start, self.spec, self.requires_grad)
+    parts = (storage, self._byte_offset, self.spec, self.requires_grad)
     if type(self) is Tensor:
         built: tuple = (_rebuilt, parts)
     else:

@@ -119,8 +119,8 @@ class safe_open:
             file = opened.enter_context(open(filename, "rb", buffering=0))
             source = source_of(file)
             size = _header_size(source.read(0, min(8, source.size)), source.size, filename)
-            self._start = 8 + size
-            self._metadata, entries = _parsed(source.read(8, size), source.size - self._start, filename)
+            self._byte_offset = 8 + size
+            self._metadata, entries = _parsed(source.read(8, size), source.size - self._byte_offset, filename)
             self._entries = {entry.name: entry for entry in entries}
             # Map the open file, because the path may refer to another file later.
             self._mapped = np.memmap(file, np.uint8, "c") if backend == "mmap" else None
@@ -153,10 +153,10 @@ class safe_open:
         """
         entry = self._entry(name)
         if self._mapped is not None:
-            memory = self._mapped[self._start + entry.start : self._start + entry.stop]
+            memory = self._mapped[self._byte_offset + entry.start : self._byte_offset + entry.stop]
         else:
             memory = np.empty(entry.stop - entry.start, np.uint8)
-            self._source.read_into(self._start + entry.start, memory.data)
+            self._source.read_into(self._byte_offset + entry.start, memory.data)
         return _tensor(memory, entry).to(self._device)
 
     def get_tensors(self) -> dict[str, Tensor]:
@@ -332,8 +332,8 @@ def _sharing(tensors: dict[str, Tensor]) -> Iterator[set[str]]:
     regions = defaultdict(list)
     for name, tensor in tensors.items():
         if tensor.numel() and not tensor.is_meta:
-            end = tensor._start + tensor.spec.span * tensor.dtype.itemsize
-            regions[tensor._storage].append((tensor._start, end, name))
+            end = tensor._byte_offset + tensor.spec.span * tensor.dtype.itemsize
+            regions[tensor._storage].append((tensor._byte_offset, end, name))
     for places in regions.values():
         reached, together = 0, set[str]()
         for start, end, name in sorted(places):

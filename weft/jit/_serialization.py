@@ -262,7 +262,7 @@ class _Modules:
     def parameter(self, found: Tensor | None) -> Parameter | None:
         if found is None:
             return None
-        place = id(found._storage), found._start, found.spec
+        place = id(found._storage), found._byte_offset, found.spec
         if place not in self.parameters:
             self.parameters[place] = Parameter(found.detach(), requires_grad=found.requires_grad)
         return self.parameters[place]

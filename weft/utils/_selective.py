@@ -246,6 +246,10 @@ def _place(saved: Tensor, given: Sequence[Tensor], results: Sequence[Tensor]) ->
     """Return which argument or result a saved tensor is; if none, a tensor of its own."""
     for kind, tensors in (("argument", given), ("result", results)):
         for number, each in enumerate(tensors):
-            if each._storage is saved._storage and each._start == saved._start and each.spec is saved.spec:
+            if (
+                each._storage is saved._storage
+                and each._byte_offset == saved._byte_offset
+                and each.spec is saved.spec
+            ):
                 return kind, number
     return "own", saved.detach()

@@ -38,7 +38,7 @@ def swap_tensors(t1: Tensor, t2: Tensor) -> None:
         if each.grad_fn is not None:
             raise RuntimeError("Cannot swap a tensor that a graph computes; detach it first")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
-    for name in ("_storage", "_start", "spec", "_autograd", "_base"):
+    for name in ("_storage", "_byte_offset", "spec", "_autograd", "_base"):
         one, other = getattr(t1, name), getattr(t2, name)
         setattr(t1, name, other)
         setattr(t2, name, one)

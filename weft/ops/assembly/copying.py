@@ -106,7 +106,7 @@ class _CopyTo(Op):
         plan = _copy_plans[input.spec, wanted]
         if plan is not None:
             storage = plan.allocate()
-            plan.entry(storage.ptr, input._storage.ptr + input._start, plan.meta, plan.count)
+            plan.entry(storage.ptr, input._storage.ptr + input._byte_offset, plan.meta, plan.count)
             result = make(storage, 0, wanted)
         else:
             result = empty(wanted)
@@ -126,7 +126,7 @@ def _copy_plan(spec: Spec, wanted: Spec) -> Plan | None:
 
 def is_same_memory(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are the same elements at the same places, so that a copy of one into the other changes nothing."""
-    return a._storage is b._storage and a._start == b._start and a.spec is b.spec
+    return a._storage is b._storage and a._byte_offset == b._byte_offset and a.spec is b.spec
 
 
 def _overwrite_plan(target: Spec, source: Spec) -> Plan | None:
@@ -178,7 +178,9 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         if plan is not None:
             storage = self._storage
             storage.version += 1  # first, because it may raise
-            plan.entry(storage.ptr + self._start, src._storage.ptr + src._start, plan.meta, plan.count)
+            plan.entry(
+                storage.ptr + self._byte_offset, src._storage.ptr + src._byte_offset, plan.meta, plan.count
+            )
             return self
     return _copy_entry(self, src)
 
@@ -350,4 +352,4 @@ def cuda(
 def detach(self: Tensor) -> Tensor:
     """The same memory, outside of autograd."""
     storage = self._storage
-    return make(storage if type(storage) is Storage else storage.detached(), self._start, self.spec)
+    return make(storage if type(storage) is Storage else storage.detached(), self._byte_offset, self.spec)

@@ -73,7 +73,7 @@ def fill_number(target: Tensor, value: Any) -> Tensor:
         plan = FILL.write_plans[spec, kind]
         storage = target._storage
         storage.version += 1  # first, because it may raise
-        plan.entry(storage.ptr + target._start, *scalar_arguments(value, dtype), plan.meta, plan.count)
+        plan.entry(storage.ptr + target._byte_offset, *scalar_arguments(value, dtype), plan.meta, plan.count)
     return target
 
 

@@ -58,7 +58,7 @@ class _Getitem(Op):
         spec = input.spec
         plan = self.plans[(spec, *items)]
         offset = sum([start * spec.stride[dim] for dim, start in places])
-        result = view_of(input, input._start + offset * spec.dtype.itemsize, plan.spec)
+        result = view_of(input, input._byte_offset + offset * spec.dtype.itemsize, plan.spec)
         if input._autograd is not None:
             if mode.enabled:  # the starts are inputs of the step, because one plan serves all of them
                 inputs = (input, *[start for _, start in places])
@@ -154,7 +154,7 @@ def basic_view(self: Tensor, index: tuple) -> Tensor | None:
     if self._autograd is not None or watchers:
         return GETITEM[kind_of_last](self, tuple(key[1:]), tuple(places))
     view = VIEW_PLANS[tuple(key)].spec
-    return view_of(self, self._start + offset * spec.dtype.itemsize, view)
+    return view_of(self, self._byte_offset + offset * spec.dtype.itemsize, view)
 
 
 def out_of_range(index: int, dim: int, size: int) -> Exception:

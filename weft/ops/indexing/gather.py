@@ -156,7 +156,7 @@ def _check_out(out: Tensor, input: Tensor, index: Tensor, name: str) -> None:
         out.spec.shape != index.spec.shape
     ):  # the memory that `out` reaches once it has the shape of the result
         out = make(
-            out._storage, out._start, contiguous_spec(index.spec.shape, out.spec.dtype, out.spec.device)
+            out._storage, out._byte_offset, contiguous_spec(index.spec.shape, out.spec.dtype, out.spec.device)
         )
     check_apart(out, (input,) if is_same_memory(out, index) else (input, index), name)
 
@@ -165,7 +165,7 @@ def flat(tensor: Tensor) -> Tensor:
     """A contiguous tensor as a vector on the same memory."""
     return make(
         tensor._storage,
-        tensor._start,
+        tensor._byte_offset,
         contiguous_spec((tensor.spec.numel,), tensor.spec.dtype, tensor.spec.device),
     )
 

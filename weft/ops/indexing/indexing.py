@@ -53,7 +53,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             raise out_of_range(index, 0, plan.size)
         result = self._storage.new_tensor()
         result._storage = self._storage
-        result._start = self._start + position * plan.step
+        result._byte_offset = self._byte_offset + position * plan.step
         result.spec = plan.spec
         result._autograd = None
         result._base = self if self._base is None else self._base
@@ -73,7 +73,7 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
             plan = VIEW_PLANS[spec, item]
             result = self._storage.new_tensor()
             result._storage = self._storage
-            result._start = self._start + start * spec.stride[0] * spec.dtype.itemsize
+            result._byte_offset = self._byte_offset + start * spec.stride[0] * spec.dtype.itemsize
             result.spec = plan.spec
             result._autograd = None
             result._base = self if self._base is None else self._base
@@ -145,7 +145,9 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
         items = index if kind is tuple else as_tuple(None if index is True else index)
         view = basic_view(self, items)
         if view is not None:
-            _assign(self if view.spec is self.spec and view._start == self._start else view, value)
+            _assign(
+                self if view.spec is self.spec and view._byte_offset == self._byte_offset else view, value
+            )
             return
         view, chosen = parse_index(self, items)
         if not chosen:

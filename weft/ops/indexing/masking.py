@@ -93,7 +93,9 @@ def scalar_view(value: Tensor) -> Tensor:
         value
         if not spec.shape
         else make(
-            value._storage, value._start, make_spec((), (), spec.dtype, spec.device, spec.conj, spec.neg)
+            value._storage,
+            value._byte_offset,
+            make_spec((), (), spec.dtype, spec.device, spec.conj, spec.neg),
         )
     )
 
@@ -350,7 +352,7 @@ def _positions(mask: Tensor) -> Tensor:
     for dim, size in enumerate(sizes):
         steps = counting(size, where)
         along = tuple(int(other == dim) for other in range(len(sizes)))
-        positions = make(steps._storage, steps._start, make_spec(sizes, along, int64, where))
+        positions = make(steps._storage, steps._byte_offset, make_spec(sizes, along, int64, where))
         packed = pack_into(storage.ptr + 8 * count * dim, count, positions, mask)
         if packed != count:
             raise mask_changed(count, packed)

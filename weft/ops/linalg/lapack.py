@@ -62,7 +62,9 @@ class matrix_op(Op):  # noqa: N801 (a decorator)
         small = all(math.prod(tensor.spec.shape[-2:]) <= SMALL for tensor in tensors)
         one_thread = ONE_THREAD if small else contextlib.nullcontext()
         with inside(self.name, tensors), np.errstate(all="ignore"), one_thread:
-            result = self.function(*(array(make(t._storage, t._start, t.spec)) for t in tensors), **static)
+            result = self.function(
+                *(array(make(t._storage, t._byte_offset, t.spec)) for t in tensors), **static
+            )
         if needs_recording(tensors):
             return record(
                 self, result, tensors, tuple([static[name] for name in self._static[len(tensors) :]])

@@ -93,7 +93,7 @@ def convolve(
     distances = shifts(padded, kernel, dilation)
     length = line - distances[-1]
     sums = empty(contiguous_spec((images, groups * made, length), dtype, where))
-    start, first, target = (t._storage.ptr + t._start for t in (input, weight, sums))
+    start, first, target = (t._storage.ptr + t._byte_offset for t in (input, weight, sums))
     for begin in range(0, places, TERMS):
         chosen = range(begin, min(begin + TERMS, places))
         launch = _plans[dtype, images, groups, made, line, length, len(chosen), places, begin > 0, where]

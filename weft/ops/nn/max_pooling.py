@@ -72,7 +72,7 @@ _GEOMETRIES = PlanCache(Geometry)
 def _views(spec: Spec, geometry: Geometry) -> list[tuple[int, Spec]]:
     nowhere = Storage(0, 0, spec.device)  # views need no memory
     found = window_elements(make(nowhere, 0, spec), *geometry.looking, geometry.counts)
-    return [(each._start, each.spec) for each in found]
+    return [(each._byte_offset, each.spec) for each in found]
 
 
 _VIEWS = PlanCache(_views)
@@ -80,7 +80,7 @@ _VIEWS = PlanCache(_views)
 
 def _elements(source: Tensor, geometry: Geometry) -> list[Tensor]:
     """For each place in a window the view [..., *counts] of the elements that all windows have there."""
-    storage, start = source._storage, source._start
+    storage, start = source._storage, source._byte_offset
     return [make(storage, start + offset, own) for offset, own in _VIEWS[source.spec, geometry]]
 
 

@@ -107,7 +107,9 @@ def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Te
         )
     values, inverse, counts = _unique(plain.movedim(dim, 0), consecutive)
     moved = values.movedim(0, dim)
-    values = make(moved._storage, moved._start, moved.spec)  # not a view, because users never see its base
+    values = make(
+        moved._storage, moved._byte_offset, moved.spec
+    )  # not a view, because users never see its base
     return _without_rule(name, values, input), inverse, counts
 
 

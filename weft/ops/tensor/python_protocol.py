@@ -38,7 +38,7 @@ def item(self: Tensor) -> Any:
     read = backend.readers.get(spec.dtype.name)
     if read is None or spec.conj or spec.neg:
         return host_array(self).item()
-    return read(self._storage.ptr + self._start).value
+    return read(self._storage.ptr + self._byte_offset).value
 
 
 ITEM = (

@@ -385,7 +385,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     mine, theirs = self.spec, tensor.spec
     return (
         self._storage is tensor._storage
-        and self._start == tensor._start
+        and self._byte_offset == tensor._byte_offset
         and mine.shape == theirs.shape
         and mine.stride == theirs.stride
     )
@@ -413,7 +413,7 @@ def _in_place(name: str, view: Any) -> None:
             tape.take_grad_fn_of(before, self)
         result = view(before, *args, **kwargs)
         self._storage.version += 1
-        self._start, self.spec = result._start, result.spec
+        self._byte_offset, self.spec = result._byte_offset, result.spec
         if recorded:
             tape.rename(result, lambda node: f"{node[:-1]}{int(node[-1]) + overloads}")
             tape.take_grad_fn_of(self, result)
@@ -445,7 +445,7 @@ def _set_data(self: Tensor, value: Any) -> None:
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
         )
-    self._storage, self._start, self.spec = value._storage, value._start, value.spec
+    self._storage, self._byte_offset, self.spec = value._storage, value._byte_offset, value.spec
 
 
 Tensor.data = property(lambda self: self.detach(), _set_data, doc="The same memory, outside of autograd.")
@@ -504,7 +504,7 @@ def set_(
     if isinstance(source, Tensor):
         _check_type(self, source.spec.dtype, source.spec.device)
         if size is None:
-            self._storage, self._start, self.spec = source._storage, source._start, source.spec
+            self._storage, self._byte_offset, self.spec = source._storage, source._byte_offset, source.spec
             return self
         if not source.spec.is_contiguous:
             raise RuntimeError("passed in tensor to be used as storage must be contiguous")
@@ -546,5 +546,5 @@ def _set_storage(self: Tensor, untyped: Storage, offset: int, size: Any, stride:
         )
     own = _with_strides(self.spec, sizes, strides)
     grow(untyped, offset * itemsize, own)
-    self._storage, self._start, self.spec = untyped, offset * itemsize, own
+    self._storage, self._byte_offset, self.spec = untyped, offset * itemsize, own
     return self

@@ -127,7 +127,7 @@ def as_strided(
 
 def check_bounds(tensor: Tensor) -> None:
     """Raises: RuntimeError if an element of the tensor lies outside of its storage."""
-    spec, start = tensor.spec, tensor._start
+    spec, start = tensor.spec, tensor._byte_offset
     if start < 0 or _span_bytes[spec,] + start > tensor._storage.nbytes_ and spec.numel:
         needed = start + _span_bytes[spec,]
         raise RuntimeError(

@@ -84,7 +84,7 @@ def unbind(input: Tensor, dim: int = 0) -> Pieces:
         return ()
     piece = SELECT.plans[spec, dim, 0].spec
     step = spec.stride[dim] * spec.dtype.itemsize
-    start = input._start
+    start = input._byte_offset
     pieces = tuple([view_of(input, start + index * step, piece) for index in range(size)])
     return pieces if input._autograd is None else UNBIND(input, pieces, dim)
 
@@ -98,7 +98,7 @@ def _dim(spec: Spec, dim: int) -> int:
 def _pieces(input: Tensor, dim: int, bounds: tuple[tuple[int, int], ...], op: _Several) -> Pieces:
     """The slices of `dim` between the given bounds, recorded as one step."""
     plan = _piece_plans[input.spec, dim, bounds]
-    own_start = input._start
+    own_start = input._byte_offset
     pieces = tuple([view_of(input, own_start + start, piece) for piece, start in plan])
     return pieces if input._autograd is None else op(input, pieces, dim)
 

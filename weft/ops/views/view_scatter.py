@@ -47,7 +47,7 @@ def _same_strides(input: Tensor) -> Tensor:
         return input.clone()
     whole = (input._storage.nbytes_ // spec.dtype.itemsize,)
     copied = make(input._storage, 0, contiguous_spec(whole, spec.dtype, spec.device)).clone()
-    return make(copied._storage, input._start, spec)
+    return make(copied._storage, input._byte_offset, spec)
 
 
 SELECT_SCATTER = _scatter_of(SELECT)

@@ -59,7 +59,7 @@ def unfold_backward(input: Tensor, sizes: Size, dim: int, size: int, step: int) 
         return input.sum()
     result = FILL.write(empty(contiguous_spec(sizes, input.spec.dtype, input.spec.device)), 0)
     dim = wrap_dim(dim, len(sizes))  # a negative dim would count the dim of the elements of a window
-    values, places = make(input._storage, input._start, input.spec), UNFOLD(result, dim, size, step)
+    values, places = make(input._storage, input._byte_offset, input.spec), UNFOLD(result, dim, size, step)
     apart = -(-size // step)  # windows at this distance do not overlap
     for first in range(min(apart, places.spec.shape[dim])):
         place = SLICE(places, dim, first, None, apart)
@@ -96,7 +96,7 @@ ALIAS      = View(rules.alias, lambda ct, out, a: ct)
 @custom_vjp(_reshaped, inputs=1)
 def unsafe_view(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Another shape of a copy that only the caller holds; users cannot tell that the result is a view."""
-    return make(input._storage, input._start, VIEW.plans[input.spec, sizes].spec)
+    return make(input._storage, input._byte_offset, VIEW.plans[input.spec, sizes].spec)
 
 
 def owned(result: Tensor) -> Tensor:

@@ -9,8 +9,8 @@ from expressions import lines
 
 import weft
 from weft.core.out_of_memory import from_memory_error
+from weft.families.array_op import array_op
 from weft.families.custom_vjp import custom_vjp
-from weft.families.library import library
 
 SAME = """
 torch.empty(2**45 + 3)
@@ -68,7 +68,7 @@ def test_exceptions_of_numpy_become_pytorchs():
     assert "can't allocate memory" in str(from_memory_error(MemoryError()))
 
 
-@pytest.mark.parametrize("kind", [library, custom_vjp()])
+@pytest.mark.parametrize("kind", [array_op, custom_vjp()])
 def test_ops_that_numpy_computes(kind):
     op = kind(lambda input: np.empty((3, 2**50), np.float64))
     for requires_grad in (False, True):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from hunts.chain_comparison import numbers
 
-from weft.families.library import array
+from weft.families.array_op import array
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import weft
-from weft.families.library import array
+from weft.families.array_op import array
 
 DTYPES = {
     getattr(torch, name): getattr(weft, name)

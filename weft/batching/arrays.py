@@ -1,4 +1,4 @@
-"""Ops that NumPy, SciPy or LAPACK compute."""
+"""Ops on arrays, which NumPy, SciPy or LAPACK compute."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from ..core.batched import Level, as_batch, batched_at, physical, wrap
 from ..core.tensor import Tensor
-from ..families.library import library
-from ..ops.linalg.lapack import matrix_op
+from ..families.array_op import ArrayOp
+from ..ops.linalg.lapack import MatrixOp
 from ..ops.order import sorting
 from ..ops.signal import spectral
 from .alignment import INSERT
@@ -16,8 +16,8 @@ from .reductions import wrapped
 from .rules import Recordable, any_batched, batching_rule, rule_for
 
 
-@batching_rule(matrix_op)
-def _matrix_op(level: Level, op: matrix_op, tensors: tuple, static: dict[str, Any]) -> Recordable:
+@batching_rule(MatrixOp)
+def _matrix_op(level: Level, op: MatrixOp, tensors: tuple, static: dict[str, Any]) -> Recordable:
     """All of them work on stacks of matrices, of which the batch is one more dim."""
     if any_batched(tensors, level):
         batches = [as_batch(x, level) for x in tensors]
@@ -30,7 +30,7 @@ def _matrix_op(level: Level, op: matrix_op, tensors: tuple, static: dict[str, An
     return Recordable(found, tensors, tuple([static[name] for name in op._static[len(tensors) :]]))
 
 
-def _stacks(level: Level, op: matrix_op, tensors: tuple, batches: list, static: dict[str, Any]) -> Any:
+def _stacks(level: Level, op: MatrixOp, tensors: tuple, batches: list, static: dict[str, Any]) -> Any:
     """Of operands with different numbers of dims, some may be vectors and some stacks that broadcast: only the op knows."""
     try:
         return _samples(op(*batches, **static), level)
@@ -45,8 +45,8 @@ def _samples(found: Any, level: Level) -> Any:
     return type(found)([_samples(each, level) for each in found])
 
 
-@batching_rule(library)
-def _library(level: Level, op: library, args: tuple, kwargs: dict[str, Any]) -> Recordable:
+@batching_rule(ArrayOp)
+def _array_op(level: Level, op: ArrayOp, args: tuple, kwargs: dict[str, Any]) -> Recordable:
     return loop_over(level, op, args, kwargs)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..core.dtype import compute_type, float32, float64, int64
 from ..core.tensor import Tensor
 from ..engine.suppression import suppression_code
-from ..families.library import array, tensor_of, wide_array
+from ..families.array_op import array, tensor_of, wide_array
 from .sampling import check_cpu
 
 _FLAT = 1e-14  # boxes with a smaller area share nothing

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..core.dtype import float16, float32, float64
 from ..core.tensor import Tensor
+from ..families.array_op import wide_array
 from ..families.custom_vjp import custom_vjp
-from ..families.library import wide_array
 from ..ops.creation.creation import zeros_like
 from .sampling import Points, check_cpu, gather, no_second_derivative, scatter
 

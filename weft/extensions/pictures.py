@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.dtype import uint8
 from ..core.tensor import Tensor
-from ..families.library import array, tensor_of
+from ..families.array_op import array, tensor_of
 from .png import Png
 
 UNCHANGED, GRAY, GRAY_ALPHA, RGB, RGB_ALPHA = range(5)

@@ -17,8 +17,8 @@ from ..core.spec import contiguous_spec
 from ..core.tensor import Tensor, empty
 from ..engine.greatest import greatest_code
 from ..engine.kernel import sharing
+from ..families.array_op import array, tensor_of
 from ..families.custom_vjp import custom_vjp
-from ..families.library import array, tensor_of
 from .sampling import Points, check_cpu, corners, gather, no_second_derivative, scatter
 
 _FLOATS = (float16, float32, float64)

@@ -29,8 +29,8 @@ from ..engine.expr import load
 from ..engine.kernel import IndexedLaunch, Indexing
 from ..engine.loops import Result, element_size
 from ..engine.memory import SMALL
+from .array_op import array, host_array
 from .elements import as_type, load_as, store_as
-from .library import array, host_array
 from .map import COPY, FILL, common_device, several_devices, with_guests
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ..core.spec import Spec, contiguous_spec, make_spec
 from ..core.storage import foreign
 from ..core.tensor import Tensor, make
 from ..core.warn import user_level
-from ..families.library import memory_array, resolved
+from ..families.array_op import memory_array, resolved
 
 # ---- Tensor -> array -------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.storage import Storage
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import warn_once
-from ...families.library import to_device
+from ...families.array_op import to_device
 from ...families.map import COPY, NUMBERS, Plan
 
 

@@ -15,9 +15,9 @@ from ...core.limits import check_number
 from ...core.public import public
 from ...core.spec import Spec, make_spec
 from ...core.tensor import Tensor
+from ...families.array_op import on_device
 from ...families.custom_vjp import CustomVjp
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
-from ...families.library import on_device
 from ...families.map import COPY, FILL
 from ..nn.window_views import like_format
 

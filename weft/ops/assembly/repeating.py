@@ -12,7 +12,7 @@ from ...core.arguments import integer, integers, wrong_type
 from ...core.public import public
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, wrap_dim
-from ...families.library import host_array, on_device
+from ...families.array_op import host_array, on_device
 from ...families.rearrange import Piece, Rearrange
 from ..creation.creation import check_room
 from ..views.reshaping import reshape

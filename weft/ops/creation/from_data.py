@@ -37,7 +37,7 @@ from ...core.subclasses import as_base_tensor
 from ...core.tensor import Tensor, as_new, make
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level, warn_once
-from ...families.library import tensor_of
+from ...families.array_op import tensor_of
 from ...interop.dlpack import from_dlpack
 from ...interop.numpy import from_numpy, frombuffer, has_buffer, tensor_on
 from ..assembly.filling import fill_

@@ -13,8 +13,8 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import gamma
 from ...engine.blas import scipy
+from ...families.array_op import array, array_op, runs_inside, tensor_of
 from ...families.custom_vjp import custom_vjp
-from ...families.library import array, library, runs_inside, tensor_of
 from .random_filling import FLOATS, check_implemented, generator_or_default
 
 # Relative step of a central difference of quantiles in float64: cancellation and curvature cost about as much.
@@ -85,7 +85,7 @@ def _standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
     return _gamma_slope(self, output)
 
 
-@library
+@array_op
 def _gamma_slope(shapes: Tensor, samples: Tensor) -> Tensor:
     special = scipy("special")
     a, x = (array(each).astype(np.float64) for each in (shapes, samples))
@@ -106,7 +106,7 @@ def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     return _beta_slope(x, alpha, total)
 
 
-@library
+@array_op
 def _beta_slope(samples: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     special = scipy("special")
     x, a, sum_ = (array(each).astype(np.float64) for each in (samples, alpha, total))

@@ -11,7 +11,7 @@ from ...core.arguments import text
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
-from ...families.library import on_device
+from ...families.array_op import on_device
 from ...families.rearrange import check_tensors
 from ..assembly.joining import stack
 from ..views.reshaping import reshape

@@ -20,8 +20,8 @@ from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
 from ...core.tensor import empty as empty_of
 from ...engine import distributions, rejection
+from ...families.array_op import array, host_array, inside, on_device, runs_inside, tensor_of
 from ...families.custom_vjp import custom_vjp
-from ...families.library import array, host_array, inside, on_device, runs_inside, tensor_of
 from ..assembly.copying import copy_values
 from ..tensor.rules import zero_grad
 from .creation import check_dtype, empty_as, new, resized_out, size_arguments, with_grad

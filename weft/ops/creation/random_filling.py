@@ -55,7 +55,7 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address
 from ...core.tensor import empty as empty_of
 from ...core.warn import user_level
-from ...families.library import array, inside, tensor_of
+from ...families.array_op import array, inside, tensor_of
 from ..assembly.copying import copy_values, formatted_spec
 
 FLOATS = (float16, bfloat16, float32, float64)

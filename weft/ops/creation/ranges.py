@@ -35,7 +35,7 @@ from ...core.tensor import empty as empty_of
 from ...core.warn import warn_once
 from ...engine.convert import convert
 from ...engine.expr import floor, fma, select
-from ...families.library import on_device
+from ...families.array_op import on_device
 from ...families.map import Map, Types
 from ..assembly.copying import copy_values
 from ..assembly.filling import fill_

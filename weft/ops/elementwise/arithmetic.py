@@ -18,8 +18,8 @@ from ...core.plans import PlanCache
 from ...core.promotion import common_dtype
 from ...core.tensor import Tensor
 from ...engine import scalar as s
+from ...families.array_op import ArrayMap, host_array
 from ...families.calls import add_forms, check_operands, chosen, inplace_of, publish
-from ...families.library import LibraryMap, host_array
 from ...families.map import (
     NO_BOOL_OR_COMPLEX,
     Map,
@@ -360,7 +360,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value=1):
 
 # ---- Integers --------------------------------------------------------------------------------------------------------
 
-GCD = LibraryMap("gcd", same_dtype, np.gcd, check=refuse("bfc"), derivative=nondifferentiable)
+GCD = ArrayMap("gcd", same_dtype, np.gcd, check=refuse("bfc"), derivative=nondifferentiable)
 
 
 def _lcm(a, b):
@@ -369,6 +369,6 @@ def _lcm(a, b):
     return np.abs(np.lcm(a.astype(wide), b.astype(wide))).astype(a.dtype)
 
 
-LCM = LibraryMap("lcm", same_dtype, _lcm, check=refuse("bfc"), derivative=nondifferentiable)
+LCM = ArrayMap("lcm", same_dtype, _lcm, check=refuse("bfc"), derivative=nondifferentiable)
 gcd = publish(GCD, 2, "function method inplace", numbers="", doc="The greatest common divisor, elementwise.")
 lcm = publish(LCM, 2, "function method inplace", numbers="", doc="The least common multiple, elementwise.")

@@ -13,8 +13,8 @@ from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
+from ...families.array_op import host_array
 from ...families.calls import check_operands, chosen, publish
-from ...families.library import host_array
 from ...families.map import Map, Types, common_device, normalise, refuse, same_dtype, spec_or_type, to_bool
 from ..tensor.rules import numbered
 from .pointwise import OPS, is_float

@@ -15,8 +15,8 @@ from ...core.tensor import Tensor
 from ...engine import blas
 from ...engine import scalar as s
 from ...engine import special as functions
+from ...families.array_op import ArrayMap
 from ...families.calls import chosen, publish
-from ...families.library import LibraryMap
 from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, same_dtype, to_float
 from ..tensor.rules import unknown
 from .pointwise import OPS
@@ -107,7 +107,7 @@ def _polygamma(n: int) -> Map:
     if n == 1:
         return TRIGAMMA
     factor = (1.0 if n % 2 else -1.0) * (math.gamma(n + 1) if n <= 170 else math.inf)
-    return LibraryMap(
+    return ArrayMap(
         "polygamma",
         to_float,
         lambda x: factor * scipy("zeta")(n + 1, x),
@@ -119,7 +119,7 @@ def _polygamma(n: int) -> Map:
 @functools.lru_cache(maxsize=64)
 def _mvlgamma(p: int) -> Map:
     constant = p * (p - 1) / 4 * math.log(math.pi)
-    return LibraryMap(
+    return ArrayMap(
         "mvlgamma",
         to_float,
         lambda x: constant + sum(scipy("gammaln")(x - j / 2) for j in range(p)),
@@ -181,7 +181,7 @@ _UNARY_ROWS = (
 # fmt: on
 for _names, _element, _forms, _derivative, _what in _UNARY:
     _name, *_aliases = _names.split()
-    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX, derivative=_derivative)
+    OPS[_name] = ArrayMap(_name, to_float, _element, check=NO_COMPLEX, derivative=_derivative)
     publish(OPS[_name], 1, _forms, *_aliases, doc=f"Of each element {_what}.")
 for _names, _row, _forms, _derivative, _what in _UNARY_ROWS:
     _name, *_aliases = _names.split()
@@ -212,7 +212,7 @@ publish(
     numbers="input other",
     doc="input * log1p(other); 0 where input is 0.",
 )
-OPS["special.zeta"] = LibraryMap(
+OPS["special.zeta"] = ArrayMap(
     "special.zeta",
     to_float,
     scipy("zeta"),
@@ -228,7 +228,7 @@ publish(
 )
 for _name, _upper in (("igamma special.gammainc", False), ("igammac special.gammaincc", True)):
     _own, _alias = _name.split()
-    OPS[_own] = LibraryMap(
+    OPS[_own] = ArrayMap(
         _own,
         same_dtype,
         _gammainc(_upper),
@@ -371,7 +371,7 @@ _POLYNOMIALS = {
 # fmt: on
 for _name, _element in _POLYNOMIALS.items():
     _name = f"special.{_name}"
-    OPS[_name] = LibraryMap(_name, to_float, _element, check=NO_COMPLEX, derivative=nondifferentiable)
+    OPS[_name] = ArrayMap(_name, to_float, _element, check=NO_COMPLEX, derivative=nondifferentiable)
     publish(
         OPS[_name], 2, "function", numbers="input other", doc="The polynomial of degree `other` at `input`."
     )

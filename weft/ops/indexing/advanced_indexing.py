@@ -19,8 +19,8 @@ from ...core.spec import Spec, contiguous_spec
 from ...core.storage import foreign
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
+from ...families.array_op import to_device
 from ...families.indexed import Gather, IndexMap, Scatter, vector_spec
-from ...families.library import to_device
 from ...families.map import FILL
 from ..creation.from_data import from_data
 from .basic_indexing import basic_view, select_plan

@@ -16,9 +16,9 @@ from ...core.public import public
 from ...core.size import shape as shape_of
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make, wrap_dim
+from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
 from ...families.indexed import Gather, IndexMap
-from ...families.library import on_device
 from ..assembly.copying import is_same_memory
 from .advanced_indexing import at
 from .masking import where

@@ -25,6 +25,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
 from ...engine import scalar as s
+from ...families.array_op import array, from_array, inside, on_device
 from ...families.calls import is_operand
 from ...families.custom_vjp import CustomVjp
 from ...families.indexed import (
@@ -38,7 +39,6 @@ from ...families.indexed import (
     unshared,
     vector_spec,
 )
-from ...families.library import adopt, array, inside, on_device
 from ...families.map import COPY, Map, Types, apart, normalise, same_dtype, spec_or_type
 from ..assembly.filling import fill_
 
@@ -362,7 +362,7 @@ def _positions(mask: Tensor) -> Tensor:
 def _true_positions(mask: Tensor) -> Tensor:
     """Where a bool tensor of one dimension is true."""
     with inside("nonzero", (mask,)):
-        return adopt(np.flatnonzero(array(mask)))
+        return from_array(np.flatnonzero(array(mask)))
 
 
 # Interned specs are weak references. This cache keeps them alive, because making one costs more than finding a few elements.

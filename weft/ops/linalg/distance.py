@@ -17,8 +17,8 @@ from ...core.recording import needs_recording, unrecorded
 from ...core.tensor import Tensor
 from ...engine.expr import Expr
 from ...engine.scalar import sgn
+from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
-from ...families.library import on_device
 from ...families.map import Map, same_dtype
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce

@@ -15,7 +15,7 @@ from ...core.public import public
 from ...core.recording import needs_recording
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
-from ...families.library import host_array, on_device
+from ...families.array_op import host_array, on_device
 from .equations import linalg_solve
 from .lapack import (
     LinAlgError,

@@ -16,8 +16,8 @@ from ...core.registry import FUNCTIONS
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim
+from ...families.array_op import host_array
 from ...families.custom_vjp import custom_vjp
-from ...families.library import host_array
 from . import stacks
 from .lapack import (
     LinAlgError,

@@ -31,7 +31,7 @@ from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
 from ...engine import workers
 from ...engine.blas import ONE_THREAD, scipy, set_threads
-from ...families.library import array, host_array, inside, on_device, tensor_in
+from ...families.array_op import array, host_array, inside, on_device, tensor_in
 
 # Matrices of up to so many elements are done before a second thread of BLAS has begun.
 SMALL = 1 << 14
@@ -45,17 +45,16 @@ LinAlgError.__name__ = LinAlgError.__qualname__ = "_LinAlgError"
 LinAlgError.__module__ = f"{ROOT}._C"
 
 
-class matrix_op(Op):  # noqa: N801 (a decorator)
-    """Decorator: `function(*arrays, **static)` becomes an op on tensors, one step for autograd.
+class MatrixOp(Op):
+    """An op on stacks of matrices, which `function(*arrays, **static)` computes. It is one step for autograd.
 
     Its rules get the static arguments by position, in the order of the signature.
     """
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable, node_name: Any = None):
+        super().__init__(function.__name__.strip("_"), None, node_name)
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = function.__name__.strip("_")
-        self.derivative: Any = None
         self._static = tuple(inspect.signature(function).parameters)
 
     def run(self, *tensors: Tensor, **static: Any) -> Any:
@@ -70,6 +69,11 @@ class matrix_op(Op):  # noqa: N801 (a decorator)
                 self, result, tensors, tuple([static[name] for name in self._static[len(tensors) :]])
             )
         return result
+
+
+def matrix_op(function: Callable | None = None, **options: Any) -> Any:
+    """Decorator, with or without options: the MatrixOp of a function."""
+    return functools.partial(MatrixOp, **options) if function is None else MatrixOp(function, **options)
 
 
 # ---- Results ---------------------------------------------------------------------------------------------------------

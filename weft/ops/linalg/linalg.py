@@ -20,8 +20,8 @@ from ...core.registry import add_function
 from ...core.return_types import return_type
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
+from ...families.array_op import host_array, on_device
 from ...families.custom_vjp import custom_vjp
-from ...families.library import host_array, on_device
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce, single_dim
 from ..assembly.copying import clone

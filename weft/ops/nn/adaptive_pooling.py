@@ -13,7 +13,7 @@ from ...core.dtype import LEGACY_NAMES, int64
 from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor
-from ...families.library import on_device
+from ...families.array_op import on_device
 from ..creation.creation import zeros
 from .pooling import check_filled, maxima_at, pooled, window_sum
 from .window_views import like_format, wide

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.dtype import bool_, uint8
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...families.library import on_device
+from ...families.array_op import on_device
 from .max_pooling import window_max
 from .pooling import Geometry, check_input, padded, per_dim, pooled, window_sum
 from .window_views import like_format, wide

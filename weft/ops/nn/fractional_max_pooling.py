@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...families.library import host_array
+from ...families.array_op import host_array
 from ..creation.random import rand
 from .pooling import maxima_at, per_dim, pooled
 

@@ -25,8 +25,8 @@ from ...core.storage import Storage
 from ...core.tensor import Tensor, make
 from ...engine import scalar as s
 from ...engine.expr import const
+from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
-from ...families.library import on_device
 from ...families.map import Map, Types, same_dtype
 from ..creation.creation import zeros
 from ..reductions.reduction import AMAX, MAX, lowest

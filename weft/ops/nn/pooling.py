@@ -13,8 +13,8 @@ from ...core.checking import check_tensor
 from ...core.dtype import LEGACY_NAMES, bool_
 from ...core.recording import needs_recording
 from ...core.tensor import Tensor
+from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
-from ...families.library import on_device
 from ..assembly.padding import constant_pad
 from ..reductions.reduction import MAX
 from ..tensor.rules import with_node_name

@@ -18,7 +18,7 @@ from ...core.plans import PlanCache
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, address, empty, make
 from ...engine.kernel import Launch
-from ...families.library import array
+from ...families.array_op import array
 from ...families.map import COPY, FILL
 from ..linalg.matmul import MM, rows_of
 from .linear import linear

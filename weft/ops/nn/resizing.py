@@ -17,8 +17,8 @@ from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, address, empty
 from ...core.warn import user_level
+from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
-from ...families.library import on_device
 from ..creation.creation import check_storage_size
 from ..tensor.rules import with_node_name
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d

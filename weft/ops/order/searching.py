@@ -14,7 +14,7 @@ from ...core.outputs import write_out
 from ...core.promotion import common_dtype
 from ...core.public import public
 from ...core.tensor import Tensor, make, wrap_dim
-from ...families.library import array, differentiable, tensor_of, wide_array
+from ...families.array_op import array, array_op, tensor_of, wide_array
 from ...families.map import NUMBERS, normalise
 from ..creation.creation import dtype_of_number
 from ..creation.from_data import tensor
@@ -46,7 +46,7 @@ def _rows_differ(rows: np.ndarray) -> np.ndarray:
     return (rows[1:] != rows[:-1]).any(axis=tuple(range(1, rows.ndim)))
 
 
-@differentiable(nondifferentiable)
+@array_op(derivative=nondifferentiable)
 def _unique(input: Tensor, consecutive: bool) -> tuple[Tensor, Tensor, Tensor]:
     """(values, inverse, counts) along the first dim of a tensor with at least one dim."""
     values = array(input)
@@ -153,7 +153,7 @@ def unique_consecutive(
 # ---- Positions in sorted sequences ---------------------------------------------------------------------------------
 
 
-@differentiable(nondifferentiable)
+@array_op(derivative=nondifferentiable)
 def _searchsorted(boundaries: Tensor, input: Tensor, sorter: Tensor | None, side: Any, dtype: Any) -> Tensor:
     edges, values = wide_array(boundaries), wide_array(input)
     if sorter is not None:
@@ -300,7 +300,7 @@ def bucketize(
 # ---- Membership ----------------------------------------------------------------------------------------------------
 
 
-@differentiable(nondifferentiable)
+@array_op(derivative=nondifferentiable)
 def _isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
     return tensor_of(np.isin(wide_array(elements), wide_array(test_elements), assume_unique, invert))
 

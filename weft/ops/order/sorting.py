@@ -15,7 +15,7 @@ from ...core.public import public
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
-from ...families.library import array, differentiable, here, library, on_device, tensor_in, tensor_of
+from ...families.array_op import ArrayOp, array, array_op, here, on_device, tensor_in, tensor_of
 from ..assembly.copying import formatted_spec
 from ..tensor.rules import scatter_into_zeros, split_among_ties, with_reduced_dims
 
@@ -176,7 +176,7 @@ def _order_rule(ct, out, input, dim, descending, *, specs):
     return scatter_into_zeros(ct[0], out[1], specs[0], dim)
 
 
-@differentiable(_order_rule)
+@array_op(derivative=_order_rule)
 def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     values, order = take_rows(input, dim, _least(input, dim, None, descending))
     spec = input.spec
@@ -251,7 +251,7 @@ def _topk_rule(ct, out, input, k, dim, largest, *, specs):
     return scatter_into_zeros(ct[0], out[1], specs[0], dim)
 
 
-@differentiable(_topk_rule)
+@array_op(derivative=_topk_rule)
 def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
     values, indices = take_rows(input, dim, _least(input, dim, k, largest))
     return tensor_of(values), tensor_of(indices)
@@ -296,8 +296,8 @@ def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[T
     return tensor_of(values), tensor_of(indices)
 
 
-def _selection(name: str) -> library:
-    op = library(_chosen, derivative=_chosen_rule)
+def _selection(name: str) -> ArrayOp:
+    op = ArrayOp(_chosen, derivative=_chosen_rule)
     op.name = name
     return op
 
@@ -362,7 +362,7 @@ def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
 
 
 def _define_median(name: str, ignore_nan: bool) -> None:
-    of_all = library(_median_of_all, derivative=_median_of_all_rule)
+    of_all = ArrayOp(_median_of_all, derivative=_median_of_all_rule)
     of_all.name = name
 
     def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:

@@ -10,11 +10,11 @@ from ...core.derivative import nondifferentiable
 from ...core.dtype import LEGACY_NAMES, uint64
 from ...core.public import public
 from ...core.tensor import Tensor
-from ...families.library import differentiable, tensor_of, wide_array
+from ...families.array_op import array_op, tensor_of, wide_array
 from ...families.reduce import dims_of
 
 
-@differentiable(nondifferentiable)
+@array_op(derivative=nondifferentiable)
 def _hashed(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     values = wide_array(input)
     words = values.astype(

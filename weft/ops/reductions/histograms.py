@@ -16,7 +16,7 @@ from ...core.dtype import FLOAT8, DType, float32, float64, int64
 from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
-from ...families.library import array, differentiable, tensor_of
+from ...families.array_op import array, array_op, tensor_of
 from ..creation.creation import check_room, zeros
 from ..creation.ranges import linspace
 from ..order.sorting import not_implemented
@@ -111,7 +111,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return _histc(values, bins, low, high).to(dtype)
 
 
-@differentiable(nondifferentiable)
+@array_op(derivative=nondifferentiable)
 def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
     check_room(count, dtype=input.spec.dtype)
     bins = _equal_bins(array(input).reshape(-1), low, high, count)
@@ -121,7 +121,7 @@ def _histc(input: Tensor, count: int, low: float, high: float) -> Tensor:
 # ---- Histograms in several dimensions ------------------------------------------------------------------------------
 
 
-@differentiable(Derivative(joint=unknown("histogram")))
+@array_op(derivative=Derivative(joint=unknown("histogram")))
 def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
     """How many of the points [n, dims] lie between the `edges` of each dim."""
     values, bounds = array(points), [array(edge) for edge in edges]
@@ -290,7 +290,7 @@ def histogramdd(
 # ---- Occurrences of integers ---------------------------------------------------------------------------------------
 
 
-@differentiable(nondifferentiable)
+@array_op(derivative=nondifferentiable)
 def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DType) -> Tensor:
     # Copy, because NumPy reads outside of its table if another thread makes a value larger than the maximum.
     values = array(input).astype(np.int64)

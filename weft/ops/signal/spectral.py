@@ -19,7 +19,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.blas import scipy
 from ...engine.workers import get_num_threads
-from ...families.library import library, on_device, tensor_in, tensor_of, wide_array
+from ...families.array_op import array_op, on_device, tensor_in, tensor_of, wide_array
 from ..assembly.copying import formatted_spec
 from ..assembly.padding import constant_pad
 from ..creation.creation import check_dtype, check_layout, check_storage_size, size_arguments, with_grad
@@ -57,7 +57,7 @@ def _workers(values: np.ndarray) -> int:
     return get_num_threads() if values.size >= PARALLEL_NUMEL else 1
 
 
-@library
+@array_op
 def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
     """Complex to complex over some dims."""
     fft = scipy("fft")
@@ -69,7 +69,7 @@ def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> 
     return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
 
 
-@library
+@array_op
 def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) -> Tensor:
     """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
     fft = scipy("fft")
@@ -93,7 +93,7 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
     return _transformed(spectrum, wanted)
 
 
-@library
+@array_op
 def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
     fft = scipy("fft")

@@ -14,7 +14,7 @@ from ...core.recording import needs_recording
 from ...core.registry import add_member
 from ...core.tensor import Tensor
 from ...core.warn import warn_once
-from ...families.library import host_array
+from ...families.array_op import host_array
 from ..assembly.copying import clone
 from .printing import tensor_format, tensor_repr
 

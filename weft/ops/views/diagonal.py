@@ -14,8 +14,8 @@ from ...core.dtype import LEGACY_NAMES, DType, bool_, int32, int64
 from ...core.public import public
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty, wrap_dim
+from ...families.array_op import array, on_device, to_device
 from ...families.custom_vjp import custom_vjp
-from ...families.library import array, on_device, to_device
 from ..assembly.filling import fill_
 from ..creation.creation import as_device, check_dtype, check_layout, check_storage_size
 from ..indexing.masking import MASKED_FILL, counting

@@ -13,7 +13,7 @@ from ....core.derivative import differentiate
 from ....core.dtype import LEGACY_NAMES, int32, int64
 from ....core.public import public
 from ....core.tensor import Tensor
-from ....families.library import array, library, on_device, tensor_of, wide_array
+from ....families.array_op import array, array_op, on_device, tensor_of, wide_array
 from .arguments import REDUCTIONS, check_reduction
 
 
@@ -59,7 +59,7 @@ def _lengths(given: Any) -> tuple[int, ...]:
     return tuple(given.reshape(-1).tolist())
 
 
-@library
+@array_op
 def alignment_losses(
     log_probs: Tensor, targets: Tensor, input_lengths: tuple, target_lengths: tuple, blank: int
 ) -> tuple[Tensor, Tensor]:
@@ -110,7 +110,7 @@ def _alignment_states(labels: np.ndarray, lengths: tuple, blank: int) -> tuple[n
     return states, skips, np.arange(states.shape[1]) > 2 * np.array(lengths, np.int64)[:, None]
 
 
-@library
+@array_op
 def _ctc_loss_backward(
     ct: Tensor,
     losses: Tensor,

@@ -10,7 +10,7 @@ import torch
 from oracle import to_weft
 
 import weft
-from weft.families.library import array, wide_array
+from weft.families.array_op import array, wide_array
 
 SIDES = ("after", "before")
 
@@ -61,7 +61,7 @@ def test_wide_arrays_keep_the_memory():
 def test_temporaries_may_be_read_as_arrays(run, side):
     code = """
 import weft as torch
-from weft.families.library import array, wide_array
+from weft.families.array_op import array, wide_array
 a, b = torch.zeros(3000, dtype=torch.int8), torch.zeros(3000, dtype=torch.int8)
 assert torch.equal(a, b) and a.equal(b) and torch.allclose(a.float(), b.float())
 assert not array(a + b).any() and array(a.half() + 1).sum() == 3000 and wide_array(a.half() + 1).sum() == 3000

@@ -1,7 +1,7 @@
-"""Ops that a library computes: NumPy and SciPy. Tensors become arrays of their device without a copy, and back.
+"""Ops that compute on arrays, with functions of NumPy and SciPy. Tensors become arrays of their device without a copy, and back.
 
-Such an op runs inside the device of its tensors: there `array` gives arrays on the device's memory, and new tensors are made
-there. Code that needs values on the host, such as a check of indices, takes `host_array`.
+Such an op runs inside the device of its tensors: there `array` gives arrays on the device's memory, and new tensors are
+allocated there. Code that needs values on the host, such as a check of indices, calls `host_array`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from ..core.tensor import Tensor, as_new, make
 from ..engine.kernel import Launch
 from .map import COPY, Map, Plan, common_device, keyed
 
-# The device inside of which a library op runs.
-_here: ContextVar[device] = ContextVar("device of library ops", default=CPU)
+# The device inside of which an op on arrays runs.
+_here: ContextVar[device] = ContextVar("device of ops on arrays", default=CPU)
 
 
 def here() -> device:
-    """The device inside of which the caller computes on arrays; the CPU outside of library ops."""
+    """The device inside of which the caller computes on arrays; the CPU outside of ops on arrays."""
     return _here.get()
 
 
@@ -87,17 +87,16 @@ def runs_inside(function: Callable) -> Callable:
     return complete
 
 
-class library(Op):  # noqa: N801 (a decorator)
-    """Decorator: `function` computes on arrays, inside the device of its tensors, and is one step for autograd.
+class ArrayOp(Op):
+    """An op whose `function` computes on arrays, inside the device of its tensors. It is one step for autograd.
 
-    Its arguments, tensors or not, are the inputs of the step, in the order of its signature.
+    The arguments of the function, tensors or not, are the inputs of the step, in the order of the signature.
     """
 
-    def __init__(self, function: Callable, derivative: Any = None):
+    def __init__(self, function: Callable, derivative: Any = None, node_name: Any = None):
+        super().__init__(function.__name__.strip("_"), as_derivative(derivative), node_name)
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = function.__name__.strip("_")
-        self.derivative = as_derivative(derivative)
         self._signature = inspect.signature(function)
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
@@ -119,15 +118,15 @@ class library(Op):  # noqa: N801 (a decorator)
         return result
 
 
-def differentiable(derivative: Any) -> Callable[[Callable], library]:
-    """Decorator: a `library` op with a derivative."""
-    return lambda function: library(function, derivative)
+def array_op(function: Callable | None = None, **options: Any) -> Any:
+    """Decorator, with or without options: the ArrayOp of a function."""
+    return functools.partial(ArrayOp, **options) if function is None else ArrayOp(function, **options)
 
 
 def array(tensor: Tensor) -> np.ndarray:
     """The elements as an array on the same memory, which the array keeps alive. It is for reading.
 
-    Raises: RuntimeError outside of a library op, if the host cannot reach the memory.
+    Raises: RuntimeError outside of an op on arrays, if the host cannot reach the memory.
 
     bfloat16 and float8 come as ml_dtypes arrays; a pending conjugation and complex32 are carried out, on a copy.
     """
@@ -211,16 +210,16 @@ def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
     flags = values.flags
     if not flags.c_contiguous or not flags.writeable or not flags.owndata:
         values = np.array(values, order="C")
-    result = adopt(values)
+    result = from_array(values)
     if dtype is None or result.spec.dtype is dtype:
         return result
     return as_new(COPY.write(_empty(contiguous_spec(result.spec.shape, dtype, result.spec.device)), result))
 
 
-def adopt(values: np.ndarray) -> Tensor:
+def from_array(values: np.ndarray) -> Tensor:
     """A tensor on the memory of an array, with its strides."""
-    spec, nbytes, adopted = _adopted[values.shape, values.strides, values.dtype, _here.get()]
-    return make(adopted(values, nbytes), 0, spec)
+    spec, nbytes, adopt = _of_arrays[values.shape, values.strides, values.dtype, _here.get()]
+    return make(adopt(values, nbytes), 0, spec)
 
 
 def on_device(values: Any, where: device, dtype: DType | None = None) -> Tensor:
@@ -233,16 +232,16 @@ def on_device(values: Any, where: device, dtype: DType | None = None) -> Tensor:
     return result if where is CPU else to_device(result, where)
 
 
-def _adopted_spec(
+def _spec_of_array(
     sizes: tuple[int, ...], steps: tuple[int, ...], numpy: np.dtype, where: device
 ) -> tuple[Spec, int, Callable]:
-    """The spec of an array's tensor, how many bytes it reaches over, and what makes a Storage of it."""
+    """The spec of an array's tensor, the number of bytes that it reaches over, and the function that makes a Storage of it."""
     dtype = from_numpy_dtype(numpy)
     spec = make_spec(sizes, tuple(step // dtype.itemsize for step in steps), dtype, where)
     return spec, spec.span * dtype.itemsize, where.backend.adopt
 
 
-_adopted = PlanCache(_adopted_spec)
+_of_arrays = PlanCache(_spec_of_array)
 
 
 def tensor_in(values: Any, wanted: Spec) -> Tensor:
@@ -254,7 +253,7 @@ def tensor_in(values: Any, wanted: Spec) -> Tensor:
     return result
 
 
-class LibraryMap(Map):
+class ArrayMap(Map):
     """An elementwise op whose `element` computes on arrays (with SciPy, say) instead of building a kernel.
 
     It gets an array or number per operand: the narrow floats as float32, else in the dtype of the promotion rule.

@@ -1,20 +1,22 @@
 """The engine: it runs backward from the roots of the graph to the leaves.
 
 Nodes run in the reverse order of recording. Operations that use a result were recorded after the operation that computed it, so
-a node has received all its cotangents when it runs. A queue replaces recursion, so graphs may have any depth.
+a node has received all its cotangents when it runs. The pass lists the nodes before the first one runs, and does not recurse,
+so graphs may have any depth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush
+from operator import attrgetter
 from sys import getrefcount
 from typing import Any
 
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode, open_levels
 from ..core.layout import contiguous_format
-from ..core.overrides import modes, switch
+from ..core.modes import DisableTorchFunction
+from ..core.overrides import override_types
 from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from ..families.calls import inplace_of
@@ -40,20 +42,30 @@ def run(
     With `wanted`, a list of edges, only the nodes on a path to one of them run, and the cotangents of these edges are returned
     by the `key` of the edge. With `accumulate`, the cotangents of leaves are added to their `.grad`.
     """
-    outer = mode.enabled, mode.inference, mode.reverse, running.now, switch.on, modes.stack
-    mode.enabled, mode.inference, mode.reverse = create_graph or bool(open_levels), False, create_graph
-    modes.stack = ()
-    switch.on = False  # rules are written for plain tensors
+    if override_types:  # rules are written for plain tensors, so neither classes nor modes are asked
+        with DisableTorchFunction():
+            return _run(pass_type(roots, wanted, keep_graph, create_graph, accumulate), roots)
+    return _run(pass_type(roots, wanted, keep_graph, create_graph, accumulate), roots)
+
+
+def _run(now: _Pass, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
+    outer = mode.enabled, mode.inference, mode.reverse, running.now
+    mode.enabled, mode.reverse = now.create_graph or bool(open_levels), now.create_graph
+    if outer[1]:
+        mode.inference = False
+    running.now = now
     try:
-        running.now = pass_type(roots, wanted, keep_graph, create_graph, accumulate)
-        return running.now.run(roots)
+        return now.run(roots)
     finally:
-        mode.enabled, mode.inference, mode.reverse, running.now, switch.on, modes.stack = outer
+        mode.enabled, mode.inference, mode.reverse, running.now = outer
 
 
 def key(edge: Any) -> Any:
     """A key for dictionaries of edges, because equal edges may be different Output objects."""
     return (edge.node, edge.index) if type(edge) is Output else edge
+
+
+_by_order = attrgetter("_order")
 
 
 class _Sum:
@@ -83,26 +95,22 @@ class _Pass:
         self.accumulate = accumulate
         self.wanted = None if wanted is None else {key(edge) for edge in wanted}
         self.captured: dict[Any, Tensor] = {}
-        # Nodes that have received cotangents, the newest first.
-        self.queue: list[tuple[int, Node]] = []
-        # The cotangents of these nodes; a list for a node with several results.
+        # The cotangents of nodes that have received one; a list for a node with several results.
         self.pending: dict[Node, Any] = {}
         # For each leaf, the sum of its cotangents, and whether no other code holds the sum.
         self.leaves: dict[Leaf, tuple[Any, bool]] = {}
-        # For each leaf, the number of edges whose cotangent is missing; the nodes on a path to a wanted edge (None: all nodes).
-        self.uses, self.needed, self.seen = _explore(roots, self.wanted)
+        # For each leaf, the number of edges whose cotangent is missing; the nodes, and the order in which they run.
+        self.uses, self.seen, self.nodes = _explore(roots)
+        # The nodes on a path to a wanted edge (None: all nodes).
+        self.needed = None if self.wanted is None else _on_path(self.nodes, self.wanted)
 
     def run(self, roots: Sequence[tuple[Any, Tensor]]) -> dict[Any, Tensor]:
-        queue, pending, keeping = self.queue, self.pending, self.keep_graph
+        pending, keeping = self.pending, self.keep_graph
         for root, seed in roots:
-            kind = type(root)
-            if kind is Leaf:
+            if type(root) is Leaf:
                 self._give_leaf(root, seed, False)
-            elif kind is Output or root in pending:
-                self._give(root, seed)
             else:
-                pending[root] = seed
-                heappush(queue, (-root._order, root))
+                self._give(root, seed)
         # Whether nodes without hooks need nothing but their rules.
         usual = not (
             self.create_graph
@@ -112,8 +120,9 @@ class _Pass:
             or anomaly.tracing
             or anomaly.checking
         )
-        while queue:
-            node = heappop(queue)[1]
+        for node in self.nodes:
+            if node not in pending:  # no cotangent has reached it
+                continue
             spec = node._spec
             if usual and node._notes is None and spec.quick_pull is not None:
                 ct: Any = pending.pop(node)
@@ -163,7 +172,6 @@ class _Pass:
                     self._give(edge, ct)
                 else:
                     pending[edge] = ct
-                    heappush(queue, (-edge._order, edge))
             found = ct = ()  # free the cotangents before the next node runs
         if self.leaves:  # leaves with an edge that brought no cotangent
             for leaf in list(self.leaves):
@@ -241,16 +249,11 @@ class _Pass:
             cts = pending.get(node)
             if cts is None:
                 cts = pending[node] = [None] * len(node._spec.result)
-                heappush(self.queue, (-node._order, node))
             before = cts[edge.index]
             cts[edge.index] = ct if before is None else self._sum(before, ct)
         else:
             before = pending.get(edge)
-            if before is None:
-                pending[edge] = ct
-                heappush(self.queue, (-edge._order, edge))
-            else:
-                pending[edge] = self._sum(before, ct)
+            pending[edge] = ct if before is None else self._sum(before, ct)
 
     def _give_leaf(self, leaf: Leaf, ct: Tensor, lone: bool) -> None:
         left = self.uses[leaf] - 1
@@ -358,11 +361,14 @@ def set_pass_type(kind: type[_Pass]) -> None:
     pass_type = kind
 
 
-def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | None, dict[Node, None]]:
-    """The number of edges to each leaf; the nodes on a path to a wanted edge (None: all); all nodes."""
+_by_order = attrgetter("_order")
+
+
+def _explore(roots) -> tuple[dict[Leaf, int], dict[Node, None], list[Node]]:
+    """The number of edges to each leaf; all nodes; the nodes in the order in which they run, the newest first."""
     uses: dict[Leaf, int] = {}
     seen: dict[Node, None] = {}
-    stack: list[Any] = list(zip(*roots))[:1]  # the edges of the roots
+    stack: list[Any] = [[edge for edge, _ in roots]]
     while stack:
         for edge in stack.pop():
             if edge is None:
@@ -376,13 +382,16 @@ def _explore(roots, wanted: set | None) -> tuple[dict[Leaf, int], set[Node] | No
                 if edge not in seen:
                     seen[edge] = None
                     stack.append(edge._edges)
-    if wanted is None:
-        return uses, None, seen
+    return uses, seen, sorted(seen, key=_by_order, reverse=True) if len(seen) > 1 else list(seen)
+
+
+def _on_path(nodes: Sequence[Node], wanted: set) -> set[Node]:
+    """Those of the nodes, which come newest first, that lie on a path to a wanted edge."""
     needed: set[Node] = set()
-    for node in sorted(seen, key=lambda each: each._order):
+    for node in reversed(nodes):
         if any(_leads_to(edge, wanted, needed) for edge in node._edges):
             needed.add(node)
-    return uses, needed, seen
+    return needed
 
 
 def _leads_to(edge: Any, wanted: set, needed: set[Node]) -> bool:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..core.checking import checked
 from ..core.dtype import FLOAT, DType
 from ..core.grad_mode import mode
 from ..core.public import public
@@ -234,7 +235,7 @@ Tensor._version = property(_version)  # type: ignore[attr-defined]
 Tensor._is_view = _is_view  # type: ignore[attr-defined]
 
 
-@public("method")
+@public("method", checks=False)
 def backward(
     self: Tensor,
     gradient: Any = None,
@@ -250,11 +251,23 @@ def backward(
     Raises: RuntimeError if the tensor does not require grad, if gradient is missing or of another shape, or when it
     is called twice without retain_graph.
     """
-    if gradient is None and inputs is None:  # the usual call needs no loops over several tensors
+    if gradient is retain_graph is inputs is None and create_graph is False:  # the usual call needs no checks
+        engine.run([root(self)])
+    else:
+        _checked_backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def _backward_with(
+    self: Tensor, gradient: Any, retain_graph: bool | None, create_graph: bool, inputs: Any
+) -> None:
+    if gradient is None and inputs is None:  # no loops over several tensors
         keep = create_graph if retain_graph is None else retain_graph
         engine.run([root(self)], keep_graph=keep, create_graph=create_graph)
     else:
         _backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+_checked_backward = checked(_backward_with, "backward")
 
 
 @public("method")

@@ -201,6 +201,9 @@ class Tensor:
         # fmt: on
 
 
+# Classes whose objects ops treat as plain tensors: they override no function, and results of ops are of the class Tensor.
+plain_types: set[type] = {Tensor}
+
 _new = object.__new__
 Storage.new_tensor = staticmethod(functools.partial(_new, Tensor))  # no slower than a call of `_new` here
 

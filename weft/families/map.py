@@ -16,6 +16,7 @@ from ..core.derivative import as_derivative
 from ..core.device import CPU, device
 from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, float64, get_default_dtype, int64, uint8
+from ..core.grad_mode import mode
 from ..core.iteration import broadcast_shapes, broadcast_stride, loop_dims, result_spec
 from ..core.limits import check_number
 from ..core.op import Op
@@ -34,7 +35,7 @@ from ..core.promotion import common_dtype
 from ..core.recording import needs_recording, new_recorder, record_inplace, tape
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
-from ..core.tensor import Tensor, make
+from ..core.tensor import Tensor, make, plain_types
 from ..engine.loops import Result
 from .elements import as_type, const_as, load_as, param_as, rounded, store_as
 from .traced import NoKernel, Traced
@@ -323,13 +324,33 @@ class Map(Op):
 
     def run(self, *operands: Any) -> Tensor:
         """A new tensor; operands are tensors and numbers."""
-        values, key = keyed(self.name, operands)
-        plan = self.plans[key]
+        key: Any = []
+        recorded, numbers = False, False
+        for operand in operands:
+            kind = type(operand)
+            if kind in plain_types:
+                key.append(operand.spec)
+                if operand._autograd is not None:
+                    recorded = mode.enabled
+            elif kind in NUMBERS:
+                key.append(kind)
+                numbers = True
+            else:
+                operands = tuple(normalise(self.name, operands))
+                key = map(spec_or_type, operands)
+                recorded, numbers = needs_recording(operands), True
+                break
+        plan = self.plans[tuple(key)]
         storage = plan.allocate()
-        plan.entry(storage.ptr, *_arguments(values, plan), plan.meta, plan.count)
+        arguments = (
+            _arguments(operands, plan)
+            if numbers
+            else [each._storage.ptr + each._byte_offset for each in operands]
+        )
+        plan.entry(storage.ptr, *arguments, plan.meta, plan.count)
         result = make(storage, 0, plan.spec)
-        if needs_recording(values):
-            (plan.record or new_recorder(plan, self, result, values))(result, *values)
+        if recorded:
+            (plan.record or new_recorder(plan, self, result, operands))(result, *operands)
         return result
 
     def write(self, target: Tensor, *operands: Any) -> Tensor:
@@ -422,7 +443,7 @@ def keyed(name: str, operands: Sequence[Any]) -> tuple[Sequence[Any], tuple]:
     key = []
     for operand in operands:
         kind = type(operand)
-        if kind is Tensor:
+        if kind in plain_types:
             key.append(operand.spec)
         elif kind in NUMBERS:
             key.append(kind)

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.overrides import disabled
 from ..core.restoring import contextmanager
 from ..core.subclasses import make_subclass
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, plain_types
 from ..interop.pickling import attributes
 from ..ops.creation.creation import empty
 
@@ -54,6 +54,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
         # Name a subclass only, because `torch.nn.Parameter` may be another library's class where the pickle is read.
         cls = None if type(self) is Parameter else type(self)
         return _parameter, (cls, self.detach().as_subclass(Tensor), self.requires_grad, attributes(self))
+
+
+plain_types.add(Parameter)
 
 
 def _parameter(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Parameter:

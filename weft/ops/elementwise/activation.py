@@ -22,6 +22,7 @@ from ..assembly.joining import cat
 from .arithmetic import SUB
 from .comparison import CLAMP, bounded
 from .pointwise import OPS, RELU
+from .pointwise import relu as relu_function
 
 SQRT_HALF = math.sqrt(0.5)
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -233,7 +234,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 @public(name="nn.functional.relu", checks=False)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(input, 0) of each element."""
-    return _finish(RELU, (input,), inplace)
+    return _finish(RELU, (input,), True) if inplace else relu_function(input)
 
 
 @public(name="nn.functional.hardtanh")

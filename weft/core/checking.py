@@ -12,6 +12,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType
 from typing import Any
 
 from .arguments import boolean, integer, integers, number, scalar, text, wrong_type
@@ -97,32 +98,55 @@ def checked(function: Callable, name: str, tensors_alone: bool = False) -> Calla
 
     Returns `function` itself if only its tensors would be checked, unless `tensors_alone`.
     """
-    code, annotations = function.__code__, function.__annotations__
-    count = code.co_argcount + code.co_kwonlyargcount
-    stars = code.co_varnames[
-        count : count + bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
-    ]
-    parameters = code.co_varnames[:count]
-    kinds = tuple([annotations.get(each, "") for each in parameters])
-    if name.startswith("nn.functional."):  # these functions raise ValueError for unknown strings
-        kinds = tuple(["" if kind.startswith("str") else kind for kind in kinds])
+    kinds = _kinds(function, name)
     if (_LOOKS.keys() if tensors_alone else _STATIC).isdisjoint(kinds):
         return function
-    layout = (code.co_posonlyargcount, code.co_argcount, bool(code.co_flags & CO_VARARGS))
-    made: dict[str, Any] = {"__name__": __name__}  # `user_level` needs it, because it skips frames of weft
-    exec(_written(parameters, kinds, stars, layout), made)
-    complete = made["make"](function, name, _LOOKS, Tensor, DType)
-    complete.__defaults__, complete.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    return functools.update_wrapper(complete, function)
+    wrapper = _unwritten(function, name)
+    functools.update_wrapper(wrapper, function)
+    wrapper.__defaults__, wrapper.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    return wrapper
+
+
+def _unwritten(_function: Callable, _name: str) -> Any:
+    """A wrapper whose code is written when it is called first, because a program calls few of the functions.
+
+    Compiling the code of all of them would take a fifth of the time of the import.
+    """
+
+    def _wrapper(*args: Any, **kwargs: Any) -> Any:
+        _wrapper.__code__ = _written(*_signature(_function), _kinds(_function, _name))
+        return _wrapper(*args, **kwargs)
+
+    return _wrapper
+
+
+def _kinds(function: Callable, name: str) -> tuple[str, ...]:
+    """The annotation of each parameter of `function`, "" for those that are not checked."""
+    code, annotations = function.__code__, function.__annotations__
+    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    kinds = tuple([annotations.get(parameter, "") for parameter in parameters])
+    if name.startswith("nn.functional."):  # these functions raise ValueError for unknown strings
+        kinds = tuple(["" if kind.startswith("str") else kind for kind in kinds])
+    return kinds
+
+
+def _signature(function: Callable) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int, bool]]:
+    """The names of the parameters, those with stars, and (how many are positional only, how many positional, if there is *args)."""
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    has_rest = bool(code.co_flags & CO_VARARGS)
+    stars = code.co_varnames[count : count + has_rest + bool(code.co_flags & CO_VARKEYWORDS)]
+    return code.co_varnames[:count], stars, (code.co_posonlyargcount, code.co_argcount, has_rest)
 
 
 @functools.cache
 def _written(
-    parameters: tuple[str, ...], kinds: tuple[str, ...], stars: tuple[str, ...], layout: tuple[int, int, bool]
-) -> Any:
-    """The compiled code of a wrapper for functions with these parameters and annotations (`kinds`).
+    parameters: tuple[str, ...], stars: tuple[str, ...], layout: tuple[int, int, bool], kinds: tuple[str, ...]
+) -> CodeType:
+    """The code of a wrapper for functions with these parameters and annotations (`kinds`).
 
-    Functions with equal parameters share the code, because compiling it takes 0.1 ms.
+    Functions with equal parameters share the code, because compiling it takes 0.1 ms. The code has the free variables of
+    `_wrapper`, because only such code can take the place of its code.
     """
     positional_only, positional, has_rest = layout
     heads = list(parameters[:positional])
@@ -132,18 +156,27 @@ def _written(
     named = parameters[positional:]
     if has_rest or named:
         heads.append(rest)
-    heads += [*named, *(f"**{each}" for each in options)]
-    calls = [*parameters[:positional], *([rest] if has_rest else ()), *(f"{each}={each}" for each in named)]
-    calls += [f"**{each}" for each in options]
+    heads += [*named, *(f"**{option}" for option in options)]
+    calls = [
+        *parameters[:positional],
+        *([rest] if has_rest else ()),
+        *(f"{parameter}={parameter}" for parameter in named),
+    ]
+    calls += [f"**{option}" for option in options]
     lines = []
-    for position, (each, kind) in enumerate(zip(parameters, kinds, strict=True), 1):
+    for position, (parameter, kind) in enumerate(zip(parameters, kinds, strict=True), 1):
         if kind in _KINDS:
             place = position if position <= positional else 0
-            look = f"looks[{kind!r}]({each}, name, {each!r}, {place})"
-            lines.append(f"if {_KINDS[kind][0].format(each)}: {each} = {look}")
-    body = "\n  ".join([*lines, f"return function({', '.join(calls)})"])
-    source = f"def make(function, name, looks, Tensor, DType):\n def complete({', '.join(heads)}):\n  {body}\n return complete"
-    return compile(source, "<checked arguments>", "exec")
+            look = f"_LOOKS[{kind!r}]({parameter}, _name, {parameter!r}, {place})"
+            lines.append(f"if {_KINDS[kind][0].format(parameter)}: {parameter} = {look}")
+    lines += [f"return _function({', '.join(calls)})", "_name, _wrapper"]  # the last line never runs
+    body = "\n  ".join(lines)
+    source = (
+        f"def make(_function, _name, _wrapper):\n def wrapper({', '.join(heads)}):\n  {body}\n return wrapper"
+    )
+    namespace: dict[str, Any] = {}
+    exec(compile(source, "<checked arguments>", "exec"), namespace)
+    return namespace["make"](None, None, None).__code__
 
 
 def check_tensors(function: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> None:

@@ -15,6 +15,9 @@ class Needs(NamedTuple):
     inputs: tuple[int, ...]  # positions
 
 
+_UNKNOWN = object()
+
+
 class Derivative:
     """The derivative of an op.
 
@@ -38,7 +41,7 @@ class Derivative:
     rules that raise an error for some cotangents.
     """
 
-    __slots__ = ("rules", "joint", "results", "round_once", "seed", "fused", "needed")
+    __slots__ = ("rules", "joint", "_results", "round_once", "seed", "fused", "needed")
 
     def __init__(
         self,
@@ -50,11 +53,20 @@ class Derivative:
     ):
         self.rules = rules
         self.joint = joint
-        self.results = results if results is not None else _used_results([joint] if joint else rules)
+        self._results: Any = _UNKNOWN if results is None else results
         self.round_once = round_once
         self.seed = seed
         self.fused: dict[int, Callable] = {}  # by position: rules as kernels, see `families/fusing.py`
         self.needed: dict[tuple[int, int], Needs] = {}  # by (`wanted`, 2 ** number of inputs)
+
+    @property
+    def results(self) -> tuple[int, ...] | None:
+        """The positions of the results to save; None for all. The rules are read when this is first asked for, because reading all
+        of them would take a tenth of the time of the import.
+        """
+        if self._results is _UNKNOWN:
+            self._results = _used_results([self.joint] if self.joint else self.rules)
+        return self._results
 
     def needs(self, wanted: int, n_inputs: int) -> Needs:
         """The values to save if the inputs whose bits are set in `wanted` need a cotangent."""

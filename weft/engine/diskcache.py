@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import sys
 import time
 from pathlib import Path
@@ -58,7 +57,7 @@ class DiskCache:
         if key.startswith("00"):
             self.tidy()
         with contextlib.suppress(OSError):
-            temporary = f"{self.directory}/{_TEMPORARY}{secrets.token_hex(8)}"
+            temporary = f"{self.directory}/{_TEMPORARY}{os.urandom(8).hex()}"
             try:
                 with open(temporary, "xb", opener=_open_private) as file:
                     file.write(_sha256(code) + code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator
@@ -40,7 +39,7 @@ def replacing(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     if mode is not None:
         # Raise an error for a file that is not writable, because such a file must not be replaced either.
         _open(path, real, "r+b").close()
-    temporary = os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:NAME])}.{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".{os.fsdecode(os.fsencode(name)[:NAME])}.{os.urandom(8).hex()}.tmp")
     nameless = _nameless(folder)
     try:
         file = _open(path, temporary if nameless is None else nameless, "xb" if nameless is None else "wb")

@@ -4,13 +4,16 @@ On small tensors nearly all of the time of a call is Python's, and bytecodes are
 machine nor on its load. LIMITS holds the number of each call, in CPython 3.11, with every plan found in its cache. A change
 that makes a call cheaper lowers its number there. No change raises one.
 
-`python tests/test_bytecodes.py` prints the numbers as they are, `python tests/test_bytecodes.py "x + b"` those of each
+The numbers are those of the Python path: machine code, which takes its place later, has no bytecodes.
+
+`WEFT_CALLS=python python tests/test_bytecodes.py` prints the numbers as they are, `python tests/test_bytecodes.py "x + b"` those of each
 function that takes part in a call.
 """
 
 import collections
 import gc
 import json
+import os
 import subprocess
 import sys
 
@@ -140,7 +143,10 @@ def test_bytecodes(call, counted):
 def counted():
     """The bytecodes of all calls, counted in a process of its own, because other tests define subclasses of Tensor: then
     functions ask for `__torch_function__`."""
-    done = subprocess.run([sys.executable, __file__, "--json"], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "WEFT_CALLS": "python"}  # machine code has no bytecodes
+    done = subprocess.run(
+        [sys.executable, __file__, "--json"], capture_output=True, text=True, check=True, env=environment
+    )
     return json.loads(done.stdout)
 
 

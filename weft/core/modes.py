@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -131,6 +131,8 @@ def pop_mode_temporarily() -> _Without:
 
 _lock = new_lock()
 _entered = 0  # modes that are on, in all threads
+# Each is called with a bool when the first mode is entered, and when the last one ends.
+mode_switches: list[Callable[[bool], None]] = []
 _own_code: list[tuple[FunctionType, CodeType]] = []  # of the functions that are watched now
 
 # Functions that are never asked about: they take and make no tensors.
@@ -159,7 +161,7 @@ def _watched() -> list[tuple[FunctionType, CodeType]]:
                 continue
             behind = entry_of.get(function)
             if behind is None:
-                behind = entry(_with_own_code(function), reported=reported, is_operator=is_operator)
+                behind = entry(with_own_code(function), reported=reported, is_operator=is_operator)
             if behind is not function:
                 result[id(function)] = function, _calling(behind, function.__code__)
     return list(result.values())
@@ -178,7 +180,7 @@ def _members() -> Iterator[tuple[Any, Any, bool]]:
             yield member, public_function(member), name in OPERATORS or name in _REFLECTED_NAMES
 
 
-def _with_own_code(function: FunctionType) -> FunctionType:
+def with_own_code(function: FunctionType) -> FunctionType:
     """A copy of the function, which keeps its code."""
     copy = FunctionType(
         function.__code__,
@@ -193,10 +195,19 @@ def _with_own_code(function: FunctionType) -> FunctionType:
 
 def _calling(behind: Callable, own: CodeType) -> CodeType:
     """Code that calls `behind`, for a function whose code is `own`."""
+    return code_like(
+        own, "def function(*args, **kwargs):\n    return 'behind'(*args, **kwargs)", behind=behind
+    )
+
+
+def code_like(own: CodeType, source: str, **constants: Any) -> CodeType:
+    """The code of a function in `source`, in place of `own`; texts that name `constants` stand for them."""
     # A function keeps its cells, so the new code must have as many free variables, under the same names.
-    template = _template(len(own.co_freevars))
+    template = _template(source, len(own.co_freevars))
     return template.replace(
-        co_consts=tuple(behind if each == "behind" else each for each in template.co_consts),
+        co_consts=tuple(
+            constants.get(each, each) if type(each) is str else each for each in template.co_consts
+        ),
         co_freevars=own.co_freevars,
         co_name=own.co_name,
         co_qualname=own.co_qualname,
@@ -206,17 +217,16 @@ def _calling(behind: Callable, own: CodeType) -> CodeType:
 
 
 @functools.cache
-def _template(free_variables: int) -> CodeType:
+def _template(source: str, free_variables: int) -> CodeType:
     names = [f"free{index}" for index in range(free_variables)]
-    uses = f"        if 0: {', '.join(names)}\n" if names else ""
-    source = (
-        f"def outer({', '.join(names)}):\n    def inner(*args, **kwargs):\n{uses}"
-        "        return 'behind'(*args, **kwargs)\n    return inner\n"
-    )
+    head, body = source.split("\n", 1)
+    uses = f"    if 0: {', '.join(names)}\n" if names else ""
+    nested = f"{head}\n{uses}{body}".replace("\n", "\n    ")
+    outer = f"def outer({', '.join(names)}):\n    {nested}\n    return function\n"
     namespace: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # the constant that is called becomes a function
-        exec(source, namespace)
+        exec(outer, namespace)
     return namespace["outer"](*names).__code__
 
 
@@ -225,6 +235,8 @@ def watch_functions() -> None:
     global _entered
     with _lock:
         if _entered == 0:
+            for switch in mode_switches:
+                switch(True)
             _own_code[:] = [(function, function.__code__) for function, _ in _watched()]
             override_types.add(TorchFunctionMode)
             for function, code in _watched():
@@ -240,4 +252,17 @@ def unwatch_functions() -> None:
         if _entered == 0:
             override_types.discard(TorchFunctionMode)
             for function, code in _own_code:
+                function.__code__ = code
+            for switch in mode_switches:
+                switch(False)
+
+
+def exchange_code(new: Iterable[tuple[FunctionType, CodeType]]) -> None:
+    """Give functions new code, which calls the same or does the same; while there are modes, after the last one ends."""
+    with _lock:
+        later = {id(function): k for k, (function, _) in enumerate(_own_code)} if _entered else {}
+        for function, code in new:
+            if id(function) in later:
+                _own_code[later[id(function)]] = function, code
+            else:
                 function.__code__ = code

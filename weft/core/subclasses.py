@@ -145,9 +145,15 @@ class AskingTensor(Tensor):
     __slots__ = ()
 
 
+# Each is called with a new subclass of Tensor that does not override functions.
+plain_class_hooks: list[Callable[[type], None]] = []
+
+
 def _init_subclass(cls: Any, **kwargs: Any) -> None:
     super(Tensor, cls).__init_subclass__(**kwargs)
     if not note_class(cls):
+        for hook in plain_class_hooks:
+            hook(cls)
         return
     if handles_dispatch(cls):
         importlib.import_module(f"{ROOT}._library.dispatching")

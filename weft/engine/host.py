@@ -46,6 +46,10 @@ _PYTHON_API = (
     "PyErr_Occurred",
     "PyErr_SetInterrupt",
     "PyObject_CallNoArgs",
+    "PyObject_Vectorcall",
+    "PyLong_AsLongLongAndOverflow",
+    "PyIter_Next",
+    "PyNumber_Add",
     "PyThread_acquire_lock",
     "PyThread_release_lock",
 )
@@ -126,6 +130,12 @@ def compile_ir(ir: str, *names: str) -> tuple[int, ...]:
             # llvmlite takes its lock in Python code. A Ctrl-C there could leave it taken, and other threads would wait for ever.
             while _llvm_lock._is_owned():
                 _llvm_lock.release()
+
+
+def is_compiled(ir: str) -> bool:
+    """Whether the disk cache has the object code of this module."""
+    cache = disk_cache()
+    return cache.load(cache.key(ir)) is not None
 
 
 def _object_code(ir: str) -> bytes:

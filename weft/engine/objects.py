@@ -1,0 +1,291 @@
+"""LLVM IR that works on Python objects: a writer of functions, the offsets of slots, and the names of objects.
+
+To add a function of machine code, write it with `Function` and compile it together with others:
+
+    f = Function("spec_of", "ptr %self")            # define ptr @spec_of(ptr %self)
+    f.require(f.same(f.type_of("%self"), name("tensor")), "unusual")
+    spec = f.load("%self", TENSOR["spec"])
+    f.incref(spec)
+    f.ret(spec)
+    f.label("unusual")
+    f.ret(f.python(name("spec_in_python"), "%self"))
+    (address,) = compile_functions([f], "spec_of")
+
+`name("tensor")` is an external symbol of the IR. Its address is that of an object or of memory that `add_object` or
+`add_memory` made known before. The IR contains no address, because its machine code is loaded from the disk cache by later
+processes.
+
+Each function runs while the thread holds the GIL. It must not run Python code, by a call or by freeing or allocating an object,
+between the reading of a pointer from a table or an object and the end of its use, unless it owns a reference.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+import sysconfig
+from collections.abc import Iterable
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ..core.storage import Storage
+from ..core.tensor import Tensor
+from .host import compile_ir, keepalive
+
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+# Offsets in bytes of fields in CPython's objects, the same from 3.11 to 3.14. Free-threaded builds have a larger header.
+TYPE = object.__basicsize__ - 8
+SIZE = object.__basicsize__  # of a list or a tuple
+LIST_ITEMS, LIST_ROOM = SIZE + 8, SIZE + 16
+TUPLE_ITEMS = tuple.__basicsize__
+BYTES = bytes.__basicsize__ - 1
+NUMBER_METHODS = SIZE + 80  # of a type, PyTypeObject.tp_as_number
+
+
+def offset(cls: type, slot: str) -> int:
+    """The offset of a slot in the objects of a class, in bytes: PyMemberDef.offset of its descriptor."""
+    member = ctypes.c_void_p.from_address(id(cls.__dict__[slot]) + object.__basicsize__ + 24).value
+    assert member is not None
+    return ctypes.c_ssize_t.from_address(member + 16).value
+
+
+def offsets(cls: Any) -> dict[str, int]:
+    """The offsets of all slots of a class."""
+    return {slot: offset(cls, slot) for slot in cls.__slots__ if slot not in ("__dict__", "__weakref__")}
+
+
+TENSOR, STORAGE = offsets(Tensor), offsets(Storage)
+
+
+# ---- Names ---------------------------------------------------------------------------------------------------------------
+
+
+def name(key: str) -> str:
+    """The symbol of an object or of memory in IR."""
+    return f'@"weft.{key}"'
+
+
+def add_object(key: str, value: Any) -> None:
+    """Let `name(key)` be the address of a Python object, which stays alive until the process ends."""
+    llvm.add_symbol(f"weft.{key}", id(keepalive(value)))
+
+
+def add_memory(key: str, address: int) -> None:
+    """Let `name(key)` be this address."""
+    llvm.add_symbol(f"weft.{key}", address)
+
+
+# ---- Functions -----------------------------------------------------------------------------------------------------------
+
+# The functions of CPython that IR calls: the type of the result, and those of the parameters.
+_API = {
+    "Py_IncRef": ("void", "ptr"),
+    "Py_DecRef": ("void", "ptr"),
+    "PyErr_Clear": ("void", ""),
+    "PyErr_Occurred": ("ptr", ""),
+    "PyErr_ExceptionMatches": ("i32", "ptr"),
+    "PyErr_SetInterrupt": ("void", ""),
+    "PyFloat_AsDouble": ("double", "ptr"),
+    "PyIter_Next": ("ptr", "ptr"),
+    "PyList_Append": ("i32", "ptr, ptr"),
+    "PyList_Size": ("i64", "ptr"),
+    "PyLong_AsLongLongAndOverflow": ("i64", "ptr, ptr"),
+    "PyLong_AsVoidPtr": ("ptr", "ptr"),
+    "PyNumber_Add": ("ptr", "ptr, ptr"),
+    "PyObject_CallNoArgs": ("ptr", "ptr"),
+    "PyObject_GetAttr": ("ptr", "ptr, ptr"),
+    "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),
+    "PyObject_VectorcallMethod": ("ptr", "ptr, ptr, i64, ptr"),
+    "PyTuple_GetItem": ("ptr", "ptr, i64"),
+    "PyType_GenericAlloc": ("ptr", "ptr, i64"),
+}
+
+
+class Function:
+    """The IR of one function, written one instruction after the other. `parameters` are as in IR: "ptr %a, i64 %n"."""
+
+    def __init__(
+        self, called: str, parameters: str, result: str = "ptr", linkage: str = "", attributes: str = ""
+    ):
+        self.called, self.parameters, self.result = called, parameters, result
+        self.linkage, self.attributes = linkage, attributes
+        self.lines: list[str] = []
+        self._rooms: list[str] = []
+        self._count = 0
+
+    def text(self) -> str:
+        head = f"define {self.linkage} {self.result} @{_quoted(self.called)}({self.parameters}) {self.attributes} #0 {{"
+        return "\n".join([head, "start:", *self._rooms, *self.lines, "}"])
+
+    def room(self, words: int) -> str:
+        """The address of so many words, which are the function's own while it runs."""
+        self._rooms.append(f"%room{len(self._rooms)} = alloca [{words} x i64], align 16")
+        return f"%room{len(self._rooms) - 1}"
+
+    def do(self, instruction: str) -> None:
+        self.lines.append(instruction)
+
+    def let(self, instruction: str) -> str:
+        """The name of the result of an instruction."""
+        self._count += 1
+        self.do(f"%v{self._count} = {instruction}")
+        return f"%v{self._count}"
+
+    def call(self, function: str, *arguments: str) -> str:
+        """Call a function of CPython; returns the name of its result."""
+        kind, kinds = _API[function]
+        given = ", ".join(f"{k} {a}" for k, a in zip(filter(None, kinds.split(", ")), arguments, strict=True))
+        if kind == "void":
+            self.do(f"call void @{function}({given})")
+            return ""
+        return self.let(f"call {kind} @{function}({given})")
+
+    def place(self, base: str, offset: int | str) -> str:
+        """The address that lies `offset` bytes after `base`."""
+        return self.let(f"getelementptr i8, ptr {base}, i64 {offset}")
+
+    def load(self, base: str, offset: int | str = 0, kind: str = "ptr") -> str:
+        return self.let(f"load {kind}, ptr {self.place(base, offset)}")
+
+    def store(self, base: str, offset: int | str, value: str, kind: str = "ptr") -> None:
+        self.do(f"store {kind} {value}, ptr {self.place(base, offset)}")
+
+    def type_of(self, value: str) -> str:
+        return self.load(value, TYPE)
+
+    def same(self, one: str, other: str, kind: str = "ptr") -> str:
+        return self.let(f"icmp eq {kind} {one}, {other}")
+
+    def differ(self, one: str, other: str, kind: str = "ptr") -> str:
+        return self.let(f"icmp ne {kind} {one}, {other}")
+
+    def incref(self, value: str) -> None:
+        self.call("Py_IncRef", value)
+
+    def decref(self, value: str) -> None:
+        self.call("Py_DecRef", value)
+
+    def label(self, name: str) -> None:
+        self.do(f"{name}:")
+
+    def go(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
+        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def require(self, condition: str, otherwise: str) -> None:
+        """Go on if the condition holds, else at the label `otherwise`."""
+        self._count += 1
+        self.branch(condition, f"go{self._count}", otherwise)
+        self.label(f"go{self._count}")
+
+    def ret(self, value: str = "") -> None:
+        self.do(f"ret {self.result} {value}")
+
+    # -- tuples and lists: by CPython's functions where other threads may change a list at the same time
+
+    def tuple_item(self, value: str, position: int, kind: str = "ptr") -> str:
+        return self.load(value, TUPLE_ITEMS + 8 * position, kind)
+
+    def list_size(self, value: str) -> str:
+        return self.call("PyList_Size", value) if FREE_THREADED else self.load(value, SIZE, "i64")
+
+    def list_pop(self, value: str) -> str:
+        """The last item of a list that had items a moment ago; null if it is empty, which sets an error."""
+        if FREE_THREADED:
+            room = self.room(1)
+            self.store(room, 0, value)
+            return self.call("PyObject_VectorcallMethod", name("pop"), room, "1", "null")
+        size = self.let(f"sub i64 {self.list_size(value)}, 1")
+        self.store(value, SIZE, size, "i64")
+        scaled = self.let(f"mul i64 {size}, 8")
+        return self.load(self.load(value, LIST_ITEMS), scaled)
+
+    def list_append(self, value: str, item: str) -> str:
+        """Append to a list; not 0 after an error."""
+        return self.call("PyList_Append", value, item)
+
+    def python(self, function: str, *arguments: str) -> str:
+        """Call a Python object with these arguments; the result is null if it raised."""
+        room = self.room(len(arguments) + 1)
+        for k, argument in enumerate(arguments, 1):
+            self.store(room, 8 * k, argument)
+        # The flag PY_VECTORCALL_ARGUMENTS_OFFSET says that the callee may use the word before the arguments.
+        count = len(arguments) - (1 << 63)
+        return self.call("PyObject_Vectorcall", function, self.place(room, 8), str(count), "null")
+
+
+def compile_functions(functions: Iterable[Function | str], *names: str) -> tuple[int, ...]:
+    """The addresses of these functions, which are compiled as one module."""
+    return compile_ir(module_ir(functions), *names)
+
+
+def module_ir(functions: Iterable[Function | str]) -> str:
+    """The IR of a module with these functions (or texts), and declarations of all that they refer to."""
+    text = "\n".join(each if isinstance(each, str) else each.text() for each in functions)
+    objects = sorted(set(re.findall(r'@"weft\.[^"]+"', text)))
+    defined = set(re.findall(r'define [^@]*(@"[^"]+")', text))
+    used = sorted(set(re.findall(r"@(Py\w+)", text)))
+    return "\n".join(
+        [
+            *(f"{each} = external global i8" for each in objects if each not in defined),
+            *(f"declare {_API[each][0]} @{each}({_API[each][1]})" for each in used),
+            text,
+            "",
+        ]
+    )
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "." in name else name
+
+
+def layout_is_known() -> bool:
+    """Whether lists, tuples, bytes and the operators of classes lie in memory as this file says."""
+    if FREE_THREADED or sys.implementation.name != "cpython":
+        return False
+
+    def word(address: int) -> int:
+        return ctypes.c_size_t.from_address(address).value
+
+    item, probe = object(), type("Probe", (), {"__add__": lambda a, b: None})
+    values, pair, data = [item, item], (item, None), b"weft"
+    return (
+        word(id(item) + TYPE) == id(object)
+        and word(id(values) + SIZE) == 2 <= word(id(values) + LIST_ROOM)
+        and word(word(id(values) + LIST_ITEMS) + 8) == id(item)
+        and (word(id(pair) + SIZE), word(id(pair) + TUPLE_ITEMS)) == (2, id(item))
+        and ctypes.string_at(id(data) + BYTES) == data
+        and number_slot(probe, "nb_add") != 0
+        and not any(number_slot(probe, each) for each in NUMBER_SLOTS if each != "nb_add")
+    )
+
+
+# ---- The operators of classes ----------------------------------------------------------------------------------------------
+
+# The fields of PyNumberMethods, in their order.
+NUMBER_SLOTS = tuple(
+    "nb_add nb_subtract nb_multiply nb_remainder nb_divmod nb_power nb_negative nb_positive nb_absolute nb_bool nb_invert "
+    "nb_lshift nb_rshift nb_and nb_xor nb_or nb_int nb_reserved nb_float nb_inplace_add nb_inplace_subtract "
+    "nb_inplace_multiply nb_inplace_remainder nb_inplace_power nb_inplace_lshift nb_inplace_rshift nb_inplace_and "
+    "nb_inplace_xor nb_inplace_or nb_floor_divide nb_true_divide nb_inplace_floor_divide nb_inplace_true_divide nb_index "
+    "nb_matrix_multiply nb_inplace_matrix_multiply".split()
+)
+
+
+def _number_field(cls: type, slot: str) -> Any:
+    methods = ctypes.c_size_t.from_address(id(cls) + NUMBER_METHODS).value
+    return ctypes.c_size_t.from_address(methods + 8 * NUMBER_SLOTS.index(slot))
+
+
+def number_slot(cls: type, slot: str) -> int:
+    """The C function behind an operator of a class that Python code defines; 0 for none."""
+    return _number_field(cls, slot).value
+
+
+def set_number_slot(cls: type, slot: str, address: int) -> None:
+    _number_field(cls, slot).value = address

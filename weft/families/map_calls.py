@@ -1,0 +1,424 @@
+"""The calls of elementwise ops in machine code: operands checked, plan found, storage and tensor made, kernel run.
+
+`families/calls.py` defines what a call means. These functions take the usual calls: plain tensors on plain storages, numbers,
+plans of one kernel that runs in the calling thread. For all other calls they do nothing and answer UNUSUAL. When the table has
+no record for the operands, they answer UNKNOWN: the Python function then runs the call, and adds the record.
+"""
+
+from __future__ import annotations
+
+from ..engine.call_tables import ALLOCATION, PLAN, SPEC, field, item, lookup, table_of_self, word
+from ..engine.loops import MEMSET, nest_ir
+from ..engine.objects import NUMBER_METHODS, NUMBER_SLOTS, STORAGE, TENSOR, Function, name, offset
+from .map import Plan
+
+# Answers that are no objects; null means that an error is set.
+UNUSUAL, UNKNOWN = 1, 2
+
+# Types of the number that a kernel reads, as WORDS have them.
+FLOAT32, FLOAT64, INTEGER = 1, 2, 3
+
+
+def address_of() -> Function:
+    """The address of a tensor's first element; null if its storage is not a plain one."""
+    f = Function("address_of", "ptr %tensor", "ptr", "internal")
+    storage = f.load("%tensor", TENSOR["_storage"])
+    f.require(f.same(f.type_of(storage), name("storage")), "unusual")
+    start = f.call("PyLong_AsVoidPtr", f.load(storage, STORAGE["ptr"]))
+    offset = f.load("%tensor", TENSOR["_byte_offset"])
+    f.branch(f.same(offset, name("zero")), "first", "later")
+    f.label("first")
+    f.ret(start)
+    f.label("later")
+    bytes_ = f.let(f"ptrtoint ptr {f.call('PyLong_AsVoidPtr', offset)} to i64")
+    f.ret(f.place(start, bytes_))
+    f.label("unusual")
+    f.ret("null")
+    return f
+
+
+def new_tensor() -> Function:
+    """A tensor of these parts; `%storage` is a reference that the function takes over, or null after an error."""
+    f = Function("new_tensor", "ptr %storage, ptr %offset, ptr %spec", "ptr", "internal")
+    f.require(f.differ("%storage", "null"), "failed")
+    new = f.call("PyType_GenericAlloc", name("tensor"), "0")
+    f.require(f.differ(new, "null"), "without")
+    f.store(new, TENSOR["_storage"], "%storage")
+    for slot, value in (("_byte_offset", "%offset"), ("spec", "%spec")):
+        f.incref(value)
+        f.store(new, TENSOR[slot], value)
+    for slot in ("_autograd", "_base"):
+        f.incref(name("none"))
+        f.store(new, TENSOR[slot], name("none"))
+    f.ret(new)
+    f.label("without")
+    f.decref("%storage")
+    f.go("failed")
+    f.label("failed")
+    f.ret("null")
+    return f
+
+
+def run(operands: int) -> Function:
+    """Run the kernel of a record. `%room` has a free word, the addresses, and a number if the kernel reads one."""
+    f = Function(f"run{operands}", "ptr %words, ptr %room", "void", "internal")
+    row, count = word(f, "%words", "row", "ptr"), word(f, "%words", "count")
+    f.store("%room", 0, row)
+    f.require(f.differ(word(f, "%words", "flat"), "0", "i64"), "nest")
+    given = []
+    for k in range(operands):
+        given += [f"ptr {f.load('%room', 8 + 8 * k)}", f"i64 {word(f, '%words', f'stride{k}')}"]
+    parameters = f.place("%room", 8 + 8 * operands)
+    f.do(f"call void {row}({', '.join(given)}, ptr {parameters}, i64 {count})")
+    f.ret()
+    f.label("nest")
+    first, meta = f.place("%room", 8), word(f, "%words", "meta", "ptr")
+    f.do(f"call void @loop{operands}(ptr {first}, ptr {meta}, i64 0, i64 {count})")
+    f.ret()
+    return f
+
+
+def loops() -> list[str]:
+    """`loop2` and `loop3`, which call the row whose address stands before the operands."""
+    found = []
+    for operands in (2, 3):
+        text = nest_ir(f"loop{operands}", "%row", operands, "internal").replace("@%row", "%row")
+        first = "start:\n%prow = getelementptr i64, ptr %operands, i64 -1\n%row = load ptr, ptr %prow\n"
+        found.append(text.replace("start:\n", first, 1).replace(") #0 {", ") noinline #0 {"))
+    return [*found, MEMSET]
+
+
+def recording() -> Function:
+    """Whether grad mode is on in this thread: 1 or 0, -1 after an error."""
+    f = Function("recording", "", "i32", "internal")
+    enabled = f.call("PyObject_GetAttr", name("mode"), name("enabled"))
+    f.require(f.differ(enabled, "null"), "failed")
+    f.call("Py_DecRef", enabled)  # True and False never die
+    f.ret(f.let(f"zext i1 {f.same(enabled, name('true'))} to i32"))
+    f.label("failed")
+    f.ret("-1")
+    return f
+
+
+class Call(Function):
+    """The common parts of the functions below. They end at the labels `unusual`, `unknown` and `failed`."""
+
+    def __init__(self, called: str, operands: str):
+        super().__init__(called, f"ptr %table, {operands}", "ptr", "internal", "noinline")
+        # Two bytes: whether watchers must see plain tensors, and whether modes must see functions.
+        self.require(self.same(self.load(name("watched"), 0, "i16"), "0", "i16"), "unusual")
+
+    def find(self, key: str, other: str) -> tuple[str, str]:
+        """The record for two keys, and its words."""
+        record = lookup(self, "%table", key, other, "unknown")
+        words = item(self, record, 0)
+        self.require(self.differ(words, name("none")), "unusual")
+        return record, words
+
+    def put_address(self, room: str, position: int, tensor: str) -> None:
+        address = self.let(f"call ptr @address_of(ptr {tensor})")
+        self.require(self.differ(address, "null"), "unusual")
+        self.store(room, 8 * position, address)
+
+    def put_number(self, room: str, position: int, words: str, number: str, is_float: str) -> None:
+        """Convert a float or an int to what the kernel reads. An int of more than 64 bits is unusual."""
+        place, kind = self.place(room, 8 * position), word(self, words, "number")
+        self.branch(is_float, "float", "int")
+        self.label("int")
+        overflow = self.room(1)
+        whole = self.call("PyLong_AsLongLongAndOverflow", number, overflow)
+        self.require(self.same(self.load(overflow, 0, "i32"), "0", "i32"), "unusual")
+        self.do(f"store i64 {whole}, ptr {place}")
+        rounded = self.let(f"sitofp i64 {whole} to double")
+        self.go("whole")
+        self.label("whole")
+        self.branch(self.same(kind, str(INTEGER), "i64"), "converted", "real")
+        self.label("float")
+        value = self.call("PyFloat_AsDouble", number)
+        self.go("real")
+        self.label("real")
+        self.do(f"%real_number = phi double [{value}, %float], [{rounded}, %whole]")
+        self.do(f"store double %real_number, ptr {place}")
+        self.branch(self.same(kind, str(FLOAT32), "i64"), "single", "converted")
+        self.label("single")
+        self.do("%single_number = fptrunc double %real_number to float")
+        self.do(f"store float %single_number, ptr {place}")
+        self.go("converted")
+        self.label("converted")
+
+    def ask_recording(self, record: str, *tensors: str) -> None:
+        """%recorder: the function that records the call, null if autograd takes no part."""
+        followed = "false"
+        for each in tensors:
+            edge = self.load(each, TENSOR["_autograd"])
+            followed = self.let(f"or i1 {followed}, {self.differ(edge, name('none'))}")
+        self.go("edges")
+        self.label("edges")
+        self.branch(followed, "ask", "prepared")
+        self.label("ask")
+        mode = self.let("call i32 @recording()")
+        self.require(self.let(f"icmp sge i32 {mode}, 0"), "failed")
+        found = self.load(item(self, record, PLAN), _RECORD)
+        on = self.same(mode, "1", "i32")
+        self.go("asked")
+        self.label("asked")
+        self.branch(on, "wanted", "prepared")
+        self.label("wanted")
+        self.branch(self.same(found, name("none")), "unusual", "prepared")
+        self.label("prepared")
+        self.do(f"%recorder = phi ptr [null, %edges], [null, %asked], [{found}, %wanted]")
+
+    def compute(self, record: str, words: str, room: str, operands: int) -> str:
+        """A new tensor, computed by the kernel of the record, which is the function's own until `finish`."""
+        self.incref(record)  # allocating may run finalizers, which may change the table
+        allocation, spec = item(self, record, ALLOCATION), item(self, record, SPEC)
+        storage = self.let(f"call ptr {name('allocate')}(ptr {allocation}, ptr null, i64 0)")
+        result = self.let(f"call ptr @new_tensor(ptr {storage}, ptr {name('zero')}, ptr {spec})")
+        self.require(self.differ(result, "null"), "drop_record")
+        self.store(room, 8, self.call("PyLong_AsVoidPtr", self.load(storage, STORAGE["ptr"])))
+        self.do(f"call void @run{operands}(ptr {words}, ptr {room})")
+        return result
+
+    def finish(self, record: str, result: str, *inputs: str) -> None:
+        """Record the call for autograd if there is a %recorder, and return the result."""
+        self.branch(self.differ("%recorder", "null"), "record", "done")
+        self.label("record")
+        answer = self.python("%recorder", result, *inputs)
+        self.require(self.differ(answer, "null"), "drop_result")
+        self.decref(answer)
+        self.go("done")
+        self.label("done")
+        self.decref(record)
+        self.ret(result)
+        self.label("drop_result")
+        self.decref(result)
+        self.go("drop_record")
+        self.label("drop_record")
+        self.decref(record)
+        self.go("failed")
+        self.label("unusual")
+        self.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+        self.label("unknown")
+        self.ret(f"inttoptr (i64 {UNKNOWN} to ptr)")
+        self.label("failed")
+        self.ret("null")
+
+
+_RECORD = offset(Plan, "record")
+
+
+def unary() -> Function:
+    """`op(a)`."""
+    f = Call("unary", "ptr %a")
+    f.require(f.same(f.type_of("%a"), name("tensor")), "unusual")
+    nothing = f.let(f"ptrtoint ptr {name('none')} to i64")
+    record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), nothing)
+    f.ask_recording(record, "%a")
+    room = f.room(3)
+    f.put_address(room, 2, "%a")
+    f.finish(record, f.compute(record, words, room, 2), "%a")
+    return f
+
+
+def tensors() -> Function:
+    """`op(a, b)`, where the class of `a` is Tensor."""
+    f = Call("tensors", "ptr %a, ptr %b")
+    f.require(f.same(f.type_of("%b"), name("tensor")), "unusual")
+    record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.load("%b", TENSOR["spec"], "i64"))
+    f.ask_recording(record, "%a", "%b")
+    room = f.room(4)
+    f.put_address(room, 2, "%a")
+    f.put_address(room, 3, "%b")
+    f.finish(record, f.compute(record, words, room, 3), "%a", "%b")
+    return f
+
+
+def with_number(called: str, tensor: str, number: str) -> Function:
+    """`op(a, b)`, where one is a plain tensor and the other is an int or a float."""
+    f = Call(called, "ptr %a, ptr %b")
+    f.require(f.same(f.type_of(tensor), name("tensor")), "unusual")
+    kind = f.type_of(number)
+    is_float = f.same(kind, name("float"))
+    known = f.let(f"or i1 {is_float}, {f.same(kind, name('int'))}")
+    f.require(known, "unusual")
+    keys = f.load(tensor, TENSOR["spec"], "i64"), f.let(f"ptrtoint ptr {kind} to i64")
+    record, words = f.find(*(keys if number == "%b" else keys[::-1]))
+    f.ask_recording(record, tensor)
+    room = f.room(4)
+    f.put_address(room, 2, tensor)
+    f.put_number(room, 3, words, number, is_float)
+    f.finish(record, f.compute(record, words, room, 2), "%a", "%b")
+    return f
+
+
+# ---- How Python code calls them ------------------------------------------------------------------------------------------
+
+
+class Face(Function):
+    """A function that Python calls. `rest` ends it, for calls that the function behind it does not take."""
+
+    def answer(self, called: str, table: str, *operands: str) -> str:
+        """Return what `called` returns, unless that is no object: then go on, with the answer."""
+        given = ", ".join(f"ptr {each}" for each in (table, *operands))
+        answer = self.let(f"call ptr @{called}({given})")
+        self._count += 1
+        self.branch(
+            self.let(f"icmp ugt ptr {answer}, {_answer(UNKNOWN)}"),
+            f"taken{self._count}",
+            f"rest{self._count}",
+        )
+        self.label(f"taken{self._count}")
+        self.ret(answer)
+        self.label(f"rest{self._count}")
+        return answer
+
+
+def _answer(code: int) -> str:
+    return f"inttoptr (i64 {code} to ptr)"
+
+
+def python_call(operands: int) -> Function:
+    """The rest of a call: by the Python function, which then adds the record if the table knew none."""
+    names = [f"%x{k}" for k in range(operands)]
+    given = ", ".join(f"ptr {each}" for each in names)
+    parameters = f"ptr %table, ptr %function, ptr %answer, {given}"
+    f = Function(f"python_call{operands}", parameters, "ptr", "internal", "noinline")
+    f.require(f.differ("%answer", "null"), "failed")
+    result = f.python("%function", *names)
+    f.require(f.differ(result, "null"), "failed")
+    f.branch(f.same("%answer", _answer(UNKNOWN)), "learn", "done")
+    f.label("learn")
+    learned = f.python(field(f, "%table", "learn"), *names)
+    f.require(f.differ(learned, "null"), "drop")
+    f.decref(learned)
+    f.go("done")
+    f.label("done")
+    f.ret(result)
+    f.label("drop")
+    f.decref(result)
+    f.go("failed")
+    f.label("failed")
+    f.ret("null")
+    return f
+
+
+def _rest(f: Face, table: str, function: str, answer: str, *operands: str) -> None:
+    given = ", ".join(f"ptr {each}" for each in (table, function, answer, *operands))
+    f.ret(f.let(f"call ptr @python_call{len(operands)}({given})"))
+
+
+def call_unary() -> Function:
+    """`op(a)` as a builtin, whose self is the `bound` of a Table."""
+    f = Face("call_unary", "ptr %self, ptr %args, i64 %nargs")
+    table, a = table_of_self(f), f.load("%args")
+    answer = f.answer("unary", table, a)
+    _rest(f, table, field(f, table, "python"), answer, a)
+    return f
+
+
+def call_binary() -> Function:
+    """`op(a, b)` as a builtin: `a` must be a tensor."""
+    f = Face("call_binary", "ptr %self, ptr %args, i64 %nargs")
+    table, a, b = table_of_self(f), f.load("%args"), f.load("%args", 8)
+    f.branch(f.same(f.type_of(b), name("tensor")), "two", "one")
+    f.label("one")
+    one = f.answer("number_right", table, a, b)
+    f.go("one_rest")
+    f.label("one_rest")
+    f.go("rest")
+    f.label("two")
+    f.branch(f.same(f.type_of(a), name("tensor")), "both", "rest")
+    f.label("both")
+    two = f.answer("tensors", table, a, b)
+    f.go("two_rest")
+    f.label("two_rest")
+    f.go("rest")
+    f.label("rest")
+    answer = f.let(f"phi ptr [{one}, %one_rest], [{two}, %two_rest], [{_answer(UNUSUAL)}, %two]")
+    _rest(f, table, field(f, table, "python"), answer, a, b)
+    return f
+
+
+def unary_slot(slot: str) -> Function:
+    """A unary operator: the C function in the slot of Tensor."""
+    f = Face(f"slot.{slot}", "ptr %a")
+    answer = f.answer("unary", name(f"table.{slot}"), "%a")
+    f.branch(f.same(answer, _answer(UNUSUAL)), "unusual", "usual")
+    f.label("unusual")
+    f.ret(f.let(f"call ptr {name('python.' + slot)}(ptr %a)"))
+    f.label("usual")
+    _rest(f, name(f"table.{slot}"), field(f, name(f"table.{slot}"), "python"), answer, "%a")
+    return f
+
+
+def binary_slot(slot: str) -> Function:
+    """A binary operator: the C function in the slot of Tensor, and of those subclasses that use Tensor's operators.
+
+    CPython's own function in such slots cannot take the rest, because it only calls methods of classes that have it in their
+    slot. So the rest is what that function does: `a.__op__(b)` if the class of `a` has this slot, else `b.__rop__(a)`.
+    """
+    table = name(f"table.{slot}")
+    f = Face(f"slot.{slot}", "ptr %a, ptr %b")
+    f.branch(f.same(f.type_of("%a"), name("tensor")), "left", "reflected")
+    f.label("left")
+    f.branch(f.same(f.type_of("%b"), name("tensor")), "both", "right")
+    f.label("both")
+    both = f.answer("tensors", table, "%a", "%b")
+    _rest(f, table, field(f, table, "python"), both, "%a", "%b")
+    f.label("right")
+    right = f.answer("number_right", table, "%a", "%b")
+    _rest(f, table, field(f, table, "python"), right, "%a", "%b")
+    f.label("reflected")
+    left = f.answer("number_left", table, "%a", "%b")
+    f.branch(f.same(left, _answer(UNKNOWN)), "unknown", "other")
+    f.label("unknown")
+    result = f.python(field(f, table, "reflected"), "%b", "%a")
+    f.require(f.differ(result, "null"), "failed")
+    learned = f.python(field(f, table, "learn"), "%a", "%b")
+    f.require(f.differ(learned, "null"), "drop")
+    f.decref(learned)
+    f.ret(result)
+    f.label("drop")
+    f.decref(result)
+    f.ret("null")
+    f.label("other")
+    f.require(f.differ(left, "null"), "failed")
+    methods = f.load(f.type_of("%a"), NUMBER_METHODS)
+    f.require(f.differ(methods, "null"), "foreign")
+    f.require(f.same(f.load(methods, 8 * NUMBER_SLOTS.index(slot)), f'@"slot.{slot}"'), "foreign")
+    _rest(f, table, field(f, table, "python"), left, "%a", "%b")
+    f.label("foreign")
+    _rest(f, table, field(f, table, "reflected"), left, "%b", "%a")
+    f.label("failed")
+    f.ret("null")
+    return f
+
+
+# The operators of these slots in Python: the method, and the reflected one.
+BINARY_SLOTS = {
+    "nb_add": ("__add__", "__radd__"),
+    "nb_subtract": ("__sub__", "__rsub__"),
+    "nb_multiply": ("__mul__", "__rmul__"),
+    "nb_true_divide": ("__truediv__", "__rtruediv__"),
+}
+UNARY_SLOTS = {"nb_negative": "__neg__", "nb_absolute": "__abs__"}
+
+
+def functions() -> list[Function | str]:
+    """All functions of this file, in an order that does not matter."""
+    return [
+        *loops(),
+        *(run(operands) for operands in (2, 3)),
+        address_of(),
+        new_tensor(),
+        recording(),
+        unary(),
+        tensors(),
+        with_number("number_right", "%a", "%b"),
+        with_number("number_left", "%b", "%a"),
+        *(python_call(operands) for operands in (1, 2)),
+        call_unary(),
+        call_binary(),
+        *map(unary_slot, UNARY_SLOTS),
+        *map(binary_slot, BINARY_SLOTS),
+    ]

@@ -1,0 +1,267 @@
+"""Where machine code takes the place of Python functions: operators of Tensor, public functions and methods of elementwise ops.
+
+The functions of `families/calls.py` stay what they are, and stay the definition. An operator of Tensor is a C function in a slot
+of the class: that of machine code takes the place of CPython's. A public function keeps its identity and its signature, because
+programs and handlers compare functions; its code is exchanged for code that calls machine code, or a copy of the function with
+its own code (as `core/modes.py` exchanges code).
+
+This happens when a process has made ENOUGH storages, so that imports and short scripts do not pay for it. If the machine code
+is not in the disk cache, a thread compiles it meanwhile. WEFT_CALLS=python switches all this off, WEFT_CALLS=native does it when
+weft is imported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any
+
+from ..core import modes
+from ..core.dispatch import fast_path_switches
+from ..core.dtype import DType, compute_type, float32, float64, when_default_changes
+from ..core.registry import FUNCTIONS
+from ..core.spec import Spec
+from ..core.subclasses import plain_class_hooks
+from ..core.tensor import Tensor
+from ..engine import call_tables, host, storages
+from ..engine.call_tables import WORDS, Table
+from ..engine.memory import FENCE
+from ..engine.objects import (
+    add_memory,
+    add_object,
+    layout_is_known,
+    module_ir,
+    number_slot,
+    set_number_slot,
+)
+from . import calls, map_calls
+from .map import Map, Plan
+
+# Storages; machine code takes 2 ms to load and install, as much as some thousand calls save.
+ENOUGH = 1000
+
+_watched = host.keepalive((ctypes.c_uint8 * 2)())  # see `Call` in map_calls.py
+_tables: list[Table] = []
+
+
+@fast_path_switches.append
+def _set_watched(on: bool) -> None:
+    _watched[0] = not on
+
+
+@modes.mode_switches.append
+def _set_modes(on: bool) -> None:
+    _watched[1] = on
+
+
+@when_default_changes.append
+def _forget_records() -> None:
+    for table in _tables:
+        table.forget()
+
+
+# ---- Records -------------------------------------------------------------------------------------------------------------
+
+
+def _words(plan: Any, key: tuple) -> bytes | None:
+    """The words of a record for the calls of this plan; None if machine code cannot run it."""
+    entry, allocate = plan.entry, plan.allocate
+    if type(entry) is not BuiltinFunctionType or type(allocate) is not BuiltinFunctionType:
+        return None  # another device, or a launch of several kernels
+    row = entry.__self__
+    if type(row) is not int or not row:  # a kernel that workers share
+        return None
+    tensors = [each for each in key if type(each) is Spec]
+    numbers = [each for each in key if type(each) is not Spec]
+    meta = (ctypes.c_int64 * (2 + len(tensors) + 1)).from_address(plan.meta)
+    flat = meta[0] == 1
+    strides = [*(meta[2:] if flat else ()), 0, 0, 0][:3]
+    number = _number(plan.operand_dtype, numbers[0]) if numbers else 0
+    if number is None:
+        return None
+    values = row, plan.meta, plan.count, flat, *strides, number
+    return b"".join(int(each).to_bytes(8, "little", signed=True) for each in values[: len(WORDS)])
+
+
+def _number(dtype: DType, kind: type) -> int | None:
+    """What a kernel that computes in `dtype` reads for a number of this type; None if machine code does not convert it."""
+    compute = compute_type(dtype)
+    if compute is float32:
+        return map_calls.FLOAT32
+    if compute is float64:
+        return map_calls.FLOAT64
+    return map_calls.INTEGER if kind is int and compute.kind in "iu" else None
+
+
+def _learner(op: Map, plans: Any, table: Callable[[], Table], reflected: bool) -> Callable[..., None]:
+    """The function that adds a record for operands of a call that has just been run by the Python function."""
+
+    def learn(*operands: Any) -> None:
+        key = tuple([each.spec if type(each) is Tensor else type(each) for each in operands])
+        plan = plans.get(key)
+        if type(plan) is not Plan:
+            return
+        words = _words(plan, key) if reflected or type(key[0]) is Spec else None
+        table().add(words, plan.spec, getattr(plan.allocate, "__self__", None), plan, *key)
+
+    return learn
+
+
+# ---- Public functions and methods --------------------------------------------------------------------------------------------
+
+
+def _code_in(outer: Callable, called: str = "function") -> CodeType:
+    """The code of a function that `outer` defines."""
+    (found,) = [
+        each for each in outer.__code__.co_consts if type(each) is CodeType and each.co_name == called
+    ]
+    return found
+
+
+_UNARY = """def function(input, *, out=None):
+    if out is None:
+        return 'native'(input)
+    return 'python'(input, out=out)"""
+_BINARY = """def function(input, other, *, out=None):
+    if out is None:
+        return 'native'(input, other)
+    return 'python'(input, other, out=out)"""
+
+# The code of a function in `families/calls.py` -> the source that takes its place, and the builtin that this calls.
+_FORMS = {
+    _code_in(calls.unary): (_UNARY, "call_unary"),
+    _code_in(calls.binary): (_BINARY, "call_binary"),
+}
+
+
+def _public_functions() -> Iterator[FunctionType]:
+    """All functions whose code is exchanged, each once. Those of operators keep theirs, for calls that a slot does not take."""
+    seen = {id(vars(Tensor)[each]) for each in _operator_methods()}
+    candidates: list[Any] = [*FUNCTIONS.values(), *vars(Tensor).values()]
+    for each in candidates:
+        if isinstance(each, FunctionType) and each.__code__ in _FORMS and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+
+
+def _cells(function: FunctionType) -> dict[str, Any]:
+    """The free variables of a function."""
+    return {
+        name: cell.cell_contents
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ())
+    }
+
+
+def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeType]]:
+    for function in _public_functions():
+        own, variables = function.__code__, _cells(function)
+        if variables["op"].is_kernel:
+            source, called = _FORMS[own]
+            python = modes.with_own_code(function)
+            table = _new_table(variables, python=python)
+            native = host.builtin(addresses[called], function.__name__, table.bound)
+            yield function, modes.code_like(own, source, native=native, python=python)
+
+
+def _new_table(variables: dict[str, Any], reflects: bool = False, **objects: Any) -> Table:
+    """The table for a function of `families/calls.py` with these free variables."""
+    learn = _learner(variables["op"], variables["plans"], lambda: table, reflects)
+    table = Table(learn=learn, **objects)
+    _tables.append(table)
+    return table
+
+
+# ---- Operators ---------------------------------------------------------------------------------------------------------------
+
+_REFLECTED = _code_in(calls.reflected)
+
+
+def _operator_methods() -> list[str]:
+    return [
+        *(name for names in map_calls.BINARY_SLOTS.values() for name in names),
+        *map_calls.UNARY_SLOTS.values(),
+    ]
+
+
+def _prepare_operators() -> None:
+    """Make the names known that the machine code of operators refers to."""
+    members = vars(Tensor)
+    for slot, (method, reflected) in map_calls.BINARY_SLOTS.items():
+        function, other = members[method], members[reflected]
+        reflects = other.__code__ is _REFLECTED
+        table = _new_table(_cells(function), reflects, python=function, reflected=other)
+        add_memory(f"table.{slot}", table.address)
+    for slot, method in map_calls.UNARY_SLOTS.items():
+        function = members[method]
+        table = _new_table(_cells(function), python=function)
+        add_memory(f"table.{slot}", table.address)
+        add_memory(f"python.{slot}", number_slot(Tensor, slot))
+
+
+def _install_operators(addresses: dict[str, int]) -> None:
+    """Put the machine code of operators into Tensor and into subclasses that use all of its operators."""
+    members = vars(Tensor)
+
+    def put(cls: type) -> None:
+        if all(getattr(cls, each) is members[each] for each in _operator_methods()):
+            for slot in (*map_calls.BINARY_SLOTS, *map_calls.UNARY_SLOTS):
+                set_number_slot(cls, slot, addresses[f"slot.{slot}"])
+            for subclass in cls.__subclasses__():
+                put(subclass)
+
+    put(Tensor)
+    plain_class_hooks.append(put)
+
+
+# ---- When --------------------------------------------------------------------------------------------------------------------
+
+_NAMES = (
+    "remember",
+    "forget",
+    "call_unary",
+    "call_binary",
+    *(f"slot.{slot}" for slot in (*map_calls.BINARY_SLOTS, *map_calls.UNARY_SLOTS)),
+)
+
+
+@functools.cache
+def _ir() -> str:
+    return module_ir([*call_tables.functions(), *map_calls.functions()])
+
+
+@functools.cache
+def install() -> None:
+    """Put the machine code into its places."""
+    for key, value in {"tensor": Tensor, "float": float, "int": int, "enabled": "enabled"}.items():
+        add_object(key, value)
+    add_memory("watched", ctypes.addressof(_watched))
+    storages.allocator(64)  # makes known what it allocates with
+    _prepare_operators()
+    addresses = dict(zip(_NAMES, host.compile_ir(_ir(), *_NAMES)))
+    Table.code = addresses["remember"], addresses["forget"]
+    modes.exchange_code(list(_exchanges(addresses)))
+    _install_operators(addresses)
+
+
+def _install_soon() -> None:
+    if host.is_compiled(_ir()):
+        install()
+    else:
+        threading.Thread(target=install, name="weft compiles calls").start()
+
+
+def arrange() -> None:
+    """Install the machine code when the time has come, see the top of this file."""
+    chosen = os.environ.get("WEFT_CALLS", "")
+    if chosen not in ("", "python", "native"):
+        raise ValueError(f"WEFT_CALLS must be 'python' or 'native', not {chosen!r}")
+    if FENCE or chosen == "python" or not layout_is_known():
+        return
+    if chosen == "native":
+        install()
+    else:
+        storages.when_busy(ENOUGH, _install_soon)

@@ -332,11 +332,8 @@ _types_of_ops: dict[str, type] = {}
 
 
 def type_for(op: Any, inputs: Sequence[Any], static: tuple) -> type:
-    """The class of the op's nodes.
-
-    `op.node_name` overrides the default name. It is a string or a function of (inputs, static arguments).
-    """
-    named = getattr(op, "node_name", None)
+    """The class of the op's nodes: named as `op.node_name` says, else after the op."""
+    named = op.node_name
     if named is not None:
         return node_type(named if type(named) is str else named(inputs, static))
     found = _types_of_ops.get(op.name)

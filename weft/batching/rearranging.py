@@ -18,10 +18,8 @@ class BatchedRearrange(Rearrange):
     """A rearrangement of each sample. `batched` says which inputs are batches."""
 
     def __init__(self, op: Rearrange, batched: tuple[bool, ...], size: int):
-        super().__init__(op.name, self._result, self._pieces)
+        super().__init__(op.name, self._result, self._pieces, node_name=op.node_name)
         self.op, self.batched, self.size = op, batched, size
-        if getattr(op, "node_name", None):
-            self.node_name = op.node_name  # type: ignore[attr-defined]
         self.derivative = BatchedDerivative(op, batched) if op.derivative is not None else None
 
     def _samples(self, specs: Sequence[Spec]) -> list[tuple[Spec, int]]:

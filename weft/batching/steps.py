@@ -65,7 +65,7 @@ class Vmapped(Op):
     """`compute`, a function of samples, as an op on batches, with the derivative of `op` for each sample."""
 
     def __init__(self, op: Any, compute: Callable, batched: tuple[bool, ...], size: int, static: tuple):
-        self.name, self.node_name = op.name, getattr(op, "node_name", None)
+        super().__init__(op.name, node_name=op.node_name)
         self.compute, self.batched, self.size, self.static = compute, batched, size, static
         # An op is there for good, a Vmapped for one call.
         lasts = not isinstance(op, Vmapped)

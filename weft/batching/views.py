@@ -33,10 +33,8 @@ class BatchedView(View):
     """A view of each sample of a batch."""
 
     def __init__(self, view: View):
-        super().__init__(self._of_batch, name=view.name)
+        super().__init__(self._of_batch, name=view.name, node_name=view.node_name)
         self.view = view
-        if getattr(view, "node_name", None):
-            self.node_name = view.node_name  # type: ignore[assignment]
         if not _is_default(view):
             self.derivative = BatchedDerivative(view, (True,))
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .derivative import Derivative
+from .derivative import Derivative, as_derivative
 from .dispatch import PLAIN, watch_switches, watched, watchers
 from .recording import needs_recording, tape
 
@@ -25,11 +25,12 @@ class Op:
     name: str
     # None if the op has no derivative yet: backward raises NotImplementedError when it meets the op.
     derivative: Derivative | None = None
-    # The name of its nodes in autograd's graph, if that does not follow from the op's name: see `autograd.graph.type_for`.
-    node_name: Any = None
+    # PyTorch's name for the nodes of the op, if `autograd.graph.node_name` does not derive it from the op's name: a string, or
+    # a function of (inputs, static arguments).
+    node_name: str | Callable | None = None
 
-    def __init__(self, name: str, derivative: Derivative | None, node_name: Any = None):
-        self.name, self.derivative, self.node_name = name, derivative, node_name
+    def __init__(self, name: str, derivative: Any = None, node_name: str | Callable | None = None):
+        self.name, self.derivative, self.node_name = name, as_derivative(derivative), node_name
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ..core.derivative import as_derivative
 from ..core.device import CPU, device
 from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import (
@@ -93,8 +92,15 @@ class ArrayOp(Op):
     The arguments of the function, tensors or not, are the inputs of the step, in the order of the signature.
     """
 
-    def __init__(self, function: Callable, derivative: Any = None, node_name: Any = None):
-        super().__init__(function.__name__.strip("_"), as_derivative(derivative), node_name)
+    def __init__(
+        self,
+        function: Callable,
+        derivative: Any = None,
+        *,
+        name: str = "",
+        node_name: str | Callable | None = None,
+    ):
+        super().__init__(name or function.__name__.strip("_"), derivative, node_name)
         functools.update_wrapper(self, function)
         self.function = function
         self._signature = inspect.signature(function)

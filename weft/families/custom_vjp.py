@@ -32,12 +32,11 @@ class CustomVjp(Op):
         name: str = "",
         node_name: str | Callable | None = None,
     ):
+        derivative = Derivative(*rules, joint=joint, results=results)
+        super().__init__(name or function.__name__.strip("_"), derivative, node_name)
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = name or function.__name__.strip("_")
-        self.node_name = node_name
         self.inputs = inputs
-        self.derivative = Derivative(*rules, joint=joint, results=results)
 
     def run(self, *args: Any) -> Any:
         inputs = args[: self.inputs]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..core.derivative import Derivative, as_derivative
+from ..core.derivative import Derivative
 from ..core.device import CPU
 from ..core.dtype import DType, bool_, compute_type, float64, uint8, uint16, uint32, uint64
 from ..core.grad_mode import mode
@@ -127,9 +127,9 @@ class _Indexed(Op):
         always_checked: bool = False,
         cpu_indices: bool = False,
         derivative: Any = None,
+        node_name: str | None = None,
     ):
-        self.name = name
-        self.derivative = as_derivative(derivative)
+        super().__init__(name, derivative, node_name)
         self.rule = rule
         self.wrap = wrap  # negative indices count from the end
         self.error = error

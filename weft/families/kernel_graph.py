@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core import view_rules
-from ..core.derivative import as_derivative
 from ..core.dtype import DType
 from ..core.grad_mode import mode
 from ..core.iteration import check_reach
@@ -351,12 +350,10 @@ class KernelGraph(Op):
         node_name: str | Callable | None = None,
         check_indices: Callable | None = None,
     ):
-        self.name = name
+        super().__init__(name, derivative, node_name)
         self.inputs = inputs
         self.build = build
         self.numbers = tuple(numbers)
-        self.derivative = as_derivative(derivative)
-        self.node_name = node_name
         self.check_indices = check_indices
         self.plans = PlanCache(self._plan)
 

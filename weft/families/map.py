@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.derivative import as_derivative
 from ..core.device import CPU, device
 from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import LEGACY_NAMES, DType, bool_, compute_type, float64, get_default_dtype, int64, uint8
@@ -164,8 +163,9 @@ class Map(Op):
         limited: bool = False,
         contiguous: bool = False,
         derivative: Any = None,
+        node_name: str | Callable | None = None,
     ):
-        self.name = name
+        super().__init__(name, derivative, node_name)
         self.promotion = promotion
         self.element = element
         self.check = check
@@ -173,7 +173,6 @@ class Map(Op):
         self.wide = wide
         self.limited = limited
         self.contiguous = contiguous
-        self.derivative = as_derivative(derivative)
         self.as_write: Any = self  # the op that autograd records for `write`
         self.plans = PlanCache(self._plan)
         self.write_plans = PlanCache(self._plan_write)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.derivative import as_derivative
 from ..core.dtype import DType, compute_type
 from ..core.op import Op
 from ..core.plans import PlanCache
@@ -48,8 +47,9 @@ class MonoidOp(Op):
         cascade: bool = False,
         clean: Callable | None = None,
         derivative: Any = None,
+        node_name: str | Callable | None = None,
     ):
-        super().__init__(name, as_derivative(derivative))
+        super().__init__(name, derivative, node_name)
         self.types, self.identity = types, identity
         self.to_state, self.combine, self.finish = to_state, combine, finish
         self.cascade, self.clean = cascade, clean

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.derivative import as_derivative
 from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import (
     LEGACY_NAMES,
@@ -55,10 +54,12 @@ class Product(Op):
         check: Callable[[Spec, Spec], None],
         refusal: str,
         derivative: Any = None,
+        *,
+        node_name: str | None = None,
         step: Callable[[Spec, Spec], Product] | None = None,
     ):
-        self.name, self.check, self.refusal, self.step = name, check, refusal, step
-        self.derivative = as_derivative(derivative)
+        super().__init__(name, derivative, node_name)
+        self.check, self.refusal, self.step = check, refusal, step
         self.plans = PlanCache(self._plan)
 
     def run(self, a: Tensor, b: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.derivative import as_derivative
 from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import LEGACY_NAMES
 from ..core.grad_mode import mode
@@ -65,9 +64,9 @@ class Rearrange(Op):
         result: Callable[..., Spec],
         pieces: Callable[..., Iterable[Piece]],
         derivative: Any = None,
+        node_name: str | Callable | None = None,
     ):
-        self.name = name
-        self.derivative = as_derivative(derivative)
+        super().__init__(name, derivative, node_name)
         self.result = result
         self.pieces = pieces
         self.plans = PlanCache(self._plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.derivative import Derivative, as_derivative
+from ..core.derivative import Derivative
 from ..core.grad_mode import mode
 from ..core.op import Op
 from ..core.plans import PlanCache
@@ -40,11 +40,9 @@ class View(Op):
         derivative: Any = None,
         *,
         name: str = "",
-        node_name: str = "",
+        node_name: str | Callable | None = None,
     ):
-        self.name = name or rule.__name__.lstrip("_")
-        if node_name:
-            self.node_name = node_name
+        super().__init__(name or rule.__name__.lstrip("_"), derivative, node_name)
         self.rule = rule
         self.plans = PlanCache(self._plan)
         self.adjoint_plans = PlanCache(self._plan_adjoint)
@@ -55,9 +53,10 @@ class View(Op):
             inputs=1,
             name=f"{self.name}_backward",
         )
-        self.derivative = as_derivative(derivative) or Derivative(
-            lambda ct, out, a, *static, specs: self.adjoint(ct, specs[0], *static)
-        )
+        if self.derivative is None:
+            self.derivative = Derivative(
+                lambda ct, out, a, *static, specs: self.adjoint(ct, specs[0], *static)
+            )
 
     def _plan(self, spec: Spec, *static) -> Plan:
         view, offset = self.rule(spec, *static)

@@ -229,7 +229,7 @@ def _rule(ct, out, query, key, value, own):
     return (*totals, None)
 
 
-@custom_vjp(joint=_rule)
+@custom_vjp(joint=_rule, node_name="FlexAttentionAutogradOpBackward")
 def _in_tiles(query: Tensor, key: Tensor, value: Tensor, own: _Functions) -> tuple[Tensor, Tensor, Tensor]:
     """`_at_once`, one tile after the other."""
     working = float64 if query.dtype is float64 else float32
@@ -241,6 +241,3 @@ def _in_tiles(query: Tensor, key: Tensor, value: Tensor, own: _Functions) -> tup
         for target, each in zip((result, lse, highest), found, strict=True):
             tile.of_queries(target).copy_(each)
     return result, lse, highest
-
-
-_in_tiles.node_name = "FlexAttentionAutogradOpBackward"

@@ -153,12 +153,9 @@ def _rolled_back(ct, out, a, steps):
     return _roll_flat(ct, -steps)
 
 
-@custom_vjp(_rolled_back)
+@custom_vjp(_rolled_back, name="roll")
 def _roll_flat(input: Tensor, steps: int) -> Tensor:
     return unsafe_view(ROLL((VIEW(contiguous(input), (-1,)),), steps, 0), input.spec.shape)
-
-
-_roll_flat.name = "roll"
 
 
 def _roll_halves(spec: Spec, step: int, dim: int) -> tuple[tuple[Spec, int], tuple[Spec, int]]:

@@ -16,7 +16,7 @@ from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, wrap_dim
 from ...families.rearrange import Piece, Rearrange, check_tensors
 from ..creation.creation import new
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from ..views.reshaping import atleast_1d, atleast_2d, atleast_3d, reshape
 from ..views.views import SELECT, SLICE
 from .copying import formatted_spec

@@ -249,16 +249,6 @@ def _folded_back(ct, out, input, widths, mode, *, specs):
     return ct
 
 
-def _repeating(name: str, node_name: str | None) -> KernelGraph:
-    return KernelGraph(name, 1, _build_repeating, derivative=_folded_back, node_name=node_name)
-
-
-def _cutting(name: str, node_name: str | None) -> CustomVjp:
-    op = CustomVjp(_by_index, _folded_back)
-    op.name, op.node_name = name, node_name
-    return op
-
-
 # As in PyTorch, one name for each number of dims.
 _NAMES = {
     (mode, n): (f"{name}_pad{n}d", node_name)
@@ -269,5 +259,11 @@ _NAMES = {
     )
     for n in (1, 2, 3)
 }
-_REPEATING = {key: _repeating(*names) for key, names in _NAMES.items()}
-_CUTTING = {key: _cutting(*names) for key, names in _NAMES.items()}
+_REPEATING = {
+    key: KernelGraph(name, 1, _build_repeating, derivative=_folded_back, node_name=node_name)
+    for key, (name, node_name) in _NAMES.items()
+}
+_CUTTING = {
+    key: CustomVjp(_by_index, _folded_back, name=name, node_name=node_name)
+    for key, (name, node_name) in _NAMES.items()
+}

@@ -148,8 +148,9 @@ def _each_back(ct, out, a, count, dim, *, specs):
     return reshape(ct, (*sizes[: dim + 1], count, *sizes[dim + 1 :])).sum(dim + 1)
 
 
-REPEAT_EACH = Rearrange("repeat_interleave", _each_result, _each_pieces, _each_back)
-REPEAT_EACH.node_name = "ViewBackward0"  # type: ignore[attr-defined]
+REPEAT_EACH = Rearrange(
+    "repeat_interleave", _each_result, _each_pieces, _each_back, node_name="ViewBackward0"
+)
 
 
 def _repeated_index(repeats: Tensor, output_size: int | None) -> Tensor:

@@ -307,18 +307,18 @@ def normal(
     return _normal(mean, std, generator, result)
 
 
-@custom_vjp(zero_grad, zero_grad)
+def _normal_node(inputs: Sequence[Any], static: tuple) -> str:
+    mean, std = inputs[:2]
+    return f"NormalBackward{isinstance(mean, Tensor) + 2 * isinstance(std, Tensor)}"
+
+
+@custom_vjp(zero_grad, zero_grad, node_name=_normal_node)
 def _normal(mean: Any, std: Any, generator: Generator | None, result: Tensor) -> Tensor:
     if not isinstance(std, Tensor):
         normal_(result, 0.0, std, generator=generator)
     else:
         normal_(result, generator=generator).mul_(std)
     return result.add_(mean)
-
-
-_normal.node_name = lambda inputs, static: (
-    f"NormalBackward{isinstance(inputs[0], Tensor) + 2 * isinstance(inputs[1], Tensor)}"
-)
 
 
 def _check_std(std: Tensor) -> None:

@@ -132,19 +132,19 @@ ELU         = Map("elu",         same_dtype, _elu,                 deciding=1, w
 CELU        = Map("celu",        same_dtype, _elu,                 deciding=1, wide=True, limited=True, check=ONLY_FLOATS,     derivative=round_once(_elu_rule))
 LEAKY_RELU  = Map("leaky_relu",  same_dtype, _leaky,               deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, slope: ct.where(a > 0, ct * slope))
-LOGSIGMOID  = Map("logsigmoid",  same_dtype, _logsigmoid,                               check=ONLY_FLOATS, contiguous=True,
+LOGSIGMOID  = Map("logsigmoid",  same_dtype, _logsigmoid,                               check=ONLY_FLOATS, contiguous=True, node_name="LogSigmoidBackward0",
                   derivative=round_once(lambda ct, out, a: ct * (-a).sigmoid()))
 HARDSIGMOID = Map("hardsigmoid", same_dtype, _hardsigmoid,                              check=ONLY_FLOATS,
                   derivative=round_once(lambda ct, out, a: (ct / 6).where((a > -3) & (a < 3), 0)))
 HARDSWISH   = Map("hardswish",   same_dtype, lambda a: a * _hardsigmoid(a),             check=ONLY_FLOATS,       derivative=round_once(_hardswish_rule))
-SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"),       derivative=_softsign_rule)
+SOFTSIGN    = Map("softsign",    to_float, lambda a: a / (s.absolute(a) + 1.0),       check=refuse("b"),       derivative=_softsign_rule, node_name="DivBackward0")
 HARDSHRINK  = Map("hardshrink",  same_dtype, _hardshrink,          deciding=1, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
 SOFTSHRINK  = Map("softshrink",  same_dtype, _softshrink,          deciding=1, wide=True, limited=True, check=ONLY_FLOATS,
                   derivative=lambda ct, out, a, lambd: ct.masked_fill((a >= -lambd) & (a <= lambd), 0))
 THRESHOLD   = Map("threshold",   same_dtype, lambda a, threshold, value: s.where(a <= threshold, value, a), deciding=1, wide=True, limited=True, check=NO_COMPLEX,
                   derivative=lambda ct, out, a, threshold, value: ct.masked_fill(a <= threshold, 0))
-PRELU       = Map("prelu",       same_dtype, _leaky,                                    check=ONLY_FLOATS,
+PRELU       = Map("prelu",       same_dtype, _leaky,                                    check=ONLY_FLOATS,       node_name="PreluKernelBackward0",
                   derivative=(lambda ct, out, a, b: ct.where(a > 0, ct * b),
                               lambda ct, out, a, b: (ct * a).masked_fill(a > 0, 0)))
 HARDTANH    = Map("hardtanh",    same_dtype, CLAMP.element,                             check=CLAMP.check,
@@ -158,11 +158,6 @@ _IN_PLACE = {
                     derivative=lambda ct, out, a, slope: ct.where(out > 0, ct * slope)),
 }
 # fmt: on
-LOGSIGMOID.node_name, PRELU.node_name, SOFTSIGN.node_name = (
-    "LogSigmoidBackward0",
-    "PreluKernelBackward0",
-    "DivBackward0",
-)
 for _op in (GELU, SILU, MISH, SOFTPLUS, ELU, LEAKY_RELU, LOGSIGMOID, HARDSIGMOID, HARDSWISH, SOFTSIGN, PRELU):
     OPS[_op.name] = _op
 

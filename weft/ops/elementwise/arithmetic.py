@@ -30,7 +30,8 @@ from ...families.map import (
     spec_or_type,
     to_float,
 )
-from ..tensor.rules import conj, negative, numbered, pass_through, zero_grad
+from ..tensor.node_names import by_operand
+from ..tensor.rules import conj, negative, pass_through, zero_grad
 from .pointwise import is_float
 
 # ---- Sums and products -----------------------------------------------------------------------------------------------
@@ -69,7 +70,8 @@ class Subtraction(Map):
 
 # fmt: off
 ADD        = Map("add", same_dtype,         _add,                                            derivative=(pass_through, pass_through))
-SUB        = Subtraction("sub", same_dtype, lambda a, b: a - b,                              derivative=(pass_through, negative))
+SUB        = Subtraction("sub", same_dtype, lambda a, b: a - b,                              derivative=(pass_through, negative),
+                         node_name=by_operand("RsubBackward1", "SubBackward0", 0))
 ADD_SCALED = Map("add", same_dtype,         lambda a, b, alpha: _plus_product(a, alpha, b),  deciding=2, limited=True,
                  derivative=(pass_through, lambda ct, out, a, b, alpha: ct * conj(alpha)))
 SUB_SCALED = Subtraction("sub", same_dtype, lambda a, b, alpha: _minus_product(a, alpha, b), deciding=2, limited=True,
@@ -81,7 +83,6 @@ DIV        = Map("div", to_float,           lambda a, b: a / b,                 
                  derivative=(lambda ct, out, a, b: ct / conj(b),
                              lambda ct, out, a, b: -ct * (a / b / b).conj()))
 # fmt: on
-SUB.node_name = lambda inputs, static: "SubBackward0" if isinstance(inputs[0], Tensor) else "RsubBackward1"
 
 plain_add = publish(ADD, 2, "", numbers="all")
 plain_sub = publish(SUB, 2, "", numbers="all")
@@ -261,18 +262,16 @@ def _floor_divide_floats(a, b):
 _FLOOR = refuse("bc", message='"div_floor_cpu" not implemented for \'{dtype}\'')
 _TRUNC = refuse("bc", message='"div_trunc_cpu" not implemented for \'{dtype}\'')
 FLOOR_DIVIDE = Division("floor_divide", same_dtype, _floor_divide, check=_FLOOR)  # PyTorch has a derivative for div only
-DIV_FLOOR    = Division("div",          same_dtype, _floor_divide, check=_FLOOR,             derivative=(zero_grad, zero_grad))
-DIV_TRUNC    = Division("div",          same_dtype, _div_trunc,    check=_TRUNC,             derivative=(zero_grad, zero_grad))
-REMAINDER    = Division("remainder",    same_dtype, _remainder,    check=NO_BOOL_OR_COMPLEX,
+DIV_FLOOR    = Division("div",          same_dtype, _floor_divide, check=_FLOOR,             derivative=(zero_grad, zero_grad), node_name="DivBackward2")
+DIV_TRUNC    = Division("div",          same_dtype, _div_trunc,    check=_TRUNC,             derivative=(zero_grad, zero_grad), node_name="DivBackward2")
+REMAINDER    = Division("remainder",    same_dtype, _remainder,    check=NO_BOOL_OR_COMPLEX, node_name=by_operand("RemainderBackward0", "RemainderBackward1"),
                         derivative=(pass_through, lambda ct, out, a, b: -ct * DIV_FLOOR(a, b)))
-FMOD         = Division("fmod",         same_dtype, _fmod,         check=NO_BOOL_OR_COMPLEX,
+FMOD         = Division("fmod",         same_dtype, _fmod,         check=NO_BOOL_OR_COMPLEX, node_name=by_operand("FmodBackward0", "FmodBackward1"),
                         derivative=(pass_through, lambda ct, out, a, b: -ct * DIV_TRUNC(a, b)))
 floor_divide = publish(FLOOR_DIVIDE, 2, "function method inplace", numbers="all", doc="The largest integers not above input / other.")
 remainder    = publish(REMAINDER,    2, "function method inplace", numbers="input other", doc="Python's input % other: the sign is that of other.")
 fmod         = publish(FMOD,         2, "function method inplace",                        doc="C's fmod: the sign is that of input.")
 # fmt: on
-DIV_FLOOR.node_name = DIV_TRUNC.node_name = "DivBackward2"
-REMAINDER.node_name, FMOD.node_name = numbered("Remainder"), numbered("Fmod")
 
 
 @chosen("function method inplace", "divide")
@@ -309,7 +308,7 @@ def _lerp(a, b, weight):
 
 
 # fmt: off
-_LERP: dict[str, Any] = {"check": refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), "wide": True, "derivative": (
+_LERP: dict[str, Any] = {"check": refuse("bui", message='"lerp_kernel" not implemented for \'{dtype}\''), "wide": True, "node_name": by_operand("LerpBackward0", "LerpBackward1", 2), "derivative": (
               lambda ct, out, a, b, weight: ct * (1 - conj(weight)),
               lambda ct, out, a, b, weight: ct * conj(weight),
               lambda ct, out, a, b, weight: ct * (b - a).conj())}
@@ -324,7 +323,6 @@ ADDCDIV = Map("addcdiv", same_dtype, lambda a, b, c, value: a + value * b / c, d
                           lambda ct, out, a, b, c, value: ct * conj(value / c),
                           lambda ct, out, a, b, c, value: -ct * (value * b / (c * c)).conj()))
 # fmt: on
-LERP.node_name = LERP_TENSOR.node_name = numbered("Lerp", 2)
 
 
 @chosen("function method inplace")

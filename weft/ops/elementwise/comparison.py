@@ -16,7 +16,7 @@ from ...engine import scalar as s
 from ...families.array_op import host_array
 from ...families.calls import check_operands, chosen, publish
 from ...families.map import Map, Types, common_device, normalise, refuse, same_dtype, spec_or_type, to_bool
-from ..tensor.rules import numbered
+from ..tensor.node_names import by_operand
 from .pointwise import OPS, is_float
 
 _ORDER = refuse("c")
@@ -45,8 +45,15 @@ _LOGIC = (
 # fmt: on
 for _names, _element, _check, _what in _COMPARISONS:
     _name, *_aliases = _names.split()
-    OPS[_name] = Map(_name, to_bool, _element, check=_check, derivative=nondifferentiable)
-    OPS[_name].node_name = numbered(_name.capitalize())  # only the in-place form is recorded
+    _node = f"{_name.capitalize()}Backward"  # of the in-place form, because only that is recorded
+    OPS[_name] = Map(
+        _name,
+        to_bool,
+        _element,
+        check=_check,
+        derivative=nondifferentiable,
+        node_name=by_operand(f"{_node}0", f"{_node}1"),
+    )
     publish(
         OPS[_name], 2, "function method inplace", *_aliases, doc=f"{_what}, elementwise: bools.".capitalize()
     )
@@ -106,6 +113,10 @@ for _name, _element, _what, _derivative in _EXTREMA:
 # ---- Clamping ----------------------------------------------------------------------------------------------------
 
 
+def _clamp_node(inputs, static):
+    return "ClampBackward0" if any(isinstance(bound, Tensor) for bound in inputs[1:]) else "ClampBackward1"
+
+
 _CLAMP = refuse("c", message="clamp is not supported for complex types")
 # fmt: off
 _AT_LEAST = (lambda ct, out, a, low: ct.where(a >= low, 0),
@@ -115,17 +126,13 @@ _AT_MOST  = (lambda ct, out, a, high: ct.where(a <= high, 0),
 _BETWEEN  = (lambda ct, out, a, low, high: ct.where((a >= low) & (a <= high), 0),
              lambda ct, out, a, low, high: ct.where((low < high) & (a < low), 0),
              lambda ct, out, a, low, high: ct.where((high < low) | (a > high), 0))
-CLAMP     = Map("clamp",     same_dtype, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP, derivative=_BETWEEN)
-CLAMP_MIN = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
-CLAMP_MAX = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
+CLAMP     = Map("clamp",     same_dtype, lambda a, low, high: _minimum(_maximum(a, low), high), check=_CLAMP, derivative=_BETWEEN,  node_name=_clamp_node)
+CLAMP_MIN = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST, node_name=by_operand("ClampMinBackward0", "ClampMinBackward1"))
+CLAMP_MAX = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST,  node_name=by_operand("ClampMaxBackward0", "ClampMaxBackward1"))
 # The same rows for `clamp` with one bound, because autograd names their nodes after `clamp`.
-AT_LEAST  = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST)
-AT_MOST   = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST)
+AT_LEAST  = Map("clamp_min", same_dtype, _maximum,                                              check=_CLAMP, derivative=_AT_LEAST, node_name=_clamp_node)
+AT_MOST   = Map("clamp_max", same_dtype, _minimum,                                              check=_CLAMP, derivative=_AT_MOST,  node_name=_clamp_node)
 # fmt: on
-CLAMP_MIN.node_name, CLAMP_MAX.node_name = numbered("ClampMin"), numbered("ClampMax")
-CLAMP.node_name = AT_LEAST.node_name = AT_MOST.node_name = lambda inputs, static: (
-    "ClampBackward0" if any(isinstance(each, Tensor) for each in inputs[1:]) else "ClampBackward1"
-)
 
 
 @chosen("function method inplace", "clip")

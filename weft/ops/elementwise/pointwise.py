@@ -34,6 +34,7 @@ from ...families.map import (
     to_real,
     to_real_float,
 )
+from ..tensor.node_names import by_operand
 from ..tensor.rules import negative, pass_through, zero_grad
 
 
@@ -49,6 +50,13 @@ def floats_only(function: Callable) -> Callable:
 def float_to_bool(common: DType) -> Types:
     """The types of predicates of floats, such as `isnan`, which compute integers in the default float."""
     return Types(to_float(common).operands, bool_)
+
+
+# Rows whose nodes PyTorch does not name after the function.
+_NODE_NAMES: dict[str, Any] = {
+    "square": "PowBackward0",
+    "copysign": by_operand("CopysignBackward1", "CopysignBackward0"),
+}
 
 
 # ---- One operand -------------------------------------------------------------------------------------------------
@@ -176,7 +184,9 @@ OPS: dict[str, Map] = {}
 def _publish_unary(table, forms: str) -> None:
     for names, promotion, element, check, derivative, what in table:
         name, *aliases = names.split()
-        OPS[name] = Map(name, promotion, element, check=check, derivative=derivative)
+        OPS[name] = Map(
+            name, promotion, element, check=check, derivative=derivative, node_name=_NODE_NAMES.get(name)
+        )
         shown = (
             forms.removesuffix(" inplace") if name == "abs" else forms
         )  # the in-place form is `abs_` below
@@ -184,7 +194,6 @@ def _publish_unary(table, forms: str) -> None:
 
 
 _publish_unary(_UNARY, "function method inplace")
-OPS["square"].node_name = "PowBackward0"
 
 
 def _abs_(self: Tensor) -> Tensor:
@@ -299,13 +308,11 @@ _BINARY = (
 # fmt: on
 for _names, _promotion, _element, _check, _numbers, _derivative, _what in _BINARY:
     _name, *_aliases = _names.split()
-    OPS[_name] = Map(_name, _promotion, _element, check=_check, derivative=_derivative)
+    OPS[_name] = Map(
+        _name, _promotion, _element, check=_check, derivative=_derivative, node_name=_NODE_NAMES.get(_name)
+    )
     _forms = "function method" if _name.startswith("logadd") else "function method inplace"
     publish(OPS[_name], 2, _forms, *_aliases, numbers=_numbers, doc=f"{_what}, elementwise.")
-
-OPS["copysign"].node_name = lambda inputs, static: (
-    "CopysignBackward0" if isinstance(inputs[1], Tensor) else "CopysignBackward1"
-)
 
 # PyTorch has no derivative of it.
 HEAVISIDE = Map("heaviside", same_dtype, _heaviside, check=_HEAVISIDE)
@@ -360,13 +367,15 @@ def _decimals_left(a, scale):
 _ROUND = refuse("bc", message="\"round_vml_cpu\" not implemented for '{dtype}'")
 ROUND = Map("round", same_dtype, floats_only(s.rint), check=_ROUND, derivative=zero_grad)
 # For negative decimals PyTorch divides by 10**-decimals. Both formulas are exact for numbers that float32 can represent.
-ROUND_RIGHT = Map(
-    "round", same_dtype, _decimals, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero_grad
-)
-ROUND_LEFT = Map(
-    "round", same_dtype, _decimals_left, check=ONLY_FLOATS, deciding=1, wide=True, derivative=zero_grad
-)
-ROUND_RIGHT.node_name = ROUND_LEFT.node_name = "RoundBackward1"
+_TO_DECIMALS: dict[str, Any] = {
+    "check": ONLY_FLOATS,
+    "deciding": 1,
+    "wide": True,
+    "derivative": zero_grad,
+    "node_name": "RoundBackward1",
+}
+ROUND_RIGHT = Map("round", same_dtype, _decimals, **_TO_DECIMALS)
+ROUND_LEFT = Map("round", same_dtype, _decimals_left, **_TO_DECIMALS)
 
 
 @chosen("function method inplace")

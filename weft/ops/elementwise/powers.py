@@ -86,14 +86,14 @@ def _exponent_rule(ct, out, a, b):
     return ct * slope.masked_fill((a == 0) & (b.real >= 0), 0)
 
 
-def _pow_name(inputs, static):
+def _pow_node(inputs, static):
     """PyTorch numbers the nodes: 0 for a number as exponent, 1 for two tensors, 2 for a number as base."""
     if not isinstance(inputs[0], Tensor):
         return "PowBackward2"
     return "PowBackward1" if isinstance(inputs[-1], Tensor) and len(inputs) > 1 else "PowBackward0"
 
 
-_POWER = (_base_rule, _exponent_rule)
+_POWER: dict[str, Any] = {"derivative": (_base_rule, _exponent_rule), "node_name": _pow_node}
 
 
 class _Power(Map):
@@ -108,11 +108,11 @@ POW = _Power(
     same_dtype,
     _pow,
     check=refuse("b", message="\"pow\" not implemented for '{dtype}'"),
-    derivative=_POWER,
+    **_POWER,
 )
 # PyTorch fills the result with ones, also where the exponent is infinite or NaN. Real powers of 1 are 1 anyway.
-POWER_OF_ONE = _Power("pow", same_dtype, lambda a, b: _one(b), derivative=_POWER)
-FLOAT_POWER = Map("float_power", to_double, s.pow, derivative=_POWER)
+POWER_OF_ONE = _Power("pow", same_dtype, lambda a, b: _one(b), **_POWER)
+FLOAT_POWER = Map("float_power", to_double, s.pow, **_POWER)
 # fmt: off
 _SIMPLE = (
     # exponents for which floats need no logarithm
@@ -128,13 +128,12 @@ _SIMPLE = (
 )
 # fmt: on
 SIMPLE_POWERS: dict[Any, Map] = {
-    e: Map("pow", same_dtype, element, derivative=rule) for e, element, rule in _SIMPLE
+    e: Map("pow", same_dtype, element, derivative=rule, node_name=_pow_node) for e, element, rule in _SIMPLE
 }
 _SIMPLE_FLOAT_POWERS = {
-    e: Map("float_power", to_double, element, derivative=rule) for e, element, rule in _SIMPLE
+    e: Map("float_power", to_double, element, derivative=rule, node_name=_pow_node)
+    for e, element, rule in _SIMPLE
 }
-for _op in (POW, POWER_OF_ONE, FLOAT_POWER, *SIMPLE_POWERS.values(), *_SIMPLE_FLOAT_POWERS.values()):
-    _op.node_name = _pow_name
 
 
 @chosen("function method inplace")

@@ -127,8 +127,7 @@ INDEX_REDUCE = Scatter("index_reduce_", _numbered("index_reduce"), fit=_fit_slic
 INDEX_WRITE = Scatter("index_reduce_", slices, error=out_of_range_in_self, always_checked=True)
 INDEX_COPY = Scatter("index_copy_", _copied, fit=_fit_copied, error=_copy_error)
 INDEX_FILL = Scatter("index_fill_", _filled, wrap=True)
-INDEX_FILL_TENSOR = Scatter("index_fill_.tensor", _filled, wrap=True)
-INDEX_FILL_TENSOR.node_name = "IndexFillBackward1"  # type: ignore[attr-defined]
+INDEX_FILL_TENSOR = Scatter("index_fill_.tensor", _filled, wrap=True, node_name="IndexFillBackward1")
 
 
 def _copied_back(ct, out, target, value, index, where, combine, *, specs):

@@ -79,11 +79,22 @@ MASKED_FILL: Map = Map(
 )
 # The same ops under PyTorch's names for filling with a tensor and for `tensor[mask] = value`.
 MASKED_FILL_TENSOR = Map(
-    "masked_fill.tensor", same_dtype, _filled, deciding=1, contiguous=True, derivative=_filled_back
+    "masked_fill.tensor",
+    same_dtype,
+    _filled,
+    deciding=1,
+    contiguous=True,
+    derivative=_filled_back,
+    node_name="MaskedFillBackward1",
 )
-MASKED_PUT = Map("index_put.mask", same_dtype, _filled, deciding=1, derivative=_filled_back)
-MASKED_FILL_TENSOR.node_name = "MaskedFillBackward1"  # type: ignore[attr-defined]
-MASKED_PUT.node_name = "IndexPutBackward0"  # type: ignore[attr-defined]
+MASKED_PUT = Map(
+    "index_put.mask",
+    same_dtype,
+    _filled,
+    deciding=1,
+    derivative=_filled_back,
+    node_name="IndexPutBackward0",
+)
 
 
 def scalar_view(value: Tensor) -> Tensor:

@@ -63,8 +63,7 @@ def _fit_number(value: Spec, spec: Spec, static: int, access: IndexMap) -> tuple
 
 class _Scatter(Scatter):
     def __init__(self, name: str, node_name: str, fit: Callable = _fit_source):
-        super().__init__(name, _scattered, fit=fit, error=bounds_error)
-        self.node_name = node_name
+        super().__init__(name, _scattered, fit=fit, error=bounds_error, node_name=node_name)
         differentiate(self, self.target_rule, self._source_rule)
 
     @property

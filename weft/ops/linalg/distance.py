@@ -25,7 +25,7 @@ from ...families.reduce import Reduce
 from ..assembly.joining import cat
 from ..creation.creation import zeros_like
 from ..reductions.norms import norm_order, vector_norm
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from .lapack import check_tensor
 from .matmul import matmul
 
@@ -191,7 +191,7 @@ def _euclidean_rule(ct, out, x1, x2):
     )
 
 
-@custom_vjp(joint=_euclidean_rule)
+@custom_vjp(joint=_euclidean_rule, node_name="CdistBackward0")
 def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
     """|a - b|^2 = |a|^2 - 2 a.b + |b|^2, all in one product."""
     squares = [(x * x).sum(-1, keepdim=True) for x in (x1, x2)]
@@ -199,9 +199,6 @@ def _euclidean_by_product(x1: Tensor, x2: Tensor) -> Tensor:
     left = cat((x1 * -2, squares[0], ones[0]), -1)
     right = cat((x2, ones[1], squares[1]), -1)
     return matmul(left, right.mT).clamp_(min=0).sqrt_()
-
-
-_euclidean_by_product.node_name = "CdistBackward0"
 
 
 @public("function", "nn.functional.pdist")

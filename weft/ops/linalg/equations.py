@@ -445,7 +445,7 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     return linalg_lu_solve(LU_data, LU_pivots, input)
 
 
-@matrix_op
+@matrix_op(node_name="NotImplemented")  # as in PyTorch
 def _ldl_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermitian: bool) -> Tensor:
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     factors, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factors, b))
@@ -456,9 +456,6 @@ def _ldl_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermit
         for i in each(batch):
             found[i] = solve(factors[i], pivots[i], b[i], lower=True)[0]
     return columns(found)
-
-
-_ldl_solve.node_name = "NotImplemented"  # as in PyTorch
 
 
 @public("function", name="linalg.ldl_solve", out=True)

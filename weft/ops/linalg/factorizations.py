@@ -15,7 +15,7 @@ from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import cat
 from ..assembly.padding import pad
 from ..creation.creation import empty as new_empty
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from . import stacks
 from .equations import solve_triangular
 from .lapack import (
@@ -372,7 +372,7 @@ LdlFactor = return_type("linalg_ldl_factor", ("LD", "pivots"))
 LdlFactorEx = return_type("linalg_ldl_factor_ex", ("LD", "pivots", "info"))
 
 
-@matrix_op
+@matrix_op(node_name="NotImplemented")  # as in PyTorch
 def _ldl_factor(a: np.ndarray, *, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
     batch, size = a.shape[:-2], a.shape[-1]
     factors, pivots, infos = np.empty_like(a), np.empty((*batch, size), np.int32), np.zeros(batch, np.int32)
@@ -383,9 +383,6 @@ def _ldl_factor(a: np.ndarray, *, hermitian: bool) -> tuple[Tensor, Tensor, Tens
         for i in each(batch):
             factors[i], pivots[i], infos[i] = factor(a[i], lower=True, lwork=work)
     return columns(np.tril(factors)), rows(pivots), rows(infos)
-
-
-_ldl_factor.node_name = "NotImplemented"  # as in PyTorch
 
 
 @public("function", name="linalg.ldl_factor_ex", out=True)

@@ -139,10 +139,7 @@ def _rule_b(ct: Tensor, out: Any, a: Tensor, b: Tensor, offs: Tensor | None) -> 
     return GROUPED(a.mT, ct, offs)
 
 
-@custom_vjp(_rule_a, _rule_b, None)
+@custom_vjp(_rule_a, _rule_b, None, name="grouped_mm")
 def GROUPED(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
     """The groups' products; the derivatives are grouped products too, with the same groups."""
     return _product(a, b, offs)
-
-
-GROUPED.name = "grouped_mm"

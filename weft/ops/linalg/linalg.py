@@ -351,13 +351,10 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     return _power(input, n)
 
 
-@custom_vjp(lambda ct, out, like: ct.new_zeros(ct.shape))
+@custom_vjp(lambda ct, out, like: ct.new_zeros(ct.shape), node_name="CopyBackwards")
 def _identities(like: Tensor) -> Tensor:
     identity = eye_like(like)
     return owned(identity.expand(like.shape).contiguous())
-
-
-_identities.node_name = "CopyBackwards"
 
 
 def _power(a: Tensor, n: int) -> Tensor:
@@ -587,8 +584,8 @@ VECDOT = Reduce(
         lambda ct, out, x, y, dims, keepdim: _along(ct, dims).conj() * y,
         lambda ct, out, x, y, dims, keepdim: _along(ct, dims) * x,
     ),
+    node_name="SumBackward1",  # as in PyTorch, which multiplies first
 )
-VECDOT.node_name = "SumBackward1"  # as in PyTorch, which multiplies first
 
 
 def _along(ct: Tensor, dims: tuple[int, ...]) -> Tensor:

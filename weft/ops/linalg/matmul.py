@@ -242,8 +242,13 @@ MV = Product("mv", _check_mv, "addmv_impl_cpu", (_mv_left, _mv_right))
 DOT = Product("dot", _check_dot, "dot", (_times_right, _times_left))
 MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", step=_recorded)
 # What PyTorch's matmul of other ranks ends with gives its node the name.
-_ROW = Product("squeeze_row", _check_matmul, "addmm_impl_cpu_", (_stack_left, _stack_right))
-_ROW.node_name = "SqueezeBackward4"
+_ROW = Product(
+    "squeeze_row",
+    _check_matmul,
+    "addmm_impl_cpu_",
+    (_stack_left, _stack_right),
+    node_name="SqueezeBackward4",
+)
 _STACK = Product("unsafe_view", _check_matmul, "addmm_impl_cpu_", (_stack_left, _stack_right))
 
 

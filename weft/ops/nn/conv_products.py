@@ -12,6 +12,7 @@ Shapes: input [N, C, *sizes], weight [M, C / groups, *kernel], result [N, M, *po
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ from .window_views import window_elements, windows
 
 # elements of patches that are made at a time; they fit the cache that the cores share and give work to all cores
 PATCH_ELEMENTS = 1 << 19
+
+_convolution_step = functools.partial(custom_vjp, node_name="ConvolutionBackward0")
 
 
 class Geometry(NamedTuple):
@@ -92,7 +95,7 @@ def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
     return empty(contiguous_spec(sizes, like.spec.dtype, like.spec.device))
 
 
-@custom_vjp()
+@_convolution_step()
 def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Slide `weight` over `input` and add up the products."""
     if depthwise.suits(input.spec, how.groups, weight.shape[1]):
@@ -107,7 +110,7 @@ def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     return result
 
 
-@custom_vjp()
+@_convolution_step()
 def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Add the kernel, times each element of `result`, to where its window lies in the input."""
     if depthwise.suits(result.spec, how.groups, weight.shape[1]) and weight.shape[0] == how.groups:
@@ -133,7 +136,7 @@ def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     return input
 
 
-@custom_vjp()
+@_convolution_step()
 def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     """For each element of the kernel the sum of what it multiplies, times what that adds to."""
     images, channels = input.shape[:2]
@@ -178,7 +181,7 @@ def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
     return result if bias is None else result.add_(bias.view(-1, *[1] * (result.dim() - 2)))
 
 
-@custom_vjp(
+@_convolution_step(
     lambda ct, out, input, weight, bias, how: spread(ct, weight.conj(), how),
     lambda ct, out, input, weight, bias, how: correlate(input.conj(), ct, how),
     _bias_rule,
@@ -188,7 +191,7 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometr
     return _with_bias(convolve(input, weight, how), bias)
 
 
-@custom_vjp(
+@_convolution_step(
     lambda ct, out, result, weight, bias, how: convolve(ct, weight.conj(), how),
     lambda ct, out, result, weight, bias, how: correlate(ct, result.conj(), how),
     _bias_rule,
@@ -196,7 +199,3 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometr
 def transposed(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
     """`spread`, and add `bias` [M]."""
     return _with_bias(spread(result, weight, how), bias)
-
-
-for _each in (convolve, spread, correlate, convolution, transposed):
-    _each.node_name = "ConvolutionBackward0"

@@ -12,7 +12,7 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ..assembly.padding import constant_pad
 from ..linalg.matmul import cpp_name
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from . import conv_products as sliding
 from .conv_products import Geometry
 from .window_views import folded, like_format, repeated, wide, windows

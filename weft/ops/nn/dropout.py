@@ -23,7 +23,7 @@ from ..creation.creation import empty, empty_like, ones_like, zeros_like
 from ..creation.random_filling import check_randomness
 from ..elementwise.activation import leaky_relu
 from ..reductions.softmax import softmax
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from .window_views import wide
 
 # The value that alpha dropout puts in place of elements: the limit of `selu` at minus infinity, negated.

@@ -13,7 +13,7 @@ from ...core.warn import user_level
 from ..creation.creation import zeros
 from ..creation.ranges import arange
 from ..indexing.gather import embedding
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 
 
 @public(name="nn.functional.embedding_bag")

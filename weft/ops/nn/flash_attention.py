@@ -236,7 +236,7 @@ def _recorded_rule(ct, query, key, value, mask, causal, scale):
     )
 
 
-@custom_vjp(joint=_rule)
+@custom_vjp(joint=_rule, node_name="ScaledDotProductFlashAttentionForCpuBackward0")
 def attend(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
 ) -> Tensor:
@@ -249,6 +249,3 @@ def attend(
         given = block.of_inputs(query, key, value, mask)
         block.of_queries(result).copy_(_BLOCK(given, (block.first if causal else None,), (scale,)))
     return result
-
-
-attend.node_name = "ScaledDotProductFlashAttentionForCpuBackward0"

@@ -30,7 +30,7 @@ from ...families.custom_vjp import custom_vjp
 from ...families.map import Map, Types, same_dtype
 from ..creation.creation import zeros
 from ..reductions.reduction import AMAX, MAX, lowest
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from .pooling import Geometry, check_input, elements_at, padded
 from .window_views import FEW, like_format, window_elements, windows
 
@@ -112,18 +112,18 @@ def routed(windows: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
     return result
 
 
+_NODE_NAMES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "MaxPool3DWithIndicesBackward0"}
+
+
 @custom_vjp(
     lambda cts, outs, input, geometry: None if cts[0] is None else routed(cts[0], outs[1], geometry),
     results=(1,),
+    node_name=lambda inputs, static: _NODE_NAMES[len(inputs[1].sizes)],
 )
 def _largest(input: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
     """The largest element of each window, and its place in the window."""
     elements = _elements(_edged(input, geometry), geometry)
     return LARGEST(*elements), PLACES(*elements)
-
-
-_NAMES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "MaxPool3DWithIndicesBackward0"}
-_largest.node_name = lambda inputs, static: _NAMES[len(inputs[1].sizes)]
 
 
 def window_max(
@@ -148,7 +148,7 @@ def window_max(
         values, places = MAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
         indices = _flat_positions(places, geometry)
         values = elements_at(input, indices, n) if needs_recording((input,)) else values
-    values = with_node_name(like_format(values, input), _NAMES[n])
+    values = with_node_name(like_format(values, input), _NODE_NAMES[n])
     return values if indices is None or not with_indices else (values, like_format(indices, input))
 
 

@@ -17,7 +17,7 @@ from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
 from ..assembly.padding import constant_pad
 from ..reductions.reduction import MAX
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from .window_views import FEW, fold, window_elements, windows
 
 

@@ -193,17 +193,13 @@ def _pulled_back(
 
 
 def _step(kind: Kind) -> CustomVjp:
-    step = CustomVjp(forward, joint=_rule, results=(0, 1))
-    step.name = kind.name
-
     def node_name(inputs: Sequence[Any], static: tuple) -> str:
-        """As the last step of PyTorch's composition: of a cell, of a sequence, of packed sequences."""
+        """The name of the last node of PyTorch's composition: of a cell, a sequence, or packed sequences."""
         if inputs[4].dim() == 3:
             return "StackBackward0"
         return "CatBackward0" if len(inputs[1]) > 1 else kind.node_name
 
-    step.node_name = node_name
-    return step
+    return CustomVjp(forward, joint=_rule, results=(0, 1), name=kind.name, node_name=node_name)
 
 
 _STEPS = {kind: _step(kind) for kind in (TANH, RELU, GRU, LSTM)}

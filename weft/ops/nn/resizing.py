@@ -20,7 +20,7 @@ from ...core.warn import user_level
 from ...families.array_op import on_device
 from ...families.custom_vjp import custom_vjp
 from ..creation.creation import check_storage_size
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .window_views import like_format, wide
 

@@ -15,7 +15,7 @@ from ...core.warn import user_level
 from ...families.custom_vjp import custom_vjp
 from ..assembly.joining import stack
 from ..creation.ranges import linspace
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 from .window_views import wide
 
 # ---- Sampling at points ------------------------------------------------------------------------------------------------------

@@ -296,15 +296,15 @@ def _chosen(input: Tensor, dim: int, keepdim: bool, choose: Callable) -> tuple[T
     return tensor_of(values), tensor_of(indices)
 
 
-def _selection(name: str) -> ArrayOp:
-    op = ArrayOp(_chosen, derivative=_chosen_rule)
-    op.name = name
-    return op
-
-
-_SELECTIONS = {name: _selection(name) for name in ("kthvalue", "median", "nanmedian", "mode")}
-for _name in ("median", "nanmedian"):
-    _SELECTIONS[_name].node_name = f"{_name.capitalize()}Backward1"
+_SELECTIONS = {
+    name: ArrayOp(_chosen, _chosen_rule, name=name, node_name=node_name)
+    for name, node_name in (
+        ("kthvalue", None),
+        ("median", "MedianBackward1"),
+        ("nanmedian", "NanmedianBackward1"),
+        ("mode", None),
+    )
+}
 
 
 def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
@@ -362,8 +362,7 @@ def _median_choice(is_float: bool, ignore_nan: bool) -> Callable:
 
 
 def _define_median(name: str, ignore_nan: bool) -> None:
-    of_all = ArrayOp(_median_of_all, derivative=_median_of_all_rule)
-    of_all.name = name
+    of_all = ArrayOp(_median_of_all, _median_of_all_rule, name=name)
 
     def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         check_tensor(input, name)

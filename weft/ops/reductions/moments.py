@@ -134,12 +134,11 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
             found.append(broadcast_back(ct[1] / count_elements(input, dims), input.spec, dims, keepdim))
         return sum_of(found)
 
-    @custom_vjp(both_rule, results=(0,) if op is STD else ())
+    @custom_vjp(both_rule, results=(0,) if op is STD else (), name=f"{op.name}_mean")
     def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:
         mean = MEAN(input, dims=dims, keepdim=keepdim, params=(float(count_elements(input, dims)),))
         return spread((input,), (dims, correction, keepdim)), mean
 
-    both.name = f"{op.name}_mean"
     with_mean.__name__ = with_mean.__qualname__ = f"{op.name}_mean"
     with_mean.__doc__ = f"The {words} over `dim` and the mean."
     public("function", out=True)(with_mean)

@@ -384,13 +384,10 @@ def _renorm_rule(ct, out, input, p, dims, maxnorm):
 _BELOW = 1e-7  # PyTorch's constant, which keeps the result just below the bound
 
 
-@custom_vjp(_renorm_rule)
+@custom_vjp(_renorm_rule, node_name="RenormBackward0")
 def _renorm(input: Tensor, p: float, dims: tuple[int, ...], maxnorm: float) -> Tensor:
     sizes = vector_norm(input, p, dims, keepdim=True)
     return input.contiguous() * where(sizes > maxnorm, maxnorm / (sizes + _BELOW), 1.0).to(sizes.dtype)
-
-
-_renorm.node_name = "RenormBackward0"
 
 
 show_out("norm")

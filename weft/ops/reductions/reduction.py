@@ -33,9 +33,9 @@ from ...families.monoid_op import Types
 from ...families.reduce import Reduce, dims_of, single_dim
 from ..assembly.joining import cat
 from ..creation.creation import ones_like
+from ..tensor.node_names import by_dims
 from ..tensor.rules import (
     broadcast_back,
-    by_dims,
     scatter_into_zeros,
     split_among_ties,
     sum_of,
@@ -230,14 +230,14 @@ def _selected_rule(ct, out, a, dims, keepdim, *, specs):
 
 
 # fmt: off
-SUM      = Reduce("sum",      _sum_types,  finite_identity(0), lambda a: (a,), plus, cascade=True, derivative=_sum_rule)
+SUM      = Reduce("sum",      _sum_types,  finite_identity(0), lambda a: (a,), plus, cascade=True, derivative=_sum_rule, node_name=by_dims("SumBackward0", "SumBackward1"))
 NANSUM   = Reduce("nansum",   _sum_types,  finite_identity(0), lambda a: (a,), plus, cascade=True, clean=_nan_to_zero, derivative=_nansum_rule)
-PROD     = Reduce("prod",     _sum_types,  finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True, derivative=_prod_rule)
-MEAN     = Reduce("mean",     _sum_types,  finite_identity(0), lambda a: (a,), plus, lambda s, n: (divided(s[0], n),), cascade=True, counted=True, derivative=mean_rule)
+PROD     = Reduce("prod",     _sum_types,  finite_identity(1), lambda a: (a,), lambda a, b: (a[0] * b[0],), one_dim=True, derivative=_prod_rule, node_name=by_dims("ProdBackward0", "ProdBackward1"))
+MEAN     = Reduce("mean",     _sum_types,  finite_identity(0), lambda a: (a,), plus, lambda s, n: (divided(s[0], n),), cascade=True, counted=True, derivative=mean_rule, node_name=by_dims("MeanBackward0", "MeanBackward1"))
 AMAX     = Reduce("amax",     _same_types, lambda c: (lowest(c),),  lambda a: (a,), _extremum(True), derivative=_extremum_rule)
 AMIN     = Reduce("amin",     _same_types, lambda c: (highest(c),), lambda a: (a,), _extremum(False), derivative=_extremum_rule)
-MAX_OF_ALL = Reduce("max",    _same_types, AMAX.identity, AMAX.to_state, AMAX.combine, derivative=_extremum_of_all_rule)
-MIN_OF_ALL = Reduce("min",    _same_types, AMIN.identity, AMIN.to_state, AMIN.combine, derivative=_extremum_of_all_rule)
+MAX_OF_ALL = Reduce("max",    _same_types, AMAX.identity, AMAX.to_state, AMAX.combine, derivative=_extremum_of_all_rule, node_name="MaxBackward1")
+MIN_OF_ALL = Reduce("min",    _same_types, AMIN.identity, AMIN.to_state, AMIN.combine, derivative=_extremum_of_all_rule, node_name="MinBackward1")
 ARGMAX   = Reduce("argmax",   _position_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
 ARGMIN   = Reduce("argmin",   _position_types, lambda c: (highest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(False), lambda s: (s[1],), ordered=True, derivative=nondifferentiable)
 MAX      = Reduce("max",      _value_and_index_types, lambda c: (lowest(c), (2**63 - 1, int64)), lambda a: (a, index()), _arg_extremum(True), ordered=True, derivative=_selected_rule)
@@ -253,9 +253,6 @@ for _op in (AMAX, AMIN, MAX_OF_ALL, MIN_OF_ALL, MAX, MIN):
 ARGMAX.check = ARGMIN.check = _check_position
 for _op in (MAX, MIN, ARGMAX, ARGMIN):
     _op.one_dim = True
-for _op, _name in ((SUM, "Sum"), (MEAN, "Mean"), (PROD, "Prod")):
-    _op.node_name = by_dims(_name)
-MAX_OF_ALL.node_name, MIN_OF_ALL.node_name = "MaxBackward1", "MinBackward1"
 
 
 def divided(value, n):

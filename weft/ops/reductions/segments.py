@@ -10,7 +10,7 @@ from ...core.public import public
 from ...core.tensor import Tensor, wrap_dim
 from ..creation.creation import full
 from ..creation.ranges import arange
-from ..tensor.rules import with_node_name
+from ..tensor.node_names import with_node_name
 
 # The names of `reduce`, and the result for an empty segment.
 _KINDS = {

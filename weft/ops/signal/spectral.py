@@ -57,7 +57,7 @@ def _workers(values: np.ndarray) -> int:
     return get_num_threads() if values.size >= PARALLEL_NUMEL else 1
 
 
-@array_op
+@array_op(node_name="FftC2CBackward0")
 def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> Tensor:
     """Complex to complex over some dims."""
     fft = scipy("fft")
@@ -69,7 +69,7 @@ def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> 
     return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
 
 
-@array_op
+@array_op(node_name="FftR2CBackward0")
 def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) -> Tensor:
     """Real to complex; `onesided` keeps the half n // 2 + 1 of the last of the dims that determines the rest."""
     fft = scipy("fft")
@@ -93,7 +93,7 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
     return _transformed(spectrum, wanted)
 
 
-@array_op
+@array_op(node_name="FftC2RBackward0")
 def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     """The half along `dim` of a Hermitian signal to the `size` real numbers that it is the spectrum of."""
     fft = scipy("fft")
@@ -140,13 +140,9 @@ def _c2r_rule(ct, out, input, dim, norm, size):
     return half * _weights(half.spec, dim, size, 2)
 
 
-for _leaf, _rule, _node in (
-    (_fft_c2c, _c2c_rule, "FftC2CBackward0"),
-    (_fft_r2c, _r2c_rule, "FftR2CBackward0"),
-    (_fft_c2r, _c2r_rule, "FftC2RBackward0"),
-):
-    differentiate(_leaf, _rule)
-    _leaf.node_name = _node
+differentiate(_fft_c2c, _c2c_rule)
+differentiate(_fft_r2c, _r2c_rule)
+differentiate(_fft_c2r, _c2r_rule)
 
 
 # ---- Arguments -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Helpers for the rules of derivatives, and the names that PyTorch gives nodes. `core/derivative.py` says how rules are stated."""
+"""Helpers for the rules of derivatives. `core/derivative.py` says how rules are stated."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...core.recording import tape
 from ...core.spec import Spec
-from ...core.tensor import Tensor, end_view
+from ...core.tensor import Tensor
 from ...families.map import NUMBERS
 from ..creation.creation import zeros_like
 
@@ -84,25 +83,3 @@ def scatter_into_zeros(ct: Tensor, indices: Tensor, whole: Spec, dim: int) -> Te
     if not whole.shape:
         return ct.clone()
     return ct.new_zeros(whole.shape).scatter(dim, indices, ct)
-
-
-# ---- Names of nodes: PyTorch numbers the forms of an op that take numbers or tensors ----------------------------------
-
-
-def numbered(name: str, position: int = 1) -> Callable:
-    """The node's name ends in 1 if the input at `position` is a tensor, in 0 if it is a number."""
-    names = f"{name}Backward0", f"{name}Backward1"
-    return lambda inputs, static: names[isinstance(inputs[position], Tensor)]
-
-
-def with_node_name(result: Tensor, node: str) -> Tensor:
-    """Give the last node of `result` the name of the one node that PyTorch records where weft records several."""
-    if result._autograd is not None:
-        tape.rename(result, lambda name: node)
-        end_view(result)
-    return result
-
-
-def by_dims(name: str, whole: int = 0, dims: int = 1) -> Callable:
-    """The node's name ends in `whole` for a reduction of all elements, in `dims` for one over given dims."""
-    return lambda inputs, static: f"{name}Backward{whole if static[0] is None else dims}"

@@ -7,7 +7,6 @@ from typing import Any
 
 from ...core import view_rules as rules
 from ...core.arguments import integer, integers
-from ...core.derivative import Derivative
 from ...core.dtype import LEGACY_NAMES, int64
 from ...core.grad_mode import mode
 from ...core.op import Op
@@ -27,8 +26,7 @@ class _Several(Op):
     """An op that splits a tensor, recorded as one step. Its results must not be written in place, because they share one node."""
 
     def __init__(self, name: str, rule: Callable):
-        self.name = name
-        self.derivative = Derivative(rule)
+        super().__init__(name, rule)
 
     def run(self, input: Tensor, pieces: Pieces, *static: Any) -> Pieces:
         if mode.enabled:

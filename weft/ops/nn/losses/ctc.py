@@ -59,7 +59,7 @@ def _lengths(given: Any) -> tuple[int, ...]:
     return tuple(given.reshape(-1).tolist())
 
 
-@array_op
+@array_op(node_name="CtcLossBackward0")
 def alignment_losses(
     log_probs: Tensor, targets: Tensor, input_lengths: tuple, target_lengths: tuple, blank: int
 ) -> tuple[Tensor, Tensor]:
@@ -155,7 +155,6 @@ def _alignment_rule(cts, outs, log_probs, targets, inputs, lengths, blank):
 
 
 differentiate(alignment_losses, joint=_alignment_rule)
-alignment_losses.node_name = "CtcLossBackward0"
 
 
 def _final_loss(alpha: np.ndarray, steps: int, labels: int) -> Any:

@@ -11,7 +11,7 @@ from ....core.outputs import check_dtype
 from ....core.public import public
 from ....core.tensor import Tensor
 from ...elementwise.activation import logsigmoid
-from ...tensor.rules import with_node_name
+from ...tensor.node_names import with_node_name
 from ..window_views import wide
 from .arguments import check_reduction, check_result, reduced, reduction_of
 

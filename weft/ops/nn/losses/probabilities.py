@@ -16,7 +16,7 @@ from ....families.map import ONLY_FLOATS, Map, same_dtype
 from ....families.monoid_op import Types
 from ....families.reduce import Reduce
 from ...elementwise.activation import logsigmoid
-from ...tensor.rules import with_node_name
+from ...tensor.node_names import with_node_name
 from .arguments import check_reduction, reduced, reduction_of
 from .elementwise import elementwise
 

@@ -94,8 +94,8 @@ class Storage:
 
     def _write(self, content: Any, start: int = 0) -> None:
         """Write bytes from the host, from byte `start` on."""
+        self.version += 1  # first, because a promise may read the old bytes (`core/promised.py`)
         self.device.backend.write(self.ptr + start, np.ascontiguousarray(content, _UINT8))
-        self.version += 1
 
     # -- sizes and places ----------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ primitives (`approx/`).
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -220,3 +221,19 @@ def postorder(roots: tuple[Expr, ...]) -> list[Expr]:
             stack.append((expr, True))
             stack.extend((arg, False) for arg in reversed(expr.args) if arg not in seen)
     return order
+
+
+def substitute(roots: tuple[Expr, ...], leaf: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
+    """The expressions with `leaf(each)` in place of each load and param.
+
+    The exception of a `slow_path` stays as it is, because its loads stand for operands of the node.
+    """
+    found: dict[Expr, Expr] = {}
+    for each in postorder(roots):
+        if each.op in ("load", "param"):
+            found[each] = leaf(each)
+        elif each.args:
+            found[each] = node(each.op, each.dtype, tuple([found[arg] for arg in each.args]), each.value)
+        else:
+            found[each] = each
+    return tuple([found[root] for root in roots])

@@ -17,6 +17,7 @@ from ..core.recording import new_recorder
 from ..core.registry import FUNCTIONS, add_function, add_method
 from ..core.spec import Spec
 from ..core.tensor import Tensor
+from ..engine.defer import promised
 from .map import NUMBERS, Map, not_a_tensor, to_float
 
 _new = object.__new__
@@ -50,8 +51,11 @@ def unary(op: Map) -> Callable:
     def function(input, *, out=None):
         if _fast and type(input) is plain and out is None:
             plan = plans[(input.spec,)]
-            storage = plan.allocate()
-            plan.entry(storage.ptr, input._storage.ptr + input._byte_offset, plan.meta, plan.count)
+            if plan.deferred is not None:
+                storage = promised(plan, (input,), ())
+            else:
+                storage = plan.allocate()
+                plan.entry(storage.ptr, input._storage.ptr + input._byte_offset, plan.meta, plan.count)
             result = _new(Tensor)
             result._storage = storage
             result._byte_offset = 0
@@ -93,14 +97,17 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
         if _fast and type(input) is plain and out is None:
             if type(other) is Tensor:
                 plan = plans[input.spec, other.spec]
-                storage = plan.allocate()
-                plan.entry(
-                    storage.ptr,
-                    input._storage.ptr + input._byte_offset,
-                    other._storage.ptr + other._byte_offset,
-                    plan.meta,
-                    plan.count,
-                )
+                if plan.deferred is not None:
+                    storage = promised(plan, (input, other), ())
+                else:
+                    storage = plan.allocate()
+                    plan.entry(
+                        storage.ptr,
+                        input._storage.ptr + input._byte_offset,
+                        other._storage.ptr + other._byte_offset,
+                        plan.meta,
+                        plan.count,
+                    )
                 result = _new(Tensor)
                 result._storage = storage
                 result._byte_offset = 0
@@ -112,10 +119,13 @@ def binary(op: Map, operator: bool = False, numbers: str = "other") -> Callable:
             if fast_numbers and ((kind := type(other)) is float or kind is int and -(2**63) <= other < 2**64):
                 plan = plans[input.spec, kind]
                 if plan.operand_dtype.kind != "c":  # the kernel reads floats and ints itself
-                    storage = plan.allocate()
-                    plan.entry(
-                        storage.ptr, input._storage.ptr + input._byte_offset, other, plan.meta, plan.count
-                    )
+                    if plan.deferred is not None:
+                        storage = promised(plan, (input,), (other,))
+                    else:
+                        storage = plan.allocate()
+                        plan.entry(
+                            storage.ptr, input._storage.ptr + input._byte_offset, other, plan.meta, plan.count
+                        )
                     result = _new(Tensor)
                     result._storage = storage
                     result._byte_offset = 0

@@ -537,5 +537,5 @@ def spread(target: Tensor, mask: Tensor, values: Tensor, count: int) -> None:
         return
     launch = _pack_plans[target.spec, mask.spec, True]
     start, chosen = target._storage.ptr + target._byte_offset, mask._storage.ptr + mask._byte_offset
+    target._storage.version += 1  # first, because it may raise
     launch(start, values._storage.ptr + values._byte_offset, chosen, count)
-    target._storage.version += 1

@@ -34,7 +34,10 @@ from ..core.promotion import common_dtype
 from ..core.recording import needs_recording, new_recorder, record_inplace, tape
 from ..core.size import Size
 from ..core.spec import Spec, contiguous_spec
+from ..core.storage import Storage
 from ..core.tensor import Tensor, make, plain_types
+from ..engine.defer import deferrable, promised
+from ..engine.fusion import Elementwise
 from ..engine.loops import Result
 from .elements import as_type, const_as, load_as, param_as, rounded, store_as
 from .traced import NoKernel, Traced
@@ -121,6 +124,7 @@ class Plan:
         "keepalive",
         "record",
         "readers",
+        "deferred",
     )
 
     def __init__(self, spec: Spec, launch, allocate, operand_dtype: DType, limits: DType | None = None):
@@ -133,6 +137,7 @@ class Plan:
         self.readers: tuple[
             int, ...
         ] = ()  # of a plan for writes: the inputs whose gradients need overwritten values
+        self.deferred: Elementwise | None = None  # results are computed when somebody needs the bytes
 
 
 class Map(Op):
@@ -195,7 +200,13 @@ class Map(Op):
         specs = [operand for operand in operands if type(operand) is Spec]
         where = common_device(self.name, specs)
         sizes = broadcast_shapes(self.name, *(each.shape for each in specs))
-        return self._launch(self._layout(operands, sizes, types.result, where), operands, types)
+        plan = self._launch(self._layout(operands, sizes, types.result, where), operands, types)
+        if self.is_kernel:
+            (stored,) = self._expressions(operands, plan.spec, types)
+            plan.deferred = deferrable(
+                self.name, plan.spec, specs, self._params(operands, types), stored.parts
+            )
+        return plan
 
     def _layout(self, operands: Sequence[Any], sizes: Size, dtype: DType, where: device) -> Spec:
         """The spec of a new result."""
@@ -340,13 +351,16 @@ class Map(Op):
                 recorded, numbers = needs_recording(operands), True
                 break
         plan = self.plans[tuple(key)]
-        storage = plan.allocate()
-        arguments = (
-            _arguments(operands, plan)
-            if numbers
-            else [each._storage.ptr + each._byte_offset for each in operands]
-        )
-        plan.entry(storage.ptr, *arguments, plan.meta, plan.count)
+        if plan.deferred is not None:
+            storage = _promised(plan, operands)
+        else:
+            storage = plan.allocate()
+            arguments = (
+                _arguments(operands, plan)
+                if numbers
+                else [each._storage.ptr + each._byte_offset for each in operands]
+            )
+            plan.entry(storage.ptr, *arguments, plan.meta, plan.count)
         result = make(storage, 0, plan.spec)
         if recorded:
             (plan.record or new_recorder(plan, self, result, operands))(result, *operands)
@@ -470,6 +484,13 @@ def _arguments(operands: Sequence[Any], plan: Plan) -> list:
                 check_number(operand, plan.limits)
             numbers += scalar_arguments(operand, plan.operand_dtype)
     return arguments + numbers if numbers else arguments
+
+
+def _promised(plan: Plan, operands: Sequence[Any]) -> Storage:
+    """A storage for the result of a plan that is deferred."""
+    tensors = [each for each in operands if isinstance(each, Tensor)]
+    numbers = [each for each in operands if not isinstance(each, Tensor)]
+    return promised(plan, tensors, _arguments(numbers, plan))
 
 
 def scalar_arguments(value: Any, dtype: DType) -> tuple:

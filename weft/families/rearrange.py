@@ -123,8 +123,9 @@ class Rearrange(Op):
                     "unsupported operation: the input tensors cannot refer to any of the output memory locations. "
                     f"Found overlap in input tensor {position}"
                 )
-        self.write_plans[(out.spec, static, *specs)].run(out._storage.ptr + out._byte_offset, tensors)
-        out._storage.version += 1
+        plan = self.write_plans[(out.spec, static, *specs)]
+        out._storage.version += 1  # first, because it may raise
+        plan.run(out._storage.ptr + out._byte_offset, tensors)
         return out
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...core.device import device
 from ...core.storage import foreign
 from ...engine import distributions
+from ...engine.defer import keep_all
 from ...engine.kernel import prepare_map, prepare_reduction
 from ...engine.memory import FENCE
 from ...engine.storages import allocator
@@ -69,7 +70,7 @@ class Cpu(Backend):
         ctypes.memmove(address, view.ctypes.data, view.size)
 
     def synchronize(self):
-        pass  # every kernel has run when its call returns
+        keep_all()  # every other kernel has run when its call returns
 
     prepare = staticmethod(prepare_map)
     prepare_reduction = staticmethod(prepare_reduction)

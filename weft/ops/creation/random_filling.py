@@ -116,10 +116,10 @@ def _fill(target: Tensor, generator: Generator, distribution: str, **parameters:
         return target
     plain, count, dtype = order
     into = target if plain else empty_of(formatted_spec(spec, preserve_format, spec.dtype, spec.device))
-    spec.device.backend.fill(distribution, generator, address(into), count, dtype, **parameters)
     if plain:
-        target._storage.version += 1
-    else:
+        target._storage.version += 1  # first, because it may raise
+    spec.device.backend.fill(distribution, generator, address(into), count, dtype, **parameters)
+    if not plain:
         copy_values(target, into)
     return target
 

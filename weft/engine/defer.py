@@ -1,0 +1,348 @@
+"""Deferred work: elementwise results on large tensors are promised, and computed when somebody needs the bytes.
+
+A promise belongs to a storage without memory (`core/promised.py`). When somebody asks for the address of the storage, the
+promise is kept: the promises that it reads, and that have not been kept, run with it as one kernel (`fusion.py`). A promise
+whose storage is still alive is one more result of that kernel. A promise whose storage is gone is a value inside of the kernel,
+which is never written to memory. A promise that nobody reads before its storage is gone is never computed.
+
+Errors are raised at the call, because a plan is deferred only if its kernel cannot raise. A storage that code outside weft can
+write to is never read late: an operation that reads it runs at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.device import CPU
+from ..core.locks import new_lock
+from ..core.promised import Promised, Watched, give_memory, keeper, new_promised, promise_of
+from ..core.restoring import Restoring
+from ..core.spec import Spec
+from ..core.storage import Storage
+from .fusion import Elementwise, elementwise, kernel_of
+from .memory import physical_memory
+
+# Elements; the results of smaller operations are computed at once.
+LEAST_ELEMENTS = int(os.environ.get("WEFT_DEFER", 0)) or sys.maxsize
+if os.environ.get("WEFT_EAGER") == "1":
+    LEAST_ELEMENTS = sys.maxsize
+# Operations in one kernel. Longer chains are cut, because the time to compile a kernel grows faster than its length.
+MOST_STEPS = 48
+# Nodes of the expressions in one kernel.
+MOST_NODES = 2000
+# Promises that wait at the same time. More than that are usually results that nobody will read soon.
+MOST_PROMISES = 256
+# Bytes of the operands of promises. Promises keep operands alive that the program has deleted.
+MOST_BYTES = physical_memory() // 4
+
+_has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # a storage changes its class without a lock
+_lock = new_lock()
+
+
+class _Eager(threading.local):
+    active = False
+
+
+_eager = _Eager()
+
+
+class Promise:
+    """An elementwise operation that has not run.
+
+    sources: for each tensor a storage with memory, or another promise. Empty after the promise has been kept.
+    offsets: the byte offset of each tensor in its storage. numbers: the numbers, as the kernel takes them.
+    storage: a weak reference to the storage of the result.
+    steps, nodes, nbytes: how much the promise and all that it waits for add to a kernel, at most.
+    """
+
+    __slots__ = (
+        "plan",
+        "sources",
+        "offsets",
+        "numbers",
+        "storage",
+        "steps",
+        "nodes",
+        "nbytes",
+        "__weakref__",
+    )
+
+    plan: Any
+    sources: list[Any]
+    offsets: tuple[int, ...]
+    numbers: Sequence
+    storage: Any
+    steps: int
+    nodes: int
+    nbytes: int
+
+
+_waiting: list[weakref.ref[Promise]] = []  # in the order of the calls
+_held = 0  # bytes of the operands of promises that wait; too large while promises die unread
+
+
+def deferrable(
+    name: str, result: Spec, operands: Sequence[Spec], params: Sequence, parts: tuple
+) -> Elementwise | None:
+    """What fused kernels must know of a plan whose kernel cannot raise; None if its results are computed at once."""
+    if result.numel < LEAST_ELEMENTS or result.device is not CPU or not result.is_dense or not _has_gil:
+        return None
+    for each in operands:
+        if each.device is not CPU or not _follows(each, result):
+            return None
+    found = elementwise(name, result, operands, params, parts)
+    return found if found.nodes < MOST_NODES else None
+
+
+def _follows(operand: Spec, result: Spec) -> bool:
+    """Whether the operand lies in memory as the result does, or is broadcast."""
+    missing = len(result.shape) - len(operand.shape)
+    return all(
+        own == 1 or stride in (0, expected)
+        for own, stride, expected in zip(operand.shape, operand.stride, result.stride[missing:], strict=True)
+    )
+
+
+def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
+    """A storage for the result of a plan; usually a promise computes its bytes later."""
+    global _held
+    sources: list[Any] = []
+    steps, nodes, nbytes = 1, plan.deferred.nodes, 0
+    with _lock:
+        if _eager.active:
+            return _run_at_once(plan, tensors, numbers)
+        for tensor in tensors:
+            storage = tensor._storage
+            source: Any = storage
+            if type(storage) is Promised:
+                source = promise_of(storage)
+                if source is None or not _fits(source, tensor, plan):
+                    storage.ptr  # noqa: B018 (computes the bytes, and maybe those of another tensor)
+                    return promised(plan, tensors, numbers)
+                steps += source.steps
+                nodes += source.nodes
+            elif type(storage) not in (Storage, Watched) or storage.exposed:
+                return _run_at_once(plan, tensors, numbers)
+            else:
+                nbytes += storage.nbytes_
+            sources.append(source)
+        if steps > MOST_STEPS or nodes > MOST_NODES:
+            for tensor in tensors:
+                tensor._storage.ptr  # noqa: B018
+            return promised(plan, tensors, numbers)
+        promise = Promise()
+        promise.plan, promise.sources, promise.numbers = plan, sources, numbers
+        promise.offsets = tuple([tensor._byte_offset for tensor in tensors])
+        promise.steps, promise.nodes, promise.nbytes = steps, nodes, nbytes
+        result = new_promised(promise, plan.spec.nbytes)
+        promise.storage = weakref.ref(result)
+        for source in sources:
+            if type(source) is Storage:
+                source.__class__ = Watched
+        _waiting.append(weakref.ref(promise))
+        _held += nbytes
+        if _held > MOST_BYTES or len(_waiting) > MOST_PROMISES:
+            _keep_bounds()
+        return result
+
+
+def _fits(source: Promise, tensor: Any, plan: Any) -> bool:
+    """Whether a kernel for `plan` can compute the elements of `tensor`, which a promise computes otherwise."""
+    spec = tensor.spec
+    return source.plan.spec is spec and spec.shape == plan.spec.shape and not tensor._byte_offset
+
+
+def _run_at_once(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
+    storage = plan.allocate()
+    addresses = [tensor._storage.ptr + tensor._byte_offset for tensor in tensors]
+    plan.entry(storage.ptr, *addresses, *numbers, plan.meta, plan.count)
+    return storage
+
+
+def _keep_bounds() -> None:
+    """Keep the oldest promises until the others are within the bounds."""
+    global _held
+    waiting = [promise for each in _waiting if (promise := each()) is not None]
+    _waiting[:] = [weakref.ref(promise) for promise in waiting]
+    _held = sum(promise.nbytes for promise in waiting)
+    for promise in waiting:
+        if _held <= MOST_BYTES // 2 and len(_waiting) <= MOST_PROMISES // 2:
+            break
+        if promise.sources:
+            _keep_readers_of(promise)
+
+
+# ---- Keeping promises ----------------------------------------------------------------------------------------------------
+
+
+def keep(promise: Promise) -> None:
+    """Compute the bytes of a promise, and of all promises with a living storage that it waits for."""
+    with _lock:
+        if not promise.sources:
+            return
+        chain = _chain(promise)
+        alive = [each.storage() for each in chain]
+        blocks = _run(chain, [each is not None for each in alive])
+        for storage, block in zip(alive, blocks, strict=True):
+            if storage is not None and block is not None:
+                give_memory(storage, block)
+        _forget(chain, alive)
+
+
+def _chain(promise: Promise) -> list[Promise]:
+    """The promise and all that it waits for, each after those that it reads."""
+    order: list[Promise] = []
+    _visit(promise, set(), order)
+    return order
+
+
+def _visit(promise: Promise, seen: set[int], order: list[Promise]) -> None:
+    seen.add(id(promise))
+    for source in promise.sources:  # at most MOST_STEPS deep
+        if type(source) is Promise and id(source) not in seen:
+            _visit(source, seen, order)
+    order.append(promise)
+
+
+def _run(chain: list[Promise], stored: list[bool]) -> list[Storage | None]:
+    """The memory of the results that are stored, by one kernel, or plan by plan."""
+    if len(chain) > 1:
+        numbers: dict[int, int] = {}  # of the steps, by the id of their promise
+        places: dict[tuple, int] = {}  # of the operands of the kernel
+        addresses: list[int] = []
+        steps = []
+        for number, each in enumerate(chain):
+            wiring = []
+            for source, offset, spec in zip(
+                each.sources, each.offsets, each.plan.deferred.operands, strict=True
+            ):
+                place = numbers.get(id(source))
+                if place is None:
+                    key = id(source), offset, spec
+                    place = places.get(key)
+                    if place is None:
+                        place = places[key] = len(addresses)
+                        addresses.append(source.ptr + offset)
+                wiring.append(place)
+            numbers[id(each)] = ~number
+            steps.append((each.plan, tuple(wiring), stored[number]))
+        kernel = kernel_of(tuple(steps))
+        if kernel is not None:
+            blocks = [each.plan.allocate() if kept else None for each, kept in zip(chain, stored)]
+            results = [block.ptr for block in blocks if block is not None]
+            arguments = [argument for each in chain for argument in each.numbers]
+            kernel.entry(*results, *addresses, *arguments, kernel.meta, kernel.count)  # type: ignore[misc]
+            return blocks
+    return _run_by_plans(chain, stored)
+
+
+def _run_by_plans(chain: list[Promise], stored: list[bool]) -> list[Storage | None]:
+    last = {id(source): number for number, each in enumerate(chain) for source in each.sources}
+    made: dict[int, Storage] = {}
+    kept: list[Storage | None] = []
+    for number, each in enumerate(chain):
+        block = made[id(each)] = each.plan.allocate()
+        kept.append(block if stored[number] else None)
+        addresses = [
+            made.get(id(source), source).ptr + offset
+            for source, offset in zip(each.sources, each.offsets, strict=True)
+        ]
+        plan = each.plan
+        plan.entry(block.ptr, *addresses, *each.numbers, plan.meta, plan.count)
+        for source in each.sources:
+            if last[id(source)] == number:
+                made.pop(id(source), None)  # returns the memory of a value that nobody needs any more
+    return kept
+
+
+def _forget(chain: list[Promise], alive: list[Storage | None]) -> None:
+    """The promises in the chain with a living storage have been kept: those that wait for them read the storages now."""
+    global _held
+    kept = {id(each): storage for each, storage in zip(chain, alive, strict=True) if storage is not None}
+    read = [source for each in chain for source in each.sources if type(source) is Watched]
+    for each in chain:
+        if id(each) in kept:
+            _held -= each.nbytes
+            each.sources = []
+    del chain[:]  # so that promises that nobody waits for are gone
+    still: set[int] = set()
+    waiting = []
+    for reference in _waiting:
+        promise = reference()
+        if promise is None or not promise.sources:
+            continue
+        for position, source in enumerate(promise.sources):
+            storage = kept.get(id(source))
+            if storage is not None:
+                promise.sources[position] = storage
+                promise.nbytes += storage.nbytes_
+                _held += storage.nbytes_
+                storage.__class__ = Watched
+            still.add(id(promise.sources[position]))
+        waiting.append(reference)
+    _waiting[:] = waiting
+    for storage in read:
+        if id(storage) not in still and type(storage) is Watched:
+            storage.__class__ = Storage  # type: ignore[assignment]
+
+
+def settle(storage: Storage) -> None:
+    """Do all work that computes the bytes of a storage or reads them."""
+    with _lock:
+        if type(storage) is Promised:
+            storage.ptr  # noqa: B018
+        for reference in tuple(_waiting):
+            promise = reference()
+            if promise is not None and any(source is storage for source in promise.sources):
+                _keep_readers_of(promise)
+        if type(storage) is Watched:
+            storage.__class__ = Storage  # type: ignore[assignment]
+
+
+def _keep_readers_of(promise: Promise) -> None:
+    """Keep a promise, or if its storage is gone, the promises that wait for it."""
+    if promise.storage() is not None:
+        keep(promise)
+        return
+    for reference in tuple(_waiting):
+        reader = reference()
+        if reader is not None and any(source is promise for source in reader.sources):
+            _keep_readers_of(reader)
+
+
+def keep_all() -> None:
+    """Keep all promises whose storages are alive."""
+    with _lock:
+        for reference in reversed(
+            _waiting.copy()
+        ):  # the latest first, because it takes along what it waits for
+            promise = reference()
+            if promise is not None and promise.storage() is not None:
+                keep(promise)
+
+
+keeper.keep, keeper.settle = keep, settle
+
+
+class eager(Restoring):  # noqa: N801 (used like a function)
+    """A context in which this thread computes every result at once, as with the environment variable WEFT_EAGER=1.
+
+    >>> import weft as torch
+    >>> with torch.eager():
+    ...     torch.ones(3) + 1
+    tensor([2., 2., 2.])
+    """
+
+    __slots__ = ("outer",)
+
+    def __enter__(self) -> None:
+        self.outer = _eager.active
+        _eager.active = True
+
+    def _restore(self) -> None:
+        _eager.active = self.outer

@@ -92,12 +92,24 @@ def test_help(capsys, arguments):
         (["run", "-c"], "run what?"),
         (["run", "-I", "script.py"], "does not know the option '-I'"),
         (["doctor", "who"], "takes no arguments"),
+        (["cache", "clean"], "cache takes clear or nothing"),
     ],
 )
 def test_wrong_command(capsys, arguments, message):
     assert cli.main(arguments) == 2
     out, err = capsys.readouterr()
     assert message in err and not out
+
+
+def test_cache_is_shown_and_cleared(run_weft, tmp_path):
+    folder = tmp_path / "kernels"
+    folder.mkdir(mode=0o700)
+    environment = {"WEFT_CACHE_DIR": str(folder)}
+    run_weft("run", "-c", "import torch; torch.ones(3) + 1", **environment)
+    assert f" in {folder}, " in run_weft("cache", **environment).stdout
+    assert len(list(folder.iterdir())) > 0
+    assert re.fullmatch(r"removed [1-9]\d* kernels\n", run_weft("cache", "clear", **environment).stdout)
+    assert list(folder.iterdir()) == []
 
 
 def test_doctor_and_version(capsys):

@@ -12,6 +12,8 @@ weft: PyTorch's tensor library in pure Python
   weft run -c code [arguments]     for a piece of code,
   weft run - [arguments]           and for a script on standard input
   weft doctor                      say what weft found on this machine
+  weft cache                       say how many kernels are kept on disk, and where
+  weft cache clear                 remove them; weft compiles those that it needs again
   weft names library               say which names of torch a library mentions that weft does not have
   weft placeholder add             make pip take torch for installed, so that it does not download PyTorch
   weft placeholder remove          undo that; without a word, weft placeholder says whether there is one
@@ -25,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments is None:
         arguments = sys.argv[1:]
     match arguments:
-        case ["-h" | "--help"] | ["run" | "doctor" | "names" | "placeholder", "-h" | "--help"]:
+        case ["-h" | "--help"] | ["run" | "doctor" | "cache" | "names" | "placeholder", "-h" | "--help"]:
             print(USAGE)
             return 0
         case ["--version"]:
@@ -40,6 +42,18 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         case ["doctor", extra, *_]:
             return _refuse(f"doctor takes no arguments, but was given {extra!r}")
+        case ["cache"]:
+            from weft.doctor import kernel_cache
+
+            print(kernel_cache())
+            return 0
+        case ["cache", "clear"]:
+            from weft.engine import host
+
+            print(f"removed {host.disk_cache().clear()} kernels")
+            return 0
+        case ["cache", *others]:
+            return _refuse(f"cache takes clear or nothing, but was given {' '.join(others)!r}")
         case ["names"]:
             return _refuse("names of what? Give packages, folders or files")
         case ["names", *libraries]:

@@ -41,7 +41,7 @@ def _findings() -> list[tuple[str, str]]:
         ("vectors", _vector_units()),
         ("threads", _threads()),
         ("BLAS", _blas()),
-        ("kernels", _kernel_cache()),
+        ("kernels", kernel_cache()),
         ("device cpu", "yes"),
         ("device cuda", _cuda()),
         ("device xla", _xla()),
@@ -86,7 +86,8 @@ def _blas() -> str:
     return f"{blas['name']} {blas['version']} (NumPy {numpy.__version__})"
 
 
-def _kernel_cache() -> str:
+def kernel_cache() -> str:
+    """How many kernels are kept on disk, where, and how much room they take and may take."""
     from weft.engine import diskcache, host
 
     directory = host.disk_cache().directory

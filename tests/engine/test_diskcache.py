@@ -126,12 +126,13 @@ def aged(path, days):
 
 
 def test_what_killed_processes_left_is_removed(cache):
-    for name, days in (("tmpold", 3), ("tmpnew", 0)):
+    old, new, kernel = f"tmp{1:016x}", f"tmp{2:016x}", f"{1:064x}"
+    for name, days in ((old, 3), (new, 0)):
         (cache.directory / name).write_bytes(b"half")
         aged(cache.directory / name, days)
-    cache.store("ab", b"code")
+    cache.store(kernel, b"code")
     cache.tidy()
-    assert sorted(os.listdir(cache.directory)) == ["ab", "tmpnew"]
+    assert sorted(os.listdir(cache.directory)) == [kernel, new]
 
 
 def test_the_directory_is_tidied_now_and_then(cache, monkeypatch):
@@ -143,14 +144,15 @@ def test_the_directory_is_tidied_now_and_then(cache, monkeypatch):
 
 
 def test_the_least_recently_used_files_go_first(cache):
-    for number in range(8):
-        cache.store(str(number), b"x" * 968)  # with their digests they take 1000 bytes
-        aged(cache.directory / str(number), 20 - number)
-    assert cache.load("0") is not None  # used just now
+    names = [f"{number:064x}" for number in range(8)]
+    for number, name in enumerate(names):
+        cache.store(name, b"x" * 968)  # with their digests they take 1000 bytes
+        aged(cache.directory / name, 20 - number)
+    assert cache.load(names[0]) is not None  # used just now
     cache.tidy(limit=8000)
     assert cache.size() == 8000
     cache.tidy(limit=7000)
-    assert sorted(os.listdir(cache.directory)) == ["0", "4", "5", "6", "7"]  # room for a quarter of the bound
+    assert sorted(os.listdir(cache.directory)) == [names[0], *names[4:]]  # room for a quarter of the bound
     assert cache.size() <= 7000 * 3 // 4
     assert LIMIT == 512 << 20
 
@@ -161,3 +163,13 @@ def test_a_directory_of_another_user_is_not_trusted(tmp_path, monkeypatch):
     assert directory is not None
     monkeypatch.setattr(os, "getuid", lambda: os.geteuid() + 1)
     assert _private(directory) is None
+
+
+def test_clearing_removes_kernels_and_nothing_else(cache):
+    mine = cache.directory / "letters.txt"
+    mine.write_text("kept")
+    for source in ("a", "b"):
+        cache.store(cache.key(source), b"code")
+    assert cache.clear() == 2
+    assert list(cache.directory.iterdir()) == [mine]
+    assert cache.load(cache.key("a")) is None

@@ -181,3 +181,12 @@ def test_children_work_though_other_threads_compile_allocate_and_share(tmp_path)
         timeout=300,
     )
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_long_wait_for_the_compiler_is_announced_once_on_a_terminal(monkeypatch, capsys, is_terminal):
+    monkeypatch.setattr(host, "_compiling_s", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    for seconds in (0.9, 0.2, 2.0):
+        host._announce(seconds)
+    assert capsys.readouterr().err.count("weft: compiling kernels") == is_terminal

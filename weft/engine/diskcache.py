@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ LIMIT = 512 << 20  # bytes; a kernel takes 2 to 10 KiB, weft's whole test suite 
 # Seconds. A cache hit renews the time of a file only if it is older, because renewing it takes 5 us.
 _DAY = 86400
 _TEMPORARY = "tmp"  # the prefix of files that are being written
+_OURS = re.compile(f"[0-9a-f]{{64}}|{_TEMPORARY}[0-9a-f]{{16}}")
 
 
 class DiskCache:
@@ -71,6 +73,15 @@ class DiskCache:
         """The number of bytes in the cache."""
         return sum(size for _, size, _ in self._files())
 
+    def clear(self) -> int:
+        """Remove all files. Returns how many there were."""
+        removed = 0
+        for _, _, path in self._files():
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                removed += 1
+        return removed
+
     def tidy(self, limit: int = LIMIT) -> None:
         """Remove temporary files of killed processes; beyond `limit` bytes, remove the least recently used files as well."""
         files = sorted(self._files())
@@ -84,10 +95,12 @@ class DiskCache:
                 excess -= size
 
     def _files(self) -> list[tuple[float, int, str]]:
-        """(time of last use, size, path) of each file."""
+        """(time of last use, size, path) of each file of the cache; other files, if the user keeps any there, are left alone."""
         found = []
         with contextlib.suppress(OSError), os.scandir(self.directory) as entries:
             for entry in entries:
+                if not _OURS.fullmatch(entry.name):
+                    continue
                 with contextlib.suppress(OSError):
                     status = entry.stat()
                     found.append((status.st_mtime, status.st_size, entry.path))

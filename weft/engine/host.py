@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import functools
 import platform
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -123,8 +125,10 @@ def compile_ir(ir: str, *names: str) -> tuple[int, ...]:
             key = cache.key(ir)
             code = cache.load(key)
             if code is None:
+                start = time.monotonic()
                 code = _object_code(ir)
                 cache.store(key, code)
+                _announce(time.monotonic() - start)
             return _link(code, names)
         finally:
             # llvmlite takes its lock in Python code. A Ctrl-C there could leave it taken, and other threads would wait for ever.
@@ -136,6 +140,20 @@ def is_compiled(ir: str) -> bool:
     """Whether the disk cache has the object code of this module."""
     cache = disk_cache()
     return cache.load(cache.key(ir)) is not None
+
+
+NOTICE_AFTER = 1.0  # seconds of compiling, after which the user is told what the program waits for
+_compiling_s = 0.0
+
+
+def _announce(seconds: float) -> None:
+    """Add to the time that this process has spent compiling, and tell the user once if it is long and stderr is a terminal."""
+    global _compiling_s
+    before, _compiling_s = _compiling_s, _compiling_s + seconds
+    if before < NOTICE_AFTER <= _compiling_s and sys.stderr is not None and sys.stderr.isatty():
+        kept = disk_cache().directory
+        outlook = f"they are kept in {kept}" if kept else "they cannot be kept: see weft doctor"
+        print(f"weft: compiling kernels that this machine has not run before; {outlook}", file=sys.stderr)
 
 
 def _object_code(ir: str) -> bytes:

@@ -8,7 +8,7 @@ LIBRARIES := .venv-libraries/bin
 EXAMPLES := tensor_tour photo_to_grey heat_equation monte_carlo_pi game_of_life least_squares train_regression train_digits benchmark_broadcasting
 # What `make test` runs once more on each side of the fence (docs/reliability.md): 2 minutes of processor time a side.
 FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py \
-	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter linalg/test_lapack linalg/test_stacks)
+	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter linalg/test_lapack linalg/test_stacks nn/test_conv_products)
 
 .DELETE_ON_ERROR:
 .PHONY: demo test libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean

@@ -75,6 +75,7 @@ for dtype in DTYPES:
         first = (a != 0,) if name == "where" else ()
         attempt(f"{name} {dtype}", lambda: function(*first, a.t(), b.t()))  # noqa: B023
     attempt(f"matmul {dtype}", lambda: a @ b.t())  # noqa: B023
+    attempt(f"conv {dtype}", lambda: torch.conv2d(a[None, None], b[None, None, :5, :4]))  # noqa: B023
     attempt(f"rand {dtype}", lambda: torch.rand(50, dtype=kind))  # noqa: B023
     attempt(f"scatter {dtype}", lambda: a.index_add(0, torch.tensor([0, 0, 5]), b[:3]))  # noqa: B023
     attempt(f"index {dtype}", lambda: a[torch.tensor([3, 1]), 2:].masked_fill(b[:2, 2:] != 0, 1))  # noqa: B023

@@ -14,6 +14,7 @@ from ...engine.bilinear import bilinear_code
 from ...engine.kernel import sharing
 from ...engine.resample import resample_code
 from ...engine.selection import least_code
+from .sliding import sliding_products, sliding_sums
 
 
 def resample(
@@ -81,4 +82,10 @@ def least(key: np.ndarray, k: int) -> np.ndarray:
     return found
 
 
-EXTRAS: dict[str, Callable] = {"resample": resample, "bilinear": bilinear, "least": least}
+EXTRAS: dict[str, Callable] = {
+    "resample": resample,
+    "bilinear": bilinear,
+    "least": least,
+    "sliding_sums": sliding_sums,
+    "sliding_products": sliding_products,
+}

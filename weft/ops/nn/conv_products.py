@@ -4,8 +4,9 @@ convolve  (input, weight) -> result       sums over channels and kernel
 spread    (result, weight) -> input       the adjoint in the input: a transposed convolution
 correlate (input, result) -> weight       the adjoint in the weight
 
-Each is linear in both arguments, and the derivatives of each are the other two. Patches are copied out and multiplied by
-BLAS, a few images at a time, so that they stay in the cache.
+Each is linear in both arguments, and the derivatives of each are the other two. A device that has the kernels of
+`engine/sliding.py` computes them directly. Otherwise patches are copied out and multiplied by BLAS, a few images at a time, so that
+they stay in the cache. A kernel of one element moved by one is a matrix product in any case.
 
 Shapes: input [N, C, *sizes], weight [M, C / groups, *kernel], result [N, M, *positions].
 """
@@ -18,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...core.derivative import differentiate
+from ...core.dtype import float32, float64
 from ...core.spec import contiguous_spec
 from ...core.tensor import Tensor, empty
 from ...families.custom_vjp import custom_vjp
@@ -29,6 +31,7 @@ from .window_views import window_elements, windows
 
 # elements of patches that are made at a time; they fit the cache that the cores share and give work to all cores
 PATCH_ELEMENTS = 1 << 19
+SLIDING_DTYPES = (float32, float64)
 
 _convolution_step = functools.partial(custom_vjp, node_name="ConvolutionBackward0")
 
@@ -95,29 +98,80 @@ def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
     return empty(contiguous_spec(sizes, like.spec.dtype, like.spec.device))
 
 
+def _slides(like: Tensor, how: Geometry, *others: Tensor) -> bool:
+    """Whether the device computes the convolution of these tensors directly."""
+    pointwise = set(how.kernel) == set(how.stride) == {1} and how.padded == how.sizes
+    return (
+        not pointwise
+        and like.spec.dtype in SLIDING_DTYPES
+        and "sliding_sums" in like.spec.device.backend.extras
+        and like.spec.numel > 0
+        and all(other.spec.numel > 0 for other in others)
+    )
+
+
+def _slide(
+    source: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    how: Geometry,
+    images: int,
+    channels: int,
+    made: int,
+    adjoint: bool,
+) -> Tensor:
+    """The convolution of `source`, or if `adjoint` its adjoint in the input, with `bias` added."""
+    sizes = (images, channels, *how.sizes) if adjoint else (images, made, *how.positions)
+    target = _new(sizes, source)
+    bias = source.new_zeros(sizes[1]) if bias is None else bias.contiguous()
+    operands = (target, source.contiguous(), weight.contiguous(), bias)
+    addresses = [each._storage.ptr + each._byte_offset for each in operands]
+    run = source.spec.device.backend.extras["sliding_sums"]
+    run(*addresses, source.spec.dtype, images, channels, made, how, adjoint)
+    return target
+
+
+def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
+    return result if bias is None else result.add_(bias.view(-1, *[1] * (result.dim() - 2)))
+
+
 @_convolution_step()
 def convolve(input: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Slide `weight` over `input` and add up the products."""
+    return _convolve(input, weight, None, how)
+
+
+def _convolve(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
     if depthwise.suits(input.spec, how.groups, weight.shape[1]):
         source = _padded(input, how).contiguous()
-        return depthwise.convolve(source, weight.contiguous(), how.stride, how.dilation, how.positions)
+        return _with_bias(
+            depthwise.convolve(source, weight.contiguous(), how.stride, how.dilation, how.positions), bias
+        )
     images, made = input.shape[0], weight.shape[0]
+    if _slides(input, how, weight) and 0 not in how.positions:
+        return _slide(input, weight, bias, how, images, input.shape[1], made, adjoint=False)
     result = _new((images, made, *how.positions), input)
     rows = _rows(weight, how.groups)
     flat = result.view(images, how.groups, made // how.groups, -1) if result.numel() else result
     for part in _parts(images if result.numel() else 0, how.at_once(input.shape[1])):
         _multiply_into(flat[part], rows, _patches(input[part], how))
-    return result
+    return _with_bias(result, bias)
 
 
 @_convolution_step()
 def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
     """Add the kernel, times each element of `result`, to where its window lies in the input."""
+    return _spread(result, weight, None, how)
+
+
+def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
     if depthwise.suits(result.spec, how.groups, weight.shape[1]) and weight.shape[0] == how.groups:
         starts = [pair[0] for pair in how.border]
-        return depthwise.spread(result, weight, how.sizes, starts, how.stride, how.dilation)
+        return _with_bias(depthwise.spread(result, weight, how.sizes, starts, how.stride, how.dilation), bias)
     images, made = result.shape[:2]
     channels = weight.shape[1] * how.groups
+    if _slides(result, how, weight):
+        return _slide(result, weight, bias, how, images, channels, made, adjoint=True)
     input = _new((images, channels, *how.sizes), result)
     columns = _rows(weight, how.groups).transpose(-1, -2)
     flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
@@ -133,7 +187,7 @@ def spread(result: Tensor, weight: Tensor, how: Geometry) -> Tensor:
         for dim, ((before, _), size) in enumerate(zip(how.border, how.sizes, strict=True), 2):
             padded = padded.narrow(dim, before, size)
         input[part].copy_(padded)
-    return input
+    return _with_bias(input, bias)
 
 
 @_convolution_step()
@@ -144,7 +198,15 @@ def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
     if made == channels == how.groups and depthwise.suits(input.spec, how.groups, 1):
         source = _padded(input, how).contiguous()
         return depthwise.correlate(source, result, how.kernel, how.stride, how.dilation)
-    weight = _new((made, channels // how.groups, *how.kernel), input).zero_()
+    weight = _new((made, channels // how.groups, *how.kernel), input)
+    if _slides(input, how, result):
+        operands = (weight, input.contiguous(), result.contiguous())
+        addresses = [each._storage.ptr + each._byte_offset for each in operands]
+        run = input.spec.device.backend.extras["sliding_products"]
+        run(*addresses, input.spec.dtype, images, channels, made, how)
+        if weight.isfinite().all():
+            return weight
+    weight.zero_()
     total = weight.view(how.groups, made // how.groups, -1) if weight.numel() else weight
     flat = result.reshape(images, how.groups, made // how.groups, math.prod(how.positions))
     for part in _parts(images if weight.numel() else 0, how.at_once(channels)):
@@ -177,10 +239,6 @@ def _bias_rule(ct: Tensor, out: Any, *inputs: Any) -> Tensor:
     return ct.sum((0, *range(2, ct.dim())))
 
 
-def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
-    return result if bias is None else result.add_(bias.view(-1, *[1] * (result.dim() - 2)))
-
-
 @_convolution_step(
     lambda ct, out, input, weight, bias, how: spread(ct, weight.conj(), how),
     lambda ct, out, input, weight, bias, how: correlate(input.conj(), ct, how),
@@ -188,7 +246,7 @@ def _with_bias(result: Tensor, bias: Tensor | None) -> Tensor:
 )
 def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
     """`convolve`, and add `bias` [M]."""
-    return _with_bias(convolve(input, weight, how), bias)
+    return _convolve(input, weight, bias, how)
 
 
 @_convolution_step(
@@ -198,4 +256,4 @@ def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, how: Geometr
 )
 def transposed(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) -> Tensor:
     """`spread`, and add `bias` [M]."""
-    return _with_bias(spread(result, weight, how), bias)
+    return _spread(result, weight, bias, how)

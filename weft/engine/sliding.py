@@ -1,0 +1,389 @@
+"""Direct convolution as LLVM IR: sums of shifted lines, a tile of channels and positions at a time.
+
+Both kernels copy the planes of an image into scratch memory, with zeros around them and lines of all dims laid end to end. There,
+a place in the window is a fixed distance from the first place, for every position: the distances are a table. So the loops
+run over positions in memory order, many at once, and no patches are copied out. The elements between the ends of lines are the price.
+
+    sums      line[m][p] = bias[m] + the sum over terms t of weight[m][t] * line[p + distance[t]]
+    products  weight[m][t] = the sum over p of result[m][p] * line[p + distance[t]]
+
+Each element of `sums` is one chain of fused multiply-adds in the order of the table, and each of `products` one for each lane of
+64 bytes, so the results depend neither on the number of threads nor on the registers of the processor.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+from ..core.dtype import DType
+from .host import cpu
+from .kernel import Code, compile_loop
+from .llvm import value_type
+from .loops import MEMSET
+from .structured import Body, function
+
+LINE = 64  # bytes that are worked on side by side
+
+
+class Tile(NamedTuple):
+    """What the registers hold."""
+
+    rows: int  # channels of `sums`
+    lines: int  # vectors of positions of `sums`
+    left: int  # channels of the result of `products`
+    right: int  # terms of `products`
+
+
+@functools.cache
+def tile() -> Tile:
+    """32 registers hold 24 sums, a few elements and a factor. Without AVX-512 there are 16 of half the size, or 32 of a quarter."""
+    return Tile(8, 3, 4, 6) if "+avx512f" in cpu()[1].split(",") else Tile(6, 1, 2, 3)
+
+
+# The words of meta. Distances and sizes of memory are in bytes; tables are addresses of int64.
+SUMS_META = (
+    "tasks", "parts", "scratch", "groups", "strips", "strip_table",
+    "planes", "input_unit", "input_plane", "line_plane", "line_bytes", "input_step",
+    "made", "weight_group", "weight_row", "result_unit", "result_plane", "result_step", "sums_row",
+)  # fmt: skip
+STRIP = ("rows", "row_table", "phases", "phase_table")
+PHASE = ("terms", "term_table", "positions", "rows", "row_table")
+ROW = ("source", "target", "count")
+TERM = ("distance", "weight")
+
+PRODUCTS_META = (
+    "parts", "scratch", "groups", "units", "at_once", "strips", "strip_table",
+    "planes", "input_image", "input_group", "input_plane", "line_plane", "line_image", "line_bytes", "input_step",
+    "made", "result_image", "result_group", "result_plane", "own_plane", "own_image",
+    "terms", "weight_group", "weight_row",
+)  # fmt: skip
+
+
+@functools.cache
+def sums_code(dtype: DType, made: int) -> Code:
+    """`entry(result, input, weight, bias, scratch, meta, parts)` for units of `made` channels; bias has zeros where there is none."""
+    kernel = _Sums(dtype)
+    rows = [size for size in (min(made, tile().rows), made % tile().rows) if size]
+    tiles = sorted({(size, lines) for size in rows for lines in (1, tile().lines)})
+    parts = [kernel.tile(*each) for each in tiles]
+    parts.append(kernel.function("loop", _LOOP, lambda body: kernel.write(body, rows[0], rows[-1])))
+    return compile_loop("\n".join([*sorted(kernel.declarations), kernel.copy_rows(), *parts]), 5, "")
+
+
+@functools.cache
+def products_code(dtype: DType) -> Code:
+    """`entry(weight, input, result, scratch, meta, parts)`."""
+    kernel = _Products(dtype)
+    parts = [
+        kernel.copy_rows(),
+        kernel.tile(),
+        kernel.function("loop", _LOOP, kernel.write),
+    ]
+    return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 4, "")
+
+
+_LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
+
+
+class _Kernel:
+    """What both kernels share."""
+
+    def __init__(self, dtype: DType):
+        self.dtype, self.size = dtype, dtype.itemsize
+        self.lanes = LINE // dtype.itemsize
+        self.element, self.vector = value_type(dtype), value_type(dtype, self.lanes)
+        self.declarations: set[str] = {MEMSET}
+
+    def function(self, name: str, parameters: str, write) -> str:
+        return function(name, parameters, self.declarations, write, "" if name == "loop" else "internal")
+
+    def words(self, b: Body, address: str, names: tuple[str, ...]) -> dict[str, str]:
+        return {name: b.let(f"load i64, ptr {b.at(address, 8 * k)}") for k, name in enumerate(names)}
+
+    def place(self, b: Body, base: str, *steps: tuple[str, str | int]) -> str:
+        """The address `base` + the sum of index * step."""
+        for index, step in steps:
+            base = b.at(base, b.integer("mul", index, step))
+        return base
+
+    def pointer(self, b: Body, word: str) -> str:
+        return b.let(f"inttoptr i64 {word} to ptr")
+
+    def load(self, b: Body, address: str) -> str:
+        return b.let(f"load {self.vector}, ptr {address}, align {self.size}")
+
+    def spread(self, b: Body, address: str) -> str:
+        """The element at `address` in every lane."""
+        one = b.let(f"load {self.element}, ptr {address}, align {self.size}")
+        first = b.let(f"insertelement {self.vector} poison, {self.element} {one}, i64 0")
+        return b.let(
+            f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
+        )
+
+    def clear(self, b: Body, address: str, nbytes: str) -> None:
+        b.do(f"call void @llvm.memset.p0.i64(ptr {address}, i8 0, i64 {nbytes}, i1 false)")
+
+    def copy_rows(self) -> str:
+        """copy_rows(target, source, table, rows, target step, source step): elements `size` bytes apart are copied faster."""
+
+        def write(b: Body) -> None:
+            with b.loop(0, "%rows") as r:
+                row = self.words(b, self.place(b, "%table", (r, 8 * len(ROW))), ROW)
+                source, target = b.at("%source", row["source"]), b.at("%target", row["target"])
+                close_source = b.let(f"icmp eq i64 %source_step, {self.size}")
+                close_target = b.let(f"icmp eq i64 %target_step, {self.size}")
+                close = b.let(f"and i1 {close_source}, {close_target}")
+                with b.when(close), b.loop(0, row["count"]) as i:
+                    offset = b.integer("mul", i, self.size)
+                    self.move(b, b.at(target, offset), b.at(source, offset))
+                begin = b.let(f"select i1 {close}, i64 {row['count']}, i64 0")
+                with b.loop(begin, row["count"]) as i:
+                    self.move(
+                        b,
+                        self.place(b, target, (i, "%target_step")),
+                        self.place(b, source, (i, "%source_step")),
+                    )
+
+        parameters = "ptr noalias %target, ptr noalias %source, ptr %table, i64 %rows, i64 %target_step, i64 %source_step"
+        return self.function("copy_rows", parameters, write)
+
+    def move(self, b: Body, target: str, source: str) -> None:
+        value = b.let(f"load {self.element}, ptr {source}, align {self.size}")
+        b.do(f"store {self.element} {value}, ptr {target}, align {self.size}")
+
+    def copy(self, b: Body, target: str, source: str, table: str, rows: str, steps: tuple[str, str]) -> None:
+        b.do(
+            f"call void @copy_rows(ptr {target}, ptr {source}, ptr {table}, i64 {rows}, i64 {steps[0]}, i64 {steps[1]})"
+        )
+
+    def part(self, b: Body, k: str, count: str, parts: str) -> tuple[str, str]:
+        """Which of `count` tasks are those of part k."""
+        following = b.integer("add", k, 1)
+        first, last = (b.integer("sdiv", b.integer("mul", count, each), parts) for each in (k, following))
+        return first, last
+
+
+class _Sums(_Kernel):
+    def tile(self, rows: int, lines: int) -> str:
+        """The sums of some channels at `lines` vectors of positions."""
+
+        def write(b: Body) -> None:
+            sums = []
+            for m in range(rows):
+                start = self.spread(b, b.at("%bias", m * self.size))
+                sums.append([b.variable(self.vector, start) for _ in range(lines)])
+            with b.loop(0, "%terms") as t:
+                term = self.words(b, self.place(b, "%table", (t, 8 * len(TERM))), TERM)
+                source = b.at("%source", term["distance"])
+                found = [self.load(b, b.at(source, j * LINE)) for j in range(lines)]
+                weight = b.at("%weight", term["weight"])
+                for m in range(rows):
+                    factor = self.spread(b, b.at(weight, b.integer("mul", "%weight_row", m)))
+                    for j in range(lines):
+                        before = b.get(sums[m][j], self.vector)
+                        after = b.intrinsic("fma", self.dtype, self.lanes, found[j], factor, before)
+                        b.set(sums[m][j], self.vector, after)
+            for m in range(rows):
+                target = b.at("%target", b.integer("mul", "%target_row", m))
+                for j in range(lines):
+                    value = b.get(sums[m][j], self.vector)
+                    b.do(f"store {self.vector} {value}, ptr {b.at(target, j * LINE)}, align {LINE}")
+
+        parameters = (
+            "ptr noalias %target, ptr noalias %source, ptr noalias %weight, ptr noalias %bias, ptr noalias %table, "
+            "i64 %terms, i64 %weight_row, i64 %target_row"
+        )
+        return self.function(f"tile{rows}x{lines}", parameters, write)
+
+    def write(self, b: Body, rows: int, rest: int) -> None:
+        operands = [b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(5)]
+        result, input, weight, bias, scratch = operands
+        meta = self.words(b, "%meta", SUMS_META)
+        strip_table = self.pointer(b, meta["strip_table"])
+        with b.loop("%begin", "%end") as part:
+            lines = self.place(b, scratch, (part, meta["scratch"]))
+            sums = b.at(lines, meta["line_bytes"])
+            first, last = self.part(b, part, meta["tasks"], meta["parts"])
+            filled = b.variable("i64", "-1")  # the strip whose border is in the scratch memory
+            with b.loop(first, last) as task:
+                unit, strip = (b.integer(each, task, meta["strips"]) for each in ("sdiv", "srem"))
+                group = b.integer("srem", unit, meta["groups"])
+                own = self.words(b, self.place(b, strip_table, (strip, 8 * len(STRIP))), STRIP)
+                with b.when(b.let(f"icmp ne i64 {b.get(filled, 'i64')}, {strip}")):
+                    self.clear(b, lines, meta["line_bytes"])
+                    b.set(filled, "i64", strip)
+                source = self.place(b, input, (unit, meta["input_unit"]))
+                table = self.pointer(b, own["row_table"])
+                with b.loop(0, meta["planes"]) as c:
+                    target, plane = (
+                        self.place(b, base, (c, step))
+                        for base, step in ((lines, meta["line_plane"]), (source, meta["input_plane"]))
+                    )
+                    self.copy(b, target, plane, table, own["rows"], (str(self.size), meta["input_step"]))
+                weights = self.place(b, weight, (group, meta["weight_group"]))
+                offsets = self.place(b, bias, (b.integer("mul", group, meta["made"]), self.size))
+                target = self.place(b, result, (unit, meta["result_unit"]))
+                phases = self.pointer(b, own["phase_table"])
+                with b.loop(0, own["phases"]) as f:
+                    phase = self.words(b, self.place(b, phases, (f, 8 * len(PHASE))), PHASE)
+                    common = (meta, phase, lines, sums, weights, offsets, target)
+                    whole = b.integer("sub", meta["made"], b.integer("srem", meta["made"], rows))
+                    with b.loop(0, whole, rows) as m:
+                        self.block(b, m, rows, *common)
+                    if rest != rows:
+                        self.block(b, whole, rest, *common)
+
+    def block(self, b: Body, m, rows, meta, phase, lines, sums, weights, offsets, target) -> None:
+        """The sums of `rows` channels, and those of them that belong to the result."""
+        wide = tile().lines * self.lanes
+        weight = self.place(b, weights, (m, meta["weight_row"]))
+        offset = self.place(b, offsets, (m, self.size))
+        table = self.pointer(b, phase["term_table"])
+
+        def call(p: str, count: int) -> None:
+            here, there = self.place(b, sums, (p, self.size)), self.place(b, lines, (p, self.size))
+            b.do(
+                f"call void @tile{rows}x{count}(ptr {here}, ptr {there}, ptr {weight}, ptr {offset}, ptr {table}, "
+                f"i64 {phase['terms']}, i64 {meta['weight_row']}, i64 {meta['sums_row']})"
+            )
+
+        # The last positions are done one vector at a time.
+        whole = b.integer("sub", phase["positions"], b.integer("srem", phase["positions"], wide))
+        with b.loop(0, whole, wide) as p:
+            call(p, tile().lines)
+        with b.loop(whole, phase["positions"], self.lanes) as p:
+            call(p, 1)
+        rows_table = self.pointer(b, phase["row_table"])
+        with b.loop(0, rows) as k:
+            self.copy(
+                b,
+                self.place(b, target, (b.integer("add", m, k), meta["result_plane"])),
+                self.place(b, sums, (k, meta["sums_row"])),
+                rows_table,
+                phase["rows"],
+                (meta["result_step"], str(self.size)),
+            )
+
+
+PRODUCTS_STRIP = ("rows", "row_table", "own_rows", "own_table", "positions", "term_table")
+
+
+class _Products(_Kernel):
+    def tile(self) -> str:
+        """Add the products of `left` channels and `right` terms to the weight, where it has so many."""
+        left, right = tile().left, tile().right
+
+        def write(b: Body) -> None:
+            sums = [[b.variable(self.vector, "zeroinitializer") for _ in range(right)] for _ in range(left)]
+            distances = [b.let(f"load i64, ptr {b.at('%table', 8 * j)}") for j in range(right)]
+            with b.loop(0, "%images") as n:
+                owns = self.place(b, "%own", (n, "%own_image"))
+                lines = self.place(b, "%lines", (n, "%line_image"))
+                with b.loop(0, "%length", LINE) as p:
+                    here, there = b.at(owns, p), b.at(lines, p)
+                    found = [self.load(b, self.place(b, here, (str(m), "%own_plane"))) for m in range(left)]
+                    for j in range(right):
+                        other = self.load(b, b.at(there, distances[j]))
+                        for m in range(left):
+                            before = b.get(sums[m][j], self.vector)
+                            after = b.intrinsic("fma", self.dtype, self.lanes, found[m], other, before)
+                            b.set(sums[m][j], self.vector, after)
+            for m in range(left):
+                with b.when(b.let(f"icmp slt i64 {m}, %rows")):
+                    row = self.place(b, "%weight", (str(m), "%weight_row"))
+                    for j in range(right):
+                        with b.when(b.let(f"icmp slt i64 {j}, %columns")):
+                            place = b.at(row, j * self.size)
+                            total = self.total(b, b.get(sums[m][j], self.vector))
+                            before = b.let(f"load {self.element}, ptr {place}, align {self.size}")
+                            after = b.let(f"fadd {self.element} {before}, {total}")
+                            b.do(f"store {self.element} {after}, ptr {place}, align {self.size}")
+
+        parameters = (
+            "ptr noalias %weight, ptr noalias %own, ptr noalias %lines, ptr noalias %table, i64 %rows, i64 %columns, i64 %images, "
+            "i64 %length, i64 %own_plane, i64 %own_image, i64 %line_image, i64 %weight_row"
+        )
+        return self.function("tile", parameters, write)
+
+    def total(self, b: Body, vector: str) -> str:
+        """The sum of all lanes: the upper half is added to the lower one until one lane is left."""
+        lanes = self.lanes
+        while lanes > 1:
+            lanes //= 2
+            kind = f"<{2 * lanes} x {self.element}>"
+            halves = []
+            for start in (0, lanes):
+                mask = ", ".join(f"i32 {start + k}" for k in range(lanes))
+                halves.append(
+                    b.let(f"shufflevector {kind} {vector}, {kind} poison, <{lanes} x i32> <{mask}>")
+                )
+            vector = b.let(f"fadd <{lanes} x {self.element}> {halves[0]}, {halves[1]}")
+        return b.let(f"extractelement <1 x {self.element}> {vector}, i64 0")
+
+    def write(self, b: Body) -> None:
+        operands = [b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(4)]
+        weight, input, result, scratch = operands
+        meta = self.words(b, "%meta", PRODUCTS_META)
+        left = tile().left
+        blocks = b.integer("sdiv", b.integer("add", meta["made"], left - 1), left)
+        with b.loop("%begin", "%end") as part:
+            lines = self.place(b, scratch, (part, meta["scratch"]))
+            owns = b.at(lines, meta["line_bytes"])
+            first, last = self.part(b, part, b.integer("mul", blocks, meta["groups"]), meta["parts"])
+            end = b.integer("sdiv", b.integer("add", last, b.integer("sub", blocks, 1)), blocks)
+            filled = b.variable("i64", "-1")  # the strip whose border is in the scratch memory
+            with b.loop(b.integer("sdiv", first, blocks), end) as group:
+                start = b.integer("mul", group, blocks)
+                low, high = (
+                    b.integer("mul", b.integer("sub", block, start), left) for block in (first, last)
+                )
+                low, high = self.bound(b, "smax", low, "0"), self.bound(b, "smin", high, meta["made"])
+                target = self.place(b, weight, (group, meta["weight_group"]), (low, meta["weight_row"]))
+                rows = b.integer("sub", high, low)
+                self.clear(b, target, b.integer("mul", rows, meta["weight_row"]))
+                source = self.place(b, input, (group, meta["input_group"]))
+                other = self.place(b, result, (group, meta["result_group"]), (low, meta["result_plane"]))
+                with b.loop(0, meta["units"], meta["at_once"]) as unit:
+                    self.units(b, meta, unit, filled, lines, owns, source, other, target, rows)
+
+    def units(self, b: Body, meta, first, filled, lines, owns, input, result, weight, rows) -> None:
+        """Add the products of some units, from `first` on, for `rows` channels of one group."""
+        last = self.bound(b, "smin", b.integer("add", first, meta["at_once"]), meta["units"])
+        strip = b.integer("srem", first, meta["strips"])
+        strips = self.pointer(b, meta["strip_table"])
+        own = self.words(b, self.place(b, strips, (strip, 8 * len(PRODUCTS_STRIP))), PRODUCTS_STRIP)
+        with b.when(b.let(f"icmp ne i64 {b.get(filled, 'i64')}, {strip}")):
+            self.clear(b, lines, meta["scratch"])
+            b.set(filled, "i64", strip)
+        images = b.integer("sub", last, first)
+        with b.loop(0, images) as k:
+            image = b.integer("sdiv", b.integer("add", first, k), meta["strips"])
+            for count, base, base_image, base_plane, base_step, target, target_image, target_plane, table in (
+                ("planes", input, "input_image", "input_plane", "input_step", lines, "line_image", "line_plane", "row"),
+                (rows, result, "result_image", "result_plane", self.size, owns, "own_image", "own_plane", "own"),
+            ):  # fmt: skip
+                with b.loop(0, meta.get(count, count)) as c:
+                    self.copy(
+                        b,
+                        self.place(b, target, (k, meta[target_image]), (c, meta[target_plane])),
+                        self.place(b, base, (image, meta[base_image]), (c, meta[base_plane])),
+                        self.pointer(b, own[f"{table}_table"]),
+                        own["rows" if table == "row" else "own_rows"],
+                        (str(self.size), meta.get(base_step, str(base_step))),
+                    )
+        length = b.integer("mul", own["positions"], self.size)
+        with b.loop(0, rows, tile().left) as m, b.loop(0, meta["terms"], tile().right) as t:
+            target = self.place(b, weight, (m, meta["weight_row"]), (t, self.size))
+            here = self.place(b, owns, (m, meta["own_plane"]))
+            table = self.place(b, self.pointer(b, own["term_table"]), (t, 8))
+            left, right = (b.integer("sub", count, done) for count, done in ((rows, m), (meta["terms"], t)))
+            b.do(
+                f"call void @tile(ptr {target}, ptr {here}, ptr {lines}, ptr {table}, i64 {left}, i64 {right}, "
+                f"i64 {images}, i64 {length}, i64 {meta['own_plane']}, i64 {meta['own_image']}, "
+                f"i64 {meta['line_image']}, i64 {meta['weight_row']})"
+            )
+
+    def bound(self, b: Body, which: str, x: str, y: str) -> str:
+        self.declarations.add(f"declare i64 @llvm.{which}.i64(i64, i64)")
+        return b.let(f"call i64 @llvm.{which}.i64(i64 {x}, i64 {y})")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..core.generator import Generator
     from ..core.spec import Spec
     from ..core.storage import Storage
+    from ..engine.chain import Chain
     from ..engine.kernel import IndexedLaunch, Indexing, Launch, ReduceLaunch
     from ..engine.loops import Result
     from ..engine.monoid import Monoid
@@ -139,6 +140,10 @@ class Backend(ABC):
     @abstractmethod
     def prepare_product(self, a: Spec, b: Spec, result: Spec) -> Launch:
         """The matrix product of operands as `product_operands` wants them: call `entry(result, a, b, meta, count)`."""
+
+    def chain(self) -> Chain | None:
+        """A new chain of launches that run as one; None if the device runs each launch by itself."""
+        return None
 
     @abstractmethod
     def fill(

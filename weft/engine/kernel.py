@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -46,6 +47,49 @@ class Launch(NamedTuple):
     keepalive: Any  # the memory behind `meta`
 
 
+class Stage(NamedTuple):
+    """What a chain of launches needs to know about one of them. A launch keeps it alive, together with the memory behind `meta`."""
+
+    loop: int  # the address of the kernel's loop
+    row: int  # the address of its row
+    letters: str  # the kinds of its arguments before `meta`: "p" for an address, else as in `param_letters`
+    outputs: int
+    work: float  # bytes
+    grain: int  # parts of the outermost dim must begin at multiples
+    meta: np.ndarray
+    reduced: np.ndarray | None = None  # the meta of the dims of a reduction that are reduced
+
+    @property
+    def length(self) -> int:
+        """The size of the outermost dim."""
+        return int(self.meta[1])
+
+    def reaches(self) -> list[tuple[int, int]]:
+        """For each operand its stride along the outermost dim, and how many bytes a step of that dim covers.
+
+        The latter is `sys.maxsize` where a stride is negative, because such a step begins before its first element.
+        """
+        reduced = self.meta[:1] * 0 if self.reduced is None else self.reduced[META_HEADER:]
+        found = []
+        operands = (len(self.meta) - 1) // int(self.meta[0]) - 1
+        for operand in range(operands):
+            sizes, strides = _row(self.meta, operand)
+            inner = list(zip(sizes[1:], strides[1:]))
+            if operand >= self.outputs and reduced[0]:
+                inner += list(zip(*_row(reduced, operand - self.outputs)))
+            covered = 1 + sum((size - 1) * stride for size, stride in inner)
+            backwards = any(stride < 0 for _, stride in inner)
+            found.append((strides[0], sys.maxsize if backwards else covered))
+        return found
+
+
+def _row(meta: np.ndarray, operand: int) -> tuple[list[int], list[int]]:
+    """The sizes of a loop, and the strides of one operand."""
+    dims = int(meta[0])
+    begin = 1 + dims * (1 + operand)
+    return meta[1 : 1 + dims].tolist(), meta[begin : begin + dims].tolist()
+
+
 class Indexing(NamedTuple):
     """How a kernel follows indices, which are its last inputs.
 
@@ -73,6 +117,7 @@ class Code(NamedTuple):
     entry: Callable  # the builtin function that runs all of it
     share: int  # the machine code of one that shares it among the workers
     row: int  # the address of the kernel's row; 0 if its loop is its own
+    loop: int = 0  # the address of the loop that all rows with this number of operands share
     chunks: int = 0  # of a reduction: the address of `chunks`; 0 if it has none
 
 
@@ -84,14 +129,14 @@ def compiled(kernel: MapKernel) -> Code:
 def compile_row(ir: str, operands: int, letters: str, *others: str) -> Code:
     """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
     row, *rest = compile_ir(ir, "row", *others)
-    call, share = _shared(operands, letters)
-    return Code(builtin(call, "kernel", row), share, row, *rest)
+    call, share, loop = _shared(operands, letters)
+    return Code(builtin(call, "kernel", row), share, row, loop, *rest)
 
 
 @functools.cache
 def _shared(operands: int, letters: str) -> tuple[int, ...]:
     faces = entry_ir(operands, letters, bound=True)
-    return compile_ir(f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "share")
+    return compile_ir(f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "share", "loop")
 
 
 def compile_loop(ir: str, operands: int, letters: str) -> Code:
@@ -120,11 +165,14 @@ def prepare_map(
     code = compiled(kernel)
     moved = sum(size * _distinct(sizes, row) for row, size in zip(strides, itemsizes, strict=True))
     nodes = len(postorder(tuple(part for result in results for part in result.parts)))
-    entry = sharing(code, moved + NODE_BYTES * nodes * math.prod(sizes))
+    work = moved + NODE_BYTES * nodes * math.prod(sizes)
+    entry = sharing(code, work)
+    letters = "p" * len(strides) + param_letters(params)
     parts = []
     for region in regions(sizes, strides, itemsizes):
         meta = np.array(meta_words(region.sizes, region.strides), dtype=np.int64)
-        parts.append((region.offsets, Launch(entry, meta.ctypes.data, region.sizes[0], meta)))
+        stage = Stage(code.loop, code.row, letters, len(results), work, 1, meta)
+        parts.append((region.offsets, Launch(entry, meta.ctypes.data, region.sizes[0], stage)))
     return parts[0][1] if len(parts) == 1 else Launch(_Parts(parts), 0, 0, parts)
 
 
@@ -190,13 +238,17 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
     inner = np.array([0] * META_HEADER + meta_words(*reduced), dtype=np.int64)
     work = operand_dtypes[0].itemsize * math.prod(kept[0]) * math.prod(reduced[0])
     # Blocks of columns must not be cut: which columns share a block is part of the order of the sum.
-    entry = sharing(code, work if kept[0][0] > 1 else 0, block if block and len(kept[0]) == 1 else 1)
+    grain = block if block and len(kept[0]) == 1 else 1
+    entry = sharing(code, work if kept[0][0] > 1 else 0, grain)
+    letters = "p" * (outputs + len(classes)) + "i" + param_letters(params)
+    keepalive: Any = Stage(code.loop, code.row, letters, outputs, work, grain, meta, inner)
     if work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not block:
         count = chunks(monoid, reduced[0][0])
         if STRIDED not in classes and count > 1:
             entry = _Chunked(code, outputs, len(classes), inner, count, chunk_bytes(monoid))
+            keepalive = meta, inner
     header = META_HEADER * inner.itemsize
-    return ReduceLaunch(entry, inner.ctypes.data + header, meta.ctypes.data, kept[0][0], (meta, inner))
+    return ReduceLaunch(entry, inner.ctypes.data + header, meta.ctypes.data, kept[0][0], keepalive)
 
 
 class _Chunked:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..core.dtype import DType, bool_, int64
 from .expr import Expr, postorder
 from .llvm import constant, emit, memory_type, value_type
-from .loops import BROADCAST, MEMSET, STRIDED, nest_ir
+from .loops import BROADCAST, CONTIGUOUS, MEMSET, STRIDED, nest_ir
 from .monoid import CHUNK_ROWS, LEVELS, PANEL, STREAMS, Monoid, chunk_bytes, index, slot_bytes, vector_lanes
 from .structured import Body, function
 
@@ -125,7 +125,7 @@ class _Writer:
         """`one(outputs, inputs, params)`: reduce to a single output."""
 
         def write(body: Body) -> None:
-            state = self._start(body, "reduced", 1, blocks="1")
+            state = self._start(body, "reduced", "run", 1, blocks="1")
             self._finish(body, self._load_slots(body, self._slots(body, state), 1), 1, "0")
 
         return function("one", self._one_parameters(), self.declarations, write, "internal")
@@ -134,7 +134,7 @@ class _Writer:
         """`panel(outputs, inputs, params, blocks)`: reduce `blocks` blocks of `width` columns each."""
 
         def write(body: Body) -> None:
-            state = self._start(body, "reduced_panel", PANEL, blocks="%blocks")
+            state = self._start(body, "reduced_panel", "run_panel", PANEL, blocks="%blocks")
             with body.loop(0, "%blocks") as block:
                 slots = self._slots(body, body.at(state, body.integer("mul", block, self._state_bytes)))
                 first = body.integer("mul", block, self.width)
@@ -148,15 +148,16 @@ class _Writer:
         outputs = [f"ptr %o{k}, i64 %so{k}" for k in self.outputs]
         return ", ".join([*outputs, *(f"ptr %p{k}" for k in self.inputs), "ptr %params"])
 
-    def _start(self, body: Body, nest: str, states: int, blocks: str) -> str:
+    def _start(self, body: Body, nest: str, run: str, states: int, blocks: str) -> str:
         """Combine all elements of the reduced dims, starting from the identity; returns the addresses of the final states."""
         # Operands of the nest over the reduced dims: the input addresses; its parameters: the state.
         header = 8 * len(self.inputs)
         room = header + HEADER + 64 + self._state_bytes * states
-        operands = body.zeros(room)
+        operands = body.room(room)
         for k in self.inputs:
             body.do(f"store ptr %p{k}, ptr {body.at(operands, 8 * k)}")
         state = body.at(operands, header)
+        body.do(f"store i64 0, ptr {state}")
         meta = body.let("load ptr, ptr %params")
         for word in range(META_HEADER):
             given = body.let(f"load i64, ptr {body.at(meta, 8 * (word - META_HEADER))}")
@@ -170,7 +171,13 @@ class _Writer:
             )
             self._store_slots(body, slots, self._identity(lanes), lanes)
         count = body.let(f"load i64, ptr {body.at(meta, 8)}")
-        body.do(f"call void @{nest}(ptr {operands}, ptr {meta}, i64 0, i64 {count})")
+        nested = body.let(f"icmp ne i64 {body.let(f'load i64, ptr {meta}')}, 1")
+        with body.when(nested):
+            body.do(f"call void @{nest}(ptr {operands}, ptr {meta}, i64 0, i64 {count})")
+        with body.when(body.let(f"xor i1 {nested}, true")):
+            strides = [body.let(f"load i64, ptr {body.at(meta, 16 + 8 * k)}") for k in self.inputs]
+            inputs = ", ".join(f"ptr %p{k}, i64 {stride}" for k, stride in zip(self.inputs, strides))
+            body.do(f"call void @{run}({inputs}, ptr {state}, i64 {count})")
         return body.at(state, HEADER)
 
     def _load_slots(self, body: Body, slots: list[str], lanes: int) -> list[str]:
@@ -282,9 +289,15 @@ class _Writer:
 
         def addresses(body: Body, i: str) -> list[str]:
             element = body.integer("mul", i, step)
-            return [body.at(f"%p{k}", body.integer("mul", f"%s{k}", element)) for k in self.inputs]
+            return [body.at(f"%p{k}", body.integer("mul", self._stride(k), element)) for k in self.inputs]
 
         return addresses
+
+    def _stride(self, operand: int) -> str:
+        """The stride of an input along a run: a constant for contiguous inputs, so that addresses cost no multiplication."""
+        if self.kernel.block or self.kernel.classes[operand] != CONTIGUOUS:
+            return f"%s{operand}"
+        return str(self.kernel.operand_dtypes[operand].itemsize)
 
     # -- Runs along the innermost reduced dim ----------------------------------------------------------------------
 
@@ -432,23 +445,27 @@ class _Writer:
         PyTorch's order: rows add up in level 0; after every `step` rows a level is carried into the next one.
         `done` = (rows, state variables): chunks that other threads have done. `total_rows` decides the step.
         """
-        levels = [self._variables(body, width) for _ in range(LEVELS if self.monoid.cascade else 1)]
+        total = self._variables(body, width)
         step, power = self._step(body, total_rows or rows)
-        if done is not None:
-            first = self._take_chunks(body, levels[-1], done, power)
+        many = body.let(f"icmp sge i64 {rows}, {step}")
         after = body.variable("i64", first)
-        last = body.integer("add", body.integer("sub", rows, step), 1)
-        with body.loop(first, last, step) as start:
-            stop = body.integer("add", start, step)
-            self._add_rows(body, levels[0], start, stop, addresses, how, width, 1, elements)
-            if len(levels) > 1:
-                self._carry(body, levels, 1, stop, power, width)
-            body.set(after, "i64", stop)
-        self._add_rows(body, levels[0], body.get(after, "i64"), rows, addresses, how, width, 1, elements)
-        total = self._get(body, levels[0], width)
-        for level in levels[1:]:
-            total = self._combine(body, total, self._get(body, level, width), width)
-        return total
+        higher = [self._variables(body, width) for _ in range(1, LEVELS if self.monoid.cascade else 1)]
+        with body.when(many):
+            levels = [total, *higher]
+            start = first if done is None else self._take_chunks(body, levels[-1], done, power)
+            last = body.integer("add", body.integer("sub", rows, step), 1)
+            body.set(after, "i64", start)
+            with body.loop(start, last, step) as begin:
+                stop = body.integer("add", begin, step)
+                self._add_rows(body, total, begin, stop, addresses, how, width, 1, elements)
+                if higher:
+                    self._carry(body, levels, 1, stop, power, width)
+                body.set(after, "i64", stop)
+        self._add_rows(body, total, body.get(after, "i64"), rows, addresses, how, width, 1, elements)
+        with body.when(many):  # else level 0 has everything
+            for level in higher:
+                self._add(body, total, self._get(body, level, width), width)
+        return self._get(body, total, width)
 
     def _step(self, body: Body, rows: str) -> tuple[str, str]:
         """The number of rows that a level takes before it is carried, and the base-2 logarithm of that number."""

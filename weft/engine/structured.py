@@ -27,13 +27,18 @@ class Body(Block):
         self.set(name, kind, initial)
         return name
 
+    def room(self, nbytes: int) -> str:
+        """The address of new memory, not initialized."""
+        name = f"%c{len(self.variables)}"
+        self.variables.append(f"{name} = alloca [{nbytes} x i8], align 64")
+        return name
+
     def zeros(self, nbytes: int) -> str:
         """The address of new memory, set to zero.
 
         It calls memset, because LLVM splits a store of an array into its bytes, and then takes seconds to compile them.
         """
-        name = f"%c{len(self.variables)}"
-        self.variables.append(f"{name} = alloca [{nbytes} x i8], align 64")
+        name = self.room(nbytes)
         self.declarations.add(MEMSET)
         self.do(f"call void @llvm.memset.p0.i64(ptr align 64 {name}, i8 0, i64 {nbytes}, i1 false)")
         return name

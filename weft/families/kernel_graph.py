@@ -25,6 +25,7 @@ from ..core.plans import PlanCache
 from ..core.recording import new_recorder, record
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make
+from ..engine.chain import Operand
 from ..engine.memory import FENCE
 from .indexed import Gather, Scatter, add_elements
 from .map import COPY, FILL, Map
@@ -60,7 +61,8 @@ class GraphBuilder:
         self.numbers = [Value("number", k, kind) for k, kind in enumerate(numbers)]
         self.made: list[Value] = []
         self.constants: list[Any] = []
-        self.launches: list[tuple[Callable, list[Value]]] = []
+        # The plan of each launch, and its arguments before meta and count.
+        self.launches: list[tuple[Any, list[Value]]] = []
         self.plans: list[Any] = []  # references that keep kernels and constants alive
         self.written: list[int] = []  # the numbers of the inputs that kernels write
         self.guarded = False  # whether kernels follow indices, so that bad ones are counted
@@ -194,11 +196,8 @@ class GraphBuilder:
 
     def _launch(self, plan: Any, arguments: Sequence[Any]) -> None:
         self.plans.append(plan)
-        given = [
-            each if isinstance(each, Value) else self._constant(each)
-            for each in (*arguments, plan.meta, plan.count)
-        ]
-        self.launches.append((plan.entry, given))
+        given = [each if isinstance(each, Value) else self._constant(each) for each in arguments]
+        self.launches.append((plan, given))
 
     def _constant(self, value: Any) -> Value:
         self.constants.append(value)
@@ -242,7 +241,8 @@ class GraphBuilder:
                 known["allocate"] = each.spec.device.backend.allocator(end)
         if "allocate" in known:
             lines.insert(1, "    block = allocate()")
-        for place, (entry, arguments) in enumerate(self.launches):
+        backend = results[0].spec.device.backend
+        for place, (entry, arguments) in enumerate(self._chained(backend)):
             known[f"launch{place}"] = entry
             names = [each.name for each in arguments]
             for k, each in enumerate(arguments):
@@ -255,8 +255,34 @@ class GraphBuilder:
         lines.append(f"    return {found}")
         exec(_compiled("\n".join(lines)), known)
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
-        faults = results[0].spec.device.backend.faults if self.guarded else None
+        faults = backend.faults if self.guarded else None
         return Plan(known["run"], faults, self.idle)
+
+    def _chained(self, backend: Any) -> list[tuple[Callable, list[Value]]]:
+        """The entries and the arguments of the launches, of which neighbours are chained where the device can do so."""
+        groups: list[tuple[Any, list]] = []
+        for plan, arguments in self.launches:
+            operands = [self._operand(each) for each in arguments if _is_address(each)]
+            if not groups or groups[-1][0] is None or not groups[-1][0].add(plan.keepalive, operands):
+                chain = backend.chain()
+                groups.append((chain if chain and chain.add(plan.keepalive, operands) else None, []))
+            groups[-1][1].append((plan, arguments))
+        found = []
+        for chain, members in groups:
+            if len(members) == 1:
+                plan, arguments = members[0]
+                meta = [self._constant(plan.meta), self._constant(plan.count)]
+                found.append((plan.entry, [*arguments, *meta]))
+            else:
+                entry, keepalive = chain.entry()
+                self.plans.append(keepalive)
+                found.append((entry, [each for _, arguments in members for each in arguments]))
+        return found
+
+    def _operand(self, value: Value) -> Operand:
+        if value.kind != "made":
+            return Operand(None, value.spec.nbytes, value.offset)
+        return Operand(value.number, self.made[value.number].spec.nbytes, value.offset)
 
 
 def _names(letters: str, values: Sequence[Any]) -> str:

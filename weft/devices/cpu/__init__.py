@@ -11,6 +11,7 @@ import numpy as np
 from ...core.device import device
 from ...core.storage import foreign
 from ...engine import distributions
+from ...engine.chain import Chain
 from ...engine.defer import keep_all
 from ...engine.kernel import prepare_map, prepare_reduction
 from ...engine.memory import FENCE
@@ -79,6 +80,7 @@ class Cpu(Backend):
     prepare_pack = staticmethod(prepare_pack)
     product_operands = staticmethod(product_operands)
     prepare_product = staticmethod(prepare_product)
+    chain = staticmethod(Chain)
 
     def fill(self, distribution, generator, address, count, dtype, **parameters):
         getattr(distributions, distribution)(generator, address, count, dtype=dtype, **parameters)

@@ -22,7 +22,7 @@ from ...core.warn import user_level
 from ...engine.scalar import exp, isinf, log, where
 from ...families.custom_vjp import custom_vjp
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
-from ...families.map import COPY, Map, to_float
+from ...families.map import COPY, Map, same_dtype, to_float
 from ...families.map import Types as MapTypes
 from ...families.monoid_op import Types
 from ...families.reduce import Reduce, dims_of, single_dim
@@ -40,7 +40,8 @@ SUM_PRODUCTS = Reduce("sum_products", SUM_EXP.types, finite_identity(0), lambda 
                       derivative=(lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * b,
                                   lambda ct, out, a, b, dims, keepdim: with_reduced_dims(ct, dims, keepdim) * a))
 # The maps of the functions below. Each function is recorded as one step.
-SOFTMAX     = Map("softmax",     _rounded_once, lambda a, m, s: exp(a - m) / s, deciding=1, contiguous=True)
+EXP_ABOVE   = Map("exp_above",   lambda d: MapTypes(compute_type(d), compute_type(d)), lambda a, m: exp(a - m), deciding=1, contiguous=True)
+DIVIDED     = Map("divided",     same_dtype, lambda a, s: a / s)
 LOG_SOFTMAX = Map("log_softmax", _rounded_once, lambda a, m, log_sum: (a - m) - log_sum, deciding=1, contiguous=True)
 LOG         = Map("log",         to_float, log)
 # The maps of their derivatives.
@@ -112,16 +113,14 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     return found if keepdim else found.squeeze(dims)
 
 
-def _softmax_parts(graph: Any, op: Map, x: Any, dim: int) -> tuple[Any, Any]:
-    """The maximum along `dim`, and the sum of exp(x - maximum)."""
-    dims = single_dim(dim, len(x.spec.shape), op.name)
+def _maximum_along(graph: Any, name: str, x: Any, dim: int) -> tuple[Any, tuple[int, ...]]:
+    """The maximum along `dim`, and the dim as a tuple."""
+    dims = single_dim(dim, len(x.spec.shape), name)
     if x.spec.dtype.category != FLOAT:
         raise NotImplementedError(
-            f"\"{op.name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[x.spec.dtype]}'"
+            f"\"{name}_lastdim_kernel_impl\" not implemented for '{LEGACY_NAMES[x.spec.dtype]}'"
         )
-    (center,) = graph.reduce(AMAX, x, dims=dims)
-    (total,) = graph.reduce(SUM_EXP, x, center, dims=dims)
-    return center, total
+    return graph.reduce(AMAX, x, dims=dims)[0], dims
 
 
 def _of_none(graph: Any, x: Any, dim: int) -> Any:
@@ -135,13 +134,18 @@ def _of_none(graph: Any, x: Any, dim: int) -> Any:
 def build_softmax(graph: Any, x: Any, dim: int) -> Any:
     if (nothing := _of_none(graph, x, dim)) is not None:
         return nothing
-    return graph.map(SOFTMAX, x, *_softmax_parts(graph, SOFTMAX, x, dim))
+    center, dims = _maximum_along(graph, "softmax", x, dim)
+    powers = graph.map(EXP_ABOVE, x, center)
+    (total,) = graph.reduce(SUM, powers, dims=dims)
+    graph.write(DIVIDED, powers, powers, total)
+    return graph.to(powers, x.spec.dtype)
 
 
 def build_log_softmax(graph: Any, x: Any, dim: int) -> Any:
     if (nothing := _of_none(graph, x, dim)) is not None:
         return nothing
-    center, total = _softmax_parts(graph, LOG_SOFTMAX, x, dim)
+    center, dims = _maximum_along(graph, "log_softmax", x, dim)
+    (total,) = graph.reduce(SUM_EXP, x, center, dims=dims)
     return graph.map(LOG_SOFTMAX, x, center, graph.map(LOG, total))
 
 

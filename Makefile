@@ -11,7 +11,7 @@ FENCED := tests/families tests/engine/test_gemm.py tests/engine/test_reduce.py \
 	$(patsubst %,tests/ops/%.py,indexing/test_gather indexing/test_put indexing/test_scatter views/test_view_scatter linalg/test_lapack linalg/test_stacks nn/test_conv_products)
 
 .DELETE_ON_ERROR:
-.PHONY: demo test libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
+.PHONY: demo test performance libraries test-fence mutants hunt-numbers hunt-arguments hunt-interruptions hunt-chains clean
 
 demo: .venv/installed
 	@mkdir -p pictures
@@ -27,6 +27,11 @@ test: .venv-test/installed
 	$(TEST)/pytest -n auto -q
 	WEFT_FENCE=after $(TEST)/pytest -n auto -q $(FENCED)
 	WEFT_FENCE=before $(TEST)/pytest -n auto -q $(FENCED)
+
+# weft beside PyTorch on this machine, ten minutes: bench/results, docs/performance.md, the README's table (bench/README.md).
+performance: .venv-test/installed
+	$(TEST)/python -m bench --json bench/results
+	$(TEST)/python -m bench.pages
 
 # Libraries that use PyTorch, without PyTorch, and with its numbers (docs/libraries.md). SCRIPTS="timm peft" runs these only.
 libraries: .venv-libraries/installed

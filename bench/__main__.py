@@ -1,49 +1,91 @@
-"""`python -m bench`: measure, and print one table."""
+"""`python -m bench`: measure, print a table for each section and a summary."""
 
 import argparse
+import importlib.util
+import shutil
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
-from bench import programs, report
-from bench.cases import cases
-from bench.rounds import FULL, QUICK, Row, Worker, measure
+from bench import machine, programs, report
+from bench.report import Result
+from bench.rounds import FULL, QUICK, Effort, Row, Worker, measure
+from bench.sections import SECTIONS
 
-IMPLEMENTATIONS = ("torch", "weft", "numpy")
+IMPLEMENTATIONS = ("torch", "weft", "compiled", "numpy", "jax", "limit")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="weft beside PyTorch and NumPy")
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    parser.add_argument("--only", metavar="GLOB", default="*", help='rows to measure, such as "map*/exp"')
+    parser = argparse.ArgumentParser(prog="python -m bench", description="weft beside PyTorch, NumPy and JAX")
     parser.add_argument(
-        "--impl", metavar="LIST", default=",".join(IMPLEMENTATIONS), help="default: %(default)s"
+        "--quick", action="store_true", help="fewer and shorter rounds, without torch.compile"
     )
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the numbers to FILE, too")
+    parser.add_argument("--only", metavar="GLOB", default="*", help='rows to measure, such as "chains/*1e6"')
+    parser.add_argument("--impl", metavar="LIST", help=f"some of {','.join(IMPLEMENTATIONS)}")
+    parser.add_argument(
+        "--json",
+        metavar="PATH",
+        type=Path,
+        help="write the numbers to a file; in a folder, to one named after the processor",
+    )
     options = parser.parse_args()
-    implementations = options.impl.split(",")
+    implementations = options.impl.split(",") if options.impl else available(options.quick)
     if unknown := set(implementations) - set(IMPLEMENTATIONS):
         parser.error(f"there is no implementation {', '.join(sorted(unknown))}")
-    effort = QUICK if options.quick else FULL
 
-    rows: list[Row] = []
+    here = machine.describe()
+    print(report.heading(here), flush=True)
+    results = run(options.only, implementations, QUICK if options.quick else FULL)
+    print(
+        f"\n## Summary: PyTorch's time (or memory) / weft's; above 1, weft is better\n\n{report.summary(results)}"
+    )
+    if failures := report.errors(results):
+        print(f"\n{failures}")
+    if path := options.json:
+        path = path / f"{machine.slug(here)}.json" if path.is_dir() else path
+        path.write_text(report.to_json(here, results))
 
-    def add(row: Row) -> None:
-        rows.append(row)
-        print(report.markdown(row, implementations), flush=True)
 
-    print(report.header(implementations), flush=True)
+def available(quick: bool) -> list[str]:
+    """What is installed here; compilations take longer than a quick run may."""
+    missing = {"jax"} if importlib.util.find_spec("jax") is None else set()
+    if quick or not (shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")):
+        missing.add("compiled")
+    return [name for name in IMPLEMENTATIONS if name not in missing]
+
+
+def run(only: str, implementations: Sequence[str], effort: Effort) -> list[Result]:
+    """Measure all rows of which the id matches `only`, and print them."""
+    results = []
     with ExitStack() as stack:
         workers = {name: stack.enter_context(Worker(name)) for name in implementations}
-        for case in cases():
-            if fnmatch(case.id, options.only):
-                add(measure(case, workers, effort))
-    for id, measure_program in programs.rows(implementations, effort.rounds).items():
-        if fnmatch(id, options.only):
-            add(measure_program())
-    print(f"\n{report.footer(rows)}")
-    if options.json:
-        options.json.write_text(report.to_json(rows))
+        for section in SECTIONS:
+            names = [name for name in section.implementations if name in implementations]
+            cases = [
+                partial(measure, case, section, workers, effort)
+                for case in section.cases
+                if fnmatch(f"{section.key}/{case.name}", only)
+            ]
+            results.append(show(Result.of(section), names, cases))
+    for section, rows in programs.sections(implementations, effort):
+        names = [name for name in section.implementations if name in implementations]
+        chosen = [row for name, row in rows.items() if fnmatch(f"{section.key}/{name}", only)]
+        results.append(show(Result.of(section), names, chosen))
+    return [result for result in results if result.rows]
+
+
+def show(result: Result, implementations: Sequence[str], rows: Sequence[Callable[[], Row]]) -> Result:
+    """Measure the rows of a section and print each as soon as it is there."""
+    if rows:
+        print(f"\n## {result.title}\n\n{report.header(implementations)}", flush=True)
+    for row in rows:
+        result.rows.append(row())
+        print(report.markdown(result.rows[-1], implementations), flush=True)
+    if rows:
+        print(f"\n{report.verdict(result)}", flush=True)
+    return result
 
 
 if __name__ == "__main__":

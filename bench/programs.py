@@ -1,4 +1,4 @@
-"""Measuring whole programs: importing, running the examples, and what an installation takes."""
+"""Measuring whole programs: the first use of operations, importing, running examples, and what an installation takes."""
 
 import os
 import re
@@ -7,29 +7,64 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-from bench.cases import NO_SLOWER
-from bench.rounds import ROOT, Failed, Row, take_turns
+from bench.cases import Section
+from bench.first_use import OPERATIONS
+from bench.rounds import ROOT, Effort, Failed, Row, take_turns
 
-# weft is to be imported in less than a quarter of a second, where PyTorch takes 1.3.
-IMPORT_TARGET = 5.0
+# Scripts of `examples/`, from start to end.
+EXAMPLES = ("tensor_tour", "heat_equation", "train_regression")
+IMPORT_SECONDS = 0.17  # what `import weft` may take
+FIRST_USE_SECONDS = 1.5  # what an empty kernel cache may add to the operations of `first_use.py`
+FIRST_USE = Section("first use", "first use", implementations=("torch", "weft"), counted=False)
+WHOLE = Section(
+    "program", "whole programs", implementations=("torch", "weft", "numpy"), floor=1.0, counted=False
+)
+
+Rows = dict[str, Callable[[], Row]]
 
 
-def rows(implementations: list[str], rounds: int) -> dict[str, Callable[[], Row]]:
-    """How to measure each row, by its id."""
-    found: dict[str, Callable[[], Row]] = {
-        "program/import": partial(import_time, implementations, rounds),
-        "program/install size": partial(install_size, implementations),
+def sections(implementations: Sequence[str], effort: Effort) -> list[tuple[Section, Rows]]:
+    """How to measure each row, by its name."""
+    first = first_use(implementations, effort.fewest)
+    whole: Rows = {
+        "import": partial(import_time, implementations, effort.rounds),
+        "installed size": partial(install_size, implementations),
     }
-    for script in sorted((ROOT / "examples").glob("*.py")):
-        for cache in ("empty", "filled"):
-            id = f"example/{script.stem}, {cache} cache"
-            found[id] = partial(example, id, script, cache, implementations, rounds)
-    return found
+    for name in EXAMPLES:
+        row = f"examples/{name}.py, filled kernel cache"
+        whole[row] = partial(example, row, ROOT / "examples" / f"{name}.py", implementations, effort.fewest)
+    return [(FIRST_USE, first), (WHOLE, whole)]
+
+
+def first_use(implementations: Sequence[str], rounds: int) -> Rows:
+    """Every operation of `first_use.py` once, in a fresh process, with a filled and an empty kernel cache."""
+    measured: dict[str, Row] = {}
+
+    def measure(cache: str) -> Row:
+        with tempfile.TemporaryDirectory() as kernels:
+
+            def turn(name: str) -> float:
+                command = [sys.executable, "-m", "bench.first_use", name]
+                if cache == "filled":
+                    return float(run(command, WEFT_CACHE_DIR=kernels))
+                with tempfile.TemporaryDirectory() as empty:
+                    return float(run(command, WEFT_CACHE_DIR=empty))
+
+            names = [name for name in FIRST_USE.implementations if name in implementations]
+            if cache == "filled" and "weft" in names:
+                turn("weft")
+            row = Row(FIRST_USE.key, f"{len(OPERATIONS)} operations, {cache} kernel cache", "s")
+            measured[cache] = take_turns(row, {name: partial(turn, name) for name in names}, rounds)
+        if cache == "empty" and (filled := measured.get("filled")) and "weft" in filled.values:
+            row.most = filled.values["weft"] + FIRST_USE_SECONDS
+        return row
+
+    return {f"{cache} kernel cache": partial(measure, cache) for cache in ("filled", "empty")}
 
 
 def run(command: list[str], **environment: str) -> str:
@@ -43,40 +78,42 @@ def run(command: list[str], **environment: str) -> str:
     return done.stdout
 
 
-def import_time(implementations: list[str], rounds: int) -> Row:
+def import_time(implementations: Sequence[str], rounds: int) -> Row:
     """The import alone, in a fresh interpreter."""
     code = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
 
     def turn(name: str) -> float:
         return float(run([sys.executable, "-c", code.format(name)]))
 
-    turns = {name: partial(turn, name) for name in implementations}
-    return take_turns(Row("program/import", "s", IMPORT_TARGET), turns, rounds)
+    turns = {name: partial(turn, name) for name in WHOLE.implementations if name in implementations}
+    return take_turns(Row(WHOLE.key, "import", "s", most=IMPORT_SECONDS), turns, rounds)
 
 
-def example(id: str, script: Path, cache: str, implementations: list[str], rounds: int) -> Row:
+def example(name: str, script: Path, implementations: Sequence[str], rounds: int) -> Row:
     """The wall time of a PyTorch script, with `python` and with `weft run`."""
     commands = {
         "torch": [sys.executable, str(script)],
         "weft": [sys.executable, "-m", "weft", "run", str(script)],
     }
+    with tempfile.TemporaryDirectory() as kernels:
 
-    def turn(command: list[str]) -> float:
-        with tempfile.TemporaryDirectory() as kernels:
-            if cache == "filled":
-                run(command, WEFT_CACHE_DIR=kernels)
+        def turn(command: list[str]) -> float:
             start = time.perf_counter()
             run(command, WEFT_CACHE_DIR=kernels)
             return time.perf_counter() - start
 
-    turns = {name: partial(turn, command) for name, command in commands.items() if name in implementations}
-    return take_turns(Row(id, "s", NO_SLOWER), turns, rounds)
+        if "weft" in implementations:
+            turn(commands["weft"])  # fills the cache
+        turns = {
+            each: partial(turn, command) for each, command in commands.items() if each in implementations
+        }
+        return take_turns(Row(WHOLE.key, name, "s", WHOLE.floor), turns, rounds)
 
 
-def install_size(implementations: list[str]) -> Row:
+def install_size(implementations: Sequence[str]) -> Row:
     """The bytes of a distribution and of all that it requires, in this environment."""
-    turns = {name: partial(size_of, name) for name in implementations}
-    return take_turns(Row("program/install size", "bytes", NO_SLOWER), turns, rounds=1)
+    turns = {name: partial(size_of, name) for name in WHOLE.implementations if name in implementations}
+    return take_turns(Row(WHOLE.key, "installed size", "bytes", WHOLE.floor), turns, rounds=1)
 
 
 def size_of(name: str) -> int:

@@ -1,6 +1,7 @@
 """Measuring cases: every implementation in its own process, taking turns."""
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bench.cases import Case
+from bench.cases import Case, Section
 
 ROOT = Path(__file__).resolve().parents[1]
 MAX_WAIT = 2.0  # seconds, for the threads of a worker to go to sleep
@@ -23,11 +24,17 @@ MEMORY_NOISE = 2**20  # bytes: a smaller growth says nothing and counts as this 
 class Row:
     """A line of the report: a value, or the reason why there is none, for each implementation."""
 
-    id: str
+    section: str
+    name: str
     unit: str  # "s" or "bytes"
-    target: float | None
+    floor: float | None = None  # the least ratio wanted
+    most: float | None = None  # the largest value of weft wanted, in units
     values: dict[str, float] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return f"{self.section}/{self.name}"
 
     @property
     def ratio(self) -> float | None:
@@ -38,10 +45,12 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether weft reaches the target; None if that is not known."""
-        if self.target is None or self.ratio is None:
+        """Whether weft reaches what is wanted; None if nothing is, or if it is not known."""
+        if self.most is not None:
+            return self.values["weft"] <= self.most if "weft" in self.values else None
+        if self.floor is None or self.ratio is None:
             return None
-        return self.ratio >= self.target
+        return self.ratio >= self.floor
 
 
 @dataclass(frozen=True)
@@ -50,10 +59,16 @@ class Effort:
 
     rounds: int
     seconds: float  # per turn
+    budget: float  # seconds; slow statements get fewer rounds, so that one implementation's turns fit into it
+    fewest: int  # rounds, whatever they take
+
+    def rounds_of(self, turn: float) -> int:
+        """How many rounds a case gets of which the slowest turn takes so many seconds."""
+        return max(self.fewest, min(self.rounds, int(self.budget / turn)))
 
 
-FULL = Effort(rounds=7, seconds=0.05)
-QUICK = Effort(rounds=3, seconds=0.01)
+FULL = Effort(rounds=7, seconds=0.04, budget=0.6, fewest=3)
+QUICK = Effort(rounds=3, seconds=0.01, budget=0.1, fewest=1)
 
 
 class Failed(Exception):
@@ -69,8 +84,10 @@ class Worker:
 
     def _start(self) -> None:
         command = [sys.executable, "-m", "bench.worker", self.implementation]
+        # torch.compile would keep a pool of processes, and its C++ compiler and XLA print warnings.
+        environment = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
         self.process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -139,30 +156,47 @@ def take_turns(row: Row, turns: Mapping[str, Callable[[], float]], rounds: int) 
     return row
 
 
-def measure(case: Case, workers: dict[str, Worker], effort: Effort) -> Row:
+def measure(case: Case, section: Section, workers: Mapping[str, Worker], effort: Effort) -> Row:
     """The row of a case; time is measured in `workers`, memory in fresh ones."""
-    if case.numpy is None:
-        workers = {implementation: w for implementation, w in workers.items() if implementation != "numpy"}
-    return memory(case, workers) if case.measure == "memory" else timing(case, workers, effort)
+    able = {
+        name: workers[name] for name in section.implementations if name in workers and can_run(name, case)
+    }
+    row = Row(section.key, case.name, "bytes" if case.measure == "memory" else "s", section.floor)
+    return (
+        memory(row, case, able)
+        if case.measure == "memory"
+        else timing(row, case, able, effort, section.share)
+    )
 
 
-def timing(case: Case, workers: dict[str, Worker], effort: Effort) -> Row:
-    row = Row(case.id, "s", case.target)
-    turns = {}
+def can_run(implementation: str, case: Case) -> bool:
+    match implementation:
+        case "numpy" | "jax":
+            return case.numpy is not None
+        case "compiled":
+            return bool(case.compiled)
+        case "limit":
+            return case.traffic is not None
+        case _:
+            return True
+
+
+def timing(row: Row, case: Case, workers: Mapping[str, Worker], effort: Effort, share: float) -> Row:
+    turns, slowest = {}, effort.seconds * share
     for implementation, worker in workers.items():
         try:
-            runs = worker.ask(prepare=asdict(case), seconds=effort.seconds)["runs"]
+            prepared = worker.ask(prepare=asdict(case), seconds=effort.seconds * share)
         except Failed as failure:
             row.errors[implementation] = str(failure)
         else:
-            turns[implementation] = partial(worker.value, time=runs)
-    return take_turns(row, turns, effort.rounds)
+            turns[implementation] = partial(worker.value, time=prepared["runs"])
+            slowest = max(slowest, prepared["turn"])
+    return take_turns(row, turns, effort.rounds_of(slowest))
 
 
-def memory(case: Case, implementations: Iterable[str]) -> Row:
+def memory(row: Row, case: Case, implementations: Iterable[str]) -> Row:
     def growth(implementation: str) -> float:
         with Worker(implementation) as fresh:
             return max(fresh.value(memory=asdict(case)), MEMORY_NOISE)
 
-    row = Row(case.id, "bytes", case.target)
     return take_turns(row, {name: partial(growth, name) for name in implementations}, rounds=1)

@@ -1,8 +1,9 @@
 """The other end of the pipe: a process with one implementation in it, which measures when it is told to.
 
+Implementations are torch, weft, numpy, jax, compiled (torch with torch.compile) and limit (`limit.py`).
 `python -m bench.worker torch` reads one request per line and answers each with one line, both JSON:
 
-    {"prepare": <case>, "seconds": s}     -> {"runs": r}         how many runs of the statement take s seconds
+    {"prepare": <case>, "seconds": s}     -> {"runs": r, "turn": t}  runs that take s seconds, and what they may take
     {"time": r}                           -> {"value": seconds per run}
     {"memory": <case>}                    -> {"value": bytes}    in a fresh worker
 
@@ -17,11 +18,16 @@ import json
 import os
 import resource
 import sys
+import time
 import timeit
 from pathlib import Path
 from typing import Any
 
+from bench.limit import Limit
+
 SMALL_SIZE = 16
+WARM_UP = 0.1  # seconds at least: kernels of deferred work may be compiled by another thread meanwhile
+ARRAYS = ("numpy", "jax")  # these run the NumPy statement of a case
 
 
 class Prepared:
@@ -31,15 +37,40 @@ class Prepared:
         self.names = namespace(implementation)
         self.names["n"] = case["n"]
         exec(case["setup"], self.names)
-        self.names["look"](None)
-        stmt = case["numpy"] if implementation == "numpy" else case["stmt"]
-        if implementation == "weft" and case["deferrable"]:
-            stmt = looked_at(stmt)
+        stmt = case["numpy"] if implementation in ARRAYS else case["stmt"]
+        match implementation:
+            case "weft" if case["deferrable"]:
+                self.names["look"](None)
+                stmt = looked_at(stmt)
+            case "compiled":
+                self._compile(case["compiled"])
+            case "jax":
+                stmt = self._jit(stmt)
         self.timer = timeit.Timer(stmt, globals=self.names)
+
+    def _compile(self, name: str) -> None:
+        """Replace a function or a module of the setup by PyTorch's compiled one."""
+        torch = self.names["torch"]
+        torch.compiler.reset()
+        self.names[name] = torch.compile(self.names[name], dynamic=False)
+
+    def _jit(self, stmt: str) -> str:
+        """The statement as a function of the arrays that it names: those that it closed over would be constants."""
+        import jax
+
+        arrays = [
+            name for name in compile(stmt, "", "eval").co_names if isinstance(self.names.get(name), jax.Array)
+        ]
+        self.names["jitted"] = jax.jit(eval(f"lambda {', '.join(arrays)}: {stmt}", self.names))
+        self.names["wait"] = jax.block_until_ready
+        return f"wait(jitted({', '.join(arrays)}))"
 
     def runs_in(self, seconds: float) -> int:
         """How many runs fill `seconds`; the first ones, which compile and load, do not count."""
-        self.timer.timeit(2)
+        start, runs = time.perf_counter(), 0
+        while runs < 2 or time.perf_counter() - start < WARM_UP:
+            self.timer.timeit(1)
+            runs += 1
         runs = 1
         while (taken := self.timer.timeit(runs)) < seconds / 4:
             runs *= 4
@@ -47,30 +78,48 @@ class Prepared:
 
     def time(self, runs: int) -> float:
         # The others have had the caches meanwhile, and this one's threads have gone to sleep.
-        self.timer.timeit(max(1, runs // 10))
+        if runs > 1:
+            self.timer.timeit(max(1, runs // 10))
         return self.timer.timeit(runs) / runs
 
 
 def namespace(implementation: str) -> dict[str, Any]:
     """What the code of a case sees."""
-    if implementation == "numpy":
-        import ml_dtypes
-        import numpy as np
+    if implementation in ARRAYS:
+        return array_namespace(implementation)
+    torch = importlib.import_module("weft" if implementation == "weft" else "torch")
+    torch.manual_seed(0)
+    names = {
+        "torch": torch,
+        "rand": torch.rand,
+        "integers": lambda high, *shape: torch.randint(0, high, shape),
+    }
+    if implementation == "weft":
+        # PyTorch's CPU operations are done when they return; weft's may be promises.
+        names["look"] = lambda value: torch.synchronize()
+    return names
+
+
+def array_namespace(implementation: str) -> dict[str, Any]:
+    """What a NumPy statement sees, with NumPy's functions or with JAX's of the same names."""
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    if implementation == "jax":
+        import jax.numpy as module
+        from jax.scipy import special
+
+        place = module.asarray
+    else:
         from scipy import special
 
-        random = np.random.default_rng(0)
-        return {
-            "np": np,
-            "special": special,
-            "bfloat16": ml_dtypes.bfloat16,
-            "rand": lambda *shape: random.random(shape, dtype=np.float32),
-            "look": lambda value: None,
-        }
-    torch = importlib.import_module(implementation)
-    torch.manual_seed(0)
-    # PyTorch's CPU operations are done when they return; weft's may be promises.
-    look = (lambda value: torch.synchronize()) if implementation == "weft" else (lambda value: None)
-    return {"torch": torch, "rand": torch.rand, "look": look}
+        module, place = np, np.asarray
+    return {
+        "np": module,
+        "special": special,
+        "rand": lambda *shape: place(random.random(shape, dtype=np.float32)),
+        "integers": lambda high, *shape: place(random.integers(0, high, shape)),
+    }
 
 
 def looked_at(stmt: str) -> str:
@@ -122,15 +171,20 @@ def main(implementation: str) -> None:
     # Only answers go down the pipe: whatever a library prints goes to stderr.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    prepared: Prepared | None = None
+    prepared: Prepared | Limit | None = None
     answer: dict[str, Any]
     for line in sys.stdin:
         try:
             match json.loads(line):
                 case {"prepare": case, "seconds": seconds}:
                     prepared = None  # frees the arrays of the case before
-                    prepared = Prepared(implementation, case)
-                    answer = {"runs": prepared.runs_in(seconds)}
+                    prepared = (
+                        Limit(*case["traffic"])
+                        if implementation == "limit"
+                        else Prepared(implementation, case)
+                    )
+                    runs = prepared.runs_in(seconds)
+                    answer = {"runs": runs, "turn": prepared.time(1) * runs}
                 case {"time": runs} if prepared is not None:
                     answer = {"value": prepared.time(runs)}
                 case {"memory": case}:

@@ -1,4 +1,4 @@
-"""The benchmarks run; how fast anything is, is not for tests to say."""
+"""The benchmarks run, and pages have the numbers that were measured; how fast anything is, is not for tests to say."""
 
 import json
 import subprocess
@@ -7,7 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from bench import pages, report
+from bench.limit import Limit
+from bench.report import Result
+from bench.rounds import QUICK, Row
+from bench.sections import SECTIONS
+
 ROOT = Path(__file__).resolve().parents[1]
+MACHINE = {
+    "processor": "Some CPU",
+    "model": "znver9, family 1, model 2",
+    "vectors": ["avx2"],
+    "cores": 2,
+    "cache": "1 MB",
+    "memory": 2**30,
+    "system": "Linux",
+    "versions": {"torch": "2.13"},
+    "commit": "abc",
+    "date": "2026-01-01",
+    "load": 0.0,
+}
 
 
 def bench(tmp_path, *options):
@@ -15,24 +34,102 @@ def bench(tmp_path, *options):
     command = [sys.executable, "-m", "bench", "--quick", "--json", str(numbers), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return done.stdout, json.loads(numbers.read_text())["rows"]
+    return done.stdout, json.loads(numbers.read_text())
 
 
-def test_all_implementations_run_a_small_case(tmp_path):
-    table, [row] = bench(tmp_path, "--only", "small/add")
-    assert not row["errors"]
-    assert min(row["values"][name] for name in ("torch", "weft", "numpy")) > 0
-    assert row["ratio"] == row["values"]["torch"] / row["values"]["weft"]
-    assert row["met"] == (row["ratio"] >= row["target"])
-    assert "| small/add |" in table
+def row(name, torch=2.0, weft=1.0, **more):
+    return Row("calls", name, "s", values={"torch": torch, "weft": weft}, **more)
 
 
-def test_memory_of_a_copy_is_the_size_of_the_copy(tmp_path):
-    _, [row] = bench(tmp_path, "--only", "memory/transpose copy", "--impl", "numpy")
-    assert row["values"]["numpy"] == pytest.approx(4000 * 4000 * 4, rel=0.05)
+def a_run(load=0.0):
+    rows = [row("add", 8.0), row("view", 0.5, floor=1.0)]
+    sizes = [Row("sizes", f"chain 1e{k}", "s", values={"weft": 10.0**-k, "numpy": 10.0**-k}) for k in (2, 3)]
+    return MACHINE | {"load": load}, [
+        Result("calls", "calls", 1.5, 1.0, True, rows),
+        Result("sizes", "sizes", None, None, False, sizes),
+    ]
 
 
-def test_a_case_without_numpy_statement_has_an_empty_cell(tmp_path):
-    table, [row] = bench(tmp_path, "--only", "loop/*", "--impl", "numpy")
-    assert (row["values"], row["errors"], row["ratio"], row["met"]) == ({}, {}, None, None)
-    assert "0 of 0 targets met" in table
+def test_all_implementations_run_a_case_and_its_limit(tmp_path):
+    text, numbers = bench(tmp_path, "--only", "chains small/swish 1e4", "--impl", "torch,weft,numpy,limit")
+    [section] = numbers["sections"]
+    [measured] = section["rows"]
+    assert not measured["errors"]
+    assert min(measured["values"][name] for name in ("torch", "weft", "numpy", "limit")) > 0
+    assert numbers["machine"]["processor"] in text
+    assert "| swish 1e4 |" in text
+    assert "Geometric mean" in text
+    assert "| chains at 10^4 | 1 |" in text
+
+
+def test_memory_of_a_chain_is_its_temporaries_and_its_result(tmp_path):
+    _, numbers = bench(tmp_path, "--only", "memory/relu(a[*]b+c) 1e7", "--impl", "torch")
+    assert numbers["sections"][0]["rows"][0]["values"]["torch"] == pytest.approx(8e7, rel=0.05)
+
+
+def test_a_case_that_an_implementation_cannot_run_has_an_empty_cell(tmp_path):
+    text, numbers = bench(tmp_path, "--only", "calls/detach", "--impl", "numpy")
+    [measured] = numbers["sections"][0]["rows"]
+    assert (measured["values"], measured["errors"]) == ({}, {})
+    assert "| detach |  |  |" in text
+
+
+def test_names_of_rows_are_unique():
+    ids = [f"{section.key}/{case.name}" for section in SECTIONS for case in section.cases]
+    assert len(ids) == len(set(ids))
+
+
+def test_statements_are_python():
+    for section in SECTIONS:
+        for case in section.cases:
+            for code in (case.setup, case.stmt, case.numpy or ""):
+                compile(code, case.name, "exec")
+
+
+def test_slow_statements_get_fewer_rounds():
+    assert QUICK.rounds_of(QUICK.seconds) == QUICK.rounds
+    assert QUICK.rounds_of(100.0) == QUICK.fewest
+
+
+@pytest.mark.parametrize("read, written", [(4000, 0), (0, 4000), (12000, 4000), (4000, 8000), (2**20, 2**20)])
+def test_the_limit_of_any_traffic_can_be_measured(read, written):
+    assert Limit(read, written).time(2) > 0
+
+
+def test_a_row_is_met_by_its_ratio_or_by_its_value():
+    assert row("add", floor=2.0).met
+    assert row("add", floor=2.5).met is False
+    assert row("add", most=1.0).met
+    assert row("add", most=0.5).met is False
+    assert row("add").met is None
+
+
+def test_a_section_has_its_mean_and_its_worst_row():
+    _, [calls, _] = a_run()
+    assert report.geometric_mean(calls.ratios) == pytest.approx(2.0)
+    assert report.verdict(calls) == "Geometric mean 2.00 (wanted: 1.50); worst row 0.50 (wanted: 1.00), view."
+    assert "| calls | 2 | 2.00 | 1.50 | **0.50** | 1.00 | view |" in report.summary([calls])
+
+
+def test_numbers_survive_json():
+    machine, results = a_run()
+    assert report.from_json(report.to_json(machine, results)) == (machine, results)
+
+
+def test_a_page_has_the_losing_rows_and_says_whether_other_programs_ran():
+    page = pages.pages([a_run()])[pages.PAGE]
+    losses = page.partition("### Rows on which weft loses")[2].partition("### All rows")[0]
+    assert "calls/view" in losses
+    assert "calls/add" not in losses
+    assert "preliminary" not in page
+    assert "preliminary" in pages.pages([a_run(load=3.0)])[pages.PAGE]
+
+
+def test_the_picture_has_a_line_for_each_implementation():
+    picture = pages.pages([a_run()])[pages.PAGE.with_name("performance-some-cpu-znver9.svg")]
+    assert picture.count("<polyline") == 2
+
+
+def test_pages_are_made_from_the_numbers():
+    for path, text in pages.pages(pages.read()).items():
+        assert path.read_text() == text, f"{path.name}: python -m bench.pages writes it anew"

@@ -1,0 +1,167 @@
+"""`python -m bench.pages`: docs/performance.md, its pictures and the README's table, from the numbers in `results/`."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from bench import machine, picture, report
+from bench.report import Result, number, quantity
+from bench.rounds import ROOT, Row
+
+PAGE = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
+BUSY = 0.5  # a load average from which on other programs disturbed the numbers
+START, END = "<!-- written by python -m bench.pages -->", "<!-- end -->"
+IN_README = {"memory": "peak memory"}  # sections without targets in time that the README shows, too
+
+Run = tuple[dict[str, Any], list[Result]]
+
+INTRODUCTION = """# How fast weft is
+
+This page is made by `python -m bench.pages` from the numbers in [bench/results](../bench/results), one file for each
+processor; [bench](../bench) says how they are measured and what each row is. `make performance` measures the
+processor at hand (ten minutes, on a machine that does nothing else) and writes this page anew.
+
+Ratios are PyTorch's time, or memory, over weft's: **above 1, weft is better**. PyTorch runs eagerly, in a process of its
+own, with its default number of threads, and the two take turns. Bold ratios miss what weft aims at. The *limit*
+is the time in which this machine only reads and writes the bytes that the row has to read and write.
+"""
+
+
+def main() -> None:
+    runs = read()
+    for path, text in pages(runs).items():
+        path.write_text(text)
+    for row in unexplained(runs):
+        print(f"bench/losses.toml has no sentence on {row}", file=sys.stderr)
+
+
+def read() -> list[Run]:
+    """The numbers of every processor, in the order of the files' names."""
+    return [
+        report.from_json(path.read_text()) for path in sorted((ROOT / "bench" / "results").glob("*.json"))
+    ]
+
+
+def pages(runs: Sequence[Run]) -> dict[Path, str]:
+    """Every file that is made from the numbers, and its text."""
+    if not runs:
+        return {PAGE: f"{INTRODUCTION}\nNo processor has been measured yet.\n"}
+    found = {PAGE: INTRODUCTION + "".join(processor(*run) for run in runs)}
+    for here, results in runs:
+        if sizes := section(results, "sizes"):
+            found[PAGE.with_name(picture_name(here))] = picture.draw(sizes)
+    readme = README.read_text()
+    before, _, rest = readme.partition(START)
+    after = rest.partition(END)[2]
+    found[README] = f"{before}{START}\n\n{short_table(runs)}\n\n{END}{after}"
+    return found
+
+
+def section(results: Sequence[Result], key: str) -> Result | None:
+    return next((result for result in results if result.key == key and result.rows), None)
+
+
+def picture_name(here: dict[str, Any]) -> str:
+    return f"performance-{machine.slug(here)}.svg"
+
+
+def name_of(here: dict[str, Any]) -> str:
+    return f"{here['processor']} ({here['model'].partition(',')[0]})"
+
+
+def processor(here: dict[str, Any], results: Sequence[Result]) -> str:
+    """The part of the page on one processor."""
+    parts = [f"\n## {name_of(here)}\n", f"{report.heading(here)}.\n"]
+    if here["load"] > BUSY:
+        parts.append(
+            f"**Other programs ran meanwhile** (load average {here['load']:.1f}): these numbers are preliminary.\n"
+        )
+    parts.append(f"{report.summary(results)}\n")
+    if section(results, "sizes"):
+        parts.append(f"![Time over size for weft, PyTorch, NumPy and the limit]({picture_name(here)})\n")
+    parts.append(f"### Rows on which weft loses\n\n{losses(results)}\n\n### All rows\n")
+    parts += [details(result) for result in results]
+    return "\n".join(parts)
+
+
+def losses(results: Sequence[Result]) -> str:
+    """Rows below 1, worst first, and why."""
+    rows = sorted(losing(results), key=lambda row: row.ratio or 0.0)
+    if not rows:
+        return "None."
+    lines = [
+        report.line(["row", "PyTorch", "weft", "PyTorch / weft", "why"]),
+        "| :-- | --: | --: | --: | :-- |",
+    ]
+    for row in rows:
+        cells = [quantity(row.values[name], row.unit) for name in ("torch", "weft")]
+        lines.append(report.line([row.id, *cells, number(row.ratio), reason(row) or ""]))
+    return "\n".join(lines)
+
+
+def losing(results: Sequence[Result]) -> list[Row]:
+    return [row for result in results for row in result.rows if row.ratio is not None and row.ratio < 1]
+
+
+def reason(row: Row) -> str | None:
+    """The sentence of the first pattern in losses.toml that the row matches."""
+    return next((why for pattern, why in REASONS.items() if fnmatchcase(row.id, pattern)), None)
+
+
+REASONS: dict[str, str] = tomllib.loads((ROOT / "bench" / "losses.toml").read_text())
+
+
+def unexplained(runs: Sequence[Run]) -> list[str]:
+    return sorted({row.id for _, results in runs for row in losing(results) if reason(row) is None})
+
+
+def details(result: Result) -> str:
+    """The rows of a section, folded."""
+    names = [name for name in ORDER if any(name in {*row.values, *row.errors} for row in result.rows)]
+    rows = "\n".join(report.markdown(row, names) for row in result.rows)
+    table = f"{report.header(names)}\n{rows}\n\n{report.verdict(result)}".strip()
+    return f"<details><summary>{result.title}</summary>\n\n{table}\n\n</details>\n"
+
+
+ORDER = ("torch", "weft", "compiled", "numpy", "jax", "limit")
+
+
+def short_table(runs: Sequence[Run]) -> str:
+    """The README's table: the mean and the worst row of each section, one number in a cell."""
+    columns = [f"{name_of(here)}, {what}" for here, _ in runs for what in ("mean", "worst row")]
+    lines = [report.head(["PyTorch / weft", *columns])]
+    for key, title in shown(runs).items():
+        cells = []
+        for _, results in runs:
+            result = section(results, key)
+            worst = result.worst if result else None
+            cells += [
+                number(report.geometric_mean(result.ratios)) if result else "",
+                number(worst.ratio if worst else None),
+            ]
+        lines.append(report.line([title, *cells]))
+    ratios = [
+        [ratio for result in results if result.counted for ratio in result.ratios] for _, results in runs
+    ]
+    cells = [cell for each in ratios for cell in (number(report.geometric_mean(each)), number(min(each)))]
+    lines.append(report.line(["all rows of time", *cells]))
+    return "\n".join(lines)
+
+
+def shown(runs: Sequence[Run]) -> dict[str, str]:
+    """The sections of the README's table, in the order of the report."""
+    found = {}
+    for _, results in runs:
+        for result in results:
+            if result.ratios and (result.counted or result.key in IN_README):
+                found[result.key] = re.sub(r"; forward.*", "", IN_README.get(result.key, result.title))
+    return found
+
+
+if __name__ == "__main__":
+    main()

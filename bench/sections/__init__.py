@@ -1,0 +1,34 @@
+"""The sections of the benchmark, in the order of the report."""
+
+from bench.cases import Section
+from bench.sections import (
+    calls,
+    chains,
+    convolution,
+    files,
+    layout,
+    linalg,
+    memory,
+    pointwise,
+    products,
+    recorded,
+    reductions,
+    rows,
+    training,
+)
+
+SECTIONS: tuple[Section, ...] = (
+    calls.SECTION,
+    recorded.SECTION,
+    *chains.SECTIONS,
+    *pointwise.SECTIONS,
+    rows.SECTION,
+    layout.SECTION,
+    reductions.SECTION,
+    linalg.SECTION,
+    *products.SECTIONS,
+    convolution.SECTION,
+    training.SECTION,
+    files.SECTION,
+    memory.SECTION,
+)

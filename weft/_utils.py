@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from .compat.missing import module_getattr
 from .core.device import device as _device
 from .core.dtype import DType
-from .core.registry import FUNCTIONS
 from .core.tensor import Tensor
+from .ops.assembly.joining import cat
 
 
 class KeyErrorMessage(str):
@@ -117,7 +117,7 @@ def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
     >>> flat, [part.shape for part in torch._utils._unflatten_dense_tensors(flat, parts)]
     (tensor([1., 1., 0.]), [torch.Size([2, 1]), torch.Size([1])])
     """
-    return FUNCTIONS["cat"]([each.contiguous().view(-1) for each in tensors])
+    return cat([each.contiguous().view(-1) for each in tensors])
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:

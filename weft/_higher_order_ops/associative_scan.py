@@ -8,8 +8,8 @@ from typing import Any
 from .._C._keys import DispatchKey
 from .._ops import HigherOrderOperator
 from ..compat.missing import module_getattr
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.assembly.joining import stack
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .utils import call, check_same
 
@@ -33,7 +33,7 @@ def _scanned(combine_fn: Callable, xs: list[Tensor], additional_inputs: Any) -> 
     columns = [[each[0] for each in xs]]
     for place in range(1, xs[0].shape[0]):
         columns.append(combine_fn(*columns[-1], *(each[place] for each in xs), *additional_inputs))
-    return [FUNCTIONS["stack"](list(each)) for each in zip(*columns, strict=True)]
+    return [stack(list(each)) for each in zip(*columns, strict=True)]
 
 
 def associative_scan(

@@ -8,8 +8,8 @@ from typing import Any
 from .._C._keys import DispatchKey
 from .._ops import HigherOrderOperator
 from ..compat.missing import module_getattr
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.assembly.joining import stack
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .utils import call, check_same, refusal
 
@@ -42,7 +42,7 @@ def stacked(operator: str, columns: list[Any]) -> list[Any]:
         if not all(isinstance(leaf, Tensor) for leaf in each):
             raise refusal(operator, "the function must return tensors")
         check_same(operator, "what the function returns for each slice", each, columns[0])
-    return [FUNCTIONS["stack"](list(each)) for each in zip(*columns, strict=True)]
+    return [stack(list(each)) for each in zip(*columns, strict=True)]
 
 
 def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 (PyTorch's name)

@@ -30,8 +30,8 @@ from ..core.dtype import (
 )
 from ..core.layout import contiguous_format
 from ..core.overrides import modes
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.creation.from_data import tensor as new_tensor
 from ..ops.tensor.printing import tensor_format, tensor_repr
 from . import aten as aten_operators
 from . import dispatching
@@ -452,7 +452,7 @@ def _tensor(data: Any, **options: Any) -> Any:
     requires_grad = options.pop("requires_grad", False)
     outer, modes.dispatch = modes.dispatch, ()
     try:
-        made = FUNCTIONS["tensor"](data, **options)
+        made = new_tensor(data, **options)
     finally:
         modes.dispatch = outer
     result = aten.lift_fresh(made)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from ..core.derivative import nondifferentiable
 from ..core.dtype import FLOAT
 from ..core.grad_mode import mode
-from ..core.registry import FUNCTIONS
 from ..core.restoring import contextmanager
 from ..core.tensor import Tensor
 from ..ops.creation.creation import zeros_like
@@ -77,7 +76,7 @@ def rebase_history(target: Tensor, result: Tensor) -> None:
         inplace.rebase_history(target, result)
         return
     if target._base is not None or result.spec.dtype is not target.spec.dtype:
-        FUNCTIONS["copy_"](target, result)
+        target.copy_(result)
         return
     with _unmarked((target, result)):
         inplace.rebase_history(target, result)

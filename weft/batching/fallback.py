@@ -25,9 +25,9 @@ from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad, mode
 from ..core.grad_mode import open_levels as open_duals
 from ..core.overrides import PLAIN, public_function
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..core.warn import user_level
+from ..ops.assembly.joining import stack
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .rules import Recordable, any_batched, check_writable, highest, in_autograd, record
 
@@ -184,5 +184,5 @@ def _stacked(samples: Sequence[Any], level: Level) -> Any:
         if any(each != samples[0] for each in samples):
             raise DataDependent("vmap: a result that is no tensor differs from sample to sample")
         return samples[0]
-    stacked = FUNCTIONS["stack"](tuple(samples))
+    stacked = stack(tuple(samples))
     return wrap(stacked if level.size else stacked.narrow(0, 0, 0), level)

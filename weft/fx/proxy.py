@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import overrides
 from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.nn.resizing import interpolate
 from ..overrides import is_tensor_method_or_property
 from ._codegen import magic_methods, reflectable_magic_methods
 from ._compatibility import compatibility
@@ -410,7 +411,7 @@ def _interpolated(
     """The old functions are calls of `interpolate`."""
     if name.endswith("bilinear"):
         mode, align_corners = "bilinear", True
-    return FUNCTIONS["nn.functional.interpolate"](input, size, scale_factor, mode, align_corners)
+    return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def _as_pytorch_passes(function: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

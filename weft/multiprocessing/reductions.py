@@ -12,10 +12,10 @@ from typing import Any
 
 from ..compat.missing import module_getattr
 from ..core.names import name_public
-from ..core.registry import FUNCTIONS
 from ..core.storage import Storage
 from ..core.tensor import Tensor
 from ..interop.sharing import reduce_storage, reduce_tensor
+from ..ops.creation.creation import empty, empty_strided
 from ..ops.tensor.storage import TypedStorage
 
 __all__ = ["StorageWeakRef", "SharedCache", "reduce_storage", "reduce_tensor"]
@@ -91,7 +91,7 @@ def rebuild_tensor(cls: Any, storage: Any, metadata: tuple) -> Any:
     offset, size, stride, requires_grad = metadata[:4]
     untyped = getattr(storage, "_untyped_storage", storage)
     dtype = getattr(storage, "dtype", None)
-    result = FUNCTIONS["empty"](0, dtype=dtype).set_(untyped, offset, size, stride)
+    result = empty(0, dtype=dtype).set_(untyped, offset, size, stride)
     if cls is not Tensor:
         return cls(result, requires_grad=requires_grad)
     return result.requires_grad_(requires_grad)
@@ -107,7 +107,7 @@ def rebuild_meta_tensor(
     requires_grad: bool,
 ) -> Any:
     """A tensor of the meta device."""
-    result = FUNCTIONS["empty_strided"](tensor_size, tensor_stride, dtype=dtype, device="meta")
+    result = empty_strided(tensor_size, tensor_stride, dtype=dtype, device="meta")
     return result.requires_grad_(requires_grad) if tensor_cls is Tensor else tensor_cls(result, requires_grad)
 
 

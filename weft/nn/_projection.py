@@ -7,9 +7,10 @@ import warnings
 from collections.abc import Sequence
 
 from ..core.dtype import DType, bool_
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..core.warn import user_level
+from ..ops.creation.creation import zeros_like
+from ..ops.nn.linear import linear
 
 
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
@@ -56,7 +57,7 @@ def _canonical_mask(
         )
     if is_floating:
         return mask
-    return FUNCTIONS["zeros_like"](mask, dtype=target_type).masked_fill_(mask, -math.inf)
+    return zeros_like(mask, dtype=target_type).masked_fill_(mask, -math.inf)
 
 
 def _mha_shape_check(
@@ -121,7 +122,6 @@ def _in_projection(
     for name, bias in (("query", b_q), ("key", b_k), ("value", b_v)):
         if bias is not None and bias.shape != (features,):
             raise AssertionError(f"expecting {name} bias shape of {(features,)}, but got {bias.shape}")
-    linear = FUNCTIONS["nn.functional.linear"]
     return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
@@ -129,7 +129,7 @@ def _in_projection_packed(
     q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     """Do what `_in_projection` does, with the three weights in one tensor [3 * E, E], and the biases in [3 * E]."""
-    linear, size = FUNCTIONS["nn.functional.linear"], q.size(-1)
+    size = q.size(-1)
     if q is k is v:
         return tuple(linear(q, w, b).chunk(3, -1))
     biases: Sequence[Tensor | None] = (None, None, None) if b is None else b.chunk(3)

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.grad_mode import no_grad
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
+from ..ops.assembly.joining import cat
 from ..ops.views.complex_views import view_as_real
 from .line_search import Point, strong_wolfe
 from .optimizer import Optimizer, ParamsT, check_lr, evaluate
-
-cat = FUNCTIONS["cat"]
 
 LONGEST_SEARCH = 25  # evaluations that a line search may use after the first one
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.creation.creation import zeros_like
+from ..ops.linalg.matmul import addmm
 from .optimizer import ParamsT, check, check_lr
 from .per_parameter import PerParameter
-
-addmm = FUNCTIONS["addmm"]
 
 
 class Muon(PerParameter):

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..core.dtype import float32, float64, get_default_dtype
 from ..core.grad_mode import enable_grad, no_grad
-from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor
 from ..ops.creation.from_data import tensor as new_tensor
+from ..ops.views.complex_views import view_as_real
 from ..utils.hooks import RemovableHandle
 
 ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -497,9 +497,9 @@ def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
     """Replace the complex tensors of all these lists by their real views."""
     for index, param in enumerate(params):
         if param.is_complex():
-            params[index] = FUNCTIONS["view_as_real"](param)
+            params[index] = view_as_real(param)
             for each in state_and_grads:
-                each[index] = FUNCTIONS["view_as_real"](each[index])
+                each[index] = view_as_real(each[index])
 
 
 def _disable_dynamo_if_unsupported(single_tensor_fn: Callable | None = None) -> Callable:

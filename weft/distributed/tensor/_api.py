@@ -10,6 +10,7 @@ from ...core.overrides import DisableTorchFunctionSubclass, disabled
 from ...core.tensor import Tensor
 from ...nn.module import Module
 from ...nn.parameter import Parameter
+from ...ops.creation import creation, random
 from ..device_mesh import DeviceMesh, _mesh_resources
 from .placement_types import Placement, Replicate, Shard
 
@@ -194,8 +195,8 @@ def distribute_module(
     return module
 
 
-def _factory(name: str, summary: str) -> Callable[..., DTensor]:
-    """The function that makes a DTensor as `torch.<name>` makes a tensor."""
+def _factory(function: Callable, summary: str) -> Callable[..., DTensor]:
+    """The function that makes a DTensor as `function` makes a tensor."""
 
     def make(
         *size: Any,
@@ -205,22 +206,20 @@ def _factory(name: str, summary: str) -> Callable[..., DTensor]:
         device_mesh: DeviceMesh | None = None,
         placements: Sequence[Placement] | None = None,
     ) -> DTensor:
-        from ...core.registry import FUNCTIONS
-
-        made = FUNCTIONS[name](*size, dtype=dtype)
+        made = function(*size, dtype=dtype)
         mesh, places = _checked(made, device_mesh, placements)
         return wrapped(made, mesh, places).requires_grad_(requires_grad)
 
     make.__doc__ = summary
-    set_name(make, __name__.rpartition(".")[0], name)
+    set_name(make, __name__.rpartition(".")[0], function.__name__)
     return make
 
 
-ones = _factory("ones", "A DTensor of ones.")
-zeros = _factory("zeros", "A DTensor of zeros.")
-empty = _factory("empty", "A DTensor with any values.")
-rand = _factory("rand", "A DTensor of random numbers between 0 and 1.")
-randn = _factory("randn", "A DTensor of normally distributed random numbers.")
+ones = _factory(creation.ones, "A DTensor of ones.")
+zeros = _factory(creation.zeros, "A DTensor of zeros.")
+empty = _factory(creation.empty, "A DTensor with any values.")
+rand = _factory(random.rand, "A DTensor of random numbers between 0 and 1.")
+randn = _factory(random.randn, "A DTensor of normally distributed random numbers.")
 
 
 def full(
@@ -234,9 +233,8 @@ def full(
     placements: Sequence[Placement] | None = None,
 ) -> DTensor:
     """A DTensor of one value."""
-    from ...core.registry import FUNCTIONS
 
-    made = FUNCTIONS["full"](size, fill_value, dtype=dtype)
+    made = creation.full(size, fill_value, dtype=dtype)
     mesh, places = _checked(made, device_mesh, placements)
     return wrapped(made, mesh, places).requires_grad_(requires_grad)
 

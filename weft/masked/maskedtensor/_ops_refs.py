@@ -10,6 +10,8 @@ from ...autograd.function import Function
 from ...core.dtype import bool_
 from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...ops.creation.creation import ones
+from ...ops.indexing.masking import where
 from .binary import BINARY_NAMES, INPLACE_BINARY_NAMES, _apply_native_binary
 from .core import _GetData, _masks_match, _maybe_get_mask, _Reduced, _with_mask, is_masked_tensor
 from .passthrough import PASSTHROUGH_NAMES, _apply_pass_through_fn
@@ -43,7 +45,6 @@ class _MaskedWhere(Function):
     @staticmethod
     def forward(ctx: Any, cond: Tensor, self: Any, other: Any) -> Any:
         ctx.cond = cond
-        where = FUNCTIONS["where"]
         data = where(cond, self, other)
         masks = [_mask_like(each, data) for each in (self, other)]
         return _with_mask(data, where(cond, *masks))
@@ -61,7 +62,7 @@ class _MaskedWhere(Function):
 def _mask_like(value: Any, data: Tensor) -> Tensor:
     if is_masked_tensor(value):
         return value._masked_mask.expand(data.shape)
-    return FUNCTIONS["ones"](data.shape, dtype=bool_)
+    return ones(data.shape, dtype=bool_)
 
 
 def _where(fn: Callable, condition: Any, input: Any, other: Any) -> Any:

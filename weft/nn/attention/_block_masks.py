@@ -7,24 +7,28 @@ count is kept beside it. Shapes: dense [..., rows, columns], counts [..., rows],
 from __future__ import annotations
 
 from ...core.dtype import int32
-from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...ops.assembly.padding import pad
+from ...ops.creation.creation import zeros
+from ...ops.creation.ranges import arange
+from ...ops.indexing.masking import where
+from ...ops.order.sorting import argsort
 
 
 def ordered(dense: Tensor) -> tuple[Tensor, Tensor]:
     """Counts and lists of a dense matrix of blocks, which is not 0 where a block counts."""
     counts = dense.sum(-1)
-    lists = FUNCTIONS["argsort"](dense.to(int32), dim=-1, descending=True, stable=True)
+    lists = argsort(dense.to(int32), dim=-1, descending=True, stable=True)
     return counts.to(int32).contiguous(), lists.to(int32).contiguous()
 
 
 def dense_of(counts: Tensor, lists: Tensor, columns: int) -> Tensor:
     """Return the dense matrix of 0 and 1 (int32) of counts and lists."""
-    places = FUNCTIONS["arange"](lists.shape[-1], device=lists.device)
+    places = arange(lists.shape[-1], device=lists.device)
     counting = places < counts.unsqueeze(-1)
     # Entries that do not count are put into one more column, which is then dropped.
-    targets = FUNCTIONS["where"](counting, lists, columns).long()
-    dense = FUNCTIONS["zeros"](*lists.shape[:-1], columns + 1, dtype=int32, device=lists.device)
+    targets = where(counting, lists, columns).long()
+    dense = zeros(*lists.shape[:-1], columns + 1, dtype=int32, device=lists.device)
     return dense.scatter(-1, targets, 1)[..., :columns].contiguous()
 
 
@@ -36,7 +40,7 @@ def transposed(counts: Tensor, lists: Tensor) -> tuple[Tensor, Tensor]:
 def adjusted(counts: Tensor, lists: Tensor, rows: int, columns: int) -> tuple[Tensor, Tensor]:
     """Cut to the first rows and columns. Lists are ascending, so that blocks beyond the last column stand at their ends."""
     counts, lists = counts[..., :rows], lists[..., :rows, :]
-    places = FUNCTIONS["arange"](lists.shape[-1], device=lists.device)
+    places = arange(lists.shape[-1], device=lists.device)
     staying = (places < counts.unsqueeze(-1)) & (lists < columns)
     return staying.sum(-1).to(counts.dtype), lists[..., :columns]
 
@@ -47,8 +51,8 @@ def filled_blocks(mask: Tensor, rows: int, columns: int) -> tuple[Tensor, int]:
     The mask is taken for False beyond its end.
     """
     q, k = mask.shape[-2:]
-    pad = FUNCTIONS["nn.functional.pad"](mask, (0, -k % columns, 0, -q % rows))
-    blocks = pad.unflatten(-1, (-1, columns)).unflatten(-3, (-1, rows))
+    padded = pad(mask, (0, -k % columns, 0, -q % rows))
+    blocks = padded.unflatten(-1, (-1, columns)).unflatten(-3, (-1, rows))
     return blocks.sum((-3, -1)), rows * columns
 
 

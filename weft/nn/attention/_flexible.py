@@ -15,9 +15,11 @@ from ...autograd.backward import grad as gradients
 from ...core.dtype import float32, float64, get_default_dtype
 from ...core.grad_mode import enable_grad, is_grad_enabled
 from ...core.recording import needs_recording
-from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
+from ...ops.creation.creation import full, zeros, zeros_like
+from ...ops.creation.ranges import arange
+from ...ops.indexing.masking import where
 from ._lanes import over_indices
 
 # Scores computed at once. Measured with 8 heads of 2048 queries and keys, 64 features, causal, and a score_mod of four operations:
@@ -67,7 +69,7 @@ def _needs_gradients(score_mod: Callable | None, query: Tensor) -> bool:
     """Return whether score_mod uses tensors that require grad; found out by one score."""
     if score_mod is None or not is_grad_enabled():
         return False
-    score = FUNCTIONS["zeros"](1, 1, 1, 1, dtype=float32, device=query.device)
+    score = zeros(1, 1, 1, 1, dtype=float32, device=query.device)
     return over_indices(score_mod, _ranges((range(1),) * 4, query.device), score).requires_grad
 
 
@@ -96,12 +98,12 @@ def modified(
         scores = scores if scores.is_floating_point() else scores.to(get_default_dtype())
     if mask_mod is not None:
         mask = over_indices(mask_mod, indices) if mask is None else mask
-        scores = FUNCTIONS["where"](mask, scores, -math.inf)
+        scores = where(mask, scores, -math.inf)
     return scores
 
 
 def _ranges(ranges: Any, device: Any) -> list[Tensor]:
-    return [FUNCTIONS["arange"](each.start, each.stop, device=device) for each in ranges]
+    return [arange(each.start, each.stop, device=device) for each in ranges]
 
 
 def _weighted(scores: Tensor, value: Tensor, group: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -215,7 +217,7 @@ def _rule(ct, out, query, key, value, own):
                 [y for y, _ in pairs], (query, key, value), [each for _, each in pairs], create_graph=True
             )
         return (*own_grads, None)
-    totals = [FUNCTIONS["zeros_like"](each) for each in (query, key, value)]
+    totals = [zeros_like(each) for each in (query, key, value)]
     for tile in _tiles(query, key, own):
         with enable_grad():
             parts = [each.detach().requires_grad_() for each in _parts(query, key, value, tile, own.group)]
@@ -233,9 +235,9 @@ def _rule(ct, out, query, key, value, own):
 def _in_tiles(query: Tensor, key: Tensor, value: Tensor, own: _Functions) -> tuple[Tensor, Tensor, Tensor]:
     """`_at_once`, one tile after the other."""
     working = float64 if query.dtype is float64 else float32
-    result = FUNCTIONS["zeros"](*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
-    lse = FUNCTIONS["full"](query.shape[:-1], -math.inf, dtype=working, device=query.device)
-    highest = FUNCTIONS["full"](query.shape[:-1], -math.inf, dtype=working, device=query.device)
+    result = zeros(*query.shape[:-1], value.shape[-1], dtype=query.dtype, device=query.device)
+    lse = full(query.shape[:-1], -math.inf, dtype=working, device=query.device)
+    highest = full(query.shape[:-1], -math.inf, dtype=working, device=query.device)
     for tile in _tiles(query, key, own):
         found = _tile(*_parts(query, key, value, tile, own.group), tile, own)
         for target, each in zip((result, lse, highest), found, strict=True):

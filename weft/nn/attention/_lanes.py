@@ -17,6 +17,7 @@ from ...core.overrides import switch
 from ...core.registry import FUNCTIONS
 from ...core.restoring import Restoring
 from ...core.tensor import Tensor
+from ...ops.creation.ranges import arange
 
 BATCH_DIMS = 4
 
@@ -280,7 +281,7 @@ def _numbers(size: int, dim: int, device: Any) -> Tensor:
     """0, 1, ..., size - 1 along one of the first four dims."""
     shape = [1] * BATCH_DIMS
     shape[dim] = size
-    return FUNCTIONS["arange"](size, device=device).reshape(shape)
+    return arange(size, device=device).reshape(shape)
 
 
 def _one_by_one(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:

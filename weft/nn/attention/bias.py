@@ -9,8 +9,9 @@ from typing import Any
 from ...compat.missing import module_getattr
 from ...core.dtype import bool_
 from ...core.overrides import DisableTorchFunctionSubclass
-from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...ops.creation.creation import empty, ones
+from ...ops.nn.attention import scaled_dot_product_attention
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -38,7 +39,7 @@ class CausalBias(Tensor):
     """
 
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> CausalBias:
-        own = FUNCTIONS["empty"](0, seq_len_q, seq_len_kv)
+        own = empty(0, seq_len_q, seq_len_kv)
         return own.expand(0, seq_len_q, seq_len_kv).as_subclass(cls)
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
@@ -53,10 +54,10 @@ class CausalBias(Tensor):
             )
 
     def _upper_left(self, device: Any) -> Tensor:
-        return FUNCTIONS["ones"](self.seq_len_q, self.seq_len_kv, dtype=bool_, device=device).tril()
+        return ones(self.seq_len_q, self.seq_len_kv, dtype=bool_, device=device).tril()
 
     def _lower_right(self, device: Any) -> Tensor:
-        full = FUNCTIONS["ones"](self.seq_len_q, self.seq_len_kv, dtype=bool_, device=device)
+        full = ones(self.seq_len_q, self.seq_len_kv, dtype=bool_, device=device)
         return full.tril(self.seq_len_kv - self.seq_len_q)
 
     def _materialize(self, device: Any = None) -> Tensor:
@@ -82,14 +83,14 @@ class CausalBias(Tensor):
         is_plain = attn_mask.variant is CausalVariant.UPPER_LEFT or is_square
         fits = (attn_mask.seq_len_q, attn_mask.seq_len_kv) == (query.size(-2), key.size(-2))
         mask = None if is_plain and fits else attn_mask._materialize(query.device)
-        return FUNCTIONS["nn.functional.scaled_dot_product_attention"](
+        return scaled_dot_product_attention(
             query, key, value, mask, dropout_p, mask is None, scale=scale, enable_gqa=enable_gqa
         )
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        if func is FUNCTIONS["nn.functional.scaled_dot_product_attention"]:
+        if func is scaled_dot_product_attention:
             return cls._dispatch(*args, **kwargs)
         with DisableTorchFunctionSubclass():
             return func(*args, **kwargs)

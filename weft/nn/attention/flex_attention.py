@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, NoReturn, TypedDict
 
 from ...compat.missing import module_getattr
 from ...core.dtype import bool_
-from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...ops.assembly.joining import cat
+from ...ops.creation.creation import zeros
+from ...ops.creation.ranges import arange
 from ._block_masks import SeenKeys, adjusted, dense_of, filled_blocks, ordered, transposed
 
 __all__ = [
@@ -145,7 +147,7 @@ def _takes_scores(function: Callable) -> bool:
 
 
 def _indices(sizes: tuple[int, int, int, int], device: Any) -> list[Tensor]:
-    return [FUNCTIONS["arange"](size, device=device) for size in sizes]
+    return [arange(size, device=device) for size in sizes]
 
 
 def create_mask(
@@ -167,8 +169,8 @@ def create_mask(
 
     sizes = (1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN)
     if _takes_scores(mod_fn):
-        scores = FUNCTIONS["zeros"](*sizes, device=device)
-        return ~FUNCTIONS["isneginf"](over_indices(mod_fn, _indices(sizes, device), scores).expand(sizes))
+        scores = zeros(*sizes, device=device)
+        return ~over_indices(mod_fn, _indices(sizes, device), scores).expand(sizes).isneginf()
     return over_indices(mod_fn, _indices(sizes, device)).expand(sizes).contiguous()
 
 
@@ -497,7 +499,7 @@ def _block_counts(mask_mod: Callable, sizes: tuple, device: Any, rows: int, colu
             raise AssertionError(f"mask.dtype must be torch.bool, got {mask.dtype}")
         mask = mask.expand(*mask.shape[:2], own.shape[0], keys)
         parts.append(filled_blocks(mask, rows, columns)[0].expand(batch, heads, -1, -1))
-    return FUNCTIONS["cat"](parts, 2) if parts else FUNCTIONS["zeros"](batch, heads, 0, -(-keys // columns))
+    return cat(parts, 2) if parts else zeros(batch, heads, 0, -(-keys // columns))
 
 
 # ---- Attention -------------------------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from ...compat.missing import module_getattr
 from ...core.dtype import bool_
-from ...core.registry import FUNCTIONS
 from ...core.tensor import Tensor
+from ...ops.assembly.joining import cat
+from ...ops.creation.creation import ones
 from ._flexible import attend
 
 __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
@@ -82,8 +83,8 @@ def varlen_attn(
         result, lse, _ = attend(q, k, v, None, mask_mod, scale, own // shared)
         results.append(result.squeeze(0).transpose(0, 1))
         logarithms.append(lse.squeeze(0).transpose(0, 1))
-    result = FUNCTIONS["cat"](results)
-    return (result, FUNCTIONS["cat"](logarithms)) if return_aux is not None and return_aux.lse else result
+    result = cat(results)
+    return (result, cat(logarithms)) if return_aux is not None and return_aux.lse else result
 
 
 def varlen_attn_out(
@@ -129,7 +130,7 @@ def _window(queries: int, keys: int, left: int, right: int, device: Any) -> Tens
     """The mask [queries, keys] of a window, where the last query stands at the last key; None if all keys are seen."""
     if left < 0 and right < 0:
         return None
-    seen = FUNCTIONS["ones"](queries, keys, dtype=bool_, device=device)
+    seen = ones(queries, keys, dtype=bool_, device=device)
     offset = keys - queries
     seen = seen if right < 0 else seen.tril(offset + right)
     return seen if left < 0 else seen.triu(offset - left)

@@ -20,7 +20,6 @@ from ...core.outputs import check_inplace, write_out
 from ...core.promotion import common_dtype
 from ...core.public import add_inplace, public
 from ...core.recording import needs_recording, record_inplace
-from ...core.registry import FUNCTIONS
 from ...core.spec import Spec, contiguous_spec, make_spec
 from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
@@ -41,6 +40,8 @@ from ...families.indexed import (
 )
 from ...families.map import COPY, Map, Types, apart, normalise, same_dtype, spec_or_type
 from ..assembly.filling import fill_
+from ..assembly.joining import cat
+from ..creation.from_data import as_tensor
 
 
 class _Chosen(Map):
@@ -184,8 +185,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Write `value`, a number or a 0-dim tensor, where the bool `mask` is true."""
     value = _fill_value(self, mask, value)
     if self.spec.overlaps:
-        value = FUNCTIONS["as_tensor"](value, dtype=self.spec.dtype)
-        return FUNCTIONS["index_put_"](self, (mask.expand(self.spec.shape),), value)
+        return self.index_put_((mask.expand(self.spec.shape),), as_tensor(value, dtype=self.spec.dtype))
     op = MASKED_FILL_TENSOR if isinstance(value, Tensor) else MASKED_FILL
     return op.inplace(self, mask, apart(value, self))
 
@@ -312,7 +312,7 @@ def _packed(ct, out, a, mask, source, *, specs):
     spec = specs[2]
     chosen = MASKED_SELECT(ct, mask.expand(ct.shape))
     rest = ct.new_zeros((spec.numel - chosen.spec.numel,))
-    return FUNCTIONS["cat"]([chosen, rest]).reshape(spec.shape)
+    return cat([chosen, rest]).reshape(spec.shape)
 
 
 MASKED_SCATTER = Op(

@@ -12,7 +12,6 @@ from ...core.dtype import LEGACY_NAMES
 from ...core.iteration import broadcast_shapes
 from ...core.layout import contiguous_format
 from ...core.public import public
-from ...core.registry import FUNCTIONS
 from ...core.return_types import return_type
 from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim
@@ -426,7 +425,9 @@ def _lu_solve_rule(ct, out, LU, pivots, B, left, adjoint, *, wanted):
         whole = matmul(out, right.mH) if left else matmul(right.mH, out)
     else:
         whole = matmul(right, out.mH) if left else matmul(out.mH, right)
-    P, L, U = FUNCTIONS["lu_unpack"](LU, pivots)
+    from .factorizations import lu_unpack  # late, because that file imports this one
+
+    P, L, U = lu_unpack(LU, pivots)
     whole = matmul(P.mT, whole)
     return -(matmul(whole, U.mH).tril(-1) + matmul(L.mH, whole).triu()), None, right, None, None
 

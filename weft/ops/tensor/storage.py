@@ -17,7 +17,7 @@ from ...core.names import ROOT, set_name
 from ...core.outputs import grow, resize
 from ...core.public import public
 from ...core.recording import NO_RULE, needs_recording, tape
-from ...core.registry import FUNCTIONS, add_function
+from ...core.registry import add_function
 from ...core.size import shape
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.storage import Storage
@@ -232,8 +232,7 @@ class TypedStorage:
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
         name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
-        legacy: Any = FUNCTIONS[name.removeprefix("torch.")]
-        wanted = legacy.dtype
+        wanted = LEGACY[name.removeprefix("torch.")].dtype
         return self if wanted is self.dtype else self._to(wanted)
 
     @classmethod
@@ -321,13 +320,15 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyType):
         return TypedStorage(*content, wrap_storage=wrap_storage, dtype=cls.dtype)
 
 
-for _dtype, _name in LEGACY_NAMES.items():
-    if _dtype not in dt.FLOAT8 | dt.UNSIGNED_WIDE and _dtype is not dt.complex32:
-        add_function(
-            f"{_name}Storage",
-            _LegacyType(f"{_name}Storage", (_LegacyStorage,), {"dtype": _dtype, "__module__": ROOT}),
-        )
-add_function("Storage", FUNCTIONS["FloatStorage"])
+# The classes by name.
+LEGACY: dict[str, Any] = {
+    f"{name}Storage": _LegacyType(f"{name}Storage", (_LegacyStorage,), {"dtype": dtype, "__module__": ROOT})
+    for dtype, name in LEGACY_NAMES.items()
+    if dtype not in dt.FLOAT8 | dt.UNSIGNED_WIDE and dtype is not dt.complex32
+}
+for _name, _class in LEGACY.items():
+    add_function(_name, _class)
+add_function("Storage", LEGACY["FloatStorage"])
 add_function("TypedStorage", TypedStorage)
 add_function("UntypedStorage", Storage)
 
@@ -358,7 +359,7 @@ def storage(self: Tensor) -> TypedStorage:
 def storage_type(self: Tensor) -> Any:
     """The legacy class of the tensor's storage."""
     _warn_deprecated()
-    return FUNCTIONS[f"{LEGACY_NAMES[self.spec.dtype]}Storage"]
+    return LEGACY[f"{LEGACY_NAMES[self.spec.dtype]}Storage"]
 
 
 @public("method")

@@ -9,10 +9,11 @@ from ...core.dtype import LEGACY_NAMES, DType
 from ...core.entry import entry
 from ...core.grad_mode import no_grad
 from ...core.public import public
-from ...core.registry import FUNCTIONS, add_function, add_method
+from ...core.registry import add_function, add_method
 from ...core.streams import Stream
 from ...core.tensor import Tensor
 from ...core.warn import user_level
+from .storage import TypedStorage
 
 
 @public("method")
@@ -148,7 +149,7 @@ def use_count(self: Tensor) -> int:
 @public("method", name="_typed_storage")
 def typed_storage(self: Tensor) -> Any:
     """The storage with the dtype of the tensor, without the warning of `storage()`."""
-    return FUNCTIONS["TypedStorage"](wrap_storage=self.untyped_storage(), dtype=self.dtype)
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
 @public("method", name="_conj")

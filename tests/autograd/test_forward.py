@@ -537,3 +537,29 @@ def test_dual_tensors_are_printed_with_their_tangents():
             return [repr(x), str(x * x), repr(lib.ones(2))]
 
     same(program)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda view: view.mul_(2),
+        lambda view: view.fill_(3.0),
+        lambda view: view.copy_(view * 3),
+        lambda view: view.tril_(),
+        lambda view: view.nan_to_num_(),
+    ],
+)
+@pytest.mark.parametrize("part", [lambda tensor: tensor, lambda tensor: tensor[1]])
+def test_writes_into_views_of_dual_tensors(write, part):
+    """The dual tensor, a view of the tensor that `make_dual` was given, keeps the rest of its tangent."""
+    found = []
+    for lib in (torch, weft):
+        dual = lib.autograd.forward_ad
+        with dual.dual_level():
+            plain = lib.full((3, 2, 2), 0.5)
+            x = dual.make_dual(plain, lib.arange(12.0).reshape(3, 2, 2))
+            view = part(x)
+            write(view)
+            assert dual.unpack_dual(plain).tangent is None
+            found.append([dual.unpack_dual(each).tangent.tolist() for each in (x, view)])
+    assert found[0] == found[1]

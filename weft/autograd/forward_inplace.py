@@ -94,24 +94,40 @@ def take_grad_fn_of(target: Tensor, result: Tensor) -> None:
 
 
 def _set_tangent(target: Tensor, level: int, tangent: Tensor) -> None:
-    """Set the tangent of the target, and update the tangents of its base and of all other views of the base."""
+    """Set the tangent of the target, and update the tangents of its base and of all other views of the base.
+
+    A base without a tangent gets one, unless one of its views has a tangent already: then `make_dual` made this view, or a
+    view that it is a view of, and only the views below `make_dual` have tangents.
+    """
     base = target._base
     if base is None:
         base, whole = target, tangent
-    else:
-        before = tangents(base).get(level)
-        whole = inplace.cotangent_like(base.spec, before)
-        inplace.REGION(whole, target.spec, target._byte_offset - base._byte_offset).copy_(tangent)
     # A view is registered only if its base has a node or tangents when the view is made.
     edge = base._autograd
     unknown = (edge is None or type(edge) is Leaf) and inplace.is_aliased(base, 1 if base is target else 2)
-    set_tangents(base, {**tangents(base), level: whole})
     views = inplace.views_of(base, unknown)
+    dual_views = []
+    if base is not target:
+        before = tangents(base).get(level)
+        whole = inplace.cotangent_like(base.spec, before)
+        if before is None:
+            dual_views = [view for view in (*views, target) if level in tangents(view)]
+        for view in dual_views:
+            _region(whole, view, base).copy_(tangents(view)[level])
+        _region(whole, target, base).copy_(tangent)
+    if dual_views:
+        views = [*dual_views, target]
+    else:
+        set_tangents(base, {**tangents(base), level: whole})
     if views and base is target:
         whole = inplace.cotangent_like(base.spec, whole)
     for view in views:
-        start = view._byte_offset - base._byte_offset
-        set_tangents(view, {**tangents(view), level: inplace.REGION(whole, view.spec, start)})
+        set_tangents(view, {**tangents(view), level: _region(whole, view, base)})
+
+
+def _region(whole: Tensor, view: Tensor, base: Tensor) -> Tensor:
+    """The part of `whole`, a tensor like `base`, that lies where `view` lies in `base`."""
+    return inplace.REGION(whole, view.spec, view._byte_offset - base._byte_offset)
 
 
 @contextmanager

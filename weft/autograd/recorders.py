@@ -36,7 +36,7 @@ from ..core.recording import NO_RULE, tape
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..families.fusing import kernel_of
-from . import graph
+from . import graph, native_nodes
 from .graph import Leaf, Node, NodeSpec, Output, next_order, type_for
 from .saved import RELEASED, Saved, SavedOutputs, overwritten, unpack
 
@@ -93,7 +93,10 @@ def recorder(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) ->
         tuple(users.items()),
     )
     exec(_compiled(source), known)
-    return known["record"]
+    record = known["record"]
+    if single:
+        record.parts = native_nodes.parts(known["node_type"], spec, tensors, out_users, users)
+    return record
 
 
 _SIMPLE = frozenset((type(None), bool, int, float, complex, str))

@@ -203,6 +203,15 @@ class Tensor:
 
 # Classes whose objects ops treat as plain tensors: they override no function, and results of ops are of the class Tensor.
 plain_types: set[type] = {Tensor}
+# Each is called with a class that becomes one of `plain_types`.
+plain_type_hooks: list[Callable[[type], None]] = []
+
+
+def add_plain_type(cls: type) -> None:
+    plain_types.add(cls)
+    for hook in plain_type_hooks:
+        hook(cls)
+
 
 _new = object.__new__
 Storage.new_tensor = staticmethod(functools.partial(_new, Tensor))  # no slower than a call of `_new` here

@@ -3,8 +3,9 @@
 A table is direct-mapped, so that a lookup is a hash of two addresses and two comparisons. It owns a reference to each of its
 records, and a record owns the specs that are its key. So an address in a key cannot become that of another object.
 
-A record is a tuple `(words, spec, allocation, plan, key, other key)`: `words` are bytes with what the kernel's loop gets (WORDS),
-`allocation` is the self of `plan.allocate`. Where machine code cannot run the plan, `words` is None.
+A record is a tuple `(words, spec, allocation, recorder, plan, key, other key)`. `words` are bytes with what the kernel's loop gets
+(WORDS), None where machine code cannot run the plan. `allocation` is the self of `plan.allocate`. `recorder` is None until a
+call of the plan was recorded.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FIELDS = ("python", "reflected", "learn")
 
 # What a kernel gets. `flat`: there is one dimension, whose strides follow. `number`: the type of the number that is an operand.
 WORDS = ("row", "meta", "count", "flat", "stride0", "stride1", "stride2", "number")
-SPEC, ALLOCATION, PLAN, KEY = 1, 2, 3, 4  # the items of a record after its words
+SPEC, ALLOCATION, RECORDER, KEY = 1, 2, 3, 5  # the items of a record after its words
 
 
 class Table:
@@ -55,10 +56,9 @@ class Table:
         """Drop all records."""
         return builtin(self.code[1], "forget", self.bound)
 
-    def add(
-        self, words: bytes | None, spec: Any, allocation: Any, plan: Any, key: Any, other: Any = None
-    ) -> None:
-        self._remember((words, spec, allocation, plan, key, other))
+    def add(self, *record: Any) -> None:
+        """Add a record with these items; without the other key if there is one operand."""
+        self._remember(record if len(record) > KEY + 1 else (*record, None))
 
 
 # ---- IR ------------------------------------------------------------------------------------------------------------------

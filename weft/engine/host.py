@@ -52,6 +52,8 @@ _PYTHON_API = (
     "PyLong_AsLongLongAndOverflow",
     "PyIter_Next",
     "PyNumber_Add",
+    "PyNumber_Positive",
+    "PyTuple_New",
     "PyThread_acquire_lock",
     "PyThread_release_lock",
 )

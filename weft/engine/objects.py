@@ -95,11 +95,12 @@ _API = {
     "PyLong_AsLongLongAndOverflow": ("i64", "ptr, ptr"),
     "PyLong_AsVoidPtr": ("ptr", "ptr"),
     "PyNumber_Add": ("ptr", "ptr, ptr"),
+    "PyNumber_Positive": ("ptr", "ptr"),
     "PyObject_CallNoArgs": ("ptr", "ptr"),
     "PyObject_GetAttr": ("ptr", "ptr, ptr"),
     "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),
     "PyObject_VectorcallMethod": ("ptr", "ptr, ptr, i64, ptr"),
-    "PyTuple_GetItem": ("ptr", "ptr, i64"),
+    "PyTuple_New": ("ptr", "i64"),
     "PyType_GenericAlloc": ("ptr", "ptr, i64"),
 }
 
@@ -155,6 +156,12 @@ class Function:
 
     def type_of(self, value: str) -> str:
         return self.load(value, TYPE)
+
+    def is_plain(self, value: str) -> str:
+        """Whether the class of an object is one of `core.tensor.plain_types`."""
+        kind = self.type_of(value)
+        parameter = self.same(kind, self.load(name("other_plain_type")))
+        return self.let(f"or i1 {self.same(kind, name('tensor'))}, {parameter}")
 
     def same(self, one: str, other: str, kind: str = "ptr") -> str:
         return self.let(f"icmp eq {kind} {one}, {other}")
@@ -253,6 +260,7 @@ def layout_is_known() -> bool:
         return ctypes.c_size_t.from_address(address).value
 
     item, probe = object(), type("Probe", (), {"__add__": lambda a, b: None})
+    plain, equal = type("Plain", (), {}), type("Equal", (), {"__eq__": lambda a, b: True})
     values, pair, data = [item, item], (item, None), b"weft"
     return (
         word(id(item) + TYPE) == id(object)
@@ -260,8 +268,9 @@ def layout_is_known() -> bool:
         and word(word(id(values) + LIST_ITEMS) + 8) == id(item)
         and (word(id(pair) + SIZE), word(id(pair) + TUPLE_ITEMS)) == (2, id(item))
         and ctypes.string_at(id(data) + BYTES) == data
-        and number_slot(probe, "nb_add") != 0
-        and not any(number_slot(probe, each) for each in NUMBER_SLOTS if each != "nb_add")
+        and slot(probe, "nb_add") != 0
+        and not any(slot(probe, each) for each in NUMBER_SLOTS if each != "nb_add")
+        and slot(plain, "tp_richcompare") == slot(probe, "tp_richcompare") != slot(equal, "tp_richcompare")
     )
 
 
@@ -277,15 +286,20 @@ NUMBER_SLOTS = tuple(
 )
 
 
-def _number_field(cls: type, slot: str) -> Any:
+_RICHCOMPARE = SIZE + 184  # PyTypeObject.tp_richcompare
+
+
+def _slot_field(cls: type, slot: str) -> Any:
+    if slot == "tp_richcompare":
+        return ctypes.c_size_t.from_address(id(cls) + _RICHCOMPARE)
     methods = ctypes.c_size_t.from_address(id(cls) + NUMBER_METHODS).value
     return ctypes.c_size_t.from_address(methods + 8 * NUMBER_SLOTS.index(slot))
 
 
-def number_slot(cls: type, slot: str) -> int:
+def slot(cls: type, called: str) -> int:
     """The C function behind an operator of a class that Python code defines; 0 for none."""
-    return _number_field(cls, slot).value
+    return _slot_field(cls, called).value
 
 
-def set_number_slot(cls: type, slot: str, address: int) -> None:
-    _number_field(cls, slot).value = address
+def set_slot(cls: type, called: str, address: int) -> None:
+    _slot_field(cls, called).value = address

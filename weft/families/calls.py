@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,15 +12,16 @@ import numpy as np
 
 from ..core.checking import checked
 from ..core.dispatch import fast_path_switches
-from ..core.dtype import from_numpy_dtype, numpy_dtype
+from ..core.dtype import bool_, from_numpy_dtype, numpy_dtype
 from ..core.entry import declined, entry, in_front_of
 from ..core.grad_mode import mode
+from ..core.promotion import common_dtype
 from ..core.recording import new_recorder
 from ..core.registry import FUNCTIONS, add_function, add_method
 from ..core.spec import Spec
 from ..core.tensor import Tensor
 from ..engine.defer import promised
-from .map import NUMBERS, Map, not_a_tensor, to_float
+from .map import NUMBERS, Map, normalise, not_a_tensor, spec_or_type, to_float
 
 _new = object.__new__
 # Whether plain tensors take the short way. `core/dispatch.py` turns it off while a watcher must see them.
@@ -301,6 +304,75 @@ def inplace_unary(op: Map) -> Callable:
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
     return method
+
+
+# ---- Sums, which scale their second operand ----------------------------------------------------------------------------
+
+
+_ONE = 1  # CPython has one object for the int 1, so `is` distinguishes it from True and 1.0
+
+
+def with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, what: str) -> Callable:
+    """`function(input, other, *, alpha=1, out=None)` and its in-place form."""
+    plain_inplace = inplace_of(op)
+
+    def body(input, other, *, alpha=1, out=None):
+        if type(alpha) is int and alpha == 1:
+            return op(input, other) if out is None else op.into(out, input, other)
+        check_alpha(alpha, name, input, other)
+        return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
+
+    def body_inplace(self, other, *, alpha=1):
+        if type(alpha) is int and alpha == 1:
+            return op.inplace(self, other)
+        check_alpha(alpha, name, self, other)
+        return scaled.inplace(self, other, alpha)
+
+    body.__qualname__, body_inplace.__qualname__ = name, f"{name}_"
+    general, general_inplace = entry(body, name), entry(body_inplace, f"{name}_")
+
+    @in_front_of(general, plain)
+    def function(input, other, *older, alpha=1, out=None):
+        if alpha is _ONE and not older:
+            return plain(input, other, out=out)
+        keywords = {} if alpha is _ONE else {"alpha": alpha}
+        if out is not None:
+            keywords["out"] = out
+        return general(input, other, *older, **keywords)
+
+    @in_front_of(general_inplace, plain_inplace)
+    def method(self, other, *older, alpha=1):
+        if alpha is _ONE and not older:
+            return plain_inplace(self, other)
+        keywords = {} if alpha is _ONE else {"alpha": alpha}
+        return general_inplace(self, other, *older, **keywords)
+
+    # `older` are arguments in the order of `core/older_orders.py`; signatures do not show them.
+    function.__signature__ = inspect.signature(body)  # type: ignore[attr-defined]
+    method.__signature__ = inspect.signature(body_inplace)  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = what
+    method.__name__ = method.__qualname__ = f"{name}_"
+    for each in (name, alias):
+        if each:
+            add_forms(each, ("function", "method", "inplace"), function, method, function_inplace=False)
+    return function
+
+
+def check_alpha(alpha: Any, name: str, *operands: Any) -> None:
+    if type(alpha) is int:  # fits every dtype
+        return
+    dtype = common_dtype(map(spec_or_type, normalise(name, operands)))
+    if isinstance(alpha, bool):
+        if dtype is not bool_:
+            raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    elif isinstance(alpha, float) and dtype.category < 2:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    elif isinstance(alpha, builtins.complex) and not dtype.is_complex:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+
+
+# ---- Making functions public ---------------------------------------------------------------------------------------------
 
 
 def publish(

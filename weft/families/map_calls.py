@@ -7,10 +7,9 @@ no record for the operands, they answer UNKNOWN: the Python function then runs t
 
 from __future__ import annotations
 
-from ..engine.call_tables import ALLOCATION, PLAN, SPEC, field, item, lookup, table_of_self, word
+from ..engine.call_tables import ALLOCATION, RECORDER, SPEC, field, item, lookup, table_of_self, word
 from ..engine.loops import MEMSET, nest_ir
-from ..engine.objects import NUMBER_METHODS, NUMBER_SLOTS, STORAGE, TENSOR, Function, name, offset
-from .map import Plan
+from ..engine.objects import NUMBER_METHODS, NUMBER_SLOTS, STORAGE, TENSOR, Function, name
 
 # Answers that are no objects; null means that an error is set.
 UNUSUAL, UNKNOWN = 1, 2
@@ -88,18 +87,6 @@ def loops() -> list[str]:
     return [*found, MEMSET]
 
 
-def recording() -> Function:
-    """Whether grad mode is on in this thread: 1 or 0, -1 after an error."""
-    f = Function("recording", "", "i32", "internal")
-    enabled = f.call("PyObject_GetAttr", name("mode"), name("enabled"))
-    f.require(f.differ(enabled, "null"), "failed")
-    f.call("Py_DecRef", enabled)  # True and False never die
-    f.ret(f.let(f"zext i1 {f.same(enabled, name('true'))} to i32"))
-    f.label("failed")
-    f.ret("-1")
-    return f
-
-
 class Call(Function):
     """The common parts of the functions below. They end at the labels `unusual`, `unknown` and `failed`."""
 
@@ -107,6 +94,14 @@ class Call(Function):
         super().__init__(called, f"ptr %table, {operands}", "ptr", "internal", "noinline")
         # Two bytes: whether watchers must see plain tensors, and whether modes must see functions.
         self.require(self.same(self.load(name("watched"), 0, "i16"), "0", "i16"), "unusual")
+
+    def number_type(self, tensor: str, number: str) -> tuple[str, str]:
+        """The type of the number, and whether it is float; another is unusual, and so is a tensor that is not plain."""
+        self.require(self.is_plain(tensor), "unusual")
+        kind = self.type_of(number)
+        is_float = self.same(kind, name("float"))
+        self.require(self.let(f"or i1 {is_float}, {self.same(kind, name('int'))}"), "unusual")
+        return kind, is_float
 
     def find(self, key: str, other: str) -> tuple[str, str]:
         """The record for two keys, and its words."""
@@ -146,8 +141,8 @@ class Call(Function):
         self.go("converted")
         self.label("converted")
 
-    def ask_recording(self, record: str, *tensors: str) -> None:
-        """%recorder: the function that records the call, null if autograd takes no part."""
+    def ask_recording(self, *tensors: str) -> str:
+        """Whether the call is recorded: an operand takes part in autograd, and grad mode is on."""
         followed = "false"
         for each in tensors:
             edge = self.load(each, TENSOR["_autograd"])
@@ -156,17 +151,30 @@ class Call(Function):
         self.label("edges")
         self.branch(followed, "ask", "prepared")
         self.label("ask")
-        mode = self.let("call i32 @recording()")
-        self.require(self.let(f"icmp sge i32 {mode}, 0"), "failed")
-        found = self.load(item(self, record, PLAN), _RECORD)
-        on = self.same(mode, "1", "i32")
+        enabled = self.call("PyObject_GetAttr", name("mode"), name("enabled"))
+        self.require(self.differ(enabled, "null"), "failed")
+        self.decref(enabled)  # True and False never die
+        on = self.same(enabled, name("true"))
         self.go("asked")
         self.label("asked")
-        self.branch(on, "wanted", "prepared")
-        self.label("wanted")
-        self.branch(self.same(found, name("none")), "unusual", "prepared")
+        self.go("prepared")
         self.label("prepared")
-        self.do(f"%recorder = phi ptr [null, %edges], [null, %asked], [{found}, %wanted]")
+        return self.let(f"phi i1 [false, %edges], [{on}, %asked]")
+
+    def choose_recorder(self, record: str, recorded: str) -> None:
+        """%recorder: what records the call, null if nothing does."""
+        self.go("choose")
+        self.label("choose")
+        self.branch(recorded, "chosen", "chosen_none")
+        self.label("chosen")
+        recorder = item(self, record, RECORDER)
+        self.require(self.differ(recorder, name("none")), "unknown")
+        self.require(self.same(self.list_size(name("detours")), "0", "i64"), "unusual")
+        self.go("found")
+        self.label("found")
+        self.go("chosen_none")
+        self.label("chosen_none")
+        self.do(f"%recorder = phi ptr [null, %choose], [{recorder}, %found]")
 
     def compute(self, record: str, words: str, room: str, operands: int) -> str:
         """A new tensor, computed by the kernel of the record, which is the function's own until `finish`."""
@@ -183,6 +191,12 @@ class Call(Function):
         """Record the call for autograd if there is a %recorder, and return the result."""
         self.branch(self.differ("%recorder", "null"), "record", "done")
         self.label("record")
+        self.branch(self.same(self.type_of("%recorder"), name("tuple")), "fill", "call")
+        self.label("fill")
+        given = ", ".join(f"ptr {each}" for each in ("%recorder", result, *inputs))
+        failure = self.let(f"call i32 @record{len(inputs)}({given})")
+        self.branch(self.same(failure, "0", "i32"), "done", "drop_result")
+        self.label("call")
         answer = self.python("%recorder", result, *inputs)
         self.require(self.differ(answer, "null"), "drop_result")
         self.decref(answer)
@@ -196,6 +210,9 @@ class Call(Function):
         self.label("drop_record")
         self.decref(record)
         self.go("failed")
+        self.end()
+
+    def end(self) -> None:
         self.label("unusual")
         self.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
         self.label("unknown")
@@ -204,16 +221,14 @@ class Call(Function):
         self.ret("null")
 
 
-_RECORD = offset(Plan, "record")
-
-
 def unary() -> Function:
     """`op(a)`."""
     f = Call("unary", "ptr %a")
-    f.require(f.same(f.type_of("%a"), name("tensor")), "unusual")
+    f.require(f.is_plain("%a"), "unusual")
+    recorded = f.ask_recording("%a")
     nothing = f.let(f"ptrtoint ptr {name('none')} to i64")
     record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), nothing)
-    f.ask_recording(record, "%a")
+    f.choose_recorder(record, recorded)
     room = f.room(3)
     f.put_address(room, 2, "%a")
     f.finish(record, f.compute(record, words, room, 2), "%a")
@@ -221,11 +236,12 @@ def unary() -> Function:
 
 
 def tensors() -> Function:
-    """`op(a, b)`, where the class of `a` is Tensor."""
+    """`op(a, b)`, where `a` is a plain tensor."""
     f = Call("tensors", "ptr %a, ptr %b")
-    f.require(f.same(f.type_of("%b"), name("tensor")), "unusual")
+    f.require(f.is_plain("%b"), "unusual")
+    recorded = f.ask_recording("%a", "%b")
     record, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.load("%b", TENSOR["spec"], "i64"))
-    f.ask_recording(record, "%a", "%b")
+    f.choose_recorder(record, recorded)
     room = f.room(4)
     f.put_address(room, 2, "%a")
     f.put_address(room, 3, "%b")
@@ -236,18 +252,83 @@ def tensors() -> Function:
 def with_number(called: str, tensor: str, number: str) -> Function:
     """`op(a, b)`, where one is a plain tensor and the other is an int or a float."""
     f = Call(called, "ptr %a, ptr %b")
-    f.require(f.same(f.type_of(tensor), name("tensor")), "unusual")
-    kind = f.type_of(number)
-    is_float = f.same(kind, name("float"))
-    known = f.let(f"or i1 {is_float}, {f.same(kind, name('int'))}")
-    f.require(known, "unusual")
+    kind, is_float = f.number_type(tensor, number)
+    recorded = f.ask_recording(tensor)
     keys = f.load(tensor, TENSOR["spec"], "i64"), f.let(f"ptrtoint ptr {kind} to i64")
     record, words = f.find(*(keys if number == "%b" else keys[::-1]))
-    f.ask_recording(record, tensor)
+    f.choose_recorder(record, recorded)
     room = f.room(4)
     f.put_address(room, 2, tensor)
     f.put_number(room, 3, words, number, is_float)
     f.finish(record, f.compute(record, words, room, 2), "%a", "%b")
+    return f
+
+
+# ---- In place ------------------------------------------------------------------------------------------------------------
+
+
+class InPlace(Call):
+    """A call that writes its result into its first operand, `%a`, and is not recorded."""
+
+    def check(self, *tensors: str) -> None:
+        recorded = self.ask_recording(*tensors)
+        self.branch(recorded, "unusual", "unrecorded")
+        self.label("unrecorded")
+
+    def write(self, words: str, room: str, operands: int) -> None:
+        """Count the write, run the kernel, and return the first operand."""
+        self.store(room, 8, self.load(room, 16))  # the first operand is the result
+        storage = self.load("%a", TENSOR["_storage"])
+        version = self.load(storage, STORAGE["version"])
+        self.require(self.same(self.type_of(version), name("int")), "unusual")
+        more = self.call("PyNumber_Add", version, name("one"))
+        self.require(self.differ(more, "null"), "failed")
+        self.store(storage, STORAGE["version"], more)
+        self.decref(version)
+        self.do(f"call void @run{operands}(ptr {words}, ptr {room})")
+        self.incref("%a")
+        self.ret("%a")
+        self.end()
+
+
+def inplace_unary() -> Function:
+    """`op_(a)`."""
+    f = InPlace("inplace_unary", "ptr %a")
+    f.require(f.is_plain("%a"), "unusual")
+    f.check("%a")
+    nothing = f.let(f"ptrtoint ptr {name('none')} to i64")
+    _, words = f.find(f.load("%a", TENSOR["spec"], "i64"), nothing)
+    room = f.room(3)
+    f.put_address(room, 2, "%a")
+    f.write(words, room, 2)
+    return f
+
+
+def inplace_tensors() -> Function:
+    """`op_(a, b)`, where `a` is a plain tensor."""
+    f = InPlace("inplace_tensors", "ptr %a, ptr %b")
+    f.require(f.is_plain("%b"), "unusual")
+    storages = [f.load(each, TENSOR["_storage"]) for each in ("%a", "%b")]
+    f.require(f.differ(*storages), "unusual")
+    f.check("%a", "%b")
+    _, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.load("%b", TENSOR["spec"], "i64"))
+    room = f.room(4)
+    f.put_address(room, 2, "%a")
+    f.put_address(room, 3, "%b")
+    f.write(words, room, 3)
+    return f
+
+
+def inplace_number() -> Function:
+    """`op_(a, b)`, where `b` is an int or a float."""
+    f = InPlace("inplace_number", "ptr %a, ptr %b")
+    kind, is_float = f.number_type("%a", "%b")
+    f.check("%a")
+    _, words = f.find(f.load("%a", TENSOR["spec"], "i64"), f.let(f"ptrtoint ptr {kind} to i64"))
+    room = f.room(4)
+    f.put_address(room, 2, "%a")
+    f.put_number(room, 3, words, "%b", is_float)
+    f.write(words, room, 2)
     return f
 
 
@@ -271,6 +352,31 @@ class Face(Function):
         self.ret(answer)
         self.label(f"rest{self._count}")
         return answer
+
+    def choose(self, two: str, one: str, table: str, a: str, b: str) -> None:
+        """Return what `two` answers if both operands are tensors, else what `one` answers; the rest has %answer."""
+        self.branch(self.is_plain(b), "two", "one")
+        self.label("two")
+        self.branch(self.is_plain(a), "both", "rest")
+        self.label("both")
+        both = self.answer(two, table, a, b)
+        self.go("both_rest")
+        self.label("both_rest")
+        self.go("rest")
+        self.label("one")
+        single = self.answer(one, table, a, b)
+        self.go("one_rest")
+        self.label("one_rest")
+        self.go("rest")
+        self.label("rest")
+        self.do(f"%answer = phi ptr [{both}, %both_rest], [{single}, %one_rest], [{_answer(UNUSUAL)}, %two]")
+
+    def unless_unusual(self, answer: str, instruction: str) -> None:
+        """Return the result of an instruction if the answer was UNUSUAL."""
+        self.branch(self.same(answer, _answer(UNUSUAL)), "unusual", "usual")
+        self.label("unusual")
+        self.ret(self.let(instruction))
+        self.label("usual")
 
 
 def _answer(code: int) -> str:
@@ -307,47 +413,51 @@ def _rest(f: Face, table: str, function: str, answer: str, *operands: str) -> No
     f.ret(f.let(f"call ptr @python_call{len(operands)}({given})"))
 
 
-def call_unary() -> Function:
+def call_unary(called: str, function: str) -> Function:
     """`op(a)` as a builtin, whose self is the `bound` of a Table."""
-    f = Face("call_unary", "ptr %self, ptr %args, i64 %nargs")
+    f = Face(called, "ptr %self, ptr %args, i64 %nargs")
     table, a = table_of_self(f), f.load("%args")
-    answer = f.answer("unary", table, a)
+    answer = f.answer(function, table, a)
     _rest(f, table, field(f, table, "python"), answer, a)
     return f
 
 
-def call_binary() -> Function:
-    """`op(a, b)` as a builtin: `a` must be a tensor."""
-    f = Face("call_binary", "ptr %self, ptr %args, i64 %nargs")
+def call_binary(called: str, two: str, one: str) -> Function:
+    """`op(a, b)` as a builtin; `two` is the function for two tensors, `one` that for a tensor and a number."""
+    f = Face(called, "ptr %self, ptr %args, i64 %nargs")
     table, a, b = table_of_self(f), f.load("%args"), f.load("%args", 8)
-    f.branch(f.same(f.type_of(b), name("tensor")), "two", "one")
-    f.label("one")
-    one = f.answer("number_right", table, a, b)
-    f.go("one_rest")
-    f.label("one_rest")
-    f.go("rest")
-    f.label("two")
-    f.branch(f.same(f.type_of(a), name("tensor")), "both", "rest")
-    f.label("both")
-    two = f.answer("tensors", table, a, b)
-    f.go("two_rest")
-    f.label("two_rest")
-    f.go("rest")
-    f.label("rest")
-    answer = f.let(f"phi ptr [{one}, %one_rest], [{two}, %two_rest], [{_answer(UNUSUAL)}, %two]")
-    _rest(f, table, field(f, table, "python"), answer, a, b)
+    f.choose(two, one, table, a, b)
+    _rest(f, table, field(f, table, "python"), "%answer", a, b)
     return f
 
 
 def unary_slot(slot: str) -> Function:
     """A unary operator: the C function in the slot of Tensor."""
-    f = Face(f"slot.{slot}", "ptr %a")
-    answer = f.answer("unary", name(f"table.{slot}"), "%a")
-    f.branch(f.same(answer, _answer(UNUSUAL)), "unusual", "usual")
-    f.label("unusual")
-    f.ret(f.let(f"call ptr {name('python.' + slot)}(ptr %a)"))
-    f.label("usual")
-    _rest(f, name(f"table.{slot}"), field(f, name(f"table.{slot}"), "python"), answer, "%a")
+    f, table = Face(f"slot.{slot}", "ptr %a"), name(f"table.{slot}")
+    answer = f.answer("unary", table, "%a")
+    f.unless_unusual(answer, f"call ptr {name('python.' + slot)}(ptr %a)")
+    _rest(f, table, field(f, table, "python"), answer, "%a")
+    return f
+
+
+def inplace_slot(slot: str) -> Function:
+    """An operator that writes into its left operand."""
+    f, table = Face(f"slot.{slot}", "ptr %a, ptr %b"), name(f"table.{slot}")
+    f.choose("inplace_tensors", "inplace_number", table, "%a", "%b")
+    f.unless_unusual("%answer", f"call ptr {name('python.' + slot)}(ptr %a, ptr %b)")
+    _rest(f, table, field(f, table, "python"), "%answer", "%a", "%b")
+    return f
+
+
+def comparison_slot() -> Function:
+    """All comparisons; `%op` is their number, from Py_LT on."""
+    f = Face("slot.tp_richcompare", "ptr %a, ptr %b, i32 %op")
+    position = f.let("zext i32 %op to i64")
+    place = f.let(f"getelementptr ptr, ptr {name('comparisons')}, i64 {position}")
+    table = f.load(place)
+    f.choose("tensors", "number_right", table, "%a", "%b")
+    f.unless_unusual("%answer", f"call ptr {name('python.tp_richcompare')}(ptr %a, ptr %b, i32 %op)")
+    _rest(f, table, field(f, table, "python"), "%answer", "%a", "%b")
     return f
 
 
@@ -357,20 +467,14 @@ def binary_slot(slot: str) -> Function:
     CPython's own function in such slots cannot take the rest, because it only calls methods of classes that have it in their
     slot. So the rest is what that function does: `a.__op__(b)` if the class of `a` has this slot, else `b.__rop__(a)`.
     """
-    table = name(f"table.{slot}")
-    f = Face(f"slot.{slot}", "ptr %a, ptr %b")
-    f.branch(f.same(f.type_of("%a"), name("tensor")), "left", "reflected")
+    f, table = Face(f"slot.{slot}", "ptr %a, ptr %b"), name(f"table.{slot}")
+    f.branch(f.is_plain("%a"), "left", "right")
     f.label("left")
-    f.branch(f.same(f.type_of("%b"), name("tensor")), "both", "right")
-    f.label("both")
-    both = f.answer("tensors", table, "%a", "%b")
-    _rest(f, table, field(f, table, "python"), both, "%a", "%b")
+    f.choose("tensors", "number_right", table, "%a", "%b")
+    _rest(f, table, field(f, table, "python"), "%answer", "%a", "%b")
     f.label("right")
-    right = f.answer("number_right", table, "%a", "%b")
-    _rest(f, table, field(f, table, "python"), right, "%a", "%b")
-    f.label("reflected")
-    left = f.answer("number_left", table, "%a", "%b")
-    f.branch(f.same(left, _answer(UNKNOWN)), "unknown", "other")
+    answer = f.answer("number_left", table, "%a", "%b")
+    f.branch(f.same(answer, _answer(UNKNOWN)), "unknown", "other")
     f.label("unknown")
     result = f.python(field(f, table, "reflected"), "%b", "%a")
     f.require(f.differ(result, "null"), "failed")
@@ -382,13 +486,13 @@ def binary_slot(slot: str) -> Function:
     f.decref(result)
     f.ret("null")
     f.label("other")
-    f.require(f.differ(left, "null"), "failed")
+    f.require(f.differ(answer, "null"), "failed")
     methods = f.load(f.type_of("%a"), NUMBER_METHODS)
     f.require(f.differ(methods, "null"), "foreign")
     f.require(f.same(f.load(methods, 8 * NUMBER_SLOTS.index(slot)), f'@"slot.{slot}"'), "foreign")
-    _rest(f, table, field(f, table, "python"), left, "%a", "%b")
+    _rest(f, table, field(f, table, "python"), answer, "%a", "%b")
     f.label("foreign")
-    _rest(f, table, field(f, table, "reflected"), left, "%b", "%a")
+    _rest(f, table, field(f, table, "reflected"), answer, "%b", "%a")
     f.label("failed")
     f.ret("null")
     return f
@@ -400,8 +504,30 @@ BINARY_SLOTS = {
     "nb_subtract": ("__sub__", "__rsub__"),
     "nb_multiply": ("__mul__", "__rmul__"),
     "nb_true_divide": ("__truediv__", "__rtruediv__"),
+    "nb_and": ("__and__", "__rand__"),
+    "nb_or": ("__or__", "__ror__"),
+    "nb_xor": ("__xor__", "__rxor__"),
 }
 UNARY_SLOTS = {"nb_negative": "__neg__", "nb_absolute": "__abs__"}
+INPLACE_SLOTS = {
+    "nb_inplace_add": "__iadd__",
+    "nb_inplace_subtract": "__isub__",
+    "nb_inplace_multiply": "__imul__",
+    "nb_inplace_true_divide": "__itruediv__",
+    "nb_inplace_and": "__iand__",
+    "nb_inplace_or": "__ior__",
+    "nb_inplace_xor": "__ixor__",
+}
+COMPARISONS = (
+    "__lt__",
+    "__le__",
+    "__eq__",
+    "__ne__",
+    "__gt__",
+    "__ge__",
+)  # in the order of their numbers in C
+SLOTS = (*BINARY_SLOTS, *UNARY_SLOTS, *INPLACE_SLOTS, "tp_richcompare")
+BUILTINS = ("call_unary", "call_binary", "call_inplace_unary", "call_inplace_binary")
 
 
 def functions() -> list[Function | str]:
@@ -411,14 +537,20 @@ def functions() -> list[Function | str]:
         *(run(operands) for operands in (2, 3)),
         address_of(),
         new_tensor(),
-        recording(),
         unary(),
         tensors(),
         with_number("number_right", "%a", "%b"),
         with_number("number_left", "%b", "%a"),
+        inplace_unary(),
+        inplace_tensors(),
+        inplace_number(),
         *(python_call(operands) for operands in (1, 2)),
-        call_unary(),
-        call_binary(),
+        call_unary("call_unary", "unary"),
+        call_binary("call_binary", "tensors", "number_right"),
+        call_unary("call_inplace_unary", "inplace_unary"),
+        call_binary("call_inplace_binary", "inplace_tensors", "inplace_number"),
         *map(unary_slot, UNARY_SLOTS),
         *map(binary_slot, BINARY_SLOTS),
+        *map(inplace_slot, INPLACE_SLOTS),
+        comparison_slot(),
     ]

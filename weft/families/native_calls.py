@@ -18,7 +18,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core import modes
 from ..core.dispatch import fast_path_switches
@@ -26,7 +26,7 @@ from ..core.dtype import DType, compute_type, float32, float64, when_default_cha
 from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
 from ..core.subclasses import plain_class_hooks
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, plain_type_hooks, plain_types
 from ..engine import call_tables, host, storages
 from ..engine.call_tables import WORDS, Table
 from ..engine.memory import FENCE
@@ -35,17 +35,38 @@ from ..engine.objects import (
     add_object,
     layout_is_known,
     module_ir,
-    number_slot,
-    set_number_slot,
+    set_slot,
+    slot,
 )
 from . import calls, map_calls
-from .map import Map, Plan
+from .map import Plan
+
+
+class Part(NamedTuple):
+    """Functions of machine code that another file contributes to the module."""
+
+    functions: Callable[[], list]
+    prepare: Callable[[], None]  # makes the names known that the functions refer to
+    names: tuple[str, ...] = ()  # functions whose addresses `install` gets
+    install: Callable[[dict[str, int]], None] = lambda addresses: None
+
+
+parts: list[Part] = []
 
 # Storages; machine code takes 2 ms to load and install, as much as some thousand calls save.
 ENOUGH = 1000
 
 _watched = host.keepalive((ctypes.c_uint8 * 2)())  # see `Call` in map_calls.py
 _tables: list[Table] = []
+
+
+# The class besides Tensor whose objects are plain tensors, once it exists (`nn.Parameter`); machine code reads its address.
+_other_plain_type = host.keepalive(ctypes.c_void_p(id(Tensor)))
+
+
+@plain_type_hooks.append
+def _set_plain_type(cls: type) -> None:
+    _other_plain_type.value = id(host.keepalive(cls))
 
 
 @fast_path_switches.append
@@ -97,16 +118,17 @@ def _number(dtype: DType, kind: type) -> int | None:
     return map_calls.INTEGER if kind is int and compute.kind in "iu" else None
 
 
-def _learner(op: Map, plans: Any, table: Callable[[], Table], reflected: bool) -> Callable[..., None]:
+def _learner(plans: Any, table: Callable[[], Table], reflected: bool) -> Callable[..., None]:
     """The function that adds a record for operands of a call that has just been run by the Python function."""
 
     def learn(*operands: Any) -> None:
-        key = tuple([each.spec if type(each) is Tensor else type(each) for each in operands])
+        key = tuple([each.spec if type(each) in plain_types else type(each) for each in operands])
         plan = plans.get(key)
         if type(plan) is not Plan:
             return
         words = _words(plan, key) if reflected or type(key[0]) is Spec else None
-        table().add(words, plan.spec, getattr(plan.allocate, "__self__", None), plan, *key)
+        recorder = plan.record and getattr(plan.record, "parts", plan.record)
+        table().add(words, plan.spec, getattr(plan.allocate, "__self__", None), recorder, plan, *key)
 
     return learn
 
@@ -122,6 +144,16 @@ def _code_in(outer: Callable, called: str = "function") -> CodeType:
     return found
 
 
+class _Form(NamedTuple):
+    """What takes the place of a function's code: source, in which `native` and `python` stand for the builtin and for a copy of
+    the function with its own code; the builtin; and the free variable that holds the function of the op, if it is another.
+    """
+
+    source: str
+    called: str
+    inner: str = ""
+
+
 _UNARY = """def function(input, *, out=None):
     if out is None:
         return 'native'(input)
@@ -130,11 +162,27 @@ _BINARY = """def function(input, other, *, out=None):
     if out is None:
         return 'native'(input, other)
     return 'python'(input, other, out=out)"""
+_INPLACE_UNARY = """def function(self):
+    return 'native'(self)"""
+_INPLACE = """def function(self, other):
+    return 'native'(self, other)"""
+_SCALED = """def function(input, other, *older, alpha=1, out=None):
+    if alpha is 1 and out is None and not older:
+        return 'native'(input, other)
+    return 'python'(input, other, *older, alpha=alpha, out=out)"""
+_SCALED_INPLACE = """def function(self, other, *older, alpha=1):
+    if alpha is 1 and not older:
+        return 'native'(self, other)
+    return 'python'(self, other, *older, alpha=alpha)"""
 
-# The code of a function in `families/calls.py` -> the source that takes its place, and the builtin that this calls.
+# The code of a function -> what takes its place.
 _FORMS = {
-    _code_in(calls.unary): (_UNARY, "call_unary"),
-    _code_in(calls.binary): (_BINARY, "call_binary"),
+    _code_in(calls.unary): _Form(_UNARY, "call_unary"),
+    _code_in(calls.binary): _Form(_BINARY, "call_binary"),
+    _code_in(calls.inplace_unary, "method"): _Form(_INPLACE_UNARY, "call_inplace_unary"),
+    _code_in(calls.inplace_of, "method"): _Form(_INPLACE, "call_inplace_binary"),
+    _code_in(calls.with_alpha): _Form(_SCALED, "call_binary", "plain"),
+    _code_in(calls.with_alpha, "method"): _Form(_SCALED_INPLACE, "call_inplace_binary", "plain_inplace"),
 }
 
 
@@ -158,18 +206,19 @@ def _cells(function: FunctionType) -> dict[str, Any]:
 
 def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeType]]:
     for function in _public_functions():
-        own, variables = function.__code__, _cells(function)
-        if variables["op"].is_kernel:
-            source, called = _FORMS[own]
+        form, variables = _FORMS[function.__code__], _cells(function)
+        if form.inner:
+            variables = _cells(variables[form.inner])
+        if variables["plain"] is Tensor:  # not an op that does more than to run a kernel
             python = modes.with_own_code(function)
             table = _new_table(variables, python=python)
-            native = host.builtin(addresses[called], function.__name__, table.bound)
-            yield function, modes.code_like(own, source, native=native, python=python)
+            native = host.builtin(addresses[form.called], function.__name__, table.bound)
+            yield function, modes.code_like(function.__code__, form.source, native=native, python=python)
 
 
 def _new_table(variables: dict[str, Any], reflects: bool = False, **objects: Any) -> Table:
     """The table for a function of `families/calls.py` with these free variables."""
-    learn = _learner(variables["op"], variables["plans"], lambda: table, reflects)
+    learn = _learner(variables["plans"], lambda: table, reflects)
     table = Table(learn=learn, **objects)
     _tables.append(table)
     return table
@@ -184,32 +233,41 @@ def _operator_methods() -> list[str]:
     return [
         *(name for names in map_calls.BINARY_SLOTS.values() for name in names),
         *map_calls.UNARY_SLOTS.values(),
+        *map_calls.INPLACE_SLOTS.values(),
+        *map_calls.COMPARISONS,
     ]
 
 
 def _prepare_operators() -> None:
     """Make the names known that the machine code of operators refers to."""
     members = vars(Tensor)
-    for slot, (method, reflected) in map_calls.BINARY_SLOTS.items():
+    for called, (method, reflected) in map_calls.BINARY_SLOTS.items():
         function, other = members[method], members[reflected]
         reflects = other.__code__ is _REFLECTED
-        table = _new_table(_cells(function), reflects, python=function, reflected=other)
-        add_memory(f"table.{slot}", table.address)
-    for slot, method in map_calls.UNARY_SLOTS.items():
-        function = members[method]
-        table = _new_table(_cells(function), python=function)
-        add_memory(f"table.{slot}", table.address)
-        add_memory(f"python.{slot}", number_slot(Tensor, slot))
+        _add_table(called, _new_table(_cells(function), reflects, python=function, reflected=other))
+    for called, method in map_calls.UNARY_SLOTS.items():
+        _add_table(called, _new_table(_cells(members[method]), python=members[method]))
+    for called, method in map_calls.INPLACE_SLOTS.items():
+        _add_table(called, _new_table(_cells(_cells(members[method])["method"]), python=members[method]))
+    tables = [_new_table(_cells(members[each]), python=members[each]) for each in map_calls.COMPARISONS]
+    addresses = host.keepalive((ctypes.c_size_t * len(tables))(*[each.address for each in tables]))
+    add_memory("comparisons", ctypes.addressof(addresses))
+    add_memory("python.tp_richcompare", slot(Tensor, "tp_richcompare"))
+
+
+def _add_table(called: str, table: Table) -> None:
+    add_memory(f"table.{called}", table.address)
+    add_memory(f"python.{called}", slot(Tensor, called))
 
 
 def _install_operators(addresses: dict[str, int]) -> None:
     """Put the machine code of operators into Tensor and into subclasses that use all of its operators."""
     members = vars(Tensor)
 
-    def put(cls: type) -> None:
+    def put(cls: Any) -> None:
         if all(getattr(cls, each) is members[each] for each in _operator_methods()):
-            for slot in (*map_calls.BINARY_SLOTS, *map_calls.UNARY_SLOTS):
-                set_number_slot(cls, slot, addresses[f"slot.{slot}"])
+            for called in map_calls.SLOTS:
+                set_slot(cls, called, addresses[f"slot.{called}"])
             for subclass in cls.__subclasses__():
                 put(subclass)
 
@@ -219,32 +277,35 @@ def _install_operators(addresses: dict[str, int]) -> None:
 
 # ---- When --------------------------------------------------------------------------------------------------------------------
 
-_NAMES = (
-    "remember",
-    "forget",
-    "call_unary",
-    "call_binary",
-    *(f"slot.{slot}" for slot in (*map_calls.BINARY_SLOTS, *map_calls.UNARY_SLOTS)),
-)
+_NAMES = ("remember", "forget", *map_calls.BUILTINS, *(f"slot.{each}" for each in map_calls.SLOTS))
+_OBJECTS = {"tensor": Tensor, "float": float, "int": int, "tuple": tuple, "one": 1, "enabled": "enabled"}
 
 
 @functools.cache
 def _ir() -> str:
-    return module_ir([*call_tables.functions(), *map_calls.functions()])
+    return module_ir(
+        [*call_tables.functions(), *map_calls.functions(), *(f for part in parts for f in part.functions())]
+    )
 
 
 @functools.cache
 def install() -> None:
     """Put the machine code into its places."""
-    for key, value in {"tensor": Tensor, "float": float, "int": int, "enabled": "enabled"}.items():
+    for key, value in _OBJECTS.items():
         add_object(key, value)
     add_memory("watched", ctypes.addressof(_watched))
+    add_memory("other_plain_type", ctypes.addressof(_other_plain_type))
+    for part in parts:
+        part.prepare()
     storages.allocator(64)  # makes known what it allocates with
     _prepare_operators()
-    addresses = dict(zip(_NAMES, host.compile_ir(_ir(), *_NAMES)))
+    names = [*_NAMES, *(name for part in parts for name in part.names)]
+    addresses = dict(zip(names, host.compile_ir(_ir(), *names)))
     Table.code = addresses["remember"], addresses["forget"]
     modes.exchange_code(list(_exchanges(addresses)))
     _install_operators(addresses)
+    for part in parts:
+        part.install(addresses)
 
 
 def _install_soon() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.overrides import disabled
 from ..core.restoring import contextmanager
 from ..core.subclasses import make_subclass
-from ..core.tensor import Tensor, plain_types
+from ..core.tensor import Tensor, add_plain_type
 from ..interop.pickling import attributes
 from ..ops.creation.creation import empty
 
@@ -56,7 +56,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
         return _parameter, (cls, self.detach().as_subclass(Tensor), self.requires_grad, attributes(self))
 
 
-plain_types.add(Parameter)
+add_plain_type(Parameter)
 
 
 def _parameter(cls: Any, data: Tensor, requires_grad: bool, state: dict[str, Any]) -> Parameter:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,21 +10,17 @@ from ...core.arguments import text
 from ...core.batched import beneath
 from ...core.derivative import nondifferentiable
 from ...core.dtype import bool_
-from ...core.entry import entry, in_front_of
 from ...core.plans import PlanCache
-from ...core.promotion import common_dtype
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.array_op import ArrayMap, host_array
-from ...families.calls import add_forms, check_operands, chosen, inplace_of, publish
+from ...families.calls import check_alpha, check_operands, chosen, publish, with_alpha
 from ...families.map import (
     NO_BOOL_OR_COMPLEX,
     Map,
     keyed,
-    normalise,
     refuse,
     same_dtype,
-    spec_or_type,
     to_float,
 )
 from ..tensor.node_names import by_operand
@@ -89,71 +82,8 @@ plain_sub = publish(SUB, 2, "", numbers="all")
 mul = publish(MUL, 2, "function method inplace", "multiply", numbers="all", doc="input * other, elementwise.")
 
 
-_ONE = 1  # CPython has one object for the int 1, so `is` distinguishes it from True and 1.0
-
-
-def _with_alpha(name: str, plain: Callable, alias: str, op: Map, scaled: Map, what: str) -> Callable:
-    """`function(input, other, *, alpha=1, out=None)` and its in-place form."""
-    plain_inplace = inplace_of(op)
-
-    def body(input, other, *, alpha=1, out=None):
-        if type(alpha) is int and alpha == 1:
-            return op(input, other) if out is None else op.into(out, input, other)
-        _check_alpha(alpha, name, input, other)
-        return scaled(input, other, alpha) if out is None else scaled.into(out, input, other, alpha)
-
-    def body_inplace(self, other, *, alpha=1):
-        if type(alpha) is int and alpha == 1:
-            return op.inplace(self, other)
-        _check_alpha(alpha, name, self, other)
-        return scaled.inplace(self, other, alpha)
-
-    body.__qualname__, body_inplace.__qualname__ = name, f"{name}_"
-    general, general_inplace = entry(body, name), entry(body_inplace, f"{name}_")
-
-    @in_front_of(general, plain)
-    def function(input, other, *older, alpha=1, out=None):
-        if alpha is _ONE and not older:
-            return plain(input, other, out=out)
-        keywords = {} if alpha is _ONE else {"alpha": alpha}
-        if out is not None:
-            keywords["out"] = out
-        return general(input, other, *older, **keywords)
-
-    @in_front_of(general_inplace, plain_inplace)
-    def method(self, other, *older, alpha=1):
-        if alpha is _ONE and not older:
-            return plain_inplace(self, other)
-        keywords = {} if alpha is _ONE else {"alpha": alpha}
-        return general_inplace(self, other, *older, **keywords)
-
-    # `older` are arguments in the order of `core/older_orders.py`; signatures do not show them.
-    function.__signature__ = inspect.signature(body)  # type: ignore[attr-defined]
-    method.__signature__ = inspect.signature(body_inplace)  # type: ignore[attr-defined]
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = what
-    method.__name__ = method.__qualname__ = f"{name}_"
-    for each in (name, alias):
-        if each:
-            add_forms(each, ("function", "method", "inplace"), function, method, function_inplace=False)
-    return function
-
-
-def _check_alpha(alpha: Any, name: str, *operands: Any) -> None:
-    if type(alpha) is int:  # fits every dtype
-        return
-    dtype = common_dtype(map(spec_or_type, normalise(name, operands)))
-    if isinstance(alpha, bool):
-        if dtype is not bool_:
-            raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    elif isinstance(alpha, float) and dtype.category < 2:
-        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
-    elif isinstance(alpha, builtins.complex) and not dtype.is_complex:
-        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
-
-
-add = _with_alpha("add", plain_add, "", ADD, ADD_SCALED, "input + alpha * other, elementwise.")
-sub = _with_alpha("sub", plain_sub, "subtract", SUB, SUB_SCALED, "input - alpha * other, elementwise.")
+add = with_alpha("add", plain_add, "", ADD, ADD_SCALED, "input + alpha * other, elementwise.")
+sub = with_alpha("sub", plain_sub, "subtract", SUB, SUB_SCALED, "input - alpha * other, elementwise.")
 
 
 @chosen("function")
@@ -162,7 +92,7 @@ def rsub(input: Tensor, other, *, alpha=1):
     check_operands("rsub", "other", input, other)
     if type(alpha) is int and alpha == 1:
         return SUB, (other, input)
-    _check_alpha(alpha, "rsub", other, input)
+    check_alpha(alpha, "rsub", other, input)
     return SUB_SCALED, (other, input, alpha)
 
 

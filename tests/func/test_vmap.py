@@ -1,5 +1,7 @@
 """What vmap does around the mapped function: random numbers, Functions, memory, errors, parts of the batch."""
 
+import pickle
+import traceback
 import warnings
 
 import numpy as np
@@ -231,3 +233,22 @@ def test_a_function_that_computes_with_numpy():
     y = x.clone().requires_grad_()
     weft.vmap(Sine.apply)(y).sum().backward()
     assert weft.allclose(y.grad, x.cos())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib: lib.vmap(lambda x: x.requires_grad_())(lib.ones(3)),
+        lambda lib: lib.vmap(lambda x: lib.zeros(2).requires_grad_(False))(lib.ones(3)),
+        lambda lib: lib.vmap(lambda x: x if x > 0 else -x)(lib.ones(3)),
+        lambda lib: lib.vmap(lib.zeros(()).add_)(lib.ones(3)),
+    ],
+)
+def test_errors_of_vmap_are_runtime_errors(call):
+    """Tracebacks show the class's module and name, and the error goes through pickle to the parent of a worker."""
+    for lib in (torch, weft):
+        with pytest.raises(RuntimeError) as caught:
+            call(lib)
+        shown = traceback.format_exception_only(caught.value)[0]
+        assert shown.startswith("RuntimeError: ")
+        assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..autograd.tensor import require_grad
 from ..core.grad_mode import enable_grad, is_grad_enabled
 from ..core.registry import FUNCTIONS as PUBLIC
 from ..core.tensor import Tensor
@@ -19,7 +20,7 @@ def pull(function: Callable, cotangent: Any, *inputs: Tensor) -> tuple:
     recording = is_grad_enabled() and any(each.requires_grad for each in (*inputs, cotangent))
     with enable_grad():
         leaves = [
-            each.view_as(each) if recording and each.requires_grad else each.detach().requires_grad_()
+            each.view_as(each) if recording and each.requires_grad else require_grad(each.detach())
             for each in inputs
         ]
         result = function(*leaves)

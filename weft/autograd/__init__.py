@@ -15,7 +15,7 @@ from . import forward_inplace as _forward_inplace
 from . import graph as _graph
 from . import inplace as _inplace
 from . import recorders as _recorders
-from . import tensor as _tensor  # noqa: F401 (adds the methods of Tensor)
+from . import tensor as _tensor  # adds the methods of Tensor
 from .anomaly import detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly
 from .backward import backward, grad
 from .function import Function, NestedIOFunction
@@ -48,4 +48,5 @@ _tape.can_record_after = _inplace.can_record_after
 _tape.record_after = _inplace.record_after
 _tape.take_grad_fn_of = _forward_inplace.take_grad_fn_of
 _tape.rename = _graph.rename
+_tape.require_grad = _tensor.require_grad
 _tape.recorded_view = _inplace.recorded_view

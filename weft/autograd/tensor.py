@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from ..core.batched import open_levels
 from ..core.checking import checked
 from ..core.dtype import FLOAT, DType
 from ..core.grad_mode import mode
@@ -34,14 +35,14 @@ def _set_requires_grad(self: Tensor, value: Any) -> None:
         raise RuntimeError("requires_grad must be a bool")
     if value and self.spec.dtype.category < FLOAT:
         raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-    requires_grad_(self, value)
+    require_grad(self, value)
 
 
 @public("method")
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     """Set `requires_grad` of this tensor.
 
-    Raises: RuntimeError for integer and bool tensors, and when a result is told not to require grad.
+    Raises: RuntimeError for integer and bool tensors, if a result shall not require grad, and within `vmap`.
 
     >>> import weft as torch
     >>> x = torch.tensor([1.0, 2.0]).requires_grad_()
@@ -49,6 +50,17 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     >>> x.grad
     tensor([2., 4.])
     """
+    if open_levels.stack:
+        raise RuntimeError(
+            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of "
+            "a function being transformed by vmap. Call requires_grad_() outside of that function, or use torch.func.grad, "
+            "vjp, jacrev, jacfwd or hessian within it."
+        )
+    return require_grad(self, requires_grad)
+
+
+def require_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """As `requires_grad_`, but also within `vmap`."""
     edge = self._autograd
     if isinstance(edge, (Node, Output)):
         if not requires_grad:

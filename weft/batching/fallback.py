@@ -25,6 +25,7 @@ from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad, mode
 from ..core.grad_mode import open_levels as open_duals
 from ..core.overrides import PLAIN, public_function
+from ..core.recording import tape
 from ..core.tensor import Tensor
 from ..core.warn import user_level
 from ..ops.assembly.joining import stack
@@ -125,7 +126,7 @@ class _Looped:
 
 def _as_input(x: Tensor, recording: bool) -> Tensor:
     """The tensor as something to differentiate with respect to, connected to its history if that is wanted."""
-    return x.view_as(x) if recording and x.requires_grad else x.detach().requires_grad_()
+    return x.view_as(x) if recording and x.requires_grad else tape.require_grad(x.detach())
 
 
 def _is_smooth(x: Any) -> bool:

@@ -10,6 +10,7 @@ from ..core.batched import (
     BatchedStorage,
     BatchedTensor,
     Level,
+    VmapError,
     batched_at,
     lift,
     open_levels,
@@ -195,7 +196,7 @@ def outer_autograd(inputs: Sequence[Any], level: Level) -> bool:
     return mode.enabled and any(isinstance(x, Tensor) and takes_part(physical(x, level)) for x in inputs)
 
 
-class InplaceError(RuntimeError):
+class InplaceError(VmapError):
     """Samples are to be written into a tensor that is the same for all of them."""
 
 

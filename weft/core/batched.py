@@ -82,12 +82,23 @@ class resumed(Restoring):  # noqa: N801
 _new = object.__new__
 
 
-class NoBatchingRule(RuntimeError):
+class VmapError(RuntimeError):
+    """An error that users see as a RuntimeError, as in PyTorch; weft catches its subclasses by their class."""
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = cls.__qualname__ = RuntimeError.__name__
+        cls.__module__ = RuntimeError.__module__
+
+    def __reduce__(self) -> tuple:
+        return RuntimeError, self.args
+
+
+class NoBatchingRule(VmapError):
     """Code that has no batching rule asked for the memory of a sample."""
 
 
 class DataDependent(NoBatchingRule):
-    """What a function does depends on the value of a sample, of which there are many."""
+    """A function asked for the value of a sample, which differs from sample to sample."""
 
 
 class BatchedStorage(Storage):

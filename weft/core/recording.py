@@ -29,6 +29,7 @@ class Tape:
     check_write: Callable  # (target)
     rebase_history: Callable  # (target, result)
     take_grad_fn_of: Callable  # (target, result)
+    require_grad: Callable  # (tensor, requires_grad=True) -> tensor: `requires_grad_` of weft's own code
     rename: Callable  # (result, change): the node that made a result gets the name change(its name)
 
 

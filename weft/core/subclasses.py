@@ -27,6 +27,7 @@ from .overrides import (
     overrides_functions,
     switch,
 )
+from .recording import tape
 from .spec import contiguous_spec, make_spec
 from .tensor import Tensor, empty, of_class
 
@@ -81,7 +82,7 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
     with DisableTorchFunctionSubclass():
         result = of_class(cls, data.detach())
         result._base = None
-        return result.requires_grad_() if require_grad else result
+        return tape.require_grad(result) if require_grad else result
 
 
 def make_wrapper_subclass(
@@ -119,7 +120,7 @@ def make_wrapper_subclass(
         result = of_class(cls, empty(spec))
         result._byte_offset = (storage_offset or 0) * spec.dtype.itemsize
         if requires_grad:
-            Tensor.requires_grad_(result)  # type: ignore[attr-defined]
+            tape.require_grad(result)
     return result
 
 

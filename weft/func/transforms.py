@@ -14,6 +14,7 @@ from typing import Any
 from ..autograd import dual, engine
 from ..autograd.graph import Leaf, Output
 from ..autograd.saved import Saved, SavedOutputs
+from ..autograd.tensor import require_grad
 from ..core.batched import open_levels, takes_part, takes_part_around, within
 from ..core.dtype import FLOAT
 from ..core.grad_mode import enable_grad
@@ -326,7 +327,7 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
     with enable_grad():
         values, inputs = stand_ins(list(primals))
         outputs, structure = tree_flatten(func(*values))
-        dummies = [zeros_like(y.detach()).requires_grad_() for y in outputs]
+        dummies = [require_grad(zeros_like(y.detach())) for y in outputs]
         pulled = pullback(outputs, inputs, dummies)  # linear in the dummies, so the vjp of the vjp is the jvp
 
     def push(*tangents: Any) -> Any:

@@ -34,7 +34,7 @@ def _input_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[...,
     ) -> Tensor:
         with enable_grad():
             # A convolution is linear, so its gradient does not depend on the values of the input.
-            input = grad_output.new_zeros(input_size).requires_grad_()
+            input = grad_output.new_zeros(input_size, requires_grad=True)
             output = convolve(input, weight, None, stride, padding, dilation, groups)
             return grad(output, input, grad_output)[0]
 
@@ -56,7 +56,7 @@ def _weight_gradient(name: str, convolve: Callable[..., Tensor]) -> Callable[...
         groups: int = 1,
     ) -> Tensor:
         with enable_grad():
-            weight = grad_output.new_zeros(weight_size).requires_grad_()
+            weight = grad_output.new_zeros(weight_size, requires_grad=True)
             output = convolve(input, weight, None, stride, padding, dilation, groups)
             return grad(output, weight, grad_output)[0]
 

@@ -10,6 +10,7 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..autograd.tensor import require_grad
 from ..core.modes import TorchFunctionMode
 from ..core.tensor import Tensor
 from ._pytree import tree_flatten, tree_unflatten
@@ -232,7 +233,7 @@ class _Again(_Selective):
         for kind, value in kept.saved:
             run.keep(given[value] if kind == "argument" else tensors[value] if kind == "result" else value)
         leaves = [
-            each.detach().requires_grad_() if needs else each
+            require_grad(each.detach()) if needs else each
             for each, needs in zip(kept.leaves, kept.needed_grad, strict=True)
         ]
         return tree_unflatten(leaves, kept.structure)

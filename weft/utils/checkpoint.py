@@ -10,6 +10,7 @@ from typing import Any
 from ..autograd.backward import backward as _backward
 from ..autograd.function import Function
 from ..autograd.hooks import running, saved_tensors_hooks
+from ..autograd.tensor import require_grad
 from ..compat.missing import module_getattr
 from ..core.generator import default_generator
 from ..core.grad_mode import enable_grad
@@ -207,7 +208,7 @@ def detach_variable(inputs: tuple) -> tuple:
         raise RuntimeError(
             f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
         )
-    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+    return tuple(require_grad(x.detach(), x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
 class CheckpointFunction(Function):
@@ -232,7 +233,7 @@ class CheckpointFunction(Function):
             )
         args = list(ctx.rest)
         for k, saved in zip(ctx.places, ctx.saved_tensors, strict=True):
-            args[k] = saved.detach().requires_grad_(ctx.needs_input_grad[k + 2])
+            args[k] = require_grad(saved.detach(), ctx.needs_input_grad[k + 2])
         with random_state(ctx.random), enable_grad():
             outputs = ctx.call(*args)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs

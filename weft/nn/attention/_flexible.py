@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ...autograd.backward import grad as gradients
+from ...autograd.tensor import require_grad
 from ...core.dtype import float32, float64, get_default_dtype
 from ...core.grad_mode import enable_grad, is_grad_enabled
 from ...core.recording import needs_recording
@@ -220,7 +221,7 @@ def _rule(ct, out, query, key, value, own):
     totals = [zeros_like(each) for each in (query, key, value)]
     for tile in _tiles(query, key, own):
         with enable_grad():
-            parts = [each.detach().requires_grad_() for each in _parts(query, key, value, tile, own.group)]
+            parts = [require_grad(each.detach()) for each in _parts(query, key, value, tile, own.group)]
             found = _tile(*parts, tile, own)
             pairs = [
                 (y, tile.of_queries(each)) for y, each in zip(found, ct, strict=True) if each is not None

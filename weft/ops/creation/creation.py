@@ -24,6 +24,7 @@ from ...core.layout import Layout, MemoryFormat, contiguous_format, preserve_for
 from ...core.outputs import check_unrecorded, resize_out
 from ...core.plans import PlanCache
 from ...core.public import public
+from ...core.recording import tape
 from ...core.spec import Spec, contiguous_spec, make_spec, strides_in_order
 from ...core.tensor import Tensor, as_new, make, new_hooks
 from ...core.tensor import empty as empty_of
@@ -145,7 +146,7 @@ def with_grad(result: Tensor, requires_grad: bool) -> Tensor:
         return result
     if result.spec.dtype.category < dt.FLOAT:
         raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-    return result.requires_grad_()
+    return tape.require_grad(result)
 
 
 def resized_out(out: Tensor, sizes, name: str, dtype: DType | None, layout: Any, device: Any) -> Tensor:

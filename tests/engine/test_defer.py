@@ -274,6 +274,74 @@ def test_an_error_while_computing_leaves_the_promise(monkeypatch):
         assert same_bytes(result, (a * b).exp())
 
 
+CHAINS = {
+    "product": lambda x, y: x * y,
+    "numbers": lambda x, y: x * 2.5 + 1,
+    "row": lambda x, y: x * y + y[0],
+    "column": lambda x, y: (x - y[:, :1]).square(),
+    "exp": lambda x, y: (x * y).exp(),
+    "bfloat16": lambda x, y: x.bfloat16() * y.bfloat16() + 0.1,
+    "integers": lambda x, y: (x * 10).to(torch.int32) * 3,
+    "bytes": lambda x, y: (x * 10).to(torch.int32).to(torch.uint8) - 200,
+    "bools": lambda x, y: x < y,
+    "transposed": lambda x, y: x.t() * y.t(),
+    "complex": lambda x, y: torch.complex(x, y) * 2,
+    "slow path": lambda x, y: (x * y).sin(),
+}
+REDUCTIONS = {
+    "sum": lambda x: x.sum(),
+    "columns": lambda x: x.sum(0),
+    "rows": lambda x: x.sum(1, keepdim=True),
+    "wide": lambda x: x.sum(dtype=torch.float64),
+    "mean": lambda x: x.to(torch.float32).mean(-1),
+    "any": lambda x: (x != 0).any(0),
+    "largest": lambda x: x.to(torch.float32).max(1),
+    "place": lambda x: x.to(torch.float32).argmax(),
+    "product": lambda x: x.prod(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex")
+@pytest.mark.parametrize("chain", CHAINS)
+def test_reductions_of_what_waits_have_the_same_bits(chain):
+    values = np.random.default_rng(1).normal(size=(2, 37, 67)).astype(np.float32)
+    x, y = torch.tensor(values[0]), torch.tensor(values[1])
+
+    def found():
+        results = [reduce(CHAINS[chain](x, y)) for reduce in REDUCTIONS.values()]
+        results = [
+            each for result in results for each in (result if isinstance(result, tuple) else (result,))
+        ]
+        return [each.untyped_storage().tolist() for each in results]
+
+    ours = found()
+    with torch.eager():
+        assert found() == ours
+
+
+def test_a_reduction_is_the_end_of_a_chain(runs):
+    difference = a - b
+    total = (difference * difference).mean()
+    assert not runs and waits(difference)
+    with torch.eager():
+        assert total.item() == ((a - b) * (a - b)).mean().item()
+
+
+def test_a_long_chain_that_is_needed_again_after_a_reduction_is_stored_next_time(runs):
+    def normalized():
+        x = ((a * b).exp() + (a * c).exp()).tanh().exp()
+        total = x.sum()
+        return (x / total).tolist()
+
+    with torch.eager():
+        wanted = normalized()
+    assert normalized() == wanted
+    before = len(runs)
+    assert normalized() == wanted
+    assert runs[before][1][-1]
+    assert len(runs) == before + 1
+
+
 DTYPES = [
     torch.float32,
     torch.float64,

@@ -11,12 +11,14 @@ write to is never read late: an operation that reads it runs at once.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import sys
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.device import CPU
 from ..core.locks import new_lock
@@ -24,7 +26,7 @@ from ..core.promised import Promised, Watched, give_memory, keeper, new_promised
 from ..core.restoring import Restoring
 from ..core.spec import Spec
 from ..core.storage import Storage
-from .fusion import Elementwise, elementwise, kernel_of
+from .fusion import Elementwise, Step, elementwise, fused, is_refused, kernel_of, packed, refuse
 from .memory import physical_memory
 
 # Elements; the results of smaller operations are computed at once.
@@ -35,6 +37,10 @@ if os.environ.get("WEFT_EAGER") == "1":
 MOST_STEPS = 48
 # Nodes of the expressions in one kernel.
 MOST_NODES = 2000
+# Nodes of the chain in the kernel of a reduction, which contains the chain ten times: for vectors, for single elements, ...
+MOST_REDUCED = 300
+# Nodes. A longer chain is stored when it is reduced, if it was needed again after it had been reduced without being stored.
+CHEAP_NODES = 40
 # Promises that wait at the same time. More than that are usually results that nobody will read soon.
 MOST_PROMISES = 256
 # Bytes of the operands of promises. Promises keep operands alive that the program has deleted.
@@ -57,20 +63,15 @@ class Promise:
     sources: for each tensor a storage with memory, or another promise. Empty after the promise has been kept.
     offsets: the byte offset of each tensor in its storage. numbers: the numbers, as the kernel takes them.
     storage: a weak reference to the storage of the result.
+    reduction: the key of the kernel that has reduced the result without storing it, or None.
     steps, nodes, nbytes: how much the promise and all that it waits for add to a kernel, at most.
     """
 
+    # fmt: off
     __slots__ = (
-        "plan",
-        "sources",
-        "offsets",
-        "numbers",
-        "storage",
-        "steps",
-        "nodes",
-        "nbytes",
-        "__weakref__",
+        "plan", "sources", "offsets", "numbers", "storage", "steps", "nodes", "nbytes", "reduction", "__weakref__",
     )
+    # fmt: on
 
     plan: Any
     sources: list[Any]
@@ -80,17 +81,23 @@ class Promise:
     steps: int
     nodes: int
     nbytes: int
+    reduction: Any
 
 
 _waiting: list[weakref.ref[Promise]] = []  # in the order of the calls
 _held = 0  # bytes of the operands of promises that wait; too large while promises die unread
 
 
+def is_deferred(result: Spec) -> bool:
+    """Whether a result with this spec may be computed later."""
+    return result.numel >= LEAST_ELEMENTS and result.device is CPU and result.is_dense and _has_gil
+
+
 def deferrable(
     name: str, result: Spec, operands: Sequence[Spec], params: Sequence, parts: tuple
 ) -> Elementwise | None:
     """What fused kernels must know of a plan whose kernel cannot raise; None if its results are computed at once."""
-    if result.numel < LEAST_ELEMENTS or result.device is not CPU or not result.is_dense or not _has_gil:
+    if not is_deferred(result):
         return None
     for each in operands:
         if each.device is not CPU or not _follows(each, result):
@@ -139,6 +146,7 @@ def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
         promise.plan, promise.sources, promise.numbers = plan, sources, numbers
         promise.offsets = tuple([tensor._byte_offset for tensor in tensors])
         promise.steps, promise.nodes, promise.nbytes = steps, nodes, nbytes
+        promise.reduction = None
         result = new_promised(promise, plan.spec.nbytes)
         promise.storage = weakref.ref(result)
         for source in sources:
@@ -180,17 +188,20 @@ def _keep_bounds() -> None:
 # ---- Keeping promises ----------------------------------------------------------------------------------------------------
 
 
-def keep(promise: Promise) -> None:
+def keep(promise: Promise, fuse: bool = True) -> None:
     """Compute the bytes of a promise, and of all promises with a living storage that it waits for."""
     with _lock:
         if not promise.sources:
             return
         chain = _chain(promise)
         alive = [each.storage() for each in chain]
-        blocks = _run(chain, [each is not None for each in alive])
-        for storage, block in zip(alive, blocks, strict=True):
+        stored = [each is not None for each in alive]
+        blocks = _run(chain, stored) if fuse and len(chain) > 1 else _run_by_plans(chain, stored)
+        for each, storage, block in zip(chain, alive, blocks, strict=True):
             if storage is not None and block is not None:
                 give_memory(storage, block)
+                if each.reduction is not None and each.nodes > CHEAP_NODES:
+                    refuse(each.reduction)
         _forget(chain, alive)
 
 
@@ -209,36 +220,43 @@ def _visit(promise: Promise, seen: set[int], order: list[Promise]) -> None:
     order.append(promise)
 
 
+class _Wired(NamedTuple):
+    """A chain as `fusion.py` wants it, and the arguments of its kernel."""
+
+    steps: tuple[Step, ...]
+    addresses: list[int]
+    numbers: list[Any]
+
+
+def _wired(chain: list[Promise], stored: list[bool]) -> _Wired:
+    steps: list[Step] = []
+    addresses: list[int] = []
+    step_of: dict[int, int] = {}  # by the id of the promise: ~k for step k
+    place_of: dict[tuple, int] = {}
+    for number, each in enumerate(chain):
+        wiring = []
+        for source, offset, spec in zip(each.sources, each.offsets, each.plan.deferred.operands, strict=True):
+            place = step_of.get(id(source))
+            if place is None:
+                place = place_of.setdefault((id(source), offset, spec), len(addresses))
+                if place == len(addresses):
+                    addresses.append(source.ptr + offset)
+            wiring.append(place)
+        step_of[id(each)] = ~number
+        steps.append((each.plan, tuple(wiring), stored[number]))
+    return _Wired(tuple(steps), addresses, [argument for each in chain for argument in each.numbers])
+
+
 def _run(chain: list[Promise], stored: list[bool]) -> list[Storage | None]:
     """The memory of the results that are stored, by one kernel, or plan by plan."""
-    if len(chain) > 1:
-        numbers: dict[int, int] = {}  # of the steps, by the id of their promise
-        places: dict[tuple, int] = {}  # of the operands of the kernel
-        addresses: list[int] = []
-        steps = []
-        for number, each in enumerate(chain):
-            wiring = []
-            for source, offset, spec in zip(
-                each.sources, each.offsets, each.plan.deferred.operands, strict=True
-            ):
-                place = numbers.get(id(source))
-                if place is None:
-                    key = id(source), offset, spec
-                    place = places.get(key)
-                    if place is None:
-                        place = places[key] = len(addresses)
-                        addresses.append(source.ptr + offset)
-                wiring.append(place)
-            numbers[id(each)] = ~number
-            steps.append((each.plan, tuple(wiring), stored[number]))
-        kernel = kernel_of(tuple(steps))
-        if kernel is not None:
-            blocks = [each.plan.allocate() if kept else None for each, kept in zip(chain, stored)]
-            results = [block.ptr for block in blocks if block is not None]
-            arguments = [argument for each in chain for argument in each.numbers]
-            kernel.entry(*results, *addresses, *arguments, kernel.meta, kernel.count)  # type: ignore[misc]
-            return blocks
-    return _run_by_plans(chain, stored)
+    steps, addresses, numbers = _wired(chain, stored)
+    kernel = kernel_of(steps, functools.partial(fused, steps))
+    if kernel is None:
+        return _run_by_plans(chain, stored)
+    blocks = [each.plan.allocate() if kept else None for each, kept in zip(chain, stored, strict=True)]
+    results = [block.ptr for block in blocks if block is not None]
+    kernel.entry(*results, *addresses, *numbers, kernel.meta, kernel.count)
+    return blocks
 
 
 def _run_by_plans(chain: list[Promise], stored: list[bool]) -> list[Storage | None]:
@@ -289,6 +307,32 @@ def _forget(chain: list[Promise], alive: list[Storage | None]) -> None:
     for storage in read:
         if id(storage) not in still and type(storage) is Watched:
             storage.__class__ = Storage  # type: ignore[assignment]
+
+
+def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
+    """Reduce a tensor that waits in one kernel with its chain, and write the results to these addresses.
+
+    `plan.fused(steps)` prepares the kernel, and `plan.numbers` are its own numbers. The tensor still waits afterwards.
+    Returns whether this is done. If it is not, the caller reads the tensor.
+    """
+    with _lock:
+        storage = tensor._storage
+        promise = promise_of(storage) if type(storage) is Promised else None
+        if promise is None or not _fits(promise, tensor, promise.plan) or promise.nodes > MOST_REDUCED:
+            return False
+        chain = _chain(promise)
+        steps, addresses, numbers = _wired(chain, [False] * len(chain))
+        key = (plan, *steps)
+        kernel = kernel_of(key, functools.partial(plan.fused, steps))
+        if kernel is None:
+            keep(promise, fuse=is_refused(key))
+            return False
+        room = packed(numbers, steps)
+        first = ctypes.addressof(room)
+        places = range(first, first + 8 * len(numbers), 8)
+        kernel.entry(*results, *addresses, *places, kernel.reduced, *plan.numbers, kernel.meta, kernel.count)
+        promise.reduction = key
+        return True
 
 
 def settle(storage: Storage) -> None:

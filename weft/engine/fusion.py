@@ -10,16 +10,20 @@ again, a thread compiles the kernel, while the program continues plan by plan un
 from __future__ import annotations
 
 import atexit
+import ctypes
+import functools
 import os
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.device import CPU
+from ..core.dtype import DType
 from ..core.iteration import broadcast_stride, loop_dims
-from ..core.spec import Spec
-from .expr import Expr, load, param, postorder, substitute
+from ..core.size import Size
+from ..core.spec import Spec, contiguous_spec
+from .expr import Expr, const, load, param, postorder, substitute
 from .kernel import Launch
 from .loops import Result
 
@@ -49,80 +53,133 @@ def elementwise(
 Step = tuple[Any, tuple[int, ...], bool]
 
 
-def fused(steps: Sequence[Step]) -> Launch:
-    """The kernel of a chain: call `entry(stored results..., operands..., numbers of all steps..., meta, count)`."""
-    computed: list[tuple[Expr, ...]] = []
-    results: list[tuple[Spec, tuple[Expr, ...]]] = []
+class Chain(NamedTuple):
+    """The expressions of a chain of plans."""
+
+    parts: list[tuple[Expr, ...]]  # what each step computes: the stored parts of an element
+    operands: list[Spec]
+    params: list  # the dtypes of the numbers of all steps
+
+
+def composed(steps: Sequence[Step], number: Callable[[int, DType], Expr] = param) -> Chain:
+    """The chain with the stored value of a result in place of each load of it. `number(k, dtype)` is number `k` of the chain."""
+    parts: list[tuple[Expr, ...]] = []
     operands: dict[int, Spec] = {}
     params: list = []
-    for plan, wiring, stored in steps:
-        step = plan.deferred
-
-        def leaf(expr: Expr, wiring: tuple = wiring, first: int = len(params)) -> Expr:
-            if expr.op == "param":
-                return param(first + expr.value, expr.dtype)
-            index, part = expr.value if type(expr.value) is tuple else (expr.value, None)
-            if wiring[index] < 0:
-                return computed[~wiring[index]][part or 0]
-            return load(wiring[index] if part is None else (wiring[index], part), expr.dtype)  # type: ignore[arg-type]
-
-        parts = substitute(step.parts, leaf)
-        computed.append(parts)
+    for plan, wiring, _ in steps:
+        step: Elementwise = plan.deferred
+        parts.append(substitute(step.parts, functools.partial(_leaf, parts, wiring, len(params), number)))
         params += step.params
-        for number, spec in zip(wiring, step.operands, strict=True):
-            if number >= 0:
-                operands[number] = spec
-        if stored:
-            results.append((step.result, parts))
-    shape = results[0][0].shape
-    specs = [operands[number] for number in range(len(operands))]
-    rows = [spec.byte_stride for spec, _ in results]
-    rows += [tuple(step * each.dtype.itemsize for step in broadcast_stride(each, shape)) for each in specs]
+        for place, spec in zip(wiring, step.operands, strict=True):
+            if place >= 0:
+                operands[place] = spec
+    return Chain(parts, [operands[place] for place in range(len(operands))], params)
+
+
+def _leaf(parts: list, wiring: Sequence[int], first: int, number: Callable, expr: Expr) -> Expr:
+    if expr.op == "param":
+        return number(first + expr.value, expr.dtype)
+    index, part = expr.value if type(expr.value) is tuple else (expr.value, None)
+    place = wiring[index]
+    if place < 0:
+        return parts[~place][part or 0]
+    return load(place if part is None else (place, part), expr.dtype)  # type: ignore[arg-type]
+
+
+def reduced(steps: Sequence[Step], to_state: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], list[Spec]]:
+    """The state of an element of the last step, and the operands: those of the chain, then its numbers as 0-dim tensors.
+
+    Raises: NotImplementedError if the kernel of a reduction cannot compute the chain.
+    """
+    count = len({place for _, wiring, _ in steps for place in wiring if place >= 0})
+    chain = composed(steps, lambda k, dtype: load(count + k, dtype))
+    last = chain.parts[-1]
+
+    def leaf(expr: Expr) -> Expr:
+        if expr.value == "index":
+            return expr
+        return last[expr.value[1] if type(expr.value) is tuple else 0]
+
+    state = substitute(to_state, leaf)
+    if any(each.op == "slow_path" for each in postorder(state)):
+        raise NotImplementedError("vectors have no slow path")
+    return state, [*chain.operands, *(contiguous_spec((), dtype) for dtype in chain.params)]
+
+
+def packed(numbers: Sequence[Any], steps: Sequence[Step]) -> Any:
+    """The numbers of a chain in memory, eight bytes each."""
+    dtypes = [dtype for plan, _, _ in steps for dtype in plan.deferred.params]
+    words = [const(value, dtype).value for value, dtype in zip(numbers, dtypes, strict=True)]
+    return (ctypes.c_uint64 * len(words))(*words)
+
+
+def fused(steps: Sequence[Step]) -> Launch:
+    """The kernel of a chain: call `entry(stored results..., operands..., numbers of all steps..., meta, count)`."""
+    chain = composed(steps)
+    stored = [(plan.spec, parts) for (plan, _, kept), parts in zip(steps, chain.parts, strict=True) if kept]
+    shape = stored[0][0].shape
+    rows = [spec.byte_stride for spec, _ in stored]
+    rows += [byte_strides(each, shape) for each in chain.operands]
     sizes, strides = loop_dims(shape, tuple(rows))
-    stored_parts = [Result(parts) for _, parts in results]
-    return CPU.backend.prepare(stored_parts, [each.dtype for each in specs], params, sizes, strides)
+    results = [Result(parts) for _, parts in stored]
+    return CPU.backend.prepare(results, [each.dtype for each in chain.operands], chain.params, sizes, strides)
+
+
+def byte_strides(operand: Spec, shape: Size) -> tuple[int, ...]:
+    """The strides of an operand that is broadcast to a shape."""
+    return tuple(step * operand.dtype.itemsize for step in broadcast_stride(operand, shape))
 
 
 # ---- Kernels of chains that were seen before ----------------------------------------------------------------------------
 
-_SEEN, _COMPILING, _IMPOSSIBLE = "seen", "compiling", "impossible"
-_kernels: dict[tuple[Step, ...], Any] = {}
+_SEEN, _COMPILING, _REFUSED = "seen", "compiling", "refused"
+_kernels: dict[tuple, Any] = {}
 _jobs: queue.SimpleQueue = queue.SimpleQueue()
 _compiler: list[threading.Thread] = []
 # Whether another thread compiles. Tests turn it off: then a chain has its kernel when it is seen for the first time.
 in_background = os.environ.get("WEFT_FUSE") != "now"
 
 
-def kernel_of(steps: tuple[Step, ...]) -> Launch | None:
-    """The kernel of a chain, or None if the chain must run plan by plan, because there is no kernel yet."""
-    found = _kernels.get(steps)
-    if type(found) is Launch:
-        return found
-    if not in_background:
-        if len(_kernels) >= MOST_KERNELS:
-            _kernels.clear()
-        found = _kernels[steps] = fused(steps)
+def kernel_of(key: tuple, build: Callable[[], Any]) -> Any:
+    """The kernel for a key, which `build` makes, or None if the chain must run plan by plan, because there is no kernel yet."""
+    found = _kernels.get(key)
+    if type(found) is not str and found is not None:
         return found
     if found is None:
         if len(_kernels) >= MOST_KERNELS:
             _kernels.clear()
-        _kernels[steps] = _SEEN
+        if not in_background:
+            _compile(key, build)
+            return kernel_of(key, build)
+        _kernels[key] = _SEEN
     elif found is _SEEN:
-        _kernels[steps] = _COMPILING
+        _kernels[key] = _COMPILING
         if not _compiler:
-            _compiler.append(threading.Thread(target=_compile, name="weft-compiler", daemon=True))
+            _compiler.append(threading.Thread(target=_serve, name="weft-compiler", daemon=True))
             _compiler[0].start()
-        _jobs.put(steps)
+        _jobs.put((key, build))
     return None
 
 
-def _compile() -> None:
-    while (steps := _jobs.get()) is not None:
-        try:
-            kernel: Any = fused(steps)
-        except Exception:  # the chain continues to run plan by plan, which raises what there is to raise
-            kernel = _IMPOSSIBLE
-        _kernels[steps] = kernel
+def refuse(key: tuple) -> None:
+    """Let the chain of a key run without a kernel of its own from now on."""
+    _kernels[key] = _REFUSED
+
+
+def is_refused(key: tuple) -> bool:
+    return _kernels.get(key) is _REFUSED
+
+
+def _serve() -> None:
+    while (job := _jobs.get()) is not None:
+        _compile(*job)
+
+
+def _compile(key: tuple, build: Callable[[], Any]) -> None:
+    try:
+        _kernels[key] = build()
+    except Exception:  # the chain continues to run plan by plan, which raises what there is to raise
+        _kernels[key] = _REFUSED
 
 
 def _stop() -> None:
@@ -138,9 +195,9 @@ def _after_fork() -> None:
     global _jobs
     _jobs = queue.SimpleQueue()
     _compiler.clear()  # threads do not survive a fork
-    for steps, found in list(_kernels.items()):
+    for key, found in list(_kernels.items()):
         if found is _COMPILING:
-            _kernels[steps] = _SEEN
+            _kernels[key] = _SEEN
 
 
 atexit.register(_stop)

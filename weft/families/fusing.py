@@ -69,7 +69,7 @@ class FusedRule:
         operands, plan = self._planned(values)
         if plan is None:
             return self.rule(*values)
-        if plan.spec is not values[0].spec:
+        if plan.spec is not values[0].spec or plan.deferred is not None:
             return self.kernel(*operands)
         return self.kernel.write(values[0], *operands)
 

@@ -91,6 +91,8 @@ def _forget_records() -> None:
 def _words(plan: Any, key: tuple) -> bytes | None:
     """The words of a record for the calls of this plan; None if machine code cannot run it."""
     entry, allocate = plan.entry, plan.allocate
+    if plan.deferred is not None:
+        return None
     if type(entry) is not BuiltinFunctionType or type(allocate) is not BuiltinFunctionType:
         return None  # another device, or a launch of several kernels
     row = entry.__self__

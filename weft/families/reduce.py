@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,8 +18,13 @@ from ..core.recording import needs_recording, new_recorder, record
 from ..core.size import Size, shape
 from ..core.spec import Spec, contiguous_spec
 from ..core.tensor import Tensor, make, wrap_dim
+from ..engine import fusion
+from ..engine.defer import is_deferred, reduced
+from ..engine.fusion import Step
+from ..engine.kernel import ReduceLaunch
+from ..engine.monoid import Monoid
 from .map import common_device, scalar_arguments
-from .monoid_op import MonoidOp
+from .monoid_op import MonoidOp, Types
 
 _new = object.__new__
 
@@ -63,20 +69,47 @@ class Reduce(MonoidOp):
         types = self.types(first.dtype, wanted)
         sizes = reduced_sizes(first.shape, dims, keepdim)
         results = tuple(contiguous_spec(sizes, dtype, where) for dtype in types.results)
-        kept = [dim for dim in range(len(first.shape)) if dim not in dims]
-        rows = [byte_strides(each, first.shape) for each in inputs]
-        out_rows = [self._result_rows(result, kept, keepdim) for result in results]
-        outer = runs_along_kept(first.shape, rows[0], kept, first.dtype.itemsize)
-        launch = where.backend.prepare_reduction(
-            self._monoid(inputs, types, params),
-            [each.dtype for each in inputs],
-            [compute_type(types.operands).to_real()] * params,
-            self._loop(first.shape, kept, [*rows, *out_rows], len(rows), ordered=False),
-            self._loop(first.shape, dims, rows, len(rows), ordered=self.ordered),
-            outer,
+        loops = self._loops(first.shape, dims, keepdim, inputs, results)
+        launch = self._prepared(
+            first, inputs, dims, loops, types, self._monoid(inputs, types, params), params
         )
         allocators = [where.backend.allocator(each.nbytes) for each in results]
         return Plan(results, launch, types.operands, allocators)
+
+    def _loops(
+        self,
+        sizes: Size,
+        dims: tuple[int, ...],
+        keepdim: bool,
+        operands: Sequence[Spec],
+        results: Sequence[Spec],
+    ) -> list[tuple]:
+        """The loops over the kept and over the reduced dims."""
+        kept = [dim for dim in range(len(sizes)) if dim not in dims]
+        rows = [byte_strides(each, sizes) for each in operands]
+        out_rows = [self._result_rows(result, kept, keepdim) for result in results]
+        return [
+            self._loop(sizes, kept, [*rows, *out_rows], len(rows), ordered=False),
+            self._loop(sizes, dims, rows, len(rows), ordered=self.ordered),
+        ]
+
+    @staticmethod
+    def _prepared(
+        first: Spec,
+        operands: Sequence[Spec],
+        dims: tuple[int, ...],
+        loops: Sequence[tuple],
+        types: Types,
+        monoid: Monoid,
+        params: int,
+    ) -> ReduceLaunch:
+        """The kernel for elements that lie as those of `first`, and are computed from the operands."""
+        kept = [dim for dim in range(len(first.shape)) if dim not in dims]
+        outer = runs_along_kept(first.shape, byte_strides(first, first.shape), kept, first.dtype.itemsize)
+        numbers = [compute_type(types.operands).to_real()] * params
+        dtypes = [each.dtype for each in operands]
+        over_kept, over_reduced = loops
+        return first.device.backend.prepare_reduction(monoid, dtypes, numbers, over_kept, over_reduced, outer)
 
     def _plan_direct(self, input: Spec, dim: Any, keepdim: bool, wanted: DType | None):
         """The plan for an argument dim= as users give it, which is checked here, and the number arguments of the kernel."""
@@ -86,7 +119,34 @@ class Reduce(MonoidOp):
             self.check(self.name, input, dims, dim is None or dim == ())
         numbers = (float(math.prod(input.shape[d] for d in dims)),) if self.counted else ()
         plan = self.plans[(input,), dims, keepdim, wanted, len(numbers)]
-        return DirectPlan(plan, dims, numbers, (None if dim is None else dims, keepdim, *numbers))
+        static = (None if dim is None else dims, keepdim, *numbers)
+        fused = None
+        if is_deferred(input) and plan.results[0].numel:
+            fused = functools.partial(self._fused, input, dims, keepdim, wanted, len(numbers))
+        return DirectPlan(plan, dims, numbers, static, fused)
+
+    def _fused(
+        self,
+        input: Spec,
+        dims: tuple[int, ...],
+        keepdim: bool,
+        wanted: DType | None,
+        params: int,
+        steps: Sequence[Step],
+    ) -> ReduceLaunch:
+        """The reduction of what a chain of plans computes, with the loops of the reduction of a tensor, so that bits are equal.
+
+        Raises: NotImplementedError if the operands of the chain need other loops.
+        """
+        types = self.types(input.dtype, wanted)
+        results = self.plans[(input,), dims, keepdim, wanted, params].results
+        monoid = self._monoid((input,), types, params)
+        to_state, operands = fusion.reduced(steps, monoid.to_state)
+        loops, own = [self._loops(input.shape, dims, keepdim, each, results) for each in (operands, [input])]
+        if any(loop[0] != other[0] for loop, other in zip(loops, own, strict=True)):
+            raise NotImplementedError("other loops combine the elements in another order")
+        monoid = monoid._replace(to_state=to_state)
+        return self._prepared(input, operands, dims, loops, types, monoid, params)
 
     @staticmethod
     def _result_rows(result: Spec, kept: Sequence[int], keepdim: bool) -> tuple[int, ...]:
@@ -150,19 +210,21 @@ class Reduce(MonoidOp):
             return self(
                 input, dims=plan.dims, keepdim=keepdim, dtype=dtype, params=plan.numbers, whole=dim is None
             )
-        start = input._storage.ptr + input._byte_offset
         found: Any
         if plan.spec is not None:
             storage = plan.allocate()
-            plan.entry(storage.ptr, start, *plan.arguments)
+            plan.entry(storage.ptr, input._storage.ptr + input._byte_offset, *plan.arguments)
             found = _new(Tensor)
             found._storage = storage
             found._byte_offset = 0
             found.spec = plan.spec
             found._autograd = found._base = None
         else:
-            found = tuple([make(new(), 0, spec) for new, spec in zip(plan.allocators, plan.results)])
-            plan.entry(*[each._storage.ptr for each in found], start, *plan.arguments)
+            results = [make(new(), 0, spec) for new, spec in zip(plan.allocators, plan.results)]
+            addresses = [each._storage.ptr for each in results]
+            if plan.fused is None or not reduced(plan, input, addresses):
+                plan.entry(*addresses, input._storage.ptr + input._byte_offset, *plan.arguments)
+            found = results[0] if len(results) == 1 else tuple(results)
         if input._autograd is not None and mode.enabled:
             if dtype is not None:
                 check_recordable(dtype)
@@ -191,16 +253,29 @@ class Plan:
 
 
 class DirectPlan:
-    """The plan of a reduction over dims as users give them. `spec` is that of the result, None if there are several."""
+    """The plan of a reduction over dims as users give them.
+
+    `spec` is that of the result, None if there are several, or if the input is large. A large input may wait to be computed:
+    `fused(steps)` prepares the reduction of a chain of plans.
+    """
 
     # fmt: off
     __slots__ = (
         "spec", "allocate", "entry", "arguments", "results", "allocators", "keep", "dims", "numbers", "static", "record",
+        "fused",
     )
     # fmt: on
 
-    def __init__(self, plan: Plan, dims: tuple[int, ...], numbers: tuple[float, ...], static: tuple):
-        single = len(plan.results) == 1
+    def __init__(
+        self,
+        plan: Plan,
+        dims: tuple[int, ...],
+        numbers: tuple[float, ...],
+        static: tuple,
+        fused: Callable | None,
+    ):
+        self.fused = fused
+        single = len(plan.results) == 1 and fused is None
         self.results, self.allocators, self.keep = plan.results, plan.allocators, plan
         self.spec: Spec | None = plan.results[0] if single else None
         self.allocate: Callable = plan.allocators[0]

@@ -12,7 +12,7 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.array_op import on_device
 from .max_pooling import window_max
-from .pooling import Geometry, check_input, padded, per_dim, pooled, window_sum
+from .pooling import PoolGeometry, check_input, padded, per_dim, pooled, window_sum
 from .window_views import like_format, wide
 
 
@@ -22,7 +22,7 @@ def _average(
     check_input(name, input, n, (bool_, uint8))
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    geometry = Geometry(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
+    geometry = PoolGeometry(name, input.spec.shape[-n:], kernel_size, stride, padding, 1, ceil_mode)
     if n == 3 and any(size < k for size, k in zip(geometry.sizes, geometry.kernel, strict=True)):
         raise RuntimeError(f"input image {geometry.sizes} smaller than kernel size {geometry.kernel}")
     dtype = input.spec.dtype
@@ -35,7 +35,7 @@ def _average(
     return pooled("AvgPool", n, like_format(found.to(dtype), input))
 
 
-def _divisor(geometry: Geometry, count_include_pad: bool) -> Any:
+def _divisor(geometry: PoolGeometry, count_include_pad: bool) -> Any:
     """How many elements each window averages over: one number if all agree."""
     counted: Any = np.ones((), np.int64)
     for size, k, step, pad, count in zip(

@@ -31,7 +31,7 @@ from ...families.map import Map, Types, same_dtype
 from ..creation.creation import zeros
 from ..reductions.reduction import AMAX, MAX, lowest
 from ..tensor.node_names import with_node_name
-from .pooling import Geometry, check_input, elements_at, padded
+from .pooling import PoolGeometry, check_input, elements_at, padded
 from .window_views import FEW, like_format, window_elements, windows
 
 
@@ -66,10 +66,10 @@ ADDED = Map(
 )
 
 
-_GEOMETRIES = PlanCache(Geometry)
+_GEOMETRIES = PlanCache(PoolGeometry)
 
 
-def _views(spec: Spec, geometry: Geometry) -> list[tuple[int, Spec]]:
+def _views(spec: Spec, geometry: PoolGeometry) -> list[tuple[int, Spec]]:
     nowhere = Storage(0, 0, spec.device)  # views need no memory
     found = window_elements(make(nowhere, 0, spec), *geometry.looking, geometry.counts)
     return [(each._byte_offset, each.spec) for each in found]
@@ -78,7 +78,7 @@ def _views(spec: Spec, geometry: Geometry) -> list[tuple[int, Spec]]:
 _VIEWS = PlanCache(_views)
 
 
-def _elements(source: Tensor, geometry: Geometry) -> list[Tensor]:
+def _elements(source: Tensor, geometry: PoolGeometry) -> list[Tensor]:
     """For each place in a window the view [..., *counts] of the elements that all windows have there."""
     storage, start = source._storage, source._byte_offset
     return [make(storage, start + offset, own) for offset, own in _VIEWS[source.spec, geometry]]
@@ -89,13 +89,13 @@ def _taken_rule(ct, out, input, places, geometry):
 
 
 @custom_vjp(_taken_rule)
-def taken(input: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
+def taken(input: Tensor, places: Tensor, geometry: PoolGeometry) -> Tensor:
     """The element of each window at its place."""
     return TAKEN(*_elements(padded(input, geometry, 0), geometry), places)
 
 
 @custom_vjp(lambda ct, out, windows, places, geometry: taken(ct, places, geometry))
-def routed(windows: Tensor, places: Tensor, geometry: Geometry) -> Tensor:
+def routed(windows: Tensor, places: Tensor, geometry: PoolGeometry) -> Tensor:
     """What each window has, added to the element at its place."""
     n, spec = len(geometry.sizes), windows.spec
     border = geometry.border
@@ -120,7 +120,7 @@ _NODE_NAMES = {1: "SqueezeBackward1", 2: "MaxPool2DWithIndicesBackward0", 3: "Ma
     results=(1,),
     node_name=lambda inputs, static: _NODE_NAMES[len(inputs[1].sizes)],
 )
-def _largest(input: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
+def _largest(input: Tensor, geometry: PoolGeometry) -> tuple[Tensor, Tensor]:
     """The largest element of each window, and its place in the window."""
     elements = _elements(_edged(input, geometry), geometry)
     return LARGEST(*elements), PLACES(*elements)
@@ -170,32 +170,32 @@ def _ints(value: Any, name: str, argument: str) -> Any:
     return integer(value, name, argument)
 
 
-def _few_maxima(input: Tensor, geometry: Geometry) -> Tensor:
+def _few_maxima(input: Tensor, geometry: PoolGeometry) -> Tensor:
     return LARGEST(*_elements(_edged(input, geometry), geometry))
 
 
-def _many_maxima(input: Tensor, geometry: Geometry) -> Tensor:
+def _many_maxima(input: Tensor, geometry: PoolGeometry) -> Tensor:
     return AMAX(_windows(input.detach(), geometry), dims=_places(input, geometry))
 
 
-def _edged(input: Tensor, geometry: Geometry) -> Tensor:
+def _edged(input: Tensor, geometry: PoolGeometry) -> Tensor:
     """The input padded so that padding is never larger than an element."""
     return padded(input, geometry, lowest(input.spec.dtype))
 
 
-def _windows(input: Tensor, geometry: Geometry) -> Tensor:
+def _windows(input: Tensor, geometry: PoolGeometry) -> Tensor:
     """A view [..., *counts, *kernel] of the elements of all windows."""
     view = windows(_edged(input, geometry), *geometry.looking)
     n = len(geometry.kernel)
     return view[(..., *(slice(count) for count in geometry.counts), *[slice(None)] * n)]
 
 
-def _places(input: Tensor, geometry: Geometry) -> tuple[int, ...]:
+def _places(input: Tensor, geometry: PoolGeometry) -> tuple[int, ...]:
     """The dims of `_windows` that are within a window."""
     return tuple(range(input.spec.ndim, input.spec.ndim + len(geometry.kernel)))
 
 
-def _flat_positions(places: Tensor, geometry: Geometry) -> Tensor:
+def _flat_positions(places: Tensor, geometry: PoolGeometry) -> Tensor:
     """Places in windows [..., *counts] as positions in the flattened input."""
     n = len(geometry.kernel)
     flat: Any = 0

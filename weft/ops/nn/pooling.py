@@ -77,7 +77,7 @@ def window_sum(input: Tensor, kernel, stride, dilation, counts) -> Tensor:
     return total if rest else total.clone()
 
 
-class Geometry:
+class PoolGeometry:
     """Where the windows of a pooling lie: one entry per dim in each of these."""
 
     def __init__(
@@ -152,7 +152,7 @@ class Geometry:
         return self.kernel, self.stride, self.dilation
 
 
-def padded(input: Tensor, geometry: Geometry, value: Any) -> Tensor:
+def padded(input: Tensor, geometry: PoolGeometry, value: Any) -> Tensor:
     return constant_pad(input, geometry.border, value) if any(geometry.border) else input
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...core.dtype import float32, float64
 from ..expr import Expr, absolute, bitcast, const, fma, horner, int_like, select
-from ..wide import Double, fast_two_sum, two_sum
+from ..wide import Double, fast_two_sum
 from .floats import FORMAT, clamp
 
 
@@ -57,10 +57,11 @@ def exp_tail(r: Expr) -> Expr:
     return fma(r * r, horner(r, EXP[r.dtype].tail), r)
 
 
-def power_of_two(marked: Expr) -> Expr:
-    """2**k from k + magic; k must be the exponent of a normal number."""
+def power_of_two(marked: Expr, more: int = 0) -> Expr:
+    """2**(k + more) from k + magic; k + more must be the exponent of a normal number."""
     shape, whole = FORMAT[marked.dtype], int_like(marked)
-    return bitcast((bitcast(marked, whole) << shape.mantissa) + (shape.bias << shape.mantissa), marked.dtype)
+    one = (shape.bias + more) << shape.mantissa
+    return bitcast((bitcast(marked, whole) << shape.mantissa) + one, marked.dtype)
 
 
 def scaled(y: Expr, marked: Expr) -> Expr:
@@ -127,10 +128,20 @@ _SIGMOID_SHRINK = {float32: (-32, 60.0), float64: (-64, 60.0)}
 def sigmoid(x: Expr) -> Expr:
     """1 / (1 + exp(-x)), the sum and the quotient with their errors."""
     shrink, one_from = _SIGMOID_SHRINK[x.dtype]
+    one = const(2.0**shrink, x.dtype)
     marked, _, r = exp_reduce(clamp(-x, -one_from, -EXP[x.dtype].low))
-    scale = power_of_two(marked + shrink)
-    power = fast_two_sum(const(1.0, x.dtype), exp_tail(r))
-    total, error = two_sum(const(2.0**shrink, x.dtype), power.high * scale)
-    inverse = 1.0 / total
-    rest = fma(-inverse, fma(power.low, scale, error), fma(-inverse, total, 1.0))
-    return fma(rest, inverse, inverse) * 2.0**shrink
+    total = one_plus_exp(exp_tail(r), power_of_two(marked, shrink), one)
+    inverse = 1.0 / total.high
+    rest = fma(-inverse, total.low, fma(-inverse, total.high, 1.0))
+    return fma(rest, inverse, inverse) * one
+
+
+def one_plus_exp(tail: Expr, scale: Expr, one: Expr) -> Double:
+    """one + scale (1 + tail) where the tail is from sqrt(1/2) - 1 to sqrt(2) - 1, so that the second sum is at least half the first.
+
+    The sum of the powers of two is exact unless one of them is less than the last bit of the other. Then its error counts only
+    where `scale` is the larger one, for which it is found.
+    """
+    powers = scale + one
+    high = fma(scale, tail, powers)
+    return Double(high, fma(scale, tail, powers - high) + (one - (powers - scale)))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from ...core.dtype import float32, float64
 from ..expr import Expr, absolute, const, copysign, eq, fma, horner, select
-from ..wide import Double, fast_two_sum, narrow, where, widen
+from ..wide import Double, narrow, where, widen
 from ..wide import sqrt as wide_sqrt
-from .exponential import EXP, exp_parts, power_of_two
+from .exponential import EXP, exp_parts, exp_reduce, exp_tail, power_of_two
 from .extended import wide_log
 from .floats import FORMAT, INF, NAN, clamp
 
 # fmt: off
-# (tanh(x) - x) / x**3 in x**2 on |x| <= 0.56, 2**-29.6 and 2**-64.8.
+# (tanh(x) - x) / x**3 in x**2 on |x| <= 0.9, 2**-29.8 and 2**-64.2.
+_TANH_END = 0.9
 _TANH = {
-    float32: (-0.0062174737, 0.0210355, -0.053844694, 0.13332528, -0.33333316),
-    float64: (7.255156974252813e-06, -3.262431776982643e-05, 9.370412522989423e-05, -0.0002380979610785382,
-              0.0005898006066672897, -0.0014557998824247334, 0.0035921244334857156, -0.008863235277859871,
-              0.021869488524884333, -0.05396825396795726, 0.1333333333333294, -0.3333333333333333),
+    float32: (-0.0004554601, 0.002582668, -0.0082645435, 0.021663543, -0.053929303, 0.13332978, -0.33333322),
+    float64: (3.557072132441985e-08, -3.3194877115769746e-07, 1.5829615837693801e-06, -5.347606914184117e-06,
+              1.502645597540496e-05, -3.873124911186588e-05, 9.666067915117291e-05, -0.00023903932850678053,
+              0.0005900036838663824, -0.0014558297420437752, 0.0035921273818076502, -0.008863235465795647,
+              0.02186948853203659, -0.05396825396809545, 0.13333333333333022, -0.3333333333333333),
 }
 # (sinh(x) - x) / x**3 in x**2 on |x| <= 1, 2**-31.5 and 2**-62.9.
 _SINH = {
@@ -33,16 +35,12 @@ def _odd(x: Expr, tail: tuple[float, ...]) -> Expr:
 
 
 def tanh(x: Expr) -> Expr:
-    """1 - 2 / (exp(2|x|) + 1), the sum and the quotient with their errors; a polynomial for small |x|."""
+    """A polynomial for small |x|, else 1 - 2 / (exp(2|x|) + 1), whose quotient is so small that its errors need no correction."""
     size = absolute(x)
-    marked, power = exp_parts(clamp(size * 2, 0.0, 1.5 * FORMAT[x.dtype].mantissa))
+    marked, _, r = exp_reduce(clamp(size * 2, 0.0, 1.5 * FORMAT[x.dtype].mantissa))
     scale = power_of_two(marked)
-    total = fast_two_sum(power.high * scale, const(1.0, x.dtype))
-    half = 1.0 / total.high
-    quotient = half + half
-    excess = fma(quotient, total.high, -2.0) + quotient * (total.low + power.low * scale)
-    y = 1.0 - fma(-excess, half, quotient)
-    return copysign(select(size < 0.55, _odd(size, _TANH[x.dtype]), y), x)
+    y = 1.0 - 2.0 / fma(scale, exp_tail(r), scale + 1.0)
+    return copysign(select(size < _TANH_END, _odd(x, _TANH[x.dtype]), y), x)
 
 
 def _half_exp(x: Expr) -> tuple[Double, Expr]:

@@ -63,7 +63,7 @@ class TestProducts:
 
     def test_every_element_is_in_one_task(self, threads):
         for rows, columns in [(1, 5), (5, 1), (7, 3), (3, 7)]:
-            tasks = gemm._tasks(rows, columns, 10, 1, np.zeros((1, 3), np.int64), threads)
+            tasks = gemm._tasks(rows, columns, 10, 1, np.zeros((1, 3), np.int64), threads, rows >= columns, 1)
             done = np.zeros(rows * columns, int)
             for height, width, start, _, _ in tasks:
                 for row in range(height):

@@ -1,4 +1,4 @@
-"""Matrix products as kernels: BLAS computes each on one thread, and the workers share a stack of products or the blocks of one.
+"""Matrix products as kernels: `panels.py` or BLAS computes each on one thread, and the workers share a stack or the blocks of one.
 
 OpenBLAS has threads of its own, but they start too late for short products, each product of a stack waits for them again, and
 they wait for each other while other programs run. Here, a stack of products, or one large product cut into blocks, is a job for
@@ -14,11 +14,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..core.dtype import DType
+from ..core.dtype import DType, float32, float64
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
 from .kernel import Code, Launch, compile_loop, shared
 from .memory import FENCE
+from .panels import panels_code, tiles
+from .sliding import LINE, tile
 
 # Multiplications: from this many on, a product is shared with a worker that is awake.
 SHARED_WORK = 1 if FENCE else 1 << 18
@@ -26,6 +28,9 @@ SHARED_WORK = 1 if FENCE else 1 << 18
 ALWAYS_SHARED_WORK = 1 if FENCE else 1 << 23
 # Multiplications: up to this many, BLAS uses one thread anyway, so the call that limits its threads is skipped.
 UNTHREADED_WORK = 1 << 16
+
+# Rows and columns: BLAS computes products with fewer, which hardly use what a tile holds.
+LEAST_SIZE = 4
 
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
 
@@ -99,25 +104,55 @@ def products(
     left: Sequence[int],
     right: Sequence[int],
     offsets: np.ndarray,
-) -> Launch:
-    """`c[i] = a[i] @ b[i]`, as `entry(c, a, b, meta, count)` with three addresses.
+) -> Launch | None:
+    """`c[i] = a[i] @ b[i]`, as `entry(c, a, b, meta, count)` with three addresses; None if there is no kernel for them.
 
     sizes: rows, terms and columns of each product. left, right: the strides of the matrices of a and b, one of which is 1; the
     matrices of c are contiguous. offsets: [products, 3], the offsets of c, a and b of each product. All are in elements.
     """
-    (rows, terms, columns), code = sizes, _code(LETTERS[dtype])
+    if dtype in (float32, float64) and min(sizes[0], sizes[2]) >= LEAST_SIZE:
+        return _by_panels(dtype, sizes, left, right, offsets)
+    return _by_blas(dtype, sizes, left, right, offsets) if gemm(dtype) is not None else None
+
+
+def _by_panels(dtype: DType, sizes, left, right, offsets: np.ndarray) -> Launch:
+    (rows, terms, columns), size = sizes, dtype.itemsize
+    at_once = -(-rows // -(-rows // tile().rows))  # tiles of even height
+    wide = tile().lines * LINE // size
+    parts = 1 if len(offsets) * math.prod(sizes) < SHARED_WORK else _parts(len(offsets))
+    # Each block of rows copies the panels of b again.
+    by_rows = columns < parts * wide
+    tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, by_rows, at_once if by_rows else wide)
+    code = panels_code(dtype, right[1] != 1)
+    rest = tiles(dtype, rows % at_once) if rows % at_once else (0, 0)
+    header = [
+        terms,
+        *(step * size for step in (*left, *right, columns)),
+        at_once,
+        *tiles(dtype, at_once),
+        *rest,
+    ]
+    return _launch(code, header, tasks, size, len(offsets) * math.prod(sizes))
+
+
+def _by_blas(dtype: DType, sizes, left, right, offsets: np.ndarray) -> Launch:
+    rows, terms, columns = sizes
     forms = [(_AS_IT_IS, s[0]) if s[1] == 1 else (_TRANSPOSED, s[1]) for s in (left, right)]
     header = [gemm(dtype), forms[0][0], forms[1][0], terms, forms[0][1], forms[1][1], columns]
     each = math.prod(sizes)
     work = len(offsets) * each
     parts = 1 if work < SHARED_WORK else _parts(len(offsets))
-    tasks = _tasks(rows, columns, left[0], right[1], offsets, parts)
-    tasks[:, 2:] *= dtype.itemsize
+    tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, rows >= columns, 1)
+    return _launch(_code(LETTERS[dtype]), header, tasks, dtype.itemsize, work, each > UNTHREADED_WORK)
+
+
+def _launch(
+    code: Code, header: Sequence[int], tasks: np.ndarray, size: int, work: int, limited: bool = False
+) -> Launch:
+    tasks[:, 2:] *= size
     meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
     entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK)
-    if each > UNTHREADED_WORK:
-        entry = _on_one_thread(entry)
-    return Launch(entry, meta.ctypes.data, len(tasks), meta)
+    return Launch(_on_one_thread(entry) if limited else entry, meta.ctypes.data, len(tasks), meta)
 
 
 def _on_one_thread(entry: Callable) -> Callable:
@@ -134,13 +169,24 @@ def _parts(count: int) -> int:
     return 1 if count % threads == 0 or count > 4 * threads else threads
 
 
-def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray, parts: int) -> np.ndarray:
-    """[tasks, rows, columns and offsets]: the products, each cut into blocks of rows or columns.
+def _tasks(
+    rows: int,
+    columns: int,
+    down: int,
+    across: int,
+    offsets: np.ndarray,
+    parts: int,
+    by_rows: bool,
+    grain: int,
+) -> np.ndarray:
+    """[tasks, rows, columns and offsets]: the products, each cut into blocks of rows or columns at multiples of `grain`.
 
     down: from row to row of a. across: from column to column of b.
     """
-    by_rows = rows >= columns
-    edges = np.unique(np.arange(parts + 1) * (rows if by_rows else columns) // parts)
+    count = rows if by_rows else columns
+    edges = np.arange(parts + 1) * count // parts
+    edges[1:-1] = edges[1:-1] // grain * grain
+    edges = np.unique(edges)
     tasks = np.empty((len(offsets), len(edges) - 1, _TASK), np.int64)
     tasks[..., :2] = rows, columns
     tasks[..., 2:] = offsets[:, None]

@@ -99,8 +99,6 @@ def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
 
 def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | None:
     """The products of matrices as a kernel; None if NumPy does better."""
-    if blas.gemm(dtype) is None:
-        return None
     batch = shape[: len(shape) - (len(a_shape) > 1) - (len(b_shape) > 1)]
     if len(a_shape) == 1:  # a row
         a_shape, left = (1, *a_shape), (a_shape[0], 1)

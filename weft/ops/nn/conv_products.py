@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...core.batched import BatchedStorage
 from ...core.derivative import differentiate
 from ...core.dtype import float32, float64
 from ...core.spec import contiguous_spec
@@ -99,7 +100,7 @@ def _new(sizes: Sequence[int], like: Tensor) -> Tensor:
 
 
 def _slides(like: Tensor, how: Geometry, *others: Tensor) -> bool:
-    """Whether the device computes the convolution of these tensors directly."""
+    """Whether the device computes the convolution of these tensors directly. Samples of `vmap` take the ops that have batching rules."""
     pointwise = set(how.kernel) == set(how.stride) == {1} and how.padded == how.sizes
     return (
         not pointwise
@@ -107,6 +108,7 @@ def _slides(like: Tensor, how: Geometry, *others: Tensor) -> bool:
         and "sliding_sums" in like.spec.device.backend.extras
         and like.spec.numel > 0
         and all(other.spec.numel > 0 for other in others)
+        and not any(type(each._storage) is BatchedStorage for each in (like, *others))
     )
 
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 
 from ..core.grad_mode import detours
-from ..engine.call_tables import item
+from ..engine.call_tables import STRIDES, item
 from ..engine.objects import BYTES, STORAGE, TENSOR, TUPLE_ITEMS, Function, add_object, name, offsets
 from ..families import native_calls
 from . import graph
@@ -49,7 +49,7 @@ def _add_objects() -> None:
 
 
 def _functions() -> list[Function]:
-    return [_saved(), *(_record(inputs) for inputs in (1, 2))]
+    return [_saved(), *(_record(inputs) for inputs in range(1, STRIDES))]
 
 
 native_calls.parts.append(native_calls.Part(_functions, _add_objects))

@@ -47,6 +47,7 @@ _PYTHON_API = (
     "PyErr_Clear",
     "PyErr_Occurred",
     "PyErr_SetInterrupt",
+    "PyObject_Call",
     "PyObject_CallNoArgs",
     "PyObject_Vectorcall",
     "PyLong_AsLongLongAndOverflow",

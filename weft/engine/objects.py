@@ -96,6 +96,7 @@ _API = {
     "PyLong_AsVoidPtr": ("ptr", "ptr"),
     "PyNumber_Add": ("ptr", "ptr, ptr"),
     "PyNumber_Positive": ("ptr", "ptr"),
+    "PyObject_Call": ("ptr", "ptr, ptr, ptr"),
     "PyObject_CallNoArgs": ("ptr", "ptr"),
     "PyObject_GetAttr": ("ptr", "ptr, ptr"),
     "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),

@@ -7,7 +7,7 @@ no record for the operands, they answer UNKNOWN: the Python function then runs t
 
 from __future__ import annotations
 
-from ..engine.call_tables import ALLOCATION, RECORDER, SPEC, field, item, lookup, table_of_self, word
+from ..engine.call_tables import ALLOCATION, RECORDER, SPEC, STRIDES, field, item, lookup, table_of_self, word
 from ..engine.loops import MEMSET, nest_ir
 from ..engine.objects import NUMBER_METHODS, NUMBER_SLOTS, STORAGE, TENSOR, Function, name
 
@@ -78,9 +78,9 @@ def run(operands: int) -> Function:
 
 
 def loops() -> list[str]:
-    """`loop2` and `loop3`, which call the row whose address stands before the operands."""
+    """`loop2` and so on, which call the row whose address stands before the operands."""
     found = []
-    for operands in (2, 3):
+    for operands in range(2, STRIDES + 1):
         text = nest_ir(f"loop{operands}", "%row", operands, "internal").replace("@%row", "%row")
         first = "start:\n%prow = getelementptr i64, ptr %operands, i64 -1\n%row = load ptr, ptr %prow\n"
         found.append(text.replace("start:\n", first, 1).replace(") #0 {", ") noinline #0 {"))
@@ -116,28 +116,42 @@ class Call(Function):
         self.store(room, 8 * position, address)
 
     def put_number(self, room: str, position: int, words: str, number: str, is_float: str) -> None:
-        """Convert a float or an int to what the kernel reads. An int of more than 64 bits is unusual."""
-        place, kind = self.place(room, 8 * position), word(self, words, "number")
+        """Put a float or an int into the room as the kernel reads it."""
+        self.convert(self.place(room, 8 * position), word(self, words, "number"), number, is_float)
+
+    def convert(self, place: str, kind: str, number: str, is_float: str) -> None:
+        """Store a float or an int as FLOAT32, FLOAT64 or INTEGER. An int of more than 64 bits is unusual.
+
+        %real_number is its value as a float.
+        """
         self.branch(is_float, "float", "int")
         self.label("int")
         overflow = self.room(1)
         whole = self.call("PyLong_AsLongLongAndOverflow", number, overflow)
         self.require(self.same(self.load(overflow, 0, "i32"), "0", "i32"), "unusual")
-        self.do(f"store i64 {whole}, ptr {place}")
         rounded = self.let(f"sitofp i64 {whole} to double")
         self.go("whole")
         self.label("whole")
-        self.branch(self.same(kind, str(INTEGER), "i64"), "converted", "real")
+        self.go("real")
         self.label("float")
         value = self.call("PyFloat_AsDouble", number)
         self.go("real")
         self.label("real")
         self.do(f"%real_number = phi double [{value}, %float], [{rounded}, %whole]")
-        self.do(f"store double %real_number, ptr {place}")
-        self.branch(self.same(kind, str(FLOAT32), "i64"), "single", "converted")
+        self.do(f"%whole_number = phi i64 [0, %float], [{whole}, %whole]")
+        kinds = {FLOAT32: "single", FLOAT64: "double", INTEGER: "integer"}
+        self.do(
+            f"switch i64 {kind}, label %unusual [{' '.join(f'i64 {k}, label %{v}' for k, v in kinds.items())}]"
+        )
         self.label("single")
         self.do("%single_number = fptrunc double %real_number to float")
         self.do(f"store float %single_number, ptr {place}")
+        self.go("converted")
+        self.label("double")
+        self.do(f"store double %real_number, ptr {place}")
+        self.go("converted")
+        self.label("integer")
+        self.do(f"store i64 %whole_number, ptr {place}")
         self.go("converted")
         self.label("converted")
 
@@ -147,6 +161,10 @@ class Call(Function):
         for each in tensors:
             edge = self.load(each, TENSOR["_autograd"])
             followed = self.let(f"or i1 {followed}, {self.differ(edge, name('none'))}")
+        return self.ask_if(followed)
+
+    def ask_if(self, followed: str) -> str:
+        """Whether grad mode is on, asked only if an operand takes part in autograd."""
         self.go("edges")
         self.label("edges")
         self.branch(followed, "ask", "prepared")
@@ -169,21 +187,30 @@ class Call(Function):
         self.label("chosen")
         recorder = item(self, record, RECORDER)
         self.require(self.differ(recorder, name("none")), "unknown")
+        self.go("chosen_known")
+        self.label("chosen_known")
+        self.branch(self.same(recorder, name("false")), "chosen_none", "chosen_parts")
+        self.label("chosen_parts")
         self.require(self.same(self.list_size(name("detours")), "0", "i64"), "unusual")
-        self.go("found")
-        self.label("found")
+        self.go("chosen_found")
+        self.label("chosen_found")
         self.go("chosen_none")
         self.label("chosen_none")
-        self.do(f"%recorder = phi ptr [null, %choose], [{recorder}, %found]")
+        self.do(f"%recorder = phi ptr [null, %choose], [null, %chosen_known], [{recorder}, %chosen_found]")
 
-    def compute(self, record: str, words: str, room: str, operands: int) -> str:
-        """A new tensor, computed by the kernel of the record, which is the function's own until `finish`."""
+    def new_result(self, record: str, room: str) -> str:
+        """A new tensor for the result; its address is the first in the room. The record is the function's own from here on."""
         self.incref(record)  # allocating may run finalizers, which may change the table
         allocation, spec = item(self, record, ALLOCATION), item(self, record, SPEC)
         storage = self.let(f"call ptr {name('allocate')}(ptr {allocation}, ptr null, i64 0)")
         result = self.let(f"call ptr @new_tensor(ptr {storage}, ptr {name('zero')}, ptr {spec})")
         self.require(self.differ(result, "null"), "drop_record")
         self.store(room, 8, self.call("PyLong_AsVoidPtr", self.load(storage, STORAGE["ptr"])))
+        return result
+
+    def compute(self, record: str, words: str, room: str, operands: int) -> str:
+        """A new tensor, computed by the kernel of the record, which is the function's own from here on."""
+        result = self.new_result(record, room)
         self.do(f"call void @run{operands}(ptr {words}, ptr {room})")
         return result
 
@@ -191,16 +218,13 @@ class Call(Function):
         """Record the call for autograd if there is a %recorder, and return the result."""
         self.branch(self.differ("%recorder", "null"), "record", "done")
         self.label("record")
-        self.branch(self.same(self.type_of("%recorder"), name("tuple")), "fill", "call")
-        self.label("fill")
         given = ", ".join(f"ptr {each}" for each in ("%recorder", result, *inputs))
         failure = self.let(f"call i32 @record{len(inputs)}({given})")
         self.branch(self.same(failure, "0", "i32"), "done", "drop_result")
-        self.label("call")
-        answer = self.python("%recorder", result, *inputs)
-        self.require(self.differ(answer, "null"), "drop_result")
-        self.decref(answer)
-        self.go("done")
+        self.finish_record(record, result)
+
+    def finish_record(self, record: str, result: str) -> None:
+        """Give the record back and return the result; the end of the function."""
         self.label("done")
         self.decref(record)
         self.ret(result)
@@ -211,6 +235,16 @@ class Call(Function):
         self.decref(record)
         self.go("failed")
         self.end()
+
+    def count_write(self, target: str) -> None:
+        """Count a write in the version of a storage."""
+        storage = self.load(target, TENSOR["_storage"])
+        version = self.load(storage, STORAGE["version"])
+        self.require(self.same(self.type_of(version), name("int")), "unusual")
+        more = self.call("PyNumber_Add", version, name("one"))
+        self.require(self.differ(more, "null"), "failed")
+        self.store(storage, STORAGE["version"], more)
+        self.decref(version)
 
     def end(self) -> None:
         self.label("unusual")
@@ -278,13 +312,7 @@ class InPlace(Call):
     def write(self, words: str, room: str, operands: int) -> None:
         """Count the write, run the kernel, and return the first operand."""
         self.store(room, 8, self.load(room, 16))  # the first operand is the result
-        storage = self.load("%a", TENSOR["_storage"])
-        version = self.load(storage, STORAGE["version"])
-        self.require(self.same(self.type_of(version), name("int")), "unusual")
-        more = self.call("PyNumber_Add", version, name("one"))
-        self.require(self.differ(more, "null"), "failed")
-        self.store(storage, STORAGE["version"], more)
-        self.decref(version)
+        self.count_write("%a")
         self.do(f"call void @run{operands}(ptr {words}, ptr {room})")
         self.incref("%a")
         self.ret("%a")
@@ -340,11 +368,11 @@ class Face(Function):
 
     def answer(self, called: str, table: str, *operands: str) -> str:
         """Return what `called` returns, unless that is no object: then go on, with the answer."""
-        given = ", ".join(f"ptr {each}" for each in (table, *operands))
+        given = ", ".join(each if " " in each else f"ptr {each}" for each in (table, *operands))
         answer = self.let(f"call ptr @{called}({given})")
         self._count += 1
         self.branch(
-            self.let(f"icmp ugt ptr {answer}, {_answer(UNKNOWN)}"),
+            self.let(f"icmp ugt ptr {answer}, {answer_code(UNKNOWN)}"),
             f"taken{self._count}",
             f"rest{self._count}",
         )
@@ -369,17 +397,19 @@ class Face(Function):
         self.label("one_rest")
         self.go("rest")
         self.label("rest")
-        self.do(f"%answer = phi ptr [{both}, %both_rest], [{single}, %one_rest], [{_answer(UNUSUAL)}, %two]")
+        self.do(
+            f"%answer = phi ptr [{both}, %both_rest], [{single}, %one_rest], [{answer_code(UNUSUAL)}, %two]"
+        )
 
     def unless_unusual(self, answer: str, instruction: str) -> None:
         """Return the result of an instruction if the answer was UNUSUAL."""
-        self.branch(self.same(answer, _answer(UNUSUAL)), "unusual", "usual")
+        self.branch(self.same(answer, answer_code(UNUSUAL)), "unusual", "usual")
         self.label("unusual")
         self.ret(self.let(instruction))
         self.label("usual")
 
 
-def _answer(code: int) -> str:
+def answer_code(code: int) -> str:
     return f"inttoptr (i64 {code} to ptr)"
 
 
@@ -392,7 +422,7 @@ def python_call(operands: int) -> Function:
     f.require(f.differ("%answer", "null"), "failed")
     result = f.python("%function", *names)
     f.require(f.differ(result, "null"), "failed")
-    f.branch(f.same("%answer", _answer(UNKNOWN)), "learn", "done")
+    f.branch(f.same("%answer", answer_code(UNKNOWN)), "learn", "done")
     f.label("learn")
     learned = f.python(field(f, "%table", "learn"), *names)
     f.require(f.differ(learned, "null"), "drop")
@@ -474,7 +504,7 @@ def binary_slot(slot: str) -> Function:
     _rest(f, table, field(f, table, "python"), "%answer", "%a", "%b")
     f.label("right")
     answer = f.answer("number_left", table, "%a", "%b")
-    f.branch(f.same(answer, _answer(UNKNOWN)), "unknown", "other")
+    f.branch(f.same(answer, answer_code(UNKNOWN)), "unknown", "other")
     f.label("unknown")
     result = f.python(field(f, table, "reflected"), "%b", "%a")
     f.require(f.differ(result, "null"), "failed")
@@ -534,7 +564,7 @@ def functions() -> list[Function | str]:
     """All functions of this file, in an order that does not matter."""
     return [
         *loops(),
-        *(run(operands) for operands in (2, 3)),
+        *(run(operands) for operands in range(2, STRIDES + 1)),
         address_of(),
         new_tensor(),
         unary(),

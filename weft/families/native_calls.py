@@ -15,20 +15,21 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from ..core import modes
-from ..core.dispatch import fast_path_switches
+from ..core.dispatch import fast_path_switches, watchers
 from ..core.dtype import DType, compute_type, float32, float64, when_default_changes
 from ..core.registry import FUNCTIONS
 from ..core.spec import Spec
 from ..core.subclasses import plain_class_hooks
 from ..core.tensor import Tensor, plain_type_hooks, plain_types
 from ..engine import call_tables, host, storages
-from ..engine.call_tables import WORDS, Table
+from ..engine.call_tables import OF_ALL_OPS, STRIDES, WORDS, Table
 from ..engine.memory import FENCE
 from ..engine.objects import (
     add_memory,
@@ -38,8 +39,8 @@ from ..engine.objects import (
     set_slot,
     slot,
 )
-from . import calls, map_calls
-from .map import Plan
+from . import calls, map_calls, op_calls
+from .map import Map, Plan
 
 
 class Part(NamedTuple):
@@ -99,38 +100,64 @@ def _words(plan: Any, key: tuple) -> bytes | None:
     if type(row) is not int or not row:  # a kernel that workers share
         return None
     tensors = [each for each in key if type(each) is Spec]
-    numbers = [each for each in key if type(each) is not Spec]
-    meta = (ctypes.c_int64 * (2 + len(tensors) + 1)).from_address(plan.meta)
-    flat = meta[0] == 1
-    strides = [*(meta[2:] if flat else ()), 0, 0, 0][:3]
-    number = _number(plan.operand_dtype, numbers[0]) if numbers else 0
-    if number is None:
+    number = _number(plan.operand_dtype, [each for each in key if type(each) is not Spec])
+    operands = 1 + len(tensors)
+    if number is None or operands > STRIDES:
         return None
-    values = row, plan.meta, plan.count, flat, *strides, number
-    return b"".join(int(each).to_bytes(8, "little", signed=True) for each in values[: len(WORDS)])
+    meta = (ctypes.c_int64 * (2 + operands)).from_address(plan.meta)
+    flat = meta[0] == 1
+    strides = meta[2:] if flat else ()
+    values = row, plan.meta, plan.count, number, plan.limits is not None, operands, flat, *strides
+    return struct.pack(f"{len(values)}q", *values).ljust(8 * len(WORDS), b"\0")
 
 
-def _number(dtype: DType, kind: type) -> int | None:
-    """What a kernel that computes in `dtype` reads for a number of this type; None if machine code does not convert it."""
+def _number(dtype: DType, kinds: Sequence[type]) -> int | None:
+    """As what a kernel that computes in `dtype` reads numbers of these types; None if machine code does not convert them."""
+    if not kinds:
+        return 0
     compute = compute_type(dtype)
     if compute is float32:
         return map_calls.FLOAT32
     if compute is float64:
         return map_calls.FLOAT64
-    return map_calls.INTEGER if kind is int and compute.kind in "iu" else None
+    return map_calls.INTEGER if compute.kind in "iu" and all(kind is int for kind in kinds) else None
 
 
-def _learner(plans: Any, table: Callable[[], Table], reflected: bool) -> Callable[..., None]:
+def _add_record(table: Table, plan: Any, words: bytes | None, keys: Sequence[Any]) -> None:
+    """Add the record of a plan; machine code leaves the calls with these keys alone if there is no plan or there are no words."""
+    if words is None:
+        table.add(None, None, None, None, None, *keys)
+        return
+    recorder = plan.record and getattr(plan.record, "parts", False)
+    table.add(words, plan.spec, plan.allocate.__self__, recorder, plan, *keys)
+
+
+def _keys(operands: Sequence[Any]) -> tuple:
+    return tuple([each.spec if type(each) in plain_types else type(each) for each in operands])
+
+
+def _learner(plans: Any, table: Callable[[], Table], reflects: bool) -> Callable[..., None]:
     """The function that adds a record for operands of a call that has just been run by the Python function."""
 
     def learn(*operands: Any) -> None:
-        key = tuple([each.spec if type(each) in plain_types else type(each) for each in operands])
-        plan = plans.get(key)
-        if type(plan) is not Plan:
-            return
-        words = _words(plan, key) if reflected or type(key[0]) is Spec else None
-        recorder = plan.record and getattr(plan.record, "parts", plan.record)
-        table().add(words, plan.spec, getattr(plan.allocate, "__self__", None), recorder, plan, *key)
+        key = _keys(operands)
+        plan = plans.get(key) if reflects or type(key[0]) is Spec else None
+        words = _words(plan, key) if type(plan) is Plan else None
+        _add_record(table(), plan, words, key if len(key) > 1 else (*key, None))
+
+    return learn
+
+
+def _learner_of_method(called: str, table: Callable[[], Table]) -> Callable[..., None]:
+    """As `_learner`, for a method of ops."""
+    plans = {"run": "plans", "inplace": "inplace_plans", "into": "into_plans"}[called]
+
+    def learn(op: Any, *operands: Any) -> None:
+        key = _keys(operands)
+        simple = called == "run" or op.is_kernel and type(op).write is Map.write
+        plan = getattr(op, plans).get(key) if simple else None
+        words = _words(plan, key[1:] if called == "into" else key) if type(plan) is Plan else None
+        _add_record(table(), plan, words, (op, *key))
 
     return learn
 
@@ -277,16 +304,59 @@ def _install_operators(addresses: dict[str, int]) -> None:
     plain_class_hooks.append(put)
 
 
+# ---- Methods of ops --------------------------------------------------------------------------------------------------------
+
+
+def _prepare_methods() -> None:
+    """Make the names known that the machine code of methods of ops refers to."""
+    for called in op_calls.METHODS:
+        table = _method_table(called)
+        add_memory(f"table.{called}", table.address)
+
+
+def _method_table(called: str) -> Table:
+    learn = _learner_of_method(called, lambda: table)
+    table = Table("remember_all", OF_ALL_OPS, python=vars(Map)[called], learn=learn)
+    _tables.append(table)
+    return table
+
+
+def _install_methods(addresses: dict[str, int]) -> None:
+    called_by_python = vars(Map)["run"]
+    for called in op_calls.METHODS:
+        setattr(Map, called, host.method(Map, called, addresses[f"op.{called}"], host.METH_FASTCALL))
+    if vars(Map)["__call__"] is called_by_python:  # no watcher is asked, see `Op.__call__`
+        Map.__call__ = vars(Map)["run"]  # type: ignore[method-assign]
+
+
 # ---- When --------------------------------------------------------------------------------------------------------------------
 
-_NAMES = ("remember", "forget", *map_calls.BUILTINS, *(f"slot.{each}" for each in map_calls.SLOTS))
-_OBJECTS = {"tensor": Tensor, "float": float, "int": int, "tuple": tuple, "one": 1, "enabled": "enabled"}
+_NAMES = (
+    *("remember", "remember_all", "forget"),
+    *map_calls.BUILTINS,
+    *(f"slot.{each}" for each in map_calls.SLOTS),
+    *(f"op.{each}" for each in op_calls.METHODS),
+)
+_OBJECTS = {
+    "tensor": Tensor,
+    "float": float,
+    "int": int,
+    "tuple": tuple,
+    "one": 1,
+    "enabled": "enabled",
+    "watchers": watchers,
+}
 
 
 @functools.cache
 def _ir() -> str:
     return module_ir(
-        [*call_tables.functions(), *map_calls.functions(), *(f for part in parts for f in part.functions())]
+        [
+            *call_tables.functions(),
+            *map_calls.functions(),
+            *op_calls.functions(),
+            *(f for part in parts for f in part.functions()),
+        ]
     )
 
 
@@ -301,11 +371,13 @@ def install() -> None:
         part.prepare()
     storages.allocator(64)  # makes known what it allocates with
     _prepare_operators()
+    _prepare_methods()
     names = [*_NAMES, *(name for part in parts for name in part.names)]
     addresses = dict(zip(names, host.compile_ir(_ir(), *names)))
-    Table.code = addresses["remember"], addresses["forget"]
+    Table.code = addresses
     modes.exchange_code(list(_exchanges(addresses)))
     _install_operators(addresses)
+    _install_methods(addresses)
     for part in parts:
         part.install(addresses)
 

@@ -265,4 +265,5 @@ _storage_classes = {value for name, value in _FUNCTIONS.items() if name.endswith
 _name_functions()
 _name_public(__name__)
 _name_methods(Tensor)
+importlib.import_module(".autograd.replays", __name__)
 importlib.import_module(".families.native_calls", __name__).arrange()

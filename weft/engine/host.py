@@ -20,7 +20,7 @@ import llvmlite.binding as llvm
 from ..core.locks import add_lock, new_lock
 from .diskcache import DiskCache
 
-METH_NOARGS, METH_FASTCALL = 0x04, 0x80
+METH_KEYWORDS, METH_NOARGS, METH_FASTCALL = 0x02, 0x04, 0x80
 
 # The functions of the interpreter that kernels call.
 _PYTHON_API = (
@@ -54,6 +54,13 @@ _PYTHON_API = (
     "PyIter_Next",
     "PyNumber_Add",
     "PyNumber_Positive",
+    "PyBool_FromLong",
+    "PyBytes_FromStringAndSize",
+    "PyFloat_FromDouble",
+    "PyLong_FromLongLong",
+    "PyLong_FromVoidPtr",
+    "PySlice_AdjustIndices",
+    "PySlice_Unpack",
     "PyTuple_New",
     "PyThread_acquire_lock",
     "PyThread_release_lock",
@@ -200,11 +207,15 @@ def _link(code: bytes, names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(engine.get_function_address(name) for name in names)
 
 
-def builtin(address: int, name: str, bound: object = None) -> Callable:
-    """A Python function from the address of METH_FASTCALL machine code, which gets `bound` as its self."""
+def builtin(address: int, name: str, bound: object = None, keywords: bool = False) -> Callable:
+    """A Python function from the address of METH_FASTCALL machine code, which gets `bound` as its self.
+
+    `keywords`: the machine code gets the names of keyword arguments as its fourth argument, a tuple or null.
+    """
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(_method_definition(address, name)), bound, None)
+    flags = METH_FASTCALL | (METH_KEYWORDS if keywords else 0)
+    return make(ctypes.addressof(_method_definition(address, name, flags)), bound, None)
 
 
 def method(cls: type, name: str, address: int, flags: int) -> Any:

@@ -84,16 +84,22 @@ def add_memory(key: str, address: int) -> None:
 _API = {
     "Py_IncRef": ("void", "ptr"),
     "Py_DecRef": ("void", "ptr"),
+    "PyBool_FromLong": ("ptr", "i64"),
+    "PyBytes_FromStringAndSize": ("ptr", "ptr, i64"),
     "PyErr_Clear": ("void", ""),
     "PyErr_Occurred": ("ptr", ""),
     "PyErr_ExceptionMatches": ("i32", "ptr"),
     "PyErr_SetInterrupt": ("void", ""),
     "PyFloat_AsDouble": ("double", "ptr"),
+    "PyFloat_FromDouble": ("ptr", "double"),
     "PyIter_Next": ("ptr", "ptr"),
     "PyList_Append": ("i32", "ptr, ptr"),
     "PyList_Size": ("i64", "ptr"),
     "PyLong_AsLongLongAndOverflow": ("i64", "ptr, ptr"),
     "PyLong_AsVoidPtr": ("ptr", "ptr"),
+    "PyLong_FromLongLong": ("ptr", "i64"),
+    "PyLong_FromSsize_t": ("ptr", "i64"),
+    "PyLong_FromVoidPtr": ("ptr", "ptr"),
     "PyNumber_Add": ("ptr", "ptr, ptr"),
     "PyNumber_Positive": ("ptr", "ptr"),
     "PyObject_Call": ("ptr", "ptr, ptr, ptr"),
@@ -101,6 +107,8 @@ _API = {
     "PyObject_GetAttr": ("ptr", "ptr, ptr"),
     "PyObject_Vectorcall": ("ptr", "ptr, ptr, i64, ptr"),
     "PyObject_VectorcallMethod": ("ptr", "ptr, ptr, i64, ptr"),
+    "PySlice_AdjustIndices": ("i64", "i64, ptr, ptr, i64"),
+    "PySlice_Unpack": ("i32", "ptr, ptr, ptr, ptr"),
     "PyTuple_New": ("ptr", "i64"),
     "PyType_GenericAlloc": ("ptr", "ptr, i64"),
 }
@@ -293,6 +301,11 @@ _RICHCOMPARE = SIZE + 184  # PyTypeObject.tp_richcompare
 def _slot_field(cls: type, slot: str) -> Any:
     if slot == "tp_richcompare":
         return ctypes.c_size_t.from_address(id(cls) + _RICHCOMPARE)
+    if slot == "mp_subscript":
+        mapping = ctypes.c_size_t.from_address(
+            id(cls) + NUMBER_METHODS + 16
+        ).value  # PyTypeObject.tp_as_mapping
+        return ctypes.c_size_t.from_address(mapping + 8)
     methods = ctypes.c_size_t.from_address(id(cls) + NUMBER_METHODS).value
     return ctypes.c_size_t.from_address(methods + 8 * NUMBER_SLOTS.index(slot))
 

@@ -28,6 +28,7 @@ from ..core.tensor import Tensor, make
 from ..engine.chain import Operand
 from ..engine.memory import FENCE
 from .indexed import Gather, Scatter, add_elements
+from .launches import OBJECT, OF_INPUT, OF_RESULT, OF_SCRATCH, Launches
 from .map import COPY, FILL, Map
 from .product import Product
 from .reduce import Reduce
@@ -242,7 +243,8 @@ class GraphBuilder:
         if "allocate" in known:
             lines.insert(1, "    block = allocate()")
         backend = results[0].spec.device.backend
-        for place, (entry, arguments) in enumerate(self._chained(backend)):
+        chained = self._chained(backend)
+        for place, (entry, arguments) in enumerate(chained):
             known[f"launch{place}"] = entry
             names = [each.name for each in arguments]
             for k, each in enumerate(arguments):
@@ -256,7 +258,26 @@ class GraphBuilder:
         exec(_compiled("\n".join(lines)), known)
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
         faults = backend.faults if self.guarded else None
-        return Plan(known["run"], faults, self.idle)
+        launches = None
+        if len(results) == 1 and not self.written and not self.numbers and not FENCE:
+            launches = self._as_data(chained, known)
+        return Plan(known["run"], faults, self.idle, launches)
+
+    def _as_data(self, chained: list[tuple[Callable, list[Value]]], known: dict[str, Any]) -> Launches:
+        """What `run` launches, for those who run it without Python."""
+
+        def argument(value: Value) -> tuple[int, Any, int]:
+            if value.kind == "input":
+                return OF_INPUT, value.number, value.offset
+            if value.kind == "constant":
+                given = self.constants[value.number]
+                return OBJECT, given + value.offset if value.offset else given, 0
+            if f"place{value.number}" in known:
+                return OF_SCRATCH, 0, known[f"place{value.number}"] + value.offset
+            return OF_RESULT, 0, value.offset
+
+        steps = [(entry, [argument(each) for each in given]) for entry, given in chained]
+        return Launches(known["allocate0"], steps, known.get("allocate"))
 
     def _chained(self, backend: Any) -> list[tuple[Callable, list[Value]]]:
         """The entries and the arguments of the launches, of which neighbours are chained where the device can do so."""
@@ -313,10 +334,13 @@ def _is_address(operand: Any) -> bool:
 class Plan:
     """A kernel graph for one combination of specs: `run(inputs, numbers)` returns the result, or a tuple of results."""
 
-    __slots__ = ("run", "faults", "idle", "record", "numbers")
+    __slots__ = ("run", "faults", "idle", "launches", "record", "numbers")
 
-    def __init__(self, run: Callable, faults: Sequence[int] | None, idle: bool):
+    def __init__(
+        self, run: Callable, faults: Sequence[int] | None, idle: bool, launches: Launches | None = None
+    ):
         self.run = run
+        self.launches = launches  # None if they are not known to be all that `run` does
         self.faults = faults  # the device's count of bad indices; None if no kernel follows indices
         self.idle = idle
         # Made when the first call is recorded, for the numbers of that call.

@@ -356,7 +356,7 @@ class Map(Op):
         else:
             storage = plan.allocate()
             arguments = (
-                _arguments(operands, plan)
+                kernel_arguments(operands, plan)
                 if numbers
                 else [each._storage.ptr + each._byte_offset for each in operands]
             )
@@ -379,7 +379,7 @@ class Map(Op):
     @staticmethod
     def _run(plan: Plan, target: Tensor, operands: Sequence[Any]) -> Tensor:
         storage = target._storage
-        arguments = _arguments(operands, plan)
+        arguments = kernel_arguments(operands, plan)
         storage.version += 1  # first, because it may raise
         plan.entry(storage.ptr + target._byte_offset, *arguments, plan.meta, plan.count)
         return target
@@ -466,7 +466,7 @@ def keyed(name: str, operands: Sequence[Any]) -> tuple[Sequence[Any], tuple]:
     return operands, tuple(key)
 
 
-def _arguments(operands: Sequence[Any], plan: Plan) -> list:
+def kernel_arguments(operands: Sequence[Any], plan: Plan) -> list:
     """The arguments of the kernel: the addresses of the tensors, then the numbers."""
     arguments = []
     numbers: list = []
@@ -490,7 +490,7 @@ def _promised(plan: Plan, operands: Sequence[Any]) -> Storage:
     """A storage for the result of a plan that is deferred."""
     tensors = [each for each in operands if isinstance(each, Tensor)]
     numbers = [each for each in operands if not isinstance(each, Tensor)]
-    return promised(plan, tensors, _arguments(numbers, plan))
+    return promised(plan, tensors, kernel_arguments(numbers, plan))
 
 
 def scalar_arguments(value: Any, dtype: DType) -> tuple:

@@ -99,7 +99,7 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
 TO_COPY = Op("to_copy", COPY.derivative)
 
 
-class _CopyTo(Op):
+class CopyTo(Op):
     """Copies into new memory with given metadata; a call is recorded as a step of `op`."""
 
     def run(self, input: Tensor, wanted: Spec, op: Any = TO_COPY) -> Tensor:
@@ -114,10 +114,10 @@ class _CopyTo(Op):
         return result if input._autograd is None or not mode.enabled else record(op, result, (input,))
 
 
-copy_to = _CopyTo("to_copy", COPY.derivative)
+copy_to = CopyTo("to_copy", COPY.derivative)
 
 
-def _copy_plan(spec: Spec, wanted: Spec) -> Plan | None:
+def plan_of_copy(spec: Spec, wanted: Spec) -> Plan | None:
     """The plan of a copy within one device; None sends it the long way."""
     if spec.device is not wanted.device or spec.dtype.is_complex and not wanted.dtype.is_complex:
         return None
@@ -131,10 +131,10 @@ def is_same_memory(a: Tensor, b: Tensor) -> bool:
 
 def _overwrite_plan(target: Spec, source: Spec) -> Plan | None:
     """The plan of a copy into an existing tensor of the same shape; None sends it the long way."""
-    return None if target.repeats or target.shape != source.shape else _copy_plan(source, target)
+    return None if target.repeats or target.shape != source.shape else plan_of_copy(source, target)
 
 
-_copy_plans = PlanCache(_copy_plan)
+_copy_plans = PlanCache(plan_of_copy)
 _overwrite_plans = PlanCache(_overwrite_plan)
 
 

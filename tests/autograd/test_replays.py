@@ -1,0 +1,317 @@
+"""Replayed calls give what the Python functions give: values, metadata, graphs, versions, errors and counts of references."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import weft as torch
+from weft.autograd import replays
+from weft.engine.memory import FENCE
+from weft.engine.objects import layout_is_known
+from weft.families import native_calls
+
+F = torch.nn.functional
+
+pytestmark = pytest.mark.skipif(
+    bool(FENCE) or not layout_is_known() or os.environ.get("WEFT_CALLS") == "python",
+    reason="there is no machine code here",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed():
+    native_calls.install()
+
+
+CALLS = {
+    "int": lambda m, v: m[1],
+    "ints": lambda m, v: (m[0], m[-1], m[2], m[-4]),
+    "slices": lambda m, v: (m[1:3], m[2:4], m[:2], m[-2:], m[::2], m[5:9], m[3:1]),
+    "pair": lambda m, v: (m[1, 2], m[-1, -1], m[0:2, 1], m[:, 3], m[1:, ::3]),
+    "None": lambda m, v: (m[None], m[:, None], m[None, 2, ..., 1]),
+    "dots": lambda m, v: (m[..., 0], m[..., 1], m[...], m[..., 1:3]),
+    "view of a view": lambda m, v: (m[1:][1], m.t()[2][1:], m[1:].t()[1], m[2:, 1:].flatten()),
+    "0-dim": lambda m, v: m[1, 2][None][0][...],
+    "list": lambda m, v: m[[0, 2]],
+    "t": lambda m, v: (m.t(), torch.t(m), m.t().t()),
+    "transpose": lambda m, v: (m.transpose(0, 1), m.transpose(-1, 0), torch.transpose(m, dim0=0, dim1=1)),
+    "permute": lambda m, v: (m.permute(1, 0), m.permute((1, 0)), torch.permute(m, [0, 1])),
+    "view": lambda m, v: (m.view(-1), m.view(2, 8), m.view((16, 1)), m.view([4, -1])),
+    "reshape": lambda m, v: (m.reshape(2, 8), m.t().reshape(16), m[:, 1:3].reshape(-1)),
+    "flatten": lambda m, v: (m.flatten(), v.flatten(), m.t().flatten()),
+    "squeeze": lambda m, v: (m.unsqueeze(0), m.unsqueeze(-1), m[:1].squeeze(), m.squeeze(0)),
+    "expand": lambda m, v: (v.expand(3, 4), v.expand_as(m), m.expand(-1, 4)),
+    "select": lambda m, v: (m.select(0, 1), m.select(1, -1), m.narrow(1, 1, 2)),
+    "contiguous": lambda m, v: (m.contiguous(), m.t().contiguous(), m.clone(), m.t().clone()),
+    "detach": lambda m, v: (m.detach(), m[1].detach()),
+    "sum": lambda m, v: (m.sum(), m.sum(0), m.sum(dim=1), m.sum((0, 1)), m.sum(1, True), torch.sum(m[1:], 1)),
+    "mean": lambda m, v: (m.mean(), m.mean(0), m.mean(-1, keepdim=True)),
+    "max": lambda m, v: (m.max(), m.amax(1), m.argmax(1), m.max(1).values, m.min(), m.argmin()),
+    "product": lambda m, v: (m @ m, m @ v, v @ m, v @ v, torch.mm(m, m.t()), m.matmul(m), m[1:] @ m),
+    "linear": lambda m, v: (F.linear(m, m), F.linear(m, m, v), F.linear(v, m, v), F.linear(m, weight=m, bias=v)),
+    "softmax": lambda m, v: (F.softmax(m, -1), F.softmax(m, dim=0), m.softmax(1), F.log_softmax(m, 1)),
+    "relu": lambda m, v: (F.relu(m), F.relu(m[1:])),
+    "cat": lambda m, v: (torch.cat([m, m]), torch.cat((m, m[:2]), 0), torch.stack([v, v, m[1]]), torch.cat([m, m], dim=1)),
+    "where": lambda m, v: (torch.where(m > 5, m, v), m.pow(2), torch.pow(m, 3)),
+    "loss": lambda m, v: (F.mse_loss(m, m + 1), F.mse_loss(m, m)),
+    "numbers": lambda m, v: (m[1, 2].item(), float(v[1].detach()), m.size(), m.size(0), m.is_contiguous(), m.t().is_contiguous()),
+}  # fmt: skip
+
+
+def operands(dtype=torch.float32, grad=False):
+    m, v = (torch.arange(16.0) / 3 - 2).view(4, 4).to(dtype).clone(), torch.arange(4.0).to(dtype).clone()
+    return (m.requires_grad_(), v.requires_grad_()) if grad else (m, v)
+
+
+def flat(value):
+    return [each for part in value for each in flat(part)] if type(value) in (tuple, list) else [value]
+
+
+def described(value):
+    """All that a program can see of a result."""
+    if not isinstance(value, torch.Tensor):
+        return type(value), value
+    node = value.grad_fn
+    graph = None if node is None else (type(node), [(type(each), k) for each, k in node.next_functions])
+    version = None if value.is_inference() else value._version
+    notes = (value.requires_grad, value.is_leaf, value._is_view(), version, value.storage_offset())
+    return type(value), value.shape, value.stride(), value.dtype, value.detach().tolist(), notes, graph
+
+
+def in_python(function, *args):
+    """The result of a call for which no machine code is asked, because a mode is on."""
+    with torch.overrides.BaseTorchFunctionMode():
+        return function(*args)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("name", CALLS)
+def test_same_results(name, grad):
+    call = CALLS[name]
+    expected = flat(in_python(call, *operands(grad=grad)))
+    for _ in range(4):
+        m, v = operands(grad=grad)
+        found = flat(call(m, v))
+        assert [described(each) for each in found] == [described(each) for each in expected]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_same_gradients(name):
+    call = CALLS[name]
+
+    def gradients(function):
+        m, v = operands(grad=True)
+        results = [
+            each
+            for each in flat(function(call, m, v))
+            if isinstance(each, torch.Tensor) and each.requires_grad
+        ]
+        if results:
+            sum((each * each).sum() for each in results).backward()
+        return [None if each.grad is None else each.grad.tolist() for each in (m, v)]
+
+    expected = gradients(in_python)
+    for _ in range(4):
+        assert gradients(lambda function, *args: function(*args)) == expected
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_without_grad_and_in_inference_mode(name):
+    call = CALLS[name]
+    for context in (torch.no_grad, torch.inference_mode):
+        with context():
+            m, v = operands(grad=context is torch.no_grad)
+            expected = [described(each) for each in flat(in_python(call, m, v))]
+            for _ in range(4):
+                assert [described(each) for each in flat(call(m, v))] == expected
+
+
+def test_views_are_seen_by_writes():
+    for grad in (False, True):
+        for _ in range(4):
+            base = torch.zeros(4, 4, requires_grad=grad) * 1.0
+            view = base[1:3][0]
+            assert view._base is base
+            base.add_(1)
+            assert view.tolist() == [1.0] * 4 and view._version == 1
+            view.mul_(3)
+            assert base.sum().item() == 16 + 8
+
+
+def test_a_write_after_a_replayed_call_is_noticed():
+    for _ in range(4):
+        x = torch.ones(4, requires_grad=True)
+        y = x * 1.0
+        z = F.softmax(y, 0)
+        w = z * 1.0
+        z.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            w.sum().backward()
+
+
+@pytest.mark.parametrize(
+    "wrong, error",
+    [
+        (lambda m: m[4], IndexError),
+        (lambda m: m[-5], IndexError),
+        (lambda m: m[0, 4], IndexError),
+        (lambda m: m[0, 0, 0], IndexError),
+        (lambda m: m[::-1], ValueError),
+        (lambda m: m[::0], ValueError),
+        (lambda m: m.view(5), RuntimeError),
+        (lambda m: m.transpose(0, 2), IndexError),
+        (lambda m: m @ "a", TypeError),
+        (lambda m: 2 @ m, TypeError),
+        (lambda m: m @ torch.ones(3), RuntimeError),
+        (lambda m: float(m), (RuntimeError, ValueError)),
+        (lambda m: bool(m), RuntimeError),
+        (lambda m: m.sum(7), IndexError),
+    ],
+)
+def test_errors(wrong, error):
+    m = torch.ones(4, 4)
+    for _ in range(4):
+        m[0], m[0, 1], m[1:], m.sum(0), m @ m
+        with pytest.raises(error):
+            wrong(m)
+
+
+def test_reading_numbers():
+    for _ in range(4):
+        assert [torch.tensor(each).item() for each in (1.5, -3, True, False)] == [1.5, -3, True, False]
+        assert bool(torch.tensor(True)) is True and bool(torch.tensor(0.0)) is False
+        assert (int(torch.tensor(7)), float(torch.tensor(0.5)), [1, 2, 3][torch.tensor(1)]) == (7, 0.5, 2)
+        assert torch.tensor(False).is_contiguous() is True
+        with pytest.raises(TypeError):
+            [1][torch.tensor(0.0)]
+
+
+def test_a_mode_sees_replayed_calls():
+    seen = []
+
+    class Names(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **kwargs or {})
+
+    m = torch.ones(2, 2)
+    for _ in range(4):
+        m[0], m @ m, m.sum(), float(m.sum())
+    with Names():
+        m[0], m @ m, m.sum(), F.softmax(m, 0), m.t()
+    assert seen[:3] == ["__getitem__", "matmul", "sum"] and seen[-1] == "t"
+
+
+def test_subclasses_of_tensor_keep_their_class():
+    class Mine(torch.Tensor):
+        pass
+
+    m, mine = torch.ones(2, 2), torch.ones(2, 2).as_subclass(Mine)
+    for _ in range(4):
+        m @ m, m[0], m.t()
+        assert type(mine[0]) is type(m @ mine) is type(mine @ m) is type(mine.t()) is Mine
+
+
+def test_default_dtype_is_followed():
+    ints = torch.arange(4)
+    try:
+        for dtype in (torch.float32, torch.float64, torch.float32):
+            torch.set_default_dtype(dtype)
+            for _ in range(4):
+                assert F.softmax(ints.float(), 0).dtype is torch.float32
+                assert torch.where(ints > 1, 1.0, 0.0).dtype is dtype
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_autocast_is_followed():
+    m = torch.ones(4, 4)
+    for _ in range(4):
+        m @ m, torch.mm(m, m)
+    with torch.autocast("cpu"):
+        assert torch.mm(m, m).dtype is torch.bfloat16
+    assert torch.mm(m, m).dtype is torch.float32
+
+
+def test_vmap_sees_replayed_calls():
+    m = torch.arange(16.0).view(4, 4)
+    for _ in range(4):
+        m[1:3], m.sum(0), m @ m
+    assert torch.vmap(lambda row: row[1:3].sum(0))(m).tolist() == [3.0, 11.0, 19.0, 27.0]
+
+
+def test_learning_stops_for_arguments_that_never_come_again():
+    table = next(each for each in replays._tables if each.called == "narrow")
+    data = torch.arange(5000.0)
+    for _ in range(3):
+        for start in range(1200):
+            assert data.narrow(0, start, 3)[0].item() == start
+    assert table.learned <= replays.MOST_LEARNED
+
+
+def test_threads():
+    m, wrong = torch.arange(64.0).view(8, 8), []
+
+    def work(k):
+        for _ in range(300):
+            row = m[k]
+            if row.sum().item() != float(sum(range(8 * k, 8 * k + 8))) or (m @ m)[k].shape != (8,):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong
+
+
+COUNT = """
+import gc, sys
+import weft as torch
+from weft.autograd import replays
+F = torch.nn.functional
+m, v = torch.rand(4, 4), torch.rand(4)
+w = torch.rand(4, 4, requires_grad=True)
+n = w * 1.0
+p = torch.nn.Parameter(torch.rand(4))
+i, big, number = torch.tensor([0, 1]), 10**17 + 3, torch.tensor(3.0)
+def calls():
+    m[1]; m[-1]; m[1:3]; m[:, 1]; m[1, 2]; m[None]; m[..., 0]; w[1]; w[1:, 0]; m[i]; m[1][2]; m.t(); w.t(); m.view(2, 8)
+    m.detach(); m.contiguous(); m.sum(); w.sum(0); w.sum(dim=1); m @ m; w @ m; m @ w; m @ v; F.linear(m, w, p); F.softmax(w, -1)
+    torch.cat([m, w]); m.clone(); w.clone(); number.item(); float(number); bool(number); m.size(0); m.is_contiguous()
+    F.mse_loss(w, m); F.relu(w); m.reshape(16); m.t().reshape(16)
+    n.grad_fn; n[1:]; n.__dict__["_views"].clear()
+    for wrong in (lambda: m[9], lambda: m[big], lambda: m[::0], lambda: m @ p[:3], lambda: m["a"], lambda: m.view(3)):
+        try:
+            wrong()
+        except (TypeError, RuntimeError, IndexError, ValueError):
+            pass
+held = [m, v, w, n, p, i, number, m.spec, w.spec, m._storage, w._storage, w._autograd, n._autograd, m._storage.bin, big, None, 0, True,
+        torch.Tensor, type(m._storage), *[each.learn for each in replays._tables], *[each.python for each in replays._tables]]
+def state():
+    gc.collect()
+    counts = [sys.getrefcount(each) for each in held]
+    return counts, len(gc.get_objects()), torch.cpu.memory_stats()["allocated_bytes.all.current"]
+for _ in range(3000):
+    calls()
+before = state()
+rounds = int(sys.argv[1])
+for _ in range(rounds):
+    calls()
+after = state()
+for one, other in zip(before[0], after[0]):
+    assert abs(one - other) < rounds // 100, (before[0], after[0])
+assert abs(before[1] - after[1]) < rounds // 50, (before[1], after[1])
+assert before[2:] == after[2:], (before[2:], after[2:])
+"""
+
+
+def test_counts_of_references_stay_exact():
+    environment = {**os.environ, "WEFT_CALLS": "native"}
+    command = [sys.executable, "-c", COUNT, "5000"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100)
+    assert done.returncode == 0, done.stderr

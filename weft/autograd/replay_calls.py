@@ -1,0 +1,880 @@
+"""Replayed calls in machine code: the same function again, with tensors of the same metadata and the same other arguments.
+
+Most functions decide everything from the metadata of tensors and from the values of other arguments: `t.transpose(0, 1)`,
+`t[1:3]`, `t.sum(0)`, `a @ b`, `softmax(t, -1)`. The first calls are those of the Python function, which stays the definition.
+`replays.py` notes what they did, as a record. Later calls with an equal key do the same without Python.
+
+The key of a call is a sequence of 64-bit words. Equal keys mean equal calls:
+
+    a plain tensor              the address of its Spec, which the record keeps alive
+    an int of up to 62 bits     twice its value, and 1: the only odd words
+    None, bools, `...`, dtypes  the address of the object
+    a slice                     the address of the class, then the three parts
+    of `tensor[...]`: an int    the address of the class; the place is no part of the key
+    of `tensor[...]`: a slice   the address of the class, its length and its step; the place is no part of the key
+    a tuple or a list           the address of the class, the number of items, then the items
+    names of keyword arguments  as a tuple
+    autograd takes part         1 + 2 * whether grad mode is on + 4 * which of the tensors have an edge, as bits
+
+A call with any other argument is not replayed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+
+from ..core.spec import Spec
+from ..engine.objects import BYTES, SIZE, STORAGE, TENSOR, TUPLE_ITEMS, Function, _quoted, name, offsets
+from ..families.launches import OBJECT, OF_RESULT, OF_SCRATCH
+from .graph import Leaf, Node
+
+# Answers of `replay` that are no objects; null means that an error is set.
+UNUSUAL, UNKNOWN = 1, 2
+
+# What a record says to do; the first word of its recipe.
+NEVER, SAME, VIEW, PROGRAM, NUMBER, OBJECT_ITSELF = range(6)
+
+# The items of a record. `recipe` is bytes, as the functions below read them. `spec` is that of the result, or the result itself if
+# that is no tensor. `node` says how the call is recorded, None if it is
+# not: (class, NodeSpec, bytes). `alive` holds all objects whose addresses the record has.
+KEY, RECIPE, SPEC, NODE, ALIVE = range(5)
+
+# The fields of a frame, in words: what `encode` has found of the arguments.
+COUNT, INPUTS, HASH, MASK, POSITIONS, INPUT, POSITION, WORD = 0, 1, 2, 3, 4, 5, 13, 21
+MOST_INPUTS, MOST_POSITIONS, MOST_WORDS = POSITION - INPUT, WORD - POSITION, 32
+FRAME = WORD + MOST_WORDS
+
+ENTRIES = 64  # of a table: the hash of a key and its record, direct-mapped
+TABLE = 2 * ENTRIES  # words; before them stand the Python function, and the one that learns
+PYTHON, LEARN, FIRST = 0, 8, 16  # bytes
+
+MOST_OWNED = 128  # objects that a program makes while it runs; the learner refuses longer programs
+MOST_ARGUMENTS = 40  # of a launch
+
+# What NUMBER reads: how many bytes, and of which kind.
+FLOAT32, FLOAT64, INT64, INT32, BOOL = range(5)
+
+NODE_SLOTS, LEAF_SLOTS, SPEC_SLOTS = offsets(Node), offsets(Leaf), offsets(Spec)
+SLICE_PARTS = (SIZE, SIZE + 8, SIZE + 16)
+
+
+class Text(Function):
+    """A function with loops, and with fields of frames."""
+
+    def __init__(self, called: str, parameters: str, result: str = "ptr", linkage: str = "internal"):
+        super().__init__(called, parameters, result, linkage)
+        self._loops = itertools.count()
+
+    @contextlib.contextmanager
+    def each(self, count: str) -> Iterator[str]:
+        """A loop; its value is the index, from 0 to `count`, which is an i64."""
+        k, place = next(self._loops), self.room(1)
+        self.store(place, 0, "0", "i64")
+        self.go(f"head{k}")
+        self.label(f"head{k}")
+        index = self.load(place, 0, "i64")
+        self.branch(self.let(f"icmp slt i64 {index}, {count}"), f"body{k}", f"end{k}")
+        self.label(f"body{k}")
+        yield index
+        self.store(place, 0, self.add(self.load(place, 0, "i64"), "1"), "i64")
+        self.go(f"head{k}")
+        self.label(f"end{k}")
+
+    def add(self, a: str, b: str) -> str:
+        return self.let(f"add i64 {a}, {b}")
+
+    def word(self, base: str, index: str | int, kind: str = "i64") -> str:
+        """The word of an array."""
+        return self.load(base, self.let(f"mul i64 {index}, 8"), kind)
+
+    def set_word(self, base: str, index: str | int, value: str, kind: str = "i64") -> None:
+        self.store(base, self.let(f"mul i64 {index}, 8"), value, kind)
+
+    def address(self, value: str) -> str:
+        return self.let(f"ptrtoint ptr {value} to i64")
+
+    def pointer(self, value: str) -> str:
+        return self.let(f"inttoptr i64 {value} to ptr")
+
+    def ask(self, called: str, arguments: str, otherwise: str) -> None:
+        """Call a function that answers whether it was successful; go to `otherwise` if not."""
+        self.require(self.let(f"call i1 @{called}({arguments})"), otherwise)
+
+
+# ---- Keys ----------------------------------------------------------------------------------------------------------------
+
+
+def push() -> Text:
+    """Add a word to the key; false if the key is full."""
+    f = Text("push", "ptr %frame, i64 %word", "i1")
+    count = f.word("%frame", COUNT)
+    f.require(f.let(f"icmp slt i64 {count}, {MOST_WORDS}"), "full")
+    f.set_word("%frame", f.add(count, str(WORD)), "%word")
+    f.set_word("%frame", COUNT, f.add(count, "1"))
+    mixed = f.let(f"xor i64 {f.word('%frame', HASH)}, %word")
+    # The upper bits of the product depend on all bits; those come to the lower ones for the next word.
+    product = f.let(f"mul i64 {mixed}, -7046029254386353131")
+    f.set_word("%frame", HASH, f.let(f"xor i64 {product}, {f.let(f'lshr i64 {product}, 32')}"))
+    f.ret("true")
+    f.label("full")
+    f.ret("false")
+    return f
+
+
+def encode_one() -> Text:
+    """Add an argument that is no container to the key; false if no key has such arguments."""
+    f = Text("encode_one", "ptr %frame, ptr %value", "i1")
+    kind = f.type_of("%value")
+    parameter = f.load(name("other_plain_type"))
+    tensors, others = (name("tensor"), parameter), tuple(map(name, IDENTICAL))
+    for label, classes in (("tensor", tensors), ("int", (name("int"),)), ("same", others)):
+        for each in classes:
+            f._count += 1
+            f.branch(f.same(kind, each), label, f"not{f._count}")
+            f.label(f"not{f._count}")
+    f.ret("false")
+    f.label("tensor")
+    inputs = f.word("%frame", INPUTS)
+    f.require(f.let(f"icmp slt i64 {inputs}, {MOST_INPUTS}"), "no")
+    f.set_word("%frame", f.add(inputs, str(INPUT)), "%value", "ptr")
+    f.set_word("%frame", INPUTS, f.add(inputs, "1"))
+    edge = f.let(f"zext i1 {f.differ(f.load('%value', TENSOR['_autograd']), name('none'))} to i64")
+    bit = f.let(f"shl i64 {edge}, {inputs}")
+    f.set_word("%frame", MASK, f.let(f"or i64 {f.word('%frame', MASK)}, {bit}"))
+    f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.load('%value', TENSOR['spec'], 'i64')})"))
+    f.label("int")
+    overflow = f.room(1)
+    whole = f.call("PyLong_AsLongLongAndOverflow", "%value", overflow)
+    f.require(f.same(f.load(overflow, 0, "i32"), "0", "i32"), "no")
+    twice = f.let(f"shl i64 {whole}, 1")
+    f.require(f.same(f.let(f"ashr i64 {twice}, 1"), whole, "i64"), "no")
+    f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.add(twice, '1')})"))
+    f.label("same")
+    f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.address('%value')})"))
+    f.label("no")
+    f.ret("false")
+    return f
+
+
+# The classes of the objects that stand for themselves in a key.
+IDENTICAL = ("none_type", "bool", "ellipsis", "dtype", "memory_format")
+
+
+def encode_item() -> Text:
+    """As `encode_one`, for slices as well."""
+    f = Text("encode_item", "ptr %frame, ptr %value", "i1")
+    kind = f.type_of("%value")
+    f.branch(f.same(kind, name("slice")), "slice", "other")
+    f.label("other")
+    f.ret(f.let("call i1 @encode_one(ptr %frame, ptr %value)"))
+    f.label("slice")
+    f.ask("push", f"ptr %frame, i64 {f.address(kind)}", "no")
+    before = f.word("%frame", INPUTS)
+    for part in SLICE_PARTS:
+        f.ask("encode_one", f"ptr %frame, ptr {f.load('%value', part)}", "no")
+    # A slice reads the values of tensors, and they are not in the key.
+    f.ret(f.same(before, f.word("%frame", INPUTS), "i64"))
+    f.label("no")
+    f.ret("false")
+    return f
+
+
+def encode() -> Text:
+    """As `encode_item`, for tuples and lists as well."""
+    f = Text("encode", "ptr %frame, ptr %value", "i1")
+    kind = f.type_of("%value")
+    f.branch(f.same(kind, name("tuple")), "tuple", "no_tuple")
+    f.label("no_tuple")
+    f.branch(f.same(kind, name("list")), "list", "other")
+    f.label("other")
+    f.ret(f.let("call i1 @encode_item(ptr %frame, ptr %value)"))
+    f.label("tuple")
+    in_tuple = f.place("%value", TUPLE_ITEMS)
+    f.go("items")
+    f.label("list")
+    in_list = f.load("%value", SIZE + 8)
+    f.go("items")
+    f.label("items")
+    items = f.let(f"phi ptr [{in_tuple}, %tuple], [{in_list}, %list]")
+    count = f.load("%value", SIZE, "i64")
+    f.ask("push", f"ptr %frame, i64 {f.address(kind)}", "no")
+    f.ask("push", f"ptr %frame, i64 {count}", "no")
+    with f.each(count) as k:
+        f.ask("encode_item", f"ptr %frame, ptr {f.word(items, k, 'ptr')}", "no")
+    f.ret("true")
+    f.label("no")
+    f.ret("false")
+    return f
+
+
+def encode_place() -> Text:
+    """Add an int or a slice for one dim of the first input to the key, and where it starts to the positions of the frame.
+
+    False for positions out of range, and for more dims than there are.
+    """
+    f = Text("encode_place", "ptr %frame, ptr %value, i64 %dim", "i1")
+    shape = f.load(f.load(f.word("%frame", INPUT, "ptr"), TENSOR["spec"]), SPEC_SLOTS["shape"])
+    f.require(f.let(f"icmp slt i64 %dim, {f.load(shape, SIZE, 'i64')}"), "no")
+    f.require(f.let(f"icmp slt i64 {f.word('%frame', POSITIONS)}, {MOST_POSITIONS}"), "no")
+    size = f.address(f.call("PyLong_AsVoidPtr", f.word(f.place(shape, TUPLE_ITEMS), "%dim", "ptr")))
+    kind, start, overflow = f.type_of("%value"), f.room(1), f.room(1)
+    f.ask("push", f"ptr %frame, i64 {f.address(kind)}", "no")
+    f.branch(f.same(kind, name("int")), "int", "slice")
+    f.label("int")
+    whole = f.call("PyLong_AsLongLongAndOverflow", "%value", overflow)
+    f.require(f.same(f.load(overflow, 0, "i32"), "0", "i32"), "no")
+    from_end = f.let(f"select i1 {f.let(f'icmp slt i64 {whole}, 0')}, i64 {size}, i64 0")
+    place = f.add(whole, from_end)
+    f.require(f.let(f"icmp ult i64 {place}, {size}"), "no")
+    f.store(start, 0, place, "i64")
+    f.go("found")
+    f.label("slice")
+    stop, step = f.room(1), f.room(1)
+    for part in SLICE_PARTS:  # a tensor is also taken as a place, by its value
+        inner = f.load("%value", part)
+        is_int, is_none = f.same(f.type_of(inner), name("int")), f.same(inner, name("none"))
+        f.require(f.let(f"or i1 {is_int}, {is_none}"), "no")
+    f.require(f.same(f.call("PySlice_Unpack", "%value", start, stop, step), "0", "i32"), "no")
+    stride = f.load(step, 0, "i64")
+    f.require(f.let(f"icmp sgt i64 {stride}, 0"), "no")
+    length = f.call("PySlice_AdjustIndices", size, start, stop, stride)
+    f.ask("push", f"ptr %frame, i64 {length}", "no")
+    f.ask("push", f"ptr %frame, i64 {stride}", "no")
+    f.go("found")
+    f.label("found")
+    count = f.word("%frame", POSITIONS)
+    f.set_word("%frame", f.add(count, str(POSITION)), f.load(start, 0, "i64"))
+    f.set_word("%frame", POSITIONS, f.add(count, "1"))
+    f.ret("true")
+    f.label("no")
+    f.ret("false")
+    return f
+
+
+def encode_subscript() -> Text:
+    """Add the index of `tensor[index]` to the key: ints and slices without their places, unless None or `...` are among them."""
+    f = Text("encode_subscript", "ptr %frame, ptr %value", "i1")
+    kind = f.type_of("%value")
+    f.branch(f.same(kind, name("tuple")), "items", "single")
+    f.label("single")
+    f.branch(f.let("call i1 @is_place(ptr %value)"), "place", "other")
+    f.label("place")
+    f.ret(f.let("call i1 @encode_place(ptr %frame, ptr %value, i64 0)"))
+    f.label("items")
+    items, count = f.place("%value", TUPLE_ITEMS), f.load("%value", SIZE, "i64")
+    with f.each(count) as k:
+        f.require(f.let(f"call i1 @is_place(ptr {f.word(items, k, 'ptr')})"), "other")
+    f.ask("push", f"ptr %frame, i64 {f.address(kind)}", "no")
+    with f.each(count) as k:
+        f.ask("encode_place", f"ptr %frame, ptr {f.word(items, k, 'ptr')}, i64 {k}", "no")
+    f.ret("true")
+    f.label("other")
+    f.ret(f.let("call i1 @encode(ptr %frame, ptr %value)"))
+    f.label("no")
+    f.ret("false")
+    return f
+
+
+def is_place() -> Text:
+    f = Text("is_place", "ptr %value", "i1")
+    kind = f.type_of("%value")
+    f.ret(f.let(f"or i1 {f.same(kind, name('int'))}, {f.same(kind, name('slice'))}"))
+    return f
+
+
+def grad_mode() -> Text:
+    """Whether grad mode is on in this thread: 1 or 0, -1 after an error."""
+    f = Text("grad_mode", "", "i32")
+    enabled = f.call("PyObject_GetAttr", name("mode"), name("enabled"))
+    f.require(f.differ(enabled, "null"), "failed")
+    f.decref(enabled)  # True and False never die
+    f.ret(f.let(f"zext i1 {f.same(enabled, name('true'))} to i32"))
+    f.label("failed")
+    f.ret("-1")
+    return f
+
+
+def encode_call() -> Text:
+    """Make the key of a call; false if the call is not to be replayed, or after an error."""
+    f = Text("encode_call", "ptr %table, ptr %frame, ptr %args, i64 %nargs, ptr %names", "i1")
+    # Whether watchers must see plain tensors, and whether modes must see functions.
+    f.require(f.same(f.load(name("watched"), 0, "i16"), "0", "i16"), "no")
+    for each in ("watchers", "new_hooks", "autocasts"):
+        f.require(f.same(f.load(name(each), SIZE, "i64"), "0", "i64"), "no")
+    for field in (COUNT, INPUTS, HASH, MASK, POSITIONS):
+        f.set_word("%frame", field, "0")
+    total = f.room(1)
+    f.store(total, 0, "%nargs", "i64")
+    f.branch(f.same("%names", "null"), "arguments", "named")
+    f.label("named")
+    named = f.load("%names", SIZE, "i64")
+    f.store(total, 0, f.add("%nargs", named), "i64")
+    f.ask("push", f"ptr %frame, i64 {f.address(name('tuple'))}", "no")
+    with f.each(named) as k:
+        keyword = f.load(f.place("%names", TUPLE_ITEMS), f.let(f"mul i64 {k}, 8"), "i64")
+        f.ask("push", f"ptr %frame, i64 {keyword}", "no")
+    f.go("arguments")
+    f.label("arguments")
+    f.branch(f.same("%table", name("table.__getitem__")), "subscript", "all")
+    f.label("subscript")
+    f.require(f.same("%nargs", "2", "i64"), "no")
+    f.ask("encode_one", f"ptr %frame, ptr {f.word('%args', 0, 'ptr')}", "no")
+    f.require(f.same(f.word("%frame", INPUTS), "1", "i64"), "no")
+    f.ask("encode_subscript", f"ptr %frame, ptr {f.word('%args', 1, 'ptr')}", "no")
+    f.go("complete")
+    f.label("all")
+    with f.each(f.load(total, 0, "i64")) as k:
+        f.ask("encode", f"ptr %frame, ptr {f.word('%args', k, 'ptr')}", "no")
+    f.go("complete")
+    f.label("complete")
+    mask = f.word("%frame", MASK)
+    f.branch(f.same(mask, "0", "i64"), "yes", "autograd")
+    f.label("autograd")
+    f.require(f.same(f.load(name("detours"), SIZE, "i64"), "0", "i64"), "no")
+    on = f.let("call i32 @grad_mode()")
+    f.require(f.let(f"icmp sge i32 {on}, 0"), "no")
+    twice = f.let(f"shl i64 {f.let(f'zext i32 {on} to i64')}, 1")
+    shifted = f.let(f"shl i64 {mask}, 2")
+    f.ret(f.let(f"call i1 @push(ptr %frame, i64 {f.add(f.add(shifted, twice), '1')})"))
+    f.label("yes")
+    f.ret("true")
+    f.label("no")
+    f.ret("false")
+    return f
+
+
+# ---- Records -------------------------------------------------------------------------------------------------------------
+
+
+def entry_of() -> Text:
+    """The place in a table for a frame's key."""
+    f = Text("entry_of", "ptr %table, ptr %frame")
+    index = f.let(f"and i64 {f.word('%frame', HASH)}, {ENTRIES - 1}")
+    f.ret(f.place("%table", f.add(f.let(f"mul i64 {index}, 16"), str(FIRST))))
+    return f
+
+
+def find() -> Text:
+    """The record for a frame's key; null if there is none."""
+    f = Text("find", "ptr %table, ptr %frame")
+    entry = f.let("call ptr @entry_of(ptr %table, ptr %frame)")
+    record = f.load(entry, 8)
+    f.require(f.differ(record, "null"), "none")
+    f.require(f.same(f.load(entry, 0, "i64"), f.word("%frame", HASH), "i64"), "none")
+    key, count = f.tuple_item(record, KEY), f.word("%frame", COUNT)
+    f.require(f.same(f.load(key, SIZE, "i64"), f.let(f"mul i64 {count}, 8"), "i64"), "none")
+    words, given = f.place(key, BYTES), f.place("%frame", 8 * WORD)
+    with f.each(count) as k:
+        f.require(f.same(f.word(words, k), f.word(given, k), "i64"), "none")
+    f.ret(record)
+    f.label("none")
+    f.ret("null")
+    return f
+
+
+def remember() -> Text:
+    """A builtin, `remember(record, *args, **kwargs)`: puts a record into the table for this call."""
+    f = Text("remember_call", "ptr %self, ptr %args, i64 %nargs, ptr %names", linkage="")
+    table, frame, record = f.load("%self", BYTES), f.room(FRAME), f.load("%args")
+    rest, count = f.place("%args", 8), f.let("sub i64 %nargs, 1")
+    f.ask("encode_call", f"ptr {table}, ptr {frame}, ptr {rest}, i64 {count}, ptr %names", "no")
+    entry = f.let(f"call ptr @entry_of(ptr {table}, ptr {frame})")
+    old = f.load(entry, 8)
+    f.incref(record)
+    f.store(entry, 0, f.word(frame, HASH), "i64")
+    f.store(entry, 8, record)
+    f.decref(old)
+    f.go("no")
+    f.label("no")
+    _none_unless_error(f)
+    return f
+
+
+def key_of() -> Text:
+    """A builtin, `key_of(*args, **kwargs)`: the key of the call as bytes, None if it has none."""
+    f = Text("key_of", "ptr %self, ptr %args, i64 %nargs, ptr %names", linkage="")
+    frame, table = f.room(FRAME), f.load("%self", BYTES)
+    f.ask("encode_call", f"ptr {table}, ptr {frame}, ptr %args, i64 %nargs, ptr %names", "no")
+    length = f.let(f"mul i64 {f.word(frame, COUNT)}, 8")
+    f.ret(f.call("PyBytes_FromStringAndSize", f.place(frame, 8 * WORD), length))
+    f.label("no")
+    _none_unless_error(f)
+    return f
+
+
+def _none_unless_error(f: Text) -> None:
+    f.require(f.same(f.call("PyErr_Occurred"), "null"), "error")
+    f.incref(name("none"))
+    f.ret(name("none"))
+    f.label("error")
+    f.ret("null")
+
+
+def forget() -> Text:
+    """A builtin, `forget()`: empties the table."""
+    f = Text("forget_calls", "ptr %self, ptr %args, i64 %nargs", linkage="")
+    entries = f.place(f.load("%self", BYTES), FIRST)
+    with f.each(str(ENTRIES)) as k:
+        place = f.add(f.let(f"mul i64 {k}, 16"), "8")
+        old = f.load(entries, place)
+        f.store(entries, place, "null")
+        f.decref(old)
+    f.incref(name("none"))
+    f.ret(name("none"))
+    return f
+
+
+# ---- What records say ----------------------------------------------------------------------------------------------------
+
+
+def moved() -> Text:
+    """The int that is `%by` more than the int `%offset`; a new reference."""
+    f = Text("moved", "ptr %offset, i64 %by")
+    f.require(f.differ("%by", "0", "i64"), "same")
+    f.ret(f.call("PyLong_FromSsize_t", f.add(f.address(f.call("PyLong_AsVoidPtr", "%offset")), "%by")))
+    f.label("same")
+    f.incref("%offset")
+    f.ret("%offset")
+    return f
+
+
+def view() -> Text:
+    """The view that a record describes, of the first input. The frame's key says whether autograd takes part."""
+    f = Text("view", "ptr %frame, ptr %record, ptr %recipe")
+    unusual = f"inttoptr (i64 {UNUSUAL} to ptr)"
+    base = f.word("%frame", INPUT, "ptr")
+    storage, node = f.load(base, TENSOR["_storage"]), f.tuple_item("%record", NODE)
+    f.require(f.same(f.type_of(storage), name("storage")), "unusual")
+    by = f.room(1)
+    f.store(by, 0, f.word("%recipe", 1), "i64")
+    with f.each(f.word("%frame", POSITIONS)) as k:
+        step = f.word("%recipe", f.add(k, "3"))
+        further = f.let(f"mul i64 {step}, {f.word('%frame', f.add(k, str(POSITION)))}")
+        f.store(by, 0, f.add(f.load(by, 0, "i64"), further), "i64")
+    f.incref("%record")
+    offset = f.load(base, TENSOR["_byte_offset"])
+    start = f.let(f"call ptr @moved(ptr {offset}, i64 {f.load(by, 0, 'i64')})")
+    f.require(f.differ(start, "null"), "failed")
+    f.incref(storage)
+    result = f.let(f"call ptr @new_tensor(ptr {storage}, ptr {start}, ptr {f.tuple_item('%record', SPEC)})")
+    f.decref(start)
+    f.require(f.differ(result, "null"), "failed")
+    f.require(
+        f.differ(f.word("%recipe", 2), "0", "i64"), "done"
+    )  # of `detach`, which autograd does not know as a view
+    root = f.load(base, TENSOR["_base"])
+    direct = f.same(root, name("none"))
+    whole = f.let(f"select i1 {direct}, ptr {base}, ptr {root}")
+    f.incref(whole)
+    f.store(result, TENSOR["_base"], whole)
+    f.decref(name("none"))
+    f.require(f.differ(node, name("none")), "done")
+    f.ask("record_call", f"ptr %frame, ptr {node}, ptr {result}", "drop")
+    is_leaf = f.same(f.type_of(f.load(base, TENSOR["_autograd"])), name("leaf"))
+    f.branch(f.let(f"and i1 {direct}, {is_leaf}"), "done", "note")
+    f.label("note")
+    noted = f.python(name("recorded_view"), result, base)
+    f.require(f.differ(noted, "null"), "drop")
+    f.decref(noted)
+    f.go("done")
+    f.label("done")
+    f.decref("%record")
+    f.ret(result)
+    f.label("drop")
+    f.decref(result)
+    f.go("failed")
+    f.label("failed")
+    f.decref("%record")
+    f.ret("null")
+    f.label("unusual")
+    f.ret(unusual)
+    return f
+
+
+def program() -> Text:
+    """Run the launches of a record, and return the new tensor that they compute.
+
+    The recipe: PROGRAM, the number of launches, the allocator of scratch memory or 0, that of the result, then for each launch its
+    function, the number of its arguments, and three words for each of these: of which kind it is, which one, and an offset.
+    """
+    f = Text("program", "ptr %frame, ptr %record, ptr %recipe")
+    owned, count = f.room(MOST_OWNED), f.room(1)
+    objects, places = (
+        f.room(MOST_INPUTS + 2),
+        f.room(MOST_INPUTS + 2),
+    )  # the addresses, as ints of Python and as numbers
+    arguments, at = f.room(MOST_ARGUMENTS + 1), f.room(1)
+    inputs = f.word("%frame", INPUTS)
+    with f.each(inputs) as k:
+        storage = f.load(f.word("%frame", f.add(k, str(INPUT)), "ptr"), TENSOR["_storage"])
+        f.require(f.same(f.type_of(storage), name("storage")), "unusual")
+        f.require(f.same(f.type_of(f.load(storage, STORAGE["version"])), name("int")), "unusual")
+    f.incref("%record")
+    f.store(count, 0, "0", "i64")
+
+    def own(value: str) -> None:
+        """Take over a reference, which is dropped when the function ends; null means an error."""
+        f.require(f.differ(value, "null"), "failed")
+        k = f.load(count, 0, "i64")
+        f.set_word(owned, k, value, "ptr")
+        f.store(count, 0, f.add(k, "1"), "i64")
+
+    with f.each(inputs) as k:
+        tensor = f.word("%frame", f.add(k, str(INPUT)), "ptr")
+        storage = f.load(tensor, TENSOR["_storage"])
+        f.incref(storage)
+        own(storage)
+        start = f.address(f.call("PyLong_AsVoidPtr", f.load(storage, STORAGE["ptr"])))
+        place = f.add(start, f.address(f.call("PyLong_AsVoidPtr", f.load(tensor, TENSOR["_byte_offset"]))))
+        made = f.call("PyLong_FromVoidPtr", f.pointer(place))
+        own(made)
+        f.set_word(objects, k, made, "ptr")
+        f.set_word(places, k, place)
+    result_at, scratch_at = MOST_INPUTS, MOST_INPUTS + 1
+
+    def allocate(allocator: str, position: int) -> str:
+        storage = f.call("PyObject_CallNoArgs", allocator)
+        own(storage)
+        block = f.load(storage, STORAGE["ptr"])
+        f.set_word(objects, position, block, "ptr")
+        f.set_word(places, position, f.address(f.call("PyLong_AsVoidPtr", block)))
+        return storage
+
+    new = allocate(f.word("%recipe", 3, "ptr"), result_at)
+    scratch = f.word("%recipe", 2, "ptr")
+    f.branch(f.same(scratch, "null"), "launches", "scratch")
+    f.label("scratch")
+    allocate(scratch, scratch_at)
+    f.go("launches")
+    f.label("launches")
+    f.store(at, 0, f.place("%recipe", 32))
+    with f.each(f.word("%recipe", 1)):
+        launch = f.load(at)
+        number = f.word(launch, 1)
+        f.store(at, 0, f.place(launch, 16))
+        with f.each(number) as k:
+            given = f.load(at)
+            kind, value, extra = f.word(given, 0), f.word(given, 1), f.word(given, 2)
+            f.store(at, 0, f.place(given, 24))
+            f._count += 1
+            n = f._count
+            f.branch(f.same(kind, str(OBJECT), "i64"), f"object{n}", f"memory{n}")
+            f.label(f"object{n}")
+            f.set_word(arguments, f.add(k, "1"), f.pointer(value), "ptr")
+            f.go(f"put{n}")
+            f.label(f"memory{n}")
+            is_result = f.same(kind, str(OF_RESULT), "i64")
+            is_scratch = f.same(kind, str(OF_SCRATCH), "i64")
+            made_here = f.let(f"select i1 {is_scratch}, i64 {scratch_at}, i64 {value}")
+            position = f.let(f"select i1 {is_result}, i64 {result_at}, i64 {made_here}")
+            f.set_word(arguments, f.add(k, "1"), f.word(objects, position, "ptr"), "ptr")
+            f.branch(f.same(extra, "0", "i64"), f"put{n}", f"inside{n}")
+            f.label(f"inside{n}")
+            inside = f.call("PyLong_FromVoidPtr", f.pointer(f.add(f.word(places, position), extra)))
+            own(inside)
+            f.set_word(arguments, f.add(k, "1"), inside, "ptr")
+            f.go(f"put{n}")
+            f.label(f"put{n}")
+        flagged = f.let(f"or i64 {number}, {-(1 << 63)}")  # PY_VECTORCALL_ARGUMENTS_OFFSET
+        function = f.word(launch, 0, "ptr")
+        answer = f.call("PyObject_Vectorcall", function, f.place(arguments, 8), flagged, "null")
+        f.require(f.differ(answer, "null"), "failed")
+        f.decref(answer)
+    f.incref(new)
+    tensor = f.let(
+        f"call ptr @new_tensor(ptr {new}, ptr {name('zero')}, ptr {f.tuple_item('%record', SPEC)})"
+    )
+    f.require(f.differ(tensor, "null"), "failed")
+    node = f.tuple_item("%record", NODE)
+    f.require(f.differ(node, name("none")), "done")
+    f.ask("record_call", f"ptr %frame, ptr {node}, ptr {tensor}", "drop")
+    f.go("done")
+    f.label("drop")
+    f.decref(tensor)
+    f.go("failed")
+    f.label("failed")
+    f.go("clear")
+    f.label("done")
+    f.go("clear")
+    f.label("clear")
+    answer = f.let(f"phi ptr [{tensor}, %done], [null, %failed]")
+    with f.each(f.load(count, 0, "i64")) as k:
+        f.decref(f.word(owned, k, "ptr"))
+    f.decref("%record")
+    f.ret(answer)
+    f.label("unusual")
+    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    return f
+
+
+def number() -> Text:
+    """The only element of the first input as a Python number."""
+    f = Text("number", "ptr %frame, ptr %record, ptr %recipe")
+    start = f.let(f"call ptr @address_of(ptr {f.word('%frame', INPUT, 'ptr')})")
+    f.require(f.differ(start, "null"), "unusual")
+    kinds = {
+        FLOAT32: ("PyFloat_FromDouble", "float", "fpext float {} to double"),
+        FLOAT64: ("PyFloat_FromDouble", "double", ""),
+        INT64: ("PyLong_FromLongLong", "i64", ""),
+        INT32: ("PyLong_FromLongLong", "i32", "sext i32 {} to i64"),
+        BOOL: ("PyBool_FromLong", "i8", "zext i8 {} to i64"),
+    }
+    cases = " ".join(f"i64 {kind}, label %kind{kind}" for kind in kinds)
+    f.do(f"switch i64 {f.word('%recipe', 1)}, label %unusual [{cases}]")
+    for kind, (make, stored, wider) in kinds.items():
+        f.label(f"kind{kind}")
+        value = f.load(start, 0, stored)
+        f.ret(f.call(make, f.let(wider.format(value)) if wider else value))
+    f.label("unusual")
+    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    return f
+
+
+# ---- Autograd ------------------------------------------------------------------------------------------------------------
+
+# How a node names a value that it saves; SAVED_INPUT and SAVED_POSITION are followed by which one.
+VALUE, SAVED_INPUT, SAVED_RESULT, SAVED_POSITION = range(4)
+
+
+def record_call() -> Text:
+    """Make the node of a result, as `recorders.py` and `native_nodes.py` do; false after an error.
+
+    The bytes of a record's `node`: the number of edges, for each the input that it comes from or -1; the number of saved values,
+    and two words for each, see VALUE.
+    """
+    f = Text("record_call", "ptr %frame, ptr %template, ptr %result", "i1")
+    words = f.place(f.tuple_item("%template", 2), BYTES)
+    node = f.call("PyType_GenericAlloc", f.tuple_item("%template", 0), "0")
+    f.require(f.differ(node, "null"), "failed")
+    edges = f.word(words, 0)
+    tuple_ = f.call("PyTuple_New", edges)
+    f.require(f.differ(tuple_, "null"), "drop")
+    f.store(node, NODE_SLOTS["_edges"], tuple_)
+    leaves = f.room(1)
+    f.incref(name("none"))
+    f.store(leaves, 0, name("none"))
+    with f.each(edges) as k:
+        source = f.word(words, f.add(k, "1"))
+        place = f.place(tuple_, f.add(f.let(f"mul i64 {k}, 8"), str(TUPLE_ITEMS)))
+        f._count += 1
+        n = f._count
+        f.branch(f.let(f"icmp slt i64 {source}, 0"), f"without{n}", f"with{n}")
+        f.label(f"without{n}")
+        f.incref(name("none"))
+        f.store(place, 0, name("none"))
+        f.go(f"set{n}")
+        f.label(f"with{n}")
+        tensor = f.word("%frame", f.add(source, str(INPUT)), "ptr")
+        edge = f.load(tensor, TENSOR["_autograd"])
+        f.incref(edge)
+        f.store(place, 0, edge)
+        f.branch(f.same(f.type_of(edge), name("leaf")), f"leaf{n}", f"set{n}")
+        f.label(f"leaf{n}")
+        f.branch(f.same(f.load(edge, LEAF_SLOTS["lasting"]), name("true")), f"lasting{n}", f"set{n}")
+        f.label(f"lasting{n}")
+        pair = f.call("PyTuple_New", "2")
+        f.require(f.differ(pair, "null"), "drop_leaves")
+        f.incref(tensor)
+        f.store(pair, TUPLE_ITEMS, tensor)
+        f.store(pair, TUPLE_ITEMS + 8, f.load(leaves))
+        f.store(leaves, 0, pair)
+        f.go(f"set{n}")
+        f.label(f"set{n}")
+    f.store(node, NODE_SLOTS["_leaves"], f.load(leaves))
+    rest = f.let(f"getelementptr i64, ptr {words}, i64 {f.add(edges, '1')}")
+    count = f.word(rest, 0)
+    values = f.call("PyTuple_New", count)
+    f.require(f.differ(values, "null"), "drop")
+    f.store(node, NODE_SLOTS["_saved"], values)
+    with f.each(count) as k:
+        pair = f.let(f"getelementptr i64, ptr {rest}, i64 {f.add(f.let(f'shl i64 {k}, 1'), '1')}")
+        kind, value = f.word(pair, 0), f.word(pair, 1)
+        place = f.place(values, f.add(f.let(f"mul i64 {k}, 8"), str(TUPLE_ITEMS)))
+        f._count += 1
+        n = f._count
+        f.do(
+            f"switch i64 {kind}, label %value{n} [i64 {SAVED_INPUT}, label %input{n} i64 {SAVED_RESULT}, label %result{n} "
+            f"i64 {SAVED_POSITION}, label %position{n}]"
+        )
+        f.label(f"value{n}")
+        object_ = f.pointer(value)
+        f.incref(object_)
+        f.store(place, 0, object_)
+        f.go(f"saved{n}")
+        f.label(f"input{n}")
+        tensor = f.word("%frame", f.add(value, str(INPUT)), "ptr")
+        entry = f.let(f"call ptr @saved_of(ptr {tensor}, ptr {f.load(tensor, TENSOR['_autograd'])})")
+        f.go(f"check{n}")
+        f.label(f"result{n}")
+        own = f.let(f"call ptr @saved_of(ptr %result, ptr {name('zero')})")
+        f.go(f"check{n}")
+        f.label(f"position{n}")
+        start = f.call("PyLong_FromSsize_t", f.word("%frame", f.add(value, str(POSITION))))
+        f.go(f"check{n}")
+        f.label(f"check{n}")
+        made = f.let(f"phi ptr [{entry}, %input{n}], [{own}, %result{n}], [{start}, %position{n}]")
+        f.require(f.differ(made, "null"), "drop")
+        f.store(place, 0, made)
+        f.go(f"saved{n}")
+        f.label(f"saved{n}")
+    f.incref(f.tuple_item("%template", 1))
+    f.store(node, NODE_SLOTS["_spec"], f.tuple_item("%template", 1))
+    order = f.call("PyIter_Next", name("order"))
+    f.require(f.differ(order, "null"), "drop")
+    f.store(node, NODE_SLOTS["_order"], order)
+    f.incref(name("none"))
+    f.store(node, NODE_SLOTS["_notes"], name("none"))
+    f.store("%result", TENSOR["_autograd"], node)
+    f.decref(name("none"))
+    f.ret("true")
+    f.label("drop_leaves")
+    f.decref(f.load(leaves))
+    f.go("drop")
+    f.label("drop")
+    f.decref(node)
+    f.go("failed")
+    f.label("failed")
+    f.ret("false")
+    return f
+
+
+# ---- Calls ---------------------------------------------------------------------------------------------------------------
+
+
+def replay() -> Text:
+    """The result of a call; UNUSUAL or UNKNOWN if the Python function must run it."""
+    f = Text("replay", "ptr %table, ptr %args, i64 %nargs, ptr %names")
+    frame = f.room(FRAME)
+    f.ask("encode_call", f"ptr %table, ptr {frame}, ptr %args, i64 %nargs, ptr %names", "no_key")
+    record = f.let(f"call ptr @find(ptr %table, ptr {frame})")
+    f.require(f.differ(record, "null"), "unknown")
+    recipe = f.place(f.tuple_item(record, RECIPE), BYTES)
+    kinds = {SAME: "same", VIEW: "view", PROGRAM: "program", NUMBER: "number", OBJECT_ITSELF: "object"}
+    cases = " ".join(f"i64 {kind}, label %do_{label}" for kind, label in kinds.items())
+    f.do(f"switch i64 {f.word(recipe, 0)}, label %unusual [{cases}]")
+    f.label("do_same")
+    same = f.word(frame, INPUT, "ptr")
+    f.incref(same)
+    f.ret(same)
+    f.label("do_object")
+    found = f.tuple_item(record, SPEC)
+    f.incref(found)
+    f.ret(found)
+    for called in ("view", "program", "number"):
+        f.label(f"do_{called}")
+        f.ret(f.let(f"call ptr @{called}(ptr {frame}, ptr {record}, ptr {recipe})"))
+    f.label("no_key")
+    error = f.call("PyErr_Occurred")
+    f.branch(f.same(error, "null"), "unusual", "failed")
+    f.label("unusual")
+    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    f.label("unknown")
+    f.ret(f"inttoptr (i64 {UNKNOWN} to ptr)")
+    f.label("failed")
+    f.ret("null")
+    return f
+
+
+def call_or_replay() -> Text:
+    """As `replay`, and else by the Python function of the table, or by the one that learns."""
+    f = Text("call_or_replay", "ptr %table, ptr %args, i64 %nargs, ptr %names")
+    answer = f.let("call ptr @replay(ptr %table, ptr %args, i64 %nargs, ptr %names)")
+    f.branch(f.let(f"icmp ugt ptr {answer}, inttoptr (i64 {UNKNOWN} to ptr)"), "replayed", "python")
+    f.label("python")
+    f.require(f.differ(answer, "null"), "replayed")
+    known = f.same(answer, f"inttoptr (i64 {UNUSUAL} to ptr)")
+    place = f.let(f"select i1 {known}, i64 {PYTHON}, i64 {LEARN}")
+    f.ret(f.call("PyObject_Vectorcall", f.load("%table", place), "%args", "%nargs", "%names"))
+    f.label("replayed")
+    f.ret(answer)
+    return f
+
+
+def replayed() -> Text:
+    """A builtin that is called as the Python function of its table is."""
+    f = Text("replayed", "ptr %self, ptr %args, i64 %nargs, ptr %names", linkage="")
+    table = f.load("%self", BYTES)
+    f.ret(f.let(f"call ptr @call_or_replay(ptr {table}, ptr %args, i64 %nargs, ptr %names)"))
+    return f
+
+
+def slot(called: str, *operands: str) -> Text:
+    """The C function in a slot of Tensor, with the table and the Python function of this name.
+
+    The Python function has code that asks modes, while there are any.
+    """
+    f = Text(f"slot.{called}", ", ".join(f"ptr {each}" for each in operands), linkage="")
+    room = f.room(len(operands) + 1)
+    for k, each in enumerate(operands, 1):
+        f.store(room, 8 * k, each)
+    given, count = f.place(room, 8), len(operands)
+    f.require(f.same(f.load(name("watched"), 0, "i16"), "0", "i16"), "watched")
+    f.ret(
+        f.let(f"call ptr @call_or_replay(ptr {name('table.' + called)}, ptr {given}, i64 {count}, ptr null)")
+    )
+    f.label("watched")
+    f.ret(f.call("PyObject_Vectorcall", name("method." + called), given, str(count), "null"))
+    return f
+
+
+def truth() -> Text:
+    """`bool(tensor)`: 1 or 0, -1 after an error."""
+    f = Text("slot.truth", "ptr %self", "i32", linkage="")
+    answer = f.let(f"call ptr @{_quoted('slot.__bool__')}(ptr %self)")
+    f.require(f.differ(answer, "null"), "failed")
+    f.decref(answer)
+    f.ret(f.let(f"zext i1 {f.same(answer, name('true'))} to i32"))
+    f.label("failed")
+    f.ret("-1")
+    return f
+
+
+def product() -> Text:
+    """`a @ b`: as CPython's function in this slot, by `__rmatmul__` if the class of `a` is not Tensor or Parameter."""
+    f = Text("slot.product", "ptr %a, ptr %b", linkage="")
+    kind = f.type_of("%a")
+    is_plain = f.let(
+        f"or i1 {f.same(kind, name('tensor'))}, {f.same(kind, f.load(name('other_plain_type')))}"
+    )
+    f.require(is_plain, "reflected")
+    f.ret(f.let(f"call ptr @{_quoted('slot.__matmul__')}(ptr %a, ptr %b)"))
+    f.label("reflected")
+    f.ret(f.python(name("method.__rmatmul__"), "%b", "%a"))
+    return f
+
+
+# The methods of Tensor that slots of the class replay: how many operands they have.
+METHODS = {"__getitem__": 2, "__matmul__": 2, "__float__": 1, "__int__": 1, "__index__": 1, "__bool__": 1}
+
+
+def functions() -> list[Function]:
+    """All functions of this file. They call some of `families/map_calls.py`."""
+    return [
+        push(),
+        encode_one(),
+        encode_item(),
+        encode(),
+        grad_mode(),
+        is_place(),
+        encode_place(),
+        encode_subscript(),
+        encode_call(),
+        entry_of(),
+        find(),
+        remember(),
+        key_of(),
+        forget(),
+        moved(),
+        view(),
+        program(),
+        number(),
+        record_call(),
+        replay(),
+        call_or_replay(),
+        replayed(),
+        *(slot(method, *("%a", "%b")[:count]) for method, count in METHODS.items()),
+        truth(),
+        product(),
+    ]

@@ -1,0 +1,504 @@
+"""What is replayed: the public functions and the operators of Tensor, and the records that `replay_calls.py` reads.
+
+A function is replayed if its call is decided by the metadata of its tensors and by its other arguments, see NAMES. The second call
+with the same key runs the Python function under a watcher, and notes what it did: it returned its first argument, a view of it, the
+number in it, or the result of one op. An op says by `launches_of` what it launches. Anything else is noted as not to be replayed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any
+
+from ..core import autocast, grad_mode, modes, tensor
+from ..core.dispatch import PLAIN, unwatch, watch, watchers
+from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_default_changes
+from ..core.layout import MemoryFormat
+from ..core.recording import tape
+from ..core.registry import FUNCTIONS
+from ..core.spec import Spec
+from ..core.tensor import Tensor, make
+from ..engine import host, objects
+from ..families import native_calls
+from ..families.kernel_graph import KernelGraph
+from ..families.launches import OBJECT, OF_INPUT, OF_RESULT, Launches
+from ..families.map import Map, kernel_arguments, keyed, scalar_arguments
+from ..families.product import Product
+from ..families.rearrange import Rearrange
+from ..families.reduce import Reduce
+from ..ops.assembly.copying import CopyTo, plan_of_copy
+from . import replay_calls as calls
+from .graph import Leaf, Node
+from .saved import Saved
+
+# The functions that are replayed, in all of their forms.
+NAMES = """
+    t transpose swapaxes swapdims permute movedim view reshape flatten unsqueeze squeeze expand expand_as view_as select narrow
+    contiguous detach clone sum mean max amax min amin prod argmax argmin any all logsumexp mm bmm matmul softmax log_softmax relu
+    cat stack where pow
+    nn.functional.linear nn.functional.softmax nn.functional.log_softmax nn.functional.relu nn.functional.mse_loss
+    nn.functional.cross_entropy
+""".split()
+
+# Functions whose result is the number in their tensor, and those whose results are no tensors and follow from the metadata.
+READING = "item __float__ __int__ __index__ __bool__".split()
+ASKING = ("is_contiguous",)
+
+_NUMBERS = {
+    (float, float32): calls.FLOAT32,
+    (float, float64): calls.FLOAT64,
+    (int, int64): calls.INT64,
+    (int, int32): calls.INT32,
+    (bool, bool_): calls.BOOL,
+}
+
+
+class Refused(Exception):
+    """A call that is not replayed."""
+
+
+# ---- Records -------------------------------------------------------------------------------------------------------------
+
+
+def _tensors(values: Sequence[Any]) -> list[Tensor]:
+    """The tensors among the arguments of a call, in the order in which machine code finds them."""
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif type(value) in (tuple, list):
+            found += [each for each in value if isinstance(each, Tensor)]
+    return found
+
+
+def _record(
+    called: str, key: bytes, given: Sequence[Any], ops: list, result: Any, places: Sequence[tuple[int, int]]
+) -> tuple:
+    """The record of a call with these arguments, which made the calls `ops` of ops. `places` are those of an index."""
+    alive: list[Any] = [given_part for value in given for given_part in _parts(value)]
+    tensors = _tensors(given)
+    try:
+        if called in ASKING:
+            recipe, spec, node = struct.pack("q", calls.OBJECT_ITSELF), result, None
+        elif called in READING:
+            recipe, spec, node = _number(tensors, result), None, None
+        else:
+            recipe, spec, node = _described(tensors, ops, result, alive, places)
+    except Refused:
+        recipe, spec, node = struct.pack("q", calls.NEVER), None, None
+    return key, recipe, spec, node, tuple(alive)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The objects of an argument whose addresses are in the key."""
+    if type(value) in (tuple, list):
+        for each in value:
+            yield from _parts(each)
+    elif isinstance(value, Tensor):
+        yield value.spec
+    else:
+        yield value
+
+
+def _described(
+    tensors: list[Tensor], ops: list, result: Any, alive: list, places: Sequence[tuple[int, int]]
+) -> tuple[bytes, Any, Any]:
+    if type(result) is not Tensor:
+        raise Refused
+    if tensors and result is tensors[0] and not ops:
+        return struct.pack("q", calls.SAME), None, None
+    if len(tensors) == 1 and result._storage is tensors[0]._storage:
+        return _view(tensors[0], result, alive, places)
+    if places or len(ops) != 1 or ops[0][3] is not result or result._base is not None or result.__dict__:
+        raise Refused
+    op, args, static, _ = ops[0]
+    recipe = _program(launches_of(op, args, static), tensors, result.spec, alive)
+    return recipe, result.spec, _node(result, tensors, alive)
+
+
+def _number(tensors: list[Tensor], result: Any) -> bytes:
+    if len(tensors) != 1 or (type(result), tensors[0].spec.dtype) not in _NUMBERS:
+        raise Refused
+    spec = tensors[0].spec
+    if spec.numel != 1 or spec.conj or spec.neg:
+        raise Refused
+    return struct.pack("2q", calls.NUMBER, _NUMBERS[type(result), spec.dtype])
+
+
+def _view(
+    base: Tensor, view: Tensor, alive: list, places: Sequence[tuple[int, int]]
+) -> tuple[bytes, Any, Any]:
+    root = base if base._base is None else base._base
+    if view._base is not None and view._base is not root:
+        raise Refused
+    recorded = view._autograd is not None
+    if view.spec.dtype is not base.spec.dtype:  # depends on where the tensor starts
+        raise Refused
+    if recorded and not grad_mode.mode.enabled or view.__dict__ and not recorded:
+        raise Refused
+    if recorded and view._base is None:
+        raise Refused
+    steps = [base.spec.byte_stride[dim] for dim, _ in places]
+    before = sum([step * start for step, (_, start) in zip(steps, places, strict=True)])
+    by = view._byte_offset - base._byte_offset - before
+    recipe = struct.pack(f"{3 + len(steps)}q", calls.VIEW, by, view._base is not None, *steps)
+    return recipe, view.spec, _node(view, [base], alive, places)
+
+
+def _program(launches: Launches, tensors: list[Tensor], spec: Spec, alive: list) -> bytes:
+    words = [calls.PROGRAM, len(launches.steps), 0, 0]
+    positions = {id(each): k for k, each in enumerate(tensors)}
+    for place, allocate in ((2, launches.scratch), (3, launches.allocate)):
+        if allocate is not None:
+            alive.append(allocate)
+            words[place] = id(allocate)
+    made = len(tensors) + 8
+    for function, arguments in launches.steps:
+        alive.append(function)
+        words += [id(function), len(arguments)]
+        if len(arguments) > calls.MOST_ARGUMENTS:
+            raise Refused
+        for kind, value, offset in arguments:
+            if kind == OBJECT:
+                alive.append(value)
+                words += [kind, id(value), 0]
+            elif kind == OF_INPUT:
+                if id(value) not in positions:
+                    raise Refused
+                words += [kind, positions[id(value)], offset]
+            else:
+                words += [kind, 0, offset]
+            made += offset != 0
+    if 2 * made > calls.MOST_OWNED:
+        raise Refused
+    return struct.pack(f"{len(words)}q", *words)
+
+
+def _node(result: Tensor, tensors: list[Tensor], alive: list, places: Sequence[tuple[int, int]] = ()) -> Any:
+    """How the node of a result is made again; None if there is none."""
+    node = result._autograd
+    if node is None:
+        return None
+    kind = type(node)
+    plain = isinstance(node, Node) and kind.__basicsize__ == Node.__basicsize__ and not kind.__dictoffset__
+    if not plain or node._notes is not None or type(node._saved) is not tuple:
+        raise Refused
+    edges = {id(each._autograd): k for k, each in enumerate(tensors) if each._autograd is not None}
+    if len(edges) < sum(each._autograd is not None for each in tensors):
+        raise Refused
+    words = [len(node._edges), *(-1 if edge is None else edges[id(edge)] for edge in node._edges)]
+    words.append(len(node._saved))
+    first = len(node._saved) - len(places)
+    for k, entry in enumerate(node._saved):
+        if k < first:
+            words += _saved(entry, result, tensors, alive)
+        elif entry != places[k - first][1]:
+            raise Refused
+        else:
+            words += calls.SAVED_POSITION, k - first
+    return kind, node._spec, struct.pack(f"{len(words)}q", *words)
+
+
+def _saved(entry: Any, result: Tensor, tensors: list[Tensor], alive: list) -> tuple[int, int]:
+    if type(entry) is Saved:
+        if entry.storage is result._storage and entry.edge == 0:
+            return calls.SAVED_RESULT, 0
+        for k, each in enumerate(tensors):
+            if entry.storage is each._storage and (entry.start, entry.spec) == (each._byte_offset, each.spec):
+                if entry.edge is each._autograd:
+                    return calls.SAVED_INPUT, k
+    elif entry is None or type(entry) in (bool, int, float, complex):
+        alive.append(entry)
+        return calls.VALUE, id(entry)
+    raise Refused
+
+
+# ---- What ops launch -----------------------------------------------------------------------------------------------------
+
+
+_RESULT = (OF_RESULT, 0, 0)
+
+
+def _input(tensor: Tensor, offset: int = 0) -> tuple[int, Any, int]:
+    return OF_INPUT, tensor, offset
+
+
+def _object(value: Any) -> tuple[int, Any, int]:
+    return OBJECT, value, 0
+
+
+@functools.singledispatch
+def launches_of(op: Any, args: tuple, static: dict) -> Launches:
+    """What a call `op(*args, **static)` launches. Raises: Refused if that is not known."""
+    raise Refused
+
+
+@launches_of.register
+def _(op: Reduce, args: tuple, static: dict) -> Launches:
+    params = static.get("params", ())
+    key = static["dims"], static.get("keepdim", False), static.get("dtype"), len(params)
+    plan = op.plans[(tuple([each.spec for each in args]), *key)]
+    if len(plan.results) > 1 or not plan.results[0].numel:
+        raise Refused
+    numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
+    given = [_RESULT, *map(_input, args), *map(_object, (plan.reduced, *numbers, plan.meta, plan.count))]
+    return Launches(plan.allocators[0], [(plan.entry, given)])
+
+
+@launches_of.register
+def _(op: Product, args: tuple, static: dict) -> Launches:
+    plan = op.plans[args[0].spec, args[1].spec]
+    if plan.entry is None:
+        raise Refused
+    given = [_RESULT, *map(_input, args), *map(_object, (plan.meta, plan.count))]
+    return Launches(plan.allocate, [(plan.entry, given)])
+
+
+@launches_of.register
+def _(op: Map, args: tuple, static: dict) -> Launches:
+    values, key = keyed(op.name, args)
+    plan = op.plans[key]
+    if getattr(plan, "deferred", None) is not None or not op.is_kernel:
+        raise Refused
+    tensors = [each for each in args if isinstance(each, Tensor)]
+    numbers = kernel_arguments(values, plan)[len(tensors) :]
+    given = [_RESULT, *map(_input, tensors), *map(_object, (*numbers, plan.meta, plan.count))]
+    return Launches(plan.allocate, [(plan.entry, given)])
+
+
+@launches_of.register
+def _(op: CopyTo, args: tuple, static: dict) -> Launches:
+    plan = plan_of_copy(args[0].spec, args[1])
+    if plan is None:
+        raise Refused
+    return Launches(
+        plan.allocate, [(plan.entry, [_RESULT, _input(args[0]), *map(_object, (plan.meta, plan.count))])]
+    )
+
+
+@launches_of.register
+def _(op: Rearrange, args: tuple, static: dict) -> Launches:
+    tensors, *rest = args
+    plan = op.plans[(tuple(rest), *[each.spec for each in tensors])]
+    steps = [
+        (entry, [(OF_RESULT, 0, at), _input(tensors[source], start), _object(meta), _object(count)])
+        for source, start, at, entry, meta, count, _ in plan.copies
+    ]
+    return Launches(plan.allocate, steps)
+
+
+@launches_of.register
+def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
+    inputs, *rest = args
+    statics = rest[0] if rest else static.get("static", ())
+    if (rest[1:] and rest[1]) or static.get("numbers"):
+        raise Refused
+    plan = op.plans[(*[None if each is None else each.spec for each in inputs], *statics)]
+    if plan.faults is not None or plan.launches is None:
+        raise Refused
+    steps = [
+        (
+            entry,
+            [
+                _input(inputs[value], offset) if kind == OF_INPUT else (kind, value, offset)
+                for kind, value, offset in given
+            ],
+        )
+        for entry, given in plan.launches.steps
+    ]
+    return Launches(plan.launches.allocate, steps, plan.launches.scratch)
+
+
+# ---- Tables --------------------------------------------------------------------------------------------------------------
+
+
+class _Table:
+    """The records of one function, as long as the process lasts."""
+
+    def __init__(self, python: Callable):
+        self.called = python.__name__
+        self.python = host.keepalive(python)
+        self.learn = host.keepalive(functools.partial(_learn, self))
+        self._words = host.keepalive((ctypes.c_size_t * (2 + calls.TABLE))(id(self.python), id(self.learn)))
+        self.address = ctypes.addressof(self._words)
+        self.bound = struct.pack("q", self.address)
+        self.seen: set[bytes] = set()
+        self.learned = 0
+        self.forget: Callable[[], Any] = bool  # nothing, before the machine code is there
+        _tables.append(self)
+
+    def stop(self) -> None:
+        """Learn no more."""
+        self.seen.clear()
+        self._words[1] = id(self.python)
+
+    def complete(self, addresses: dict[str, int]) -> None:
+        self.remember = host.builtin(addresses["remember_call"], "remember", self.bound, keywords=True)
+        self.key_of = host.builtin(addresses["key_of"], "key_of", self.bound, keywords=True)
+        self.forget = host.builtin(addresses["forget_calls"], "forget", self.bound)
+
+
+_tables: list[_Table] = []
+MOST_SEEN = 1000  # keys, each of about 100 bytes
+# Of one function. Learning costs as much as 100 calls, so a function that never has the same arguments again must stop learning.
+MOST_LEARNED = 500
+
+
+@when_default_changes.append
+def _forget_records() -> None:
+    for table in _tables:
+        table.forget()
+
+
+def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
+    """Run the Python function. If the key of the call was seen before, note what the function does."""
+    key = table.key_of(*args, **kwargs)
+    if key is None or key not in table.seen:
+        if len(table.seen) >= MOST_SEEN:
+            table.seen.clear()
+        if key is not None:
+            table.seen.add(key)
+        return table.python(*args, **kwargs)
+    table.seen.discard(key)
+    result = table.python(*args, **kwargs)
+    ops: list = []
+    storages: set[Any] = set()
+    copies = [_stand_in(value, storages) for value in (*args, *kwargs.values())]
+    given, named = copies[: len(args)], dict(zip(kwargs, copies[len(args) :]))
+    seen = _watched(table.python, given, named, ops)
+    again = table.python(*given, **named)  # not watched, because watchers change how a call is recorded
+    if ops and ops[-1][3] is seen:
+        ops[-1] = (*ops[-1][:3], again)
+    places = _places(copies) if table is _of_methods["__getitem__"] else ()
+    table.remember(_record(table.called, key, (*copies, tuple(kwargs)), ops, again, places), *args, **kwargs)
+    table.learned += 1
+    if table.learned == MOST_LEARNED:
+        table.stop()
+    return result
+
+
+def _places(args: Sequence[Any]) -> list[tuple[int, int]]:
+    """The dims and the starts of the ints and slices of an index, if its key has them without their places."""
+    tensor, index = args
+    items = index if type(index) is tuple else (index,)
+    if not all(type(each) in (int, slice) for each in items):
+        return []
+    sizes = tensor.spec.shape
+    starts = [
+        each % sizes[k] if type(each) is int else each.indices(sizes[k])[0] for k, each in enumerate(items)
+    ]
+    return list(enumerate(starts))
+
+
+def _stand_in(value: Any, storages: set) -> Any:
+    """The argument, with a tensor of its own in place of each tensor: no two of them are one object, or share memory or an edge.
+
+    So it is plain which operand of an op, and which value that a node saves, comes from which argument.
+    """
+    if type(value) in (tuple, list):
+        return type(value)([_stand_in(each, storages) for each in value])
+    if not isinstance(value, Tensor):
+        return value
+    storage = value._storage
+    if storage in storages:
+        storage = storage.clone()
+    storages.add(storage)
+    found = make(storage, value._byte_offset, value.spec)
+    found._base = value._base
+    if value._autograd is not None:
+        found._autograd = Leaf(found)
+    return found
+
+
+def _watched(function: Callable, args: Sequence[Any], kwargs: dict, ops: list) -> Any:
+    """Call the function, and note the calls of ops that it makes itself: (op, arguments, keyword arguments, result)."""
+    thread, inside = threading.get_ident(), False
+
+    def watcher(op: Any, method: str, given: tuple, static: dict) -> Any:
+        nonlocal inside
+        if inside or threading.get_ident() != thread:
+            return PLAIN
+        if method != "run":
+            ops.append((None, (), {}, None))
+            return PLAIN
+        inside = True
+        try:
+            result = op.run(*given, **static)
+        finally:
+            inside = False
+        ops.append((op, given, static, result))
+        return result
+
+    watch(watcher, plain=True)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        unwatch(watcher)
+
+
+# ---- Installing ------------------------------------------------------------------------------------------------------------
+
+_SOURCE = """def function(*args, **kwargs):
+    return 'native'(*args, **kwargs) if kwargs else 'native'(*args)"""
+
+_SLOTS = {
+    "nb_float": "__float__", "nb_int": "__int__", "nb_index": "__index__", "nb_bool": "truth",
+    "nb_matrix_multiply": "product", "mp_subscript": "__getitem__",
+}  # fmt: skip
+ADDRESSES = (
+    "remember_call",
+    "key_of",
+    "forget_calls",
+    "replayed",
+    *(f"slot.{each}" for each in _SLOTS.values()),
+)
+
+_of_methods: dict[str, _Table] = {}
+
+
+def prepare() -> None:
+    """Make the names known that the machine code refers to."""
+    known = {
+        "none_type": type(None), "bool": bool, "ellipsis": type(...), "dtype": DType, "memory_format": MemoryFormat, "slice": slice,
+        "list": list, "recorded_view": tape.recorded_view,
+        "watchers": watchers, "new_hooks": tensor.new_hooks, "autocasts": autocast.open_contexts,
+    }  # fmt: skip
+    for key, value in known.items():
+        objects.add_object(key, value)
+    for method in calls.METHODS:
+        function = vars(Tensor)[method]
+        objects.add_object(f"method.{method}", function)
+        _of_methods[method] = _Table(modes.with_own_code(function))
+        objects.add_memory(f"table.{method}", _of_methods[method].address)
+    objects.add_object("method.__rmatmul__", vars(Tensor)["__rmatmul__"])
+
+
+def install(addresses: dict[str, int]) -> None:
+    """Put the machine code into its places."""
+    exchanges = []
+    for function in _functions():
+        table = _of_methods.get(function.__name__) or _Table(modes.with_own_code(function))
+        native = host.builtin(addresses["replayed"], function.__name__, table.bound, keywords=True)
+        exchanges.append((function, modes.code_like(function.__code__, _SOURCE, native=native)))
+    for table in _tables:
+        table.complete(addresses)
+    modes.exchange_code(exchanges)
+    for slot, called in _SLOTS.items():
+        objects.set_slot(Tensor, slot, addresses[f"slot.{called}"])
+
+
+def _functions() -> Iterator[FunctionType]:
+    seen: set[int] = set()
+    for each in (*NAMES, *READING, *ASKING, *calls.METHODS):
+        for found in (FUNCTIONS.get(each), vars(Tensor).get(each)):
+            if isinstance(found, FunctionType) and id(found) not in seen:
+                seen.add(id(found))
+                yield found
+
+
+native_calls.parts.append(native_calls.Part(calls.functions, prepare, ADDRESSES, install))

@@ -139,7 +139,10 @@ class Backend(ABC):
 
     @abstractmethod
     def prepare_product(self, a: Spec, b: Spec, result: Spec) -> Launch:
-        """The matrix product of operands as `product_operands` wants them: call `entry(result, a, b, meta, count)`."""
+        """The matrix product of operands as `product_operands` wants them: call `entry(result, a, b, meta, count)`.
+
+        The dtype of the result is theirs, or the one that they are computed in.
+        """
 
     def chain(self) -> Chain | None:
         """A new chain of launches that run as one; None if the device runs each launch by itself."""

@@ -103,13 +103,13 @@ class GraphBuilder:
 
     def matmul(self, op: Product, a: Value, b: Value) -> Value:
         """The product of matrices."""
-        dtype = a.spec.dtype
-        wanted = op.plans[a.spec, b.spec].wanted
+        first = op.plans[a.spec, b.spec]
+        wanted = first.wanted
         a, b = (each if each.spec is own else self._copy(each, own) for each, own in zip((a, b), wanted))
         plan = op.plans[wanted]
         result = self.new(plan.spec)
         self._launch(plan, [result, a, b])
-        return self.to(result, dtype)
+        return self.to(result, first.spec.dtype)
 
     def gather(self, op: Gather, input: Value, indices: Sequence[Value], static: Any) -> Value:
         """The elements that the indices select."""

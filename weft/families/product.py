@@ -9,6 +9,7 @@ from ..core.dispatch import PLAIN, watched, watchers
 from ..core.dtype import (
     LEGACY_NAMES,
     bool_,
+    compute_type,
 )
 from ..core.grad_mode import mode
 from ..core.iteration import broadcast_shapes
@@ -46,6 +47,7 @@ class Product(Op):
 
     `check(a, b)` raises for what the public function rejects, in its own words; `refusal` names the function
     in the message for bools. `step(a, b)` says which product autograd records in its place, if not itself.
+    `wide`: the product of narrow floats is not rounded to their dtype, so that something can be added to it first.
     """
 
     def __init__(
@@ -57,9 +59,10 @@ class Product(Op):
         *,
         node_name: str | None = None,
         step: Callable[[Spec, Spec], Product] | None = None,
+        wide: bool = False,
     ):
         super().__init__(name, derivative, node_name)
-        self.check, self.refusal, self.step = check, refusal, step
+        self.check, self.refusal, self.step, self.wide = check, refusal, step, wide
         self.plans = PlanCache(self._plan)
 
     def run(self, a: Tensor, b: Tensor) -> Tensor:
@@ -113,7 +116,8 @@ class Product(Op):
                 f"{error}\nof batches of matrices: {list(a.shape)} @ {list(b.shape)}"
             ) from None
         columns = b.shape[-1:] if len(b.shape) > 1 else ()
-        result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), a.dtype, where)
+        dtype = compute_type(a.dtype) if self.wide else a.dtype
+        result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), dtype, where)
         step = self.step(a, b) if self.step else self
         wanted = (a, b)
         if result.numel == 0 or not where.backend.has_memory:

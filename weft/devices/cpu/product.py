@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dtype import INTEGER, DType, compute_type, numpy_dtype
+from ...core.dtype import INTEGER, DType, bfloat16, compute_type, numpy_dtype
 from ...core.spec import Spec, contiguous_spec, make_spec
-from ...engine import blas
+from ...engine import blas, narrow_gemm
 from ...engine.gemm import products
 from ...engine.kernel import Launch
 
@@ -29,6 +29,10 @@ MOST_PRODUCTS = 1 << 14  # each needs a few words of the plan
 # Products with a vector of more multiplications are left to NumPy, which calls BLAS's function for them.
 VECTOR_WORK = 1 << 16
 
+# Columns, and multiplications: with fewer columns and more work, BLAS in float32 is faster than tiles of 32 columns of bfloat16.
+FEW_COLUMNS = 16
+SMALL_NARROW_WORK = 1 << 14
+
 _ndarray = np.ndarray
 # All memory as one buffer: an array at an address. The caller of a launch holds the tensors until the launch returns.
 # It starts at an address that is never used, but not at 0, which NumPy takes for no buffer.
@@ -40,6 +44,8 @@ def prepare_product(a: Spec, b: Spec, result: Spec) -> Launch:
     """See `devices/base.py`."""
     if a.dtype.category <= INTEGER:
         return Launch(_integers(a, b, result), 0, 0, None)
+    if a.dtype is bfloat16:
+        return _narrow(a, b, result)
     return _direct(a, b, result)
 
 
@@ -47,6 +53,8 @@ def product_operands(a: Spec, b: Spec) -> tuple[Spec, Spec]:
     """The specs that BLAS can read: the operands' own, or those of copies."""
     if a.dtype.category <= INTEGER:
         return a, b
+    if a.dtype is bfloat16 and _suits_narrow(a, b):
+        return _with_neighbours(a, (-1,)), _with_neighbours(b, (-1, -2))
     a, b = _readable_one(a), _readable_one(b)
     left = blas_strides(a)
     assert left is not None
@@ -95,6 +103,47 @@ def _direct(a: Spec, b: Spec, result: Spec) -> Launch:
         a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, *b_shape[1:])
     found = _by_kernel(a_shape, left, b_shape, right, shape, a.dtype)
     return found or Launch(_by_numpy(a_shape, left, b_shape, right, shape, a.dtype), 0, 0, None)
+
+
+def _suits_narrow(a: Spec, b: Spec) -> bool:
+    """Whether bfloat16 operands are multiplied as they are. The tiles of the kernel waste their work on few columns."""
+    rows, columns = math.prod(a.shape[:-1]), b.shape[-1] if len(b.shape) > 1 else 1
+    terms = a.shape[-1]
+    if (
+        not narrow_gemm.available()
+        or not 0 < terms <= narrow_gemm.MOST_TERMS
+        or len(a.shape) == len(b.shape) == 1
+    ):
+        return False
+    return columns >= FEW_COLUMNS or rows * columns * terms <= SMALL_NARROW_WORK
+
+
+def _with_neighbours(spec: Spec, dims: Sequence[int]) -> Spec:
+    """The spec itself if it has unit stride along one of the dims, else that of a contiguous copy."""
+    if any(spec.stride[dim] == 1 or spec.shape[dim] == 1 for dim in dims[: len(spec.shape)]):
+        return spec
+    return contiguous_spec(spec.shape, spec.dtype, spec.device)
+
+
+def _narrow(a: Spec, b: Spec, result: Spec) -> Launch:
+    """The product of bfloat16 operands as `_with_neighbours` wants them."""
+    a_shape, b_shape, shape = tuple(a.shape), tuple(b.shape), tuple(result.shape)
+    left, right = tuple(a.stride), tuple(b.stride)
+    if len(a_shape) == 1:  # a row
+        a_shape, left, shape = (1, *a_shape), (0, *left), (*shape[:-1], 1, *shape[-1:])
+    if len(b_shape) == 1:  # a column
+        b_shape, right, shape = (*b_shape, 1), (*right, 1), (*shape, 1)
+    if len(a_shape) > 2 == len(b_shape) and _is_even(a_shape[:-1], left[:-1]):
+        # One product: the batch is more rows.
+        rows = math.prod(a_shape[:-1])
+        a_shape, left, shape = (rows, a_shape[-1]), left[-2:], (rows, shape[-1])
+    batch = shape[:-2]
+    places = [np.arange(math.prod(batch)) * math.prod(shape[-2:])]
+    places += [_offsets(own[:-2], step[:-2], batch) for own, step in ((a_shape, left), (b_shape, right))]
+    (down, across), (rows, terms), columns = right[-2:], a_shape[-2:], b_shape[-1]
+    # The strides of a dim of size 1 are never used: choose those of the faster way to pack.
+    right = (down, 1) if columns == 1 or (across != 1 and terms == 1) else (down, across)
+    return narrow_gemm.products(result.dtype, (rows, terms, columns), left[-2:], right, np.stack(places, 1))
 
 
 def _by_kernel(a_shape, left, b_shape, right, shape, dtype: DType) -> Launch | None:

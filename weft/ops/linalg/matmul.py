@@ -241,6 +241,8 @@ BMM = Product("bmm", _check_bmm, "bmm", (_bmm_left, _bmm_right))
 MV = Product("mv", _check_mv, "addmv_impl_cpu", (_mv_left, _mv_right))
 DOT = Product("dot", _check_dot, "dot", (_times_right, _times_left))
 MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", step=_recorded)
+# For steps that add something to the product before it is rounded.
+WIDE_MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", wide=True)
 # What PyTorch's matmul of other ranks ends with gives its node the name.
 _ROW = Product(
     "squeeze_row",

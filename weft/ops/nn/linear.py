@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 from ...core import view_rules
-from ...core.dtype import compute_type
 from ...core.public import public
 from ...core.tensor import Tensor
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ..elementwise.arithmetic import ADD
-from ..linalg.matmul import MATMUL, MM, check_same, check_tensors, matmul, outer, rows_of
+from ..linalg.matmul import MATMUL, MM, WIDE_MATMUL, check_same, check_tensors, matmul, outer, rows_of
 from ..views.complex_views import conj
 from ..views.views import T
 
@@ -74,8 +73,8 @@ def _build(graph: GraphBuilder, input: Value, weight: Value) -> list[Value]:
 def _build_with_bias(graph: GraphBuilder) -> list[Value]:
     """The narrow floats stay wide until the end."""
     dtype = graph.inputs[1].spec.dtype
-    bias, input, weight = (graph.to(each, compute_type(dtype)) for each in graph.inputs)
-    (result,) = _build(graph, input, weight)
+    bias, input, weight = graph.inputs
+    result = graph.matmul(WIDE_MATMUL, input, graph.view(view_rules.t, weight))
     graph.write(ADD, result, result, graph.view(view_rules.expand, bias, result.spec.shape))
     return [graph.to(result, dtype)]
 

@@ -1,0 +1,262 @@
+"""Products of bfloat16 matrices by the processor's own instruction, where it has one (AVX512-BF16).
+
+`vdpbf16ps` multiplies pairs of neighbours and adds both products to a float32. So terms are taken two at a time: the pairs of a row of
+`a` are neighbours in memory already, and 32 columns of `b` are packed into a panel in which the two rows of a pair alternate. A tile of
+8 rows and 32 columns of `c` stays in registers until its sum is complete, and is rounded once. The order of the terms depends on nothing
+but their number. The instruction takes subnormal numbers for 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..core.dtype import DType, float32
+from . import workers
+from .convert import convert
+from .expr import load
+from .gemm import ALWAYS_SHARED_WORK, SHARED_WORK
+from .host import cpu
+from .kernel import Code, Launch, compile_loop, shared
+from .llvm import emit, memory_type, suffix
+from .loops import MEMSET
+from .structured import Body, function
+
+# Columns of a panel: two registers, each of 16 float32.
+_COLUMNS, _LANES = 32, 16
+_PAIR_BYTES = 2 * 2 * _COLUMNS  # of a panel
+# Rows of a tile: 8 rows use 16 of 32 registers for the sums, and each loaded column serves 8 rows. Left-over rows take smaller tiles.
+_TILES = (8, 4, 1)
+# Terms: the panel lies on the stack of the thread, where it takes 64 bytes for each term, 256 KiB at most.
+MOST_TERMS = 4096
+
+# The words of meta: the terms, the distances in bytes between rows of a, rows of b, columns of b, and rows of c; then for each task its
+# rows, its columns and its offsets in c, a and b (bytes).
+_HEADER, _TASK = 5, 5
+
+_SUM = f"<{_LANES} x float>"
+_PAIRS = f"<{2 * _LANES} x bfloat>"
+
+
+def available() -> bool:
+    """Whether this processor multiplies bfloat16."""
+    return "+avx512bf16" in cpu()[1].split(",")
+
+
+@functools.cache
+def _code(result: DType) -> Code:
+    declarations = {
+        MEMSET,
+        f"declare {_SUM} @llvm.x86.avx512bf16.dpbf16ps.512({_SUM}, {_PAIRS}, {_PAIRS})",
+        f"declare <{_COLUMNS} x i16> @llvm.masked.load.v{_COLUMNS}i16.p0(ptr, i32, <{_COLUMNS} x i1>, <{_COLUMNS} x i16>)",
+        f"declare void @llvm.masked.store.v{_LANES}{suffix(result, 1)}.p0(<{_LANES} x {memory_type(result)}>, ptr, i32, <{_LANES} x i1>)",
+        "declare i64 @llvm.smin.i64(i64, i64)",
+    }
+    parts = [_tile(rows, result, declarations) for rows in _TILES]
+    parts += [_pack_rows(declarations), _pack_columns(declarations), _loop(result, declarations)]
+    return compile_loop("\n".join([*sorted(declarations), *parts]) + "\n", 3, "")
+
+
+def _mask(body: Body, lanes: int, first: int, columns: str) -> str:
+    """Which of `lanes` columns from `first` on are among so many columns."""
+    places = ", ".join(f"i64 {first + lane}" for lane in range(lanes))
+    one = body.let(f"insertelement <{lanes} x i64> poison, i64 {columns}, i32 0")
+    all_lanes = body.let(
+        f"shufflevector <{lanes} x i64> {one}, <{lanes} x i64> poison, <{lanes} x i32> zeroinitializer"
+    )
+    return body.let(f"icmp slt <{lanes} x i64> <{places}>, {all_lanes}")
+
+
+def _tile(rows: int, result: DType, declarations: set[str]) -> str:
+    """`tile(a, rows of a, panel, terms, c, rows of c, columns)`: so many rows of the product of a and a panel."""
+    halves = range(_COLUMNS // _LANES)
+
+    def add_pair(body: Body, sums: list[list[str]], pair: str, kind: str) -> None:
+        """Add the products of one pair of terms; `kind` i16 reads the first one only."""
+        at = body.integer("mul", pair, _PAIR_BYTES)
+        panel = [
+            body.let(f"load {_PAIRS}, ptr {body.at(body.at('%panel', at), 64 * half)}, align 64")
+            for half in halves
+        ]
+        for row in range(rows):
+            place = body.at(body.at("%a", body.integer("mul", "%down", row)), body.integer("mul", pair, 4))
+            value = body.let(f"load {kind}, ptr {place}, align 2")
+            if kind == "i16":
+                value = body.let(f"zext i16 {value} to i32")
+            one = body.let(f"insertelement <{_LANES} x i32> poison, i32 {value}, i32 0")
+            splat = body.let(
+                f"shufflevector <{_LANES} x i32> {one}, <{_LANES} x i32> poison, <{_LANES} x i32> zeroinitializer"
+            )
+            pairs = body.let(f"bitcast <{_LANES} x i32> {splat} to {_PAIRS}")
+            for half in halves:
+                total = body.let(
+                    f"call {_SUM} @llvm.x86.avx512bf16.dpbf16ps.512({_SUM} {body.get(sums[row][half], _SUM)}, "
+                    f"{_PAIRS} {pairs}, {_PAIRS} {panel[half]})"
+                )
+                body.set(sums[row][half], _SUM, total)
+
+    def write(body: Body) -> None:
+        sums = [[body.variable(_SUM, "zeroinitializer") for _ in halves] for _ in range(rows)]
+        whole = body.integer("lshr", "%terms", 1)
+        with body.loop(0, whole) as pair:
+            add_pair(body, sums, pair, "i32")
+        with body.when(body.let("trunc i64 %terms to i1")):
+            add_pair(body, sums, whole, "i16")
+        total, kind = load(0, float32), memory_type(result)
+        for half in halves:
+            mask = _mask(body, _LANES, half * _LANES, "%columns")
+            for row in range(rows):
+                (rounded,) = emit(
+                    body, [convert(total, result)], {total: body.get(sums[row][half], _SUM)}, _LANES
+                )
+                place = body.at(
+                    body.at("%c", body.integer("mul", "%below", row)), result.itemsize * _LANES * half
+                )
+                body.do(
+                    f"call void @llvm.masked.store.v{_LANES}{suffix(result, 1)}.p0(<{_LANES} x {kind}> {rounded}, ptr {place}, "
+                    f"i32 {result.itemsize}, <{_LANES} x i1> {mask})"
+                )
+
+    parameters = "ptr %a, i64 %down, ptr %panel, i64 %terms, ptr %c, i64 %below, i64 %columns"
+    return function(f"tile{rows}", parameters, declarations, write, "internal")
+
+
+def _pack_rows(declarations: set[str]) -> str:
+    """`pack_rows(b, rows of b, columns of b, terms, columns, panel)` for columns that are neighbours in memory."""
+    kind = f"<{_COLUMNS} x i16>"
+
+    def write(body: Body) -> None:
+        mask = _mask(body, _COLUMNS, 0, "%columns")
+        pairs = body.integer("lshr", body.integer("add", "%terms", 1), 1)
+        with body.loop(0, pairs) as pair:
+            first = body.integer("mul", pair, 2)
+            second = body.integer("add", first, 1)
+            there = body.let(f"icmp slt i64 {second}, %terms")
+            below = body.let(
+                f"select i1 {there}, <{_COLUMNS} x i1> {mask}, <{_COLUMNS} x i1> zeroinitializer"
+            )
+            rows = [
+                body.let(
+                    f"call {kind} @llvm.masked.load.v{_COLUMNS}i16.p0(ptr {body.at('%b', body.integer('mul', term, '%down'))}, "
+                    f"i32 2, <{_COLUMNS} x i1> {own}, {kind} zeroinitializer)"
+                )
+                for term, own in ((first, mask), (second, below))
+            ]
+            order = ", ".join(f"i32 {lane}, i32 {lane + _COLUMNS}" for lane in range(_COLUMNS))
+            both = body.let(
+                f"shufflevector {kind} {rows[0]}, {kind} {rows[1]}, <{2 * _COLUMNS} x i32> <{order}>"
+            )
+            place = body.at("%panel", body.integer("mul", pair, _PAIR_BYTES))
+            body.do(f"store <{2 * _COLUMNS} x i16> {both}, ptr {place}, align 64")
+
+    return function("pack_rows", _PACK, declarations, write, "internal")
+
+
+_PACK = "ptr %b, i64 %down, i64 %across, i64 %terms, i64 %columns, ptr %panel"
+
+
+def _pack_columns(declarations: set[str]) -> str:
+    """`pack_columns(b, rows of b, columns of b, terms, columns, panel)` for rows that are neighbours in memory."""
+
+    def write(body: Body) -> None:
+        whole = body.integer("lshr", "%terms", 1)
+        odd = body.let("trunc i64 %terms to i1")
+        with body.when(body.let(f"icmp slt i64 %columns, {_COLUMNS}")):
+            pairs = body.integer("lshr", body.integer("add", "%terms", 1), 1)
+            nbytes = body.integer("mul", pairs, _PAIR_BYTES)
+            body.do(f"call void @llvm.memset.p0.i64(ptr align 64 %panel, i8 0, i64 {nbytes}, i1 false)")
+        with body.loop(0, "%columns") as column:
+            source = body.at("%b", body.integer("mul", column, "%across"))
+            target = body.at("%panel", body.integer("mul", column, 4))
+            with body.loop(0, whole) as pair:
+                value = body.let(f"load i32, ptr {body.at(source, body.integer('mul', pair, 4))}, align 2")
+                place = body.at(target, body.integer("mul", pair, _PAIR_BYTES))
+                body.do(f"store i32 {value}, ptr {place}, align 4")
+            with body.when(odd):
+                last = body.let(f"load i16, ptr {body.at(source, body.integer('mul', whole, 4))}, align 2")
+                place = body.at(target, body.integer("mul", whole, _PAIR_BYTES))
+                body.do(f"store i32 {body.let(f'zext i16 {last} to i32')}, ptr {place}, align 4")
+
+    return function("pack_columns", _PACK, declarations, write, "internal")
+
+
+def _loop(result: DType, declarations: set[str]) -> str:
+    """`loop(operands, meta, begin, end)`: tasks begin to end; operands are the addresses of c, a and b."""
+
+    def write(body: Body) -> None:
+        c, a, b = (body.let(f"load ptr, ptr {body.at('%operands', 8 * k)}") for k in range(3))
+        terms, down, b_down, b_across, below = (
+            body.let(f"load i64, ptr {body.at('%meta', 8 * k)}") for k in range(_HEADER)
+        )
+        pairs = body.integer("lshr", body.integer("add", terms, 1), 1)
+        panel = body.let(f"alloca i8, i64 {body.integer('mul', pairs, _PAIR_BYTES)}, align 64")
+        by_rows = body.let(f"icmp eq i64 {b_across}, 2")
+        by_columns = body.let(f"xor i1 {by_rows}, true")
+        with body.loop("%begin", "%end") as number:
+            task = body.at("%meta", body.integer("add", body.integer("mul", number, 8 * _TASK), 8 * _HEADER))
+            rows, columns, *offsets = (
+                body.let(f"load i64, ptr {body.at(task, 8 * k)}") for k in range(_TASK)
+            )
+            own_c, own_a, own_b = (body.at(p, o) for p, o in zip((c, a, b), offsets, strict=True))
+            with body.loop(0, columns, _COLUMNS) as column:
+                left = body.integer("sub", columns, column)
+                width = body.let(f"call i64 @llvm.smin.i64(i64 {left}, i64 {_COLUMNS})")
+                first = body.at(own_b, body.integer("mul", column, b_across))
+                given = f"ptr {first}, i64 {b_down}, i64 {b_across}, i64 {terms}, i64 {width}, ptr {panel}"
+                with body.when(by_rows):
+                    body.do(f"call void @pack_rows({given})")
+                with body.when(by_columns):
+                    body.do(f"call void @pack_columns({given})")
+                target = body.at(own_c, body.integer("mul", column, result.itemsize))
+                done = body.variable("i64", "0")
+                for height in _TILES:
+                    begin = body.get(done, "i64")
+                    last = body.integer("sub", rows, height - 1)
+                    with body.loop(begin, last, height) as row:
+                        body.do(
+                            f"call void @tile{height}(ptr {body.at(own_a, body.integer('mul', row, down))}, i64 {down}, "
+                            f"ptr {panel}, i64 {terms}, ptr {body.at(target, body.integer('mul', row, below))}, i64 {below}, "
+                            f"i64 {width})"
+                        )
+                        body.set(done, "i64", body.integer("add", row, height))
+
+    return function("loop", "ptr %operands, ptr %meta, i64 %begin, i64 %end", declarations, write)
+
+
+def products(
+    result: DType, sizes: tuple[int, int, int], left: Sequence[int], right: Sequence[int], offsets: np.ndarray
+) -> Launch:
+    """`c[i] = a[i] @ b[i]` of bfloat16, as `entry(c, a, b, meta, count)` with three addresses.
+
+    result: the dtype of c, bfloat16 or float32. sizes: rows, terms and columns of each product; at most MOST_TERMS terms. left, right: the strides of the matrices of a and b; the
+    columns of a and either columns or rows of b are neighbours. offsets: [products, 3], the offsets of c, a and b of each product.
+    All are in elements.
+    """
+    rows, terms, columns = sizes
+    work = len(offsets) * math.prod(sizes)
+    threads = workers.get_num_threads() if work >= SHARED_WORK else 1
+    tasks = _tasks(rows, columns, left[0], right[1], offsets, threads)
+    tasks[:, 2:] *= (result.itemsize, 2, 2)
+    header = [terms, 2 * left[0], 2 * right[0], 2 * right[1], result.itemsize * columns]
+    meta = np.concatenate([np.array(header, np.int64), tasks.ravel()])
+    code = _code(result)
+    entry = code.entry if work < SHARED_WORK else shared(code, work >= ALWAYS_SHARED_WORK)
+    return Launch(entry, meta.ctypes.data, len(tasks), meta)
+
+
+def _tasks(rows: int, columns: int, down: int, across: int, offsets: np.ndarray, threads: int) -> np.ndarray:
+    """[tasks, rows, columns and offsets]: the products, cut into panels of columns or tiles of rows if they are fewer than threads."""
+    by_columns = columns >= threads * _COLUMNS
+    size, grain = (columns, _COLUMNS) if by_columns else (rows, _TILES[0])
+    parts = 1 if len(offsets) % threads == 0 else threads
+    edges = np.unique(np.minimum(-(-size // grain) * np.arange(parts + 1) // parts * grain, size))
+    tasks = np.empty((len(offsets), len(edges) - 1, _TASK), np.int64)
+    tasks[..., :2] = rows, columns
+    tasks[..., 2:] = offsets[:, None]
+    tasks[..., 1 if by_columns else 0] = np.diff(edges)
+    tasks[..., 4 if by_columns else 3] += edges[:-1] * (across if by_columns else down)
+    tasks[..., 2] += edges[:-1] * (1 if by_columns else columns)
+    return tasks.reshape(-1, _TASK)

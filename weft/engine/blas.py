@@ -72,16 +72,21 @@ def _check_room(mebibytes: int) -> None:
 
 def _libraries() -> list[_Library]:
     """The libraries that are loaded: NumPy's, and SciPy's after its first use."""
-    found = [_library("numpy", "64_")]
+    libraries = [numpy_library()]
     if "scipy.linalg" in sys.modules:
-        found.append(_library("scipy", ""))
-    return [library for library in found if library is not None]
+        libraries.append(_library("scipy", ""))
+    return [library for library in libraries if library is not None]
+
+
+def numpy_library() -> _Library | None:
+    """The OpenBLAS that comes with NumPy, whose integers have 64 bits. None if NumPy uses another BLAS."""
+    return _library("numpy", "64_")
 
 
 @functools.cache
 def gemm(dtype: DType) -> int | None:
     """The address of NumPy's `cblas_?gemm`, with integers of 64 bits."""
-    library = _library("numpy", "64_")
+    library = numpy_library()
     if library is None:
         return None
     return ctypes.cast(library.functions[f"scipy_cblas_{LETTERS[dtype]}gemm64_"], ctypes.c_void_p).value

@@ -16,6 +16,7 @@ from ...core.recording import needs_recording
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
 from ...families.array_op import host_array, on_device
+from . import native
 from .equations import linalg_solve
 from .lapack import (
     LinAlgError,
@@ -153,6 +154,9 @@ def _linalg_eigh(a: np.ndarray, *, UPLO: str) -> tuple[Tensor, Tensor]:
     return rows(values), columns(vectors)
 
 
+_linalg_eigh.on_memory(native.eigh_plan)
+
+
 def _eigh_rule(ct, out, a, UPLO):
     """Source: Giles 2008, "Collected matrix derivative results", 3.1, with the vectors' change kept within rotations."""
     (ct_values, ct_vectors), (values, vectors) = ct, out
@@ -212,6 +216,9 @@ def _eigvalsh(a: np.ndarray, *, UPLO: str) -> Tensor:
     return rows(_converging(np.linalg.eigvalsh, "linalg.eigh", a, UPLO))
 
 
+_eigvalsh.on_memory(native.eigvalsh_plan)
+
+
 # ---- Singular values -------------------------------------------------------------------------------------------------
 
 SVD = return_type("linalg_svd", ("U", "S", "Vh"))
@@ -263,6 +270,9 @@ def _linalg_svd(a: np.ndarray, *, full_matrices: bool, infinite: bool) -> tuple[
         return _svd_with_nan(a, full_matrices)
     left, values, right = _singular(a, full_matrices=full_matrices)
     return columns(left), rows(values), columns(right)
+
+
+_linalg_svd.on_memory(native.svd_plan)
 
 
 def _svd_of_empty(a: np.ndarray, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -330,6 +340,9 @@ def _svdvals(a: np.ndarray) -> Tensor:
         return rows(_singular(a, compute_uv=False))
     finite, factor = _without_infinite(a)
     return rows(_singular(finite, compute_uv=False) * factor[..., None])
+
+
+_svdvals.on_memory(native.svdvals_plan)
 
 
 def _check_svd(A: Tensor, driver: str | None, name: str) -> None:

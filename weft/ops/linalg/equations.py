@@ -17,7 +17,7 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor, own_dim, wrap_dim
 from ...families.array_op import host_array
 from ...families.custom_vjp import custom_vjp
-from . import stacks
+from . import native, stacks
 from .lapack import (
     LinAlgError,
     check_floating,
@@ -55,6 +55,9 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
     except np.linalg.LinAlgError:
         found, infos = solve_each(a, b)
     return columns(found), rows(infos)
+
+
+_solve.on_memory(native.solve_plan)
 
 
 def solve_each(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -209,6 +212,9 @@ def _substitute(
     return columns(found if left else found.swapaxes(-2, -1))
 
 
+_linalg_solve_triangular.on_memory(native.triangular_plan)
+
+
 def _triangular_rule(ct, out, A, B, upper, left, unitriangular, *, wanted):
     right = solve_triangular(A.mH, ct, upper=not upper, left=left, unitriangular=unitriangular)
     if not wanted[0]:
@@ -348,6 +354,8 @@ def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
 def _lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, adjoint: bool) -> Tensor:
     return columns(_from_factors(factors, pivots - 1, b, 2 if adjoint else 0))
 
+
+_lu_solve.on_memory(native.lu_solve_plan)
 
 # LAPACK swaps rows as the pivots say, wherever in memory that is: check them before the call.
 

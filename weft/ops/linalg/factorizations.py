@@ -16,7 +16,7 @@ from ..assembly.joining import cat
 from ..assembly.padding import pad
 from ..creation.creation import empty as new_empty
 from ..tensor.node_names import with_node_name
-from . import stacks
+from . import native, stacks
 from .equations import solve_triangular
 from .lapack import (
     LinAlgError,
@@ -65,6 +65,9 @@ def _small_cholesky(a: np.ndarray, upper: bool) -> np.ndarray:
         raise np.linalg.LinAlgError  # LAPACK says where
     factor = stacks.outside_in(inner)
     return factor.swapaxes(-2, -1).conj() if upper else factor
+
+
+_linalg_cholesky_ex.on_memory(native.cholesky_plan)
 
 
 def _cholesky_rule(ct, out, a, upper):
@@ -152,6 +155,9 @@ def _linalg_lu_factor_ex(a: np.ndarray) -> tuple[Tensor, Tensor, Tensor]:
             factors[i], pivots[i], infos[i] = getrf(a[i])
     pivots += 1  # LAPACK counts from 1, SciPy from 0
     return columns(factors), rows(pivots), rows(infos)
+
+
+_linalg_lu_factor_ex.on_memory(native.lu_plan)
 
 
 def _lu_rule(ct_L, ct_U, P, L, U):
@@ -445,6 +451,9 @@ def _qr_of_large(a: np.ndarray, mode: str) -> tuple[Tensor, ...]:
             basis[i][:, :k] = reflectors[:, :k]
             basis[i] = product(basis[i], scales, lwork=64 * width)[0]
     return (columns(upper),) if mode == "r" else (columns(basis), columns(upper))
+
+
+_linalg_qr.on_memory(native.qr_plan)
 
 
 def _qr_rule(ct, out, a, mode, *, specs):

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from ...core.dtype import (
 )
 from ...core.names import ROOT
 from ...core.op import Op
+from ...core.plans import PlanCache
 from ...core.recording import needs_recording, record
 from ...core.spec import Spec, contiguous_spec, contiguous_stride, make_spec
 from ...core.tensor import Tensor, make
@@ -56,19 +57,29 @@ class MatrixOp(Op):
         functools.update_wrapper(self, function)
         self.function = function
         self._static = tuple(inspect.signature(function).parameters)
+        self.plans: PlanCache | None = None
+
+    def on_memory(self, plan: Callable) -> None:
+        """Compute by plans that call LAPACK on the memory of tensors, where there are such plans; see `native.py`."""
+        self.plans = PlanCache(plan)
 
     def run(self, *tensors: Tensor, **static: Any) -> Any:
+        arguments = tuple([static[name] for name in self._static[len(tensors) :]])
+        plan = None
+        if self.plans is not None:
+            plan = self.plans[(*[tensor.spec for tensor in tensors], *arguments)]
+        result = None if plan is None else plan(*tensors)
+        if result is None:
+            result = self._on_arrays(tensors, static)
+        return record(self, result, tensors, arguments) if needs_recording(tensors) else result
+
+    def _on_arrays(self, tensors: Sequence[Tensor], static: dict[str, Any]) -> Any:
         small = all(math.prod(tensor.spec.shape[-2:]) <= SMALL for tensor in tensors)
         one_thread = ONE_THREAD if small else contextlib.nullcontext()
         with inside(self.name, tensors), np.errstate(all="ignore"), one_thread:
-            result = self.function(
+            return self.function(
                 *(array(make(t._storage, t._byte_offset, t.spec)) for t in tensors), **static
             )
-        if needs_recording(tensors):
-            return record(
-                self, result, tensors, tuple([static[name] for name in self._static[len(tensors) :]])
-            )
-        return result
 
 
 def matrix_op(function: Callable | None = None, **options: Any) -> Any:

@@ -29,7 +29,7 @@ from ..assembly.joining import cat
 from ..indexing.masking import where
 from ..views.broadcasting import broadcast_tensors
 from ..views.views import owned
-from . import stacks
+from . import native, stacks
 from .eigen import eigh, eigvalsh, linalg_svd, svdvals
 from .equations import linalg_solve, solve_adjoint, solve_each
 from .lapack import (
@@ -175,6 +175,7 @@ def _linalg_inv_ex(a: np.ndarray) -> tuple[Tensor, Tensor]:
     return columns(inverse), rows(infos)
 
 
+_linalg_inv_ex.on_memory(native.inverse_plan)
 differentiate(_linalg_inv_ex, joint=lambda ct, out, a: (-matmul(matmul(out[0].mH, ct[0]), out[0].mH),))
 
 

@@ -10,21 +10,25 @@ import math
 
 import numpy as np
 
+from ...core.spec import Spec
 
-def beats_numpy(*stacks: np.ndarray) -> bool:
+
+def beats_numpy(*stacks: np.ndarray | Spec) -> bool:
     """Whether there are so many matrices, so small, that this is faster than NumPy's loop over them; measured."""
     return _are_many(stacks, 200, 8)
 
 
-def beats_scipy(*stacks: np.ndarray) -> bool:
+def beats_scipy(*stacks: np.ndarray | Spec) -> bool:
     """Whether this is faster than a call from Python for each matrix; measured."""
     return _are_many(stacks, 16, 16)
 
 
-def _are_many(stacks: tuple[np.ndarray, ...], matrices_per_row: int, largest: int) -> bool:
+def _are_many(stacks: tuple[np.ndarray | Spec, ...], matrices_per_row: int, largest: int) -> bool:
     most = max(math.prod(each.shape[:-2]) for each in stacks)
     size = max(max(each.shape[-2:]) for each in stacks)
-    return size <= largest and most >= matrices_per_row * size and all(each.size for each in stacks)
+    return (
+        size <= largest and most >= matrices_per_row * size and all(math.prod(each.shape) for each in stacks)
+    )
 
 
 def inside_out(a: np.ndarray, stack: tuple[int, ...]) -> np.ndarray:

@@ -1,0 +1,460 @@
+"""Plans of linear algebra that call LAPACK on the memory of tensors (`engine/lapack.py`).
+
+Each `..._plan` takes the specs of the tensors and the static arguments of a MatrixOp, and returns a function of the tensors. The
+function returns None for values that need a closer look, such as NaN and singular matrices. Then, and where a plan is None
+because NumPy comes without OpenBLAS, the op computes on arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...core.device import CPU
+from ...core.dtype import int32, int64
+from ...core.spec import Spec, contiguous_spec
+from ...core.tensor import Tensor, make
+from ...engine.lapack import Place, Routines, Scratch, Step, available, work_sizes
+from ...families.array_op import memory_array
+from ...families.map import COPY
+from . import stacks
+from .lapack import all_finite, columns_spec
+
+_PIVOT = 8  # bytes of an integer of LAPACK
+
+
+def _has(spec: Spec, *names: str) -> bool:
+    """Whether there is memory to compute on, and LAPACK has these routines for it."""
+    return spec.device is CPU and spec.numel > 0 and available(spec.dtype, *names)
+
+
+def _columns(shape: Sequence[int], like: Spec) -> Spec:
+    return columns_spec(tuple(shape), like.dtype.numpy)
+
+
+def _real(shape: Sequence[int], like: Spec) -> Spec:
+    return contiguous_spec(tuple(shape), like.dtype.to_real())
+
+
+class _New:
+    """Allocates tensors of one spec."""
+
+    __slots__ = ("allocate", "spec")
+
+    def __init__(self, spec: Spec):
+        self.allocate, self.spec = CPU.backend.allocator(spec.nbytes), spec
+
+    def __call__(self) -> Tensor:
+        return make(self.allocate(), 0, self.spec)
+
+
+class _Copied:
+    """Copies tensors of one spec into new ones of another, with other strides, another dtype, or broadcast."""
+
+    __slots__ = ("launch", "new")
+
+    def __init__(self, source: Spec, target: Spec):
+        plan = COPY.write_plans[target, source]
+        self.new, self.launch = _New(target), plan
+
+    def __call__(self, source: Tensor) -> Tensor:
+        result, launch = self.new(), self.launch
+        launch.entry(result._storage.ptr, _address(source), launch.meta, launch.count)
+        return result
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor._storage.ptr + tensor._byte_offset
+
+
+def _matrix(operand: int, spec: Spec, row: int = 0, column: int = 0) -> Place:
+    """An element of each matrix of a dense stack that is stored column by column."""
+    height, width = spec.shape[-2:]
+    itemsize = spec.dtype.itemsize
+    return Place(operand, height * width * itemsize, (column * height + row) * itemsize)
+
+
+def _each(operand: int, itemsize: int) -> Place:
+    """One number for each matrix, or so many bytes."""
+    return Place(operand, itemsize)
+
+
+def _infos(batch: Sequence[int]) -> _New:
+    """LAPACK's infos. Its integers have 64 bits, of which the results keep 32."""
+    return _New(contiguous_spec(tuple(batch), int64))
+
+
+def _narrow(batch: Sequence[int]) -> _Copied:
+    shape = tuple(batch)
+    return _Copied(contiguous_spec(shape, int64), contiguous_spec(shape, int32))
+
+
+def _any(infos: Tensor) -> bool:
+    return bool(memory_array(infos).any())
+
+
+def _is_finite(a: Tensor) -> bool:
+    return all_finite(memory_array(a))
+
+
+# ---- Factorizations --------------------------------------------------------------------------------------------------
+
+
+def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
+    if not _has(a, "potrf", "laset") or stacks.beats_numpy(a):
+        return None
+    *batch, n, _ = a.shape
+    spec = _columns(a.shape, a)
+    other = _matrix(0, spec, 1, 0) if upper else _matrix(0, spec, 0, 1)
+    steps = [
+        Step("potrf", ("U" if upper else "L", n, _matrix(0, spec), n, _each(1, 8))),
+        Step("laset", ("L" if upper else "U", n - 1, n - 1, 0.0, 0.0, other, n)),
+    ]
+    routines = Routines(a.dtype, steps, math.prod(batch), 2, n * n, n**3 // 6)
+    copied, infos, narrow = _Copied(a, spec), _infos(batch), _narrow(batch)
+
+    def run(a: Tensor) -> tuple[Tensor, Tensor] | None:
+        factor, info = copied(a), infos()
+        routines(factor._storage.ptr, info._storage.ptr)
+        # OpenBLAS does not stop at NaN.
+        if _any(info) or np.isnan(memory_array(factor).diagonal(0, -2, -1)).any():
+            return None
+        return factor, narrow(info)
+
+    return run
+
+
+def lu_plan(a: Spec) -> Callable | None:
+    if not _has(a, "getrf") or stacks.beats_scipy(a):
+        return None
+    *batch, m, n = a.shape
+    k = min(m, n)
+    spec = _columns(a.shape, a)
+    step = Step("getrf", (m, n, _matrix(0, spec), m, _each(1, k * _PIVOT), _each(2, 8)))
+    routines = Routines(a.dtype, [step], math.prod(batch), 3, m * n, m * n * k // 3)
+    copied, infos, narrow = _Copied(a, spec), _infos(batch), _narrow(batch)
+    pivots, narrow_pivots = _infos((*batch, k)), _narrow((*batch, k))
+
+    def run(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        factors, swaps, info = copied(a), pivots(), infos()
+        routines(factors._storage.ptr, swaps._storage.ptr, info._storage.ptr)
+        return factors, narrow_pivots(swaps), narrow(info)
+
+    return run
+
+
+def qr_plan(a: Spec, mode: str) -> Callable | None:
+    """R is the upper triangle that geqrf leaves; orgqr (of complex matrices ungqr) makes Q of what it leaves below."""
+    product = "ungqr" if a.dtype.is_complex else "orgqr"
+    if not _has(a, "geqrf", product, "lacpy", "laset"):
+        return None
+    *batch, m, n = a.shape
+    k = min(m, n)
+    width = m if mode == "complete" else k
+    spec, upper = _columns(a.shape, a), _columns((*batch, width, n), a)
+    basis = _columns((*batch, m, width), a)
+    work = max(
+        work_sizes("geqrf", a.dtype, m, n, ..., m, ..., ..., -1)[5],
+        work_sizes(product, a.dtype, m, width, k, ..., m, ..., ..., -1)[6],
+    )
+    scales = Scratch(work * a.dtype.itemsize)
+    steps = [
+        Step("geqrf", (m, n, _matrix(0, spec), m, scales, Scratch(0), work, Scratch(_after(a, work, k)))),
+        Step("lacpy", ("U", width, n, _matrix(0, spec), m, _matrix(1, upper), width)),
+        Step("laset", ("L", width - 1, n, 0.0, 0.0, _matrix(1, upper, 1, 0), width)),
+    ]
+    if mode != "r":
+        steps += [
+            Step("lacpy", ("L", m, k, _matrix(0, spec), m, _matrix(2, basis), m)),
+            Step(
+                product,
+                (m, width, k, _matrix(2, basis), m, scales, Scratch(0), work, Scratch(_after(a, work, k))),
+            ),
+        ]
+    scratch = _after(a, work, k) + 8
+    routines = Routines(a.dtype, steps, math.prod(batch), 3, m * n, m * n * k, scratch)
+    copied, new_upper, new_basis = _Copied(a, spec), _New(upper), _New(basis)
+
+    def run(a: Tensor) -> tuple[Tensor, ...]:
+        reflectors, upper = copied(a), new_upper()
+        if mode == "r":
+            routines(reflectors._storage.ptr, upper._storage.ptr, 0)
+            return (upper,)
+        basis = new_basis()
+        routines(reflectors._storage.ptr, upper._storage.ptr, basis._storage.ptr)
+        return basis, upper
+
+    return run
+
+
+def _after(a: Spec, *counts: int) -> int:
+    """The offset of an integer in a workspace that begins with so many numbers."""
+    return -(-sum(counts) * a.dtype.itemsize // 8) * 8
+
+
+# ---- Equations -------------------------------------------------------------------------------------------------------
+
+
+def _same_batch(a: Spec, b: Spec) -> bool:
+    return a.shape[:-2] == b.shape[:-2] or (len(a.shape) == 2 and len(b.shape) > 2)
+
+
+def solve_plan(a: Spec, b: Spec) -> Callable | None:
+    if not _has(a, "getrf", "getrs") or not b.numel or not _same_batch(a, b) or stacks.beats_numpy(a, b):
+        return None
+    *batch, n, k = b.shape
+    factors, solution = _columns(a.shape, a), _columns(b.shape, b)
+    step = Step("getrf", (n, n, _matrix(0, factors), n, _each(1, n * _PIVOT), _each(2, 8)))
+    count = math.prod(a.shape[:-2])
+    factor = Routines(a.dtype, [step], count, 3, n * n, n**3 // 3)
+    solve = _substitution(a, len(a.shape) == len(b.shape), factors, solution, "N")
+    copied, right = _Copied(a, factors), _Copied(b, solution)
+    infos, narrow, pivots = _infos(a.shape[:-2]), _narrow(a.shape[:-2]), _infos((*a.shape[:-2], n))
+
+    def run(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor] | None:
+        factors, swaps, info = copied(a), pivots(), infos()
+        factor(factors._storage.ptr, swaps._storage.ptr, info._storage.ptr)
+        if _any(info):
+            return None
+        result = right(b)
+        solve(factors._storage.ptr, swaps._storage.ptr, result._storage.ptr)
+        return result, narrow(info)
+
+    return run
+
+
+def _substitution(a: Spec, is_stack: bool, factors: Spec, solution: Spec, transposition: str) -> Routines:
+    """getrs with the factors (0), the pivots (1) and the right sides (2), which the solutions replace."""
+    *batch, n, k = solution.shape
+    count = math.prod(batch)
+    pivots = _each(1, n * _PIVOT)
+    own = _matrix(0, factors)
+    if not is_stack:  # one matrix: all right sides lie side by side
+        count, k = 1, count * k
+    right = Place(2, n * k * a.dtype.itemsize)
+    step = Step("getrs", (transposition, n, k, own, n, pivots, right, n, Scratch(0)))
+    return Routines(a.dtype, [step], count, 3, n * max(n, k), n * n * k, 8)
+
+
+def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callable | None:
+    if not _has(factors, "getrs") or not b.numel or not _same_batch(factors, b):
+        return None
+    if stacks.beats_scipy(factors, b):
+        return None
+    own, solution = _columns(factors.shape, factors), _columns(b.shape, b)
+    wide = contiguous_spec(pivots.shape, int64)
+    solve = _substitution(factors, len(factors.shape) == len(b.shape), own, solution, "C" if adjoint else "N")
+    copied = None if factors is own else _Copied(factors, own)
+    right, swaps = _Copied(b, solution), _Copied(pivots, wide)
+
+    def run(factors: Tensor, pivots: Tensor, b: Tensor) -> Tensor:
+        result, order = right(b), swaps(pivots)
+        own = copied(factors) if copied else factors
+        solve(_address(own), order._storage.ptr, result._storage.ptr)
+        return result
+
+    return run
+
+
+def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bool) -> Callable | None:
+    if not _has(a, "trsm") or not b.numel or not _same_batch(a, b) or stacks.beats_scipy(a, b):
+        return None
+    n = a.shape[-1]
+    is_stack = len(a.shape) == len(b.shape)
+    if not is_stack and not left:
+        return None
+    *batch, rows, width = b.shape
+    count = math.prod(batch)
+    solution = _columns(b.shape, b)
+    own, transposed = _readable(a)
+    uplo = "U" if upper != transposed else "L"
+    if not is_stack:
+        count, width = 1, count * width
+    triangle = Place(0, n * n * a.dtype.itemsize)
+    right = Place(1, rows * width * a.dtype.itemsize)
+    diagonal = "U" if unitriangular else "N"
+    side = "L" if left else "R"
+    form = "T" if transposed else "N"
+    step = Step("trsm", (side, uplo, form, diagonal, rows, width, 1.0, triangle, n, right, rows))
+    routines = Routines(a.dtype, [step], count, 2, max(n * n, rows * width), n * rows * width // 2)
+    copied = None if own is a else _Copied(a, own)
+    new = _Copied(b, solution)
+
+    def run(a: Tensor, b: Tensor) -> Tensor:
+        result = new(b)
+        routines(_address(copied(a) if copied else a), result._storage.ptr)
+        return result
+
+    return run
+
+
+def _readable(a: Spec) -> tuple[Spec, bool]:
+    """The spec in which LAPACK reads dense matrices, and whether it sees their transposes."""
+    if not a.conj and not a.neg:
+        by_columns = _columns(a.shape, a)
+        if a is by_columns:
+            return a, False
+        by_rows = contiguous_spec(a.shape, a.dtype)
+        if a is by_rows:
+            return a, True
+    return _columns(a.shape, a), False
+
+
+# Rows; up to here the inverse is the solution for the identity, because then zeros have the signs of PyTorch's, which a person
+# who prints a small inverse sees. From getri, which takes 0.6 of the time, the zeros of a diagonal matrix are negative.
+_PRINTED = 16
+
+
+def inverse_plan(a: Spec) -> Callable | None:
+    if not _has(a, "getrf", "getri") or a.shape[-1] <= _PRINTED:
+        return None
+    *batch, n, _ = a.shape
+    spec = _columns(a.shape, a)
+    work = work_sizes("getri", a.dtype, n, ..., n, None, ..., -1)[4]
+    pivots = Scratch(_after(a, work))
+    steps = [
+        Step("getrf", (n, n, _matrix(0, spec), n, pivots, _each(1, 8))),
+        Step("getri", (n, _matrix(0, spec), n, pivots, Scratch(0), work, _each(2, 8))),
+    ]
+    scratch = _after(a, work) + n * _PIVOT
+    routines = Routines(a.dtype, steps, math.prod(batch), 3, n * n, n**3, scratch)
+    copied, infos, narrow = _Copied(a, spec), _infos(batch), _narrow(batch)
+
+    def run(a: Tensor) -> tuple[Tensor, Tensor] | None:
+        result, info, second = copied(a), infos(), infos()
+        routines(result._storage.ptr, info._storage.ptr, second._storage.ptr)
+        return None if _any(info) else (result, narrow(info))
+
+    return run
+
+
+# ---- Eigenvalues and singular values ---------------------------------------------------------------------------------
+
+
+def eigh_plan(a: Spec, UPLO: str, vectors: bool = True) -> Callable | None:
+    name = "heevd" if a.dtype.is_complex else "syevd"
+    if not _has(a, name):
+        return None
+    *batch, n, _ = a.shape
+    spec, values = _columns(a.shape, a), _real(a.shape[:-1], a)
+    job = "V" if vectors else "N"
+    is_complex = a.dtype.is_complex
+    own, single = a.dtype.itemsize, values.dtype.itemsize
+    if is_complex:
+        sizes = work_sizes(name, a.dtype, job, UPLO, n, ..., n, ..., ..., -1, ..., -1, None, -1)
+        work, reals, integers = (max(size, 1) for size in (sizes[4], sizes[6], sizes[8]))
+    else:
+        sizes = work_sizes(name, a.dtype, job, UPLO, n, ..., n, ..., ..., -1, None, -1)
+        work, reals, integers = max(sizes[4], 1), 0, max(sizes[6], 1)
+    second = -(-work * own // 64) * 64
+    third = second + -(-reals * single // 64) * 64
+    tail: tuple = (Scratch(second), reals) if is_complex else ()
+    step = Step(
+        name,
+        (
+            job,
+            UPLO,
+            n,
+            _matrix(0, spec),
+            n,
+            _each(1, n * single),
+            Scratch(0),
+            work,
+            *tail,
+            Scratch(third),
+            integers,
+            _each(2, 8),
+        ),
+    )
+    scratch = third + 8 * integers
+    routines = Routines(a.dtype, [step], math.prod(batch), 3, n * n, 3 * n**3, scratch)
+    copied, new_values, infos = _Copied(a, spec), _New(values), _infos(batch)
+
+    def run(a: Tensor) -> Any:
+        if not _is_finite(a):
+            return None
+        factor, result, info = copied(a), new_values(), infos()
+        routines(factor._storage.ptr, result._storage.ptr, info._storage.ptr)
+        if _any(info):
+            return None
+        return (result, factor) if vectors else result
+
+    return run
+
+
+def eigvalsh_plan(a: Spec, UPLO: str) -> Callable | None:
+    return eigh_plan(a, UPLO, vectors=False)
+
+
+def svd_plan(a: Spec, full_matrices: bool, infinite: bool) -> Callable | None:
+    return _singular_plan(a, "A" if full_matrices else "S")
+
+
+def svdvals_plan(a: Spec) -> Callable | None:
+    return _singular_plan(a, "N")
+
+
+def _singular_plan(a: Spec, job: str) -> Callable | None:
+    if not _has(a, "gesdd"):
+        return None
+    *batch, m, n = a.shape
+    k = min(m, n)
+    spec, values = _columns(a.shape, a), _real((*batch, k), a)
+    left = _columns((*batch, m, m if job == "A" else k), a)
+    right = _columns((*batch, n if job == "A" else k, n), a)
+    own, single = a.dtype.itemsize, values.dtype.itemsize
+    is_complex = a.dtype.is_complex
+    rows = right.shape[-2]
+    query = (job, m, n, ..., m, ..., ..., m, ..., rows, ..., -1, *((...,) if is_complex else ()), None)
+    work = work_sizes("gesdd", a.dtype, *query)[9]
+    reals = _svd_reals(m, n, job) if is_complex else 0
+    second = -(-work * own // 64) * 64
+    third = second + -(-reals * single // 64) * 64
+    step = Step(
+        "gesdd",
+        (
+            job,
+            m,
+            n,
+            _matrix(0, spec),
+            m,
+            _each(1, k * single),
+            _matrix(2, left) if job != "N" else Scratch(0),
+            m,
+            _matrix(3, right) if job != "N" else Scratch(0),
+            rows,
+            Scratch(0),
+            work,
+            *((Scratch(second),) if is_complex else ()),
+            Scratch(third),
+            _each(4, 8),
+        ),
+    )
+    routines = Routines(a.dtype, [step], math.prod(batch), 5, m * n, 5 * m * n * k, third + 64 * k)
+    copied, infos = _Copied(a, spec), _infos(batch)
+    new_values, new_left, new_right = _New(values), _New(left), _New(right)
+
+    def run(a: Tensor) -> Any:
+        if not _is_finite(a):
+            return None
+        factor, result, info = copied(a), new_values(), infos()
+        addresses = factor._storage.ptr, result._storage.ptr
+        if job == "N":
+            routines(*addresses, 0, 0, info._storage.ptr)
+            return None if _any(info) else result
+        U, Vh = new_left(), new_right()
+        routines(*addresses, U._storage.ptr, Vh._storage.ptr, info._storage.ptr)
+        return None if _any(info) else (U, result, Vh)
+
+    return run
+
+
+def _svd_reals(m: int, n: int, job: str) -> int:
+    """The real workspace of gesdd for complex matrices, from LAPACK's documentation."""
+    least, most = min(m, n), max(m, n)
+    if job == "N":
+        return 7 * least
+    return max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)

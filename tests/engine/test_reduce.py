@@ -141,3 +141,13 @@ def test_a_dim_named_twice_is_refused(name, dims):
     for lib in (torch, weft):
         with pytest.raises(RuntimeError, match="appears multiple times"):
             getattr(lib.ones(2, 3), name)(dims)
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 33])
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("transposed", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_inputs_with_different_strides(size, dim, transposed):
+    """A reduction of two inputs, of which one may run along its memory and the other across."""
+    x, y = (weft.arange(size * size, dtype=weft.float64).view(size, size) % k for k in (7, 5))
+    a, b = (each.t() if flag else each for each, flag in zip((x, y), transposed, strict=True))
+    assert weft.linalg.vecdot(a, b, dim=dim).tolist() == (a * b).contiguous().sum(dim).tolist()

@@ -102,13 +102,13 @@ def _raw(node: Node, name: str) -> Any:
 
 def _getattr(self: Node, name: str) -> Any:
     if name.startswith("_raw_saved_"):
-        found = _raw(self, name.removeprefix("_raw_saved_"))
-        if found is not _MISSING:
-            return found
+        value = _raw(self, name.removeprefix("_raw_saved_"))
+        if value is not _MISSING:
+            return value
     if name.startswith("_saved_"):
-        found = _saved(self, name.removeprefix("_saved_"))
-        if found is not _MISSING:
-            return found
+        value = _saved(self, name.removeprefix("_saved_"))
+        if value is not _MISSING:
+            return value
     raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
 

@@ -54,7 +54,7 @@ def backward(
             )
         grad_tensors = grad_variables
     roots = _roots(_tuple(tensors), _gradients(grad_tensors, _tuple(tensors)), create_graph)
-    wanted = None
+    edges = None
     if inputs is not None:
         inputs = _tuple(inputs)
         if not inputs:
@@ -62,9 +62,9 @@ def backward(
         for each in inputs:
             if isinstance(each, Tensor):
                 each.retain_grad()
-        wanted = [_edge_of(each, position) for position, each in enumerate(inputs)]
+        edges = [_edge_of(each, position) for position, each in enumerate(inputs)]
     keep = create_graph if retain_graph is None else retain_graph
-    engine.run(roots, wanted=wanted, keep_graph=keep, create_graph=create_graph)
+    engine.run(roots, wanted=edges, keep_graph=keep, create_graph=create_graph)
 
 
 @entry
@@ -105,9 +105,11 @@ def grad(
         )
     roots = _roots(outputs, _gradients(grad_outputs, outputs), create_graph)
     edges = [_edge_of(each, position) for position, each in enumerate(inputs)]
-    found = engine.run(roots, wanted=edges, keep_graph=keep, create_graph=create_graph, accumulate=False)
+    cotangents = engine.run(roots, wanted=edges, keep_graph=keep, create_graph=create_graph, accumulate=False)
     results = [
-        None if isinstance(each, Tensor) and "_unconnected" in each.__dict__ else found.get(engine.key(edge))
+        None
+        if isinstance(each, Tensor) and "_unconnected" in each.__dict__
+        else cotangents.get(engine.key(edge))
         for each, edge in zip(inputs, edges, strict=True)
     ]
     if materialize_grads:
@@ -140,12 +142,12 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
             )
     from ..func.batching import vmap  # which is made of derivatives itself
 
-    given = [k for k, each in enumerate(grads) if each is not None]
+    positions = [k for k, each in enumerate(grads) if each is not None]
     reached: list[int] = []
 
     def gradients(*cts: Tensor) -> tuple:
-        by_output = dict(zip(given, cts, strict=True))
-        found = grad(
+        by_output = dict(zip(positions, cts, strict=True))
+        results = grad(
             outputs,
             inputs,
             [by_output.get(k) for k in range(len(grads))],
@@ -153,13 +155,13 @@ def _batched(outputs, inputs, grads, keep, create, allow_unused, materialize) ->
             create,
             allow_unused=allow_unused or materialize,
         )
-        reached[:] = [k for k, ct in enumerate(found) if ct is not None]
-        return tuple([found[k] for k in reached])
+        reached[:] = [k for k, ct in enumerate(results) if ct is not None]
+        return tuple([results[k] for k in reached])
 
-    rows = vmap(gradients)(*[grads[k] for k in given])
+    rows = vmap(gradients)(*[grads[k] for k in positions])
     by_input = dict(zip(reached, rows, strict=True))
-    found = [by_input.get(k) for k in range(len(inputs))]
-    return _materialized(found, inputs) if materialize else tuple(found)
+    results = [by_input.get(k) for k in range(len(inputs))]
+    return _materialized(results, inputs) if materialize else tuple(results)
 
 
 def takes_gradient(edge: Any) -> bool:
@@ -173,18 +175,18 @@ def _tuple(value: Any) -> tuple:
     return tuple(value)
 
 
-def _gradients(given: Any, tensors: Sequence[Tensor]) -> tuple:
-    if given is None:
+def _gradients(gradients: Any, tensors: Sequence[Tensor]) -> tuple:
+    if gradients is None:
         return (None,) * len(tensors)
-    found = _tuple(given)
-    if len(found) == 1 and found[0] is None:
+    as_tuple = _tuple(gradients)
+    if len(as_tuple) == 1 and as_tuple[0] is None:
         return (None,) * len(tensors)
-    for each in found:
+    for each in as_tuple:
         if each is not None and not isinstance(each, Tensor):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(each).__name__}")
-    if len(found) != len(tensors):
-        raise RuntimeError(f"got {len(tensors)} tensors and {len(found)} gradients")
-    return found
+    if len(as_tuple) != len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(as_tuple)} gradients")
+    return as_tuple
 
 
 def _edge_of(tensor: Any, position: int) -> Any:

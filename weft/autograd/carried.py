@@ -30,7 +30,7 @@ def carrier_of(*cts: Any) -> Carrier | None:
     """The Carrier of the first cotangent whose class has one, or None."""
     for ct in cts:
         for each in ct if type(ct) is tuple else (ct,):
-            found = carriers.get(type(each))
-            if found is not None:
-                return found
+            carrier = carriers.get(type(each))
+            if carrier is not None:
+                return carrier
     return None

@@ -56,9 +56,9 @@ def close_level(level: int) -> None:
         tensor = reference()
         if tensor is None:
             continue
-        found = tensor.__dict__.get("_tangents", {})
-        found.pop(level, None)
-        if not found and tensor._autograd is DUAL:
+        by_level = tensor.__dict__.get("_tangents", {})
+        by_level.pop(level, None)
+        if not by_level and tensor._autograd is DUAL:
             tensor._autograd = None
 
 
@@ -66,15 +66,15 @@ def tangents(tensor: Any) -> dict[int, Tensor]:
     """The tangents of the tensor at the open levels."""
     if not levels or not isinstance(tensor, Tensor):
         return {}
-    found = tensor.__dict__.get("_tangents")
-    return {level: t for level, t in found.items() if level in levels} if found else {}
+    by_level = tensor.__dict__.get("_tangents")
+    return {level: t for level, t in by_level.items() if level in levels} if by_level else {}
 
 
-def set_tangents(tensor: Tensor, found: dict[int, Tensor]) -> Tensor:
-    if found:
+def set_tangents(tensor: Tensor, by_level: dict[int, Tensor]) -> Tensor:
+    if by_level:
         before = tensor.__dict__.get("_tangents", ())
-        tensor._tangents = found  # type: ignore[attr-defined]
-        for level in found:
+        tensor._tangents = by_level  # type: ignore[attr-defined]
+        for level in by_level:
             if level not in before:
                 _marked.setdefault(level, []).append(weakref.ref(tensor))
         if tensor._autograd is None:

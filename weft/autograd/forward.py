@@ -25,8 +25,8 @@ from .saved import Packed, Saved, SavedDual, SavedOutputs
 
 def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Any:
     """As `graph.record`. The results get tangents if an input has a tangent."""
-    found = [tangents(x) for x in inputs]
-    levels = sorted(set().union(*found))
+    by_input = [tangents(x) for x in inputs]
+    levels = sorted(set().union(*by_input))
     bare = [_without_mark(x) if isinstance(x, Tensor) and x._autograd is DUAL else x for x in inputs]
     if mode.reverse and any(map(_requires_grad, bare)):
         result = graph.record(op, result, bare, static)
@@ -36,9 +36,9 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
     for (
         level
     ) in levels:  # outermost first, because an inner level sees values with the tangents of the outer levels
-        given = [each.get(level) for each in found]
+        input_tangents = [each.get(level) for each in by_input]
         outs = [at_outer_levels(each, level) for each in results]
-        pushed = push(op, outs, isinstance(result, Tensor), inputs, static, given, level)
+        pushed = push(op, outs, isinstance(result, Tensor), inputs, static, input_tangents, level)
         for each, tangent in zip(results, pushed, strict=True):
             if tangent is not None:
                 set_tangents(each, {**tangents(each), level: tangent})
@@ -49,18 +49,24 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
 
 
 def push(
-    op: Any, outs: list, single: bool, inputs: Sequence[Any], static: tuple, given: Sequence[Any], level: int
+    op: Any,
+    outs: list,
+    single: bool,
+    inputs: Sequence[Any],
+    static: tuple,
+    input_tangents: Sequence[Any],
+    level: int,
 ) -> list:
     """The tangents of the results, given those of the inputs (None for zero).
 
     The tangents require grad only if an input or a tangent of an input does. Without this check the rule of
     `logcumsumexp`, which takes the logarithm of the cotangent, would record tangents as functions of the dummy cotangent.
     """
-    if mode.reverse and any(map(_requires_grad, (*inputs, *given))):
-        return _push(op, outs, single, inputs, static, given, level)
+    if mode.reverse and any(map(_requires_grad, (*inputs, *input_tangents))):
+        return _push(op, outs, single, inputs, static, input_tangents, level)
     with enable_grad():
-        found = _push(op, outs, single, inputs, static, given, level)
-    return [t if t is None else _unrecorded(t) for t in found]
+        pushed = _push(op, outs, single, inputs, static, input_tangents, level)
+    return [t if t is None else _unrecorded(t) for t in pushed]
 
 
 def _requires_grad(value: Any) -> bool:
@@ -72,7 +78,13 @@ def _unrecorded(tensor: Tensor) -> Tensor:
 
 
 def _push(
-    op: Any, outs: list, single: bool, inputs: Sequence[Any], static: tuple, given: Sequence[Any], level: int
+    op: Any,
+    outs: list,
+    single: bool,
+    inputs: Sequence[Any],
+    static: tuple,
+    input_tangents: Sequence[Any],
+    level: int,
 ) -> list:
     values = [at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in inputs]
     differentiable = [k for k, out in enumerate(outs) if out.spec.dtype.category >= FLOAT]
@@ -84,7 +96,7 @@ def _push(
     if not differentiable:
         return [None] * len(outs)
     marked = [make(x._storage, x._byte_offset, x.spec) if isinstance(x, Tensor) else x for x in values]
-    for x, tangent in zip(marked, given, strict=True):
+    for x, tangent in zip(marked, input_tangents, strict=True):
         if tangent is not None:
             x._autograd = DUAL  # in place of an edge, because rules run only for inputs that have an edge
     specs = outs[0].spec if single else tuple([out.spec for out in outs])
@@ -92,7 +104,7 @@ def _push(
     node._saved = (outs[0] if single else tuple(outs), *values)
     cts = node._pull(dummies[0] if single else tuple(dummies), node._edges, True)
     pairs = []
-    for position, tangent in enumerate(given):
+    for position, tangent in enumerate(input_tangents):
         ct = cts[position] if tangent is not None else None
         if ct is not None and ct.requires_grad:
             pairs.append((engine.fitted(ct, node._spec.inputs[position], node, position), tangent))
@@ -103,16 +115,16 @@ def _push(
     zero = [None if each is None else zeros_like(each.detach()) for each in dummies]
     if not pairs:
         return zero
-    wanted = [dummies[k]._autograd for k in differentiable]
-    found = engine.run(
+    edges = [dummies[k]._autograd for k in differentiable]
+    pushed = engine.run(
         [(ct._autograd, tangent) for ct, tangent in pairs],
-        wanted=wanted,
+        wanted=edges,
         keep_graph=True,
         create_graph=True,
         accumulate=False,
     )
     return [
-        None if each is None else found.get(each._autograd, blank)
+        None if each is None else pushed.get(each._autograd, blank)
         for each, blank in zip(dummies, zero, strict=True)
     ]
 
@@ -139,5 +151,5 @@ def keep_tangents(node: Any, results: Sequence[Tensor], inputs: Sequence[Any]) -
 
 
 def _with_tangents(entry: Any, value: Any) -> Any:
-    found = tangents(value)
-    return SavedDual(entry, found) if found and isinstance(entry, (Saved, Packed)) else entry
+    by_level = tangents(value)
+    return SavedDual(entry, by_level) if by_level and isinstance(entry, (Saved, Packed)) else entry

@@ -81,8 +81,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The value and the tangent of a tensor."""
     if not _opened:
         return UnpackedDualTensor(tensor, None)
-    found = dual.tangents(tensor).get(_opened[-1])
-    return UnpackedDualTensor(tensor if found is None else dual.at_outer_levels(tensor, _opened[-1]), found)
+    tangent = dual.tangents(tensor).get(_opened[-1])
+    return UnpackedDualTensor(
+        tensor if tangent is None else dual.at_outer_levels(tensor, _opened[-1]), tangent
+    )
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:

@@ -30,8 +30,8 @@ class _Write(NamedTuple):
 
 def start_inplace(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple) -> Any:
     """As `inplace.start_inplace`."""
-    found = [tangents(x) for x in inputs]
-    levels = sorted(set(tangents(target)).union(*found))
+    by_input = [tangents(x) for x in inputs]
+    levels = sorted(set(tangents(target)).union(*by_input))
     with _unmarked((target, *inputs)):
         node = None
         if mode.reverse and any(isinstance(x, Tensor) and x._autograd is not None for x in (target, *inputs)):
@@ -40,10 +40,10 @@ def start_inplace(op: Any, target: Tensor, inputs: Sequence[Any], static: tuple)
         if not levels or target.spec.dtype.category < FLOAT:
             return node
         before = inplace.copy_overwritten(inputs, range(len(inputs)), target)
-    for old, x, own in zip(before, inputs, found, strict=True):
+    for old, x, own in zip(before, inputs, by_input, strict=True):
         if old is not x:
             set_tangents(old, own)
-    return _Write(node, op, before, static, found, levels)
+    return _Write(node, op, before, static, by_input, levels)
 
 
 def finish_inplace(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
@@ -60,9 +60,15 @@ def finish_inplace(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
         if write.op.derivative is nondifferentiable:
             tangent = zeros_like(target.detach())
         else:
-            given = [each.get(level) for each in write.tangents]
+            input_tangents = [each.get(level) for each in write.tangents]
             (tangent,) = push(
-                write.op, [at_outer_levels(target, level)], True, write.inputs, write.static, given, level
+                write.op,
+                [at_outer_levels(target, level)],
+                True,
+                write.inputs,
+                write.static,
+                input_tangents,
+                level,
             )
         _set_tangent(target, level, tangent)
     if write.node is not None:
@@ -71,8 +77,8 @@ def finish_inplace(write: Any, target: Tensor, inputs: Sequence[Any]) -> None:
 
 def rebase_history(target: Tensor, result: Tensor) -> None:
     """As `inplace.rebase_history`."""
-    found = tangents(result)
-    if not found and not tangents(target):
+    by_level = tangents(result)
+    if not by_level and not tangents(target):
         inplace.rebase_history(target, result)
         return
     if target._base is not None or result.spec.dtype is not target.spec.dtype:
@@ -80,8 +86,8 @@ def rebase_history(target: Tensor, result: Tensor) -> None:
         return
     with _unmarked((target, result)):
         inplace.rebase_history(target, result)
-    for level in {**tangents(target), **found}:
-        tangent = found.get(level)
+    for level in {**tangents(target), **by_level}:
+        tangent = by_level.get(level)
         if tangent is None:
             tangent = zeros_like(target.detach())
         _set_tangent(target, level, tangent)

@@ -118,22 +118,22 @@ class FunctionCtx(Node):
             for index, spec in enumerate(specs):
                 if cts[index] is None and spec is not None:
                     cts[index] = zeros(spec.shape, dtype=spec.dtype, device=spec.device)
-        found = self._function._backward(self, *cts)
-        if not isinstance(found, tuple):
-            found = (found,)
-        return self._checked(found)
+        gradients = self._function._backward(self, *cts)
+        if not isinstance(gradients, tuple):
+            gradients = (gradients,)
+        return self._checked(gradients)
 
-    def _checked(self, found: tuple) -> tuple:
+    def _checked(self, gradients: tuple) -> tuple:
         """Raises: RuntimeError if `backward` returned another number of gradients than `forward` has inputs."""
-        wanted = len(self._edges)
+        n_inputs = len(self._edges)
         name = f"{type(self).__name__}"
-        if len(found) > wanted and all(each is None for each in found[wanted:]):
-            found = found[:wanted]
-        if len(found) != wanted:
+        if len(gradients) > n_inputs and all(each is None for each in gradients[n_inputs:]):
+            gradients = gradients[:n_inputs]
+        if len(gradients) != n_inputs:
             raise RuntimeError(
-                f"function {name} returned an incorrect number of gradients (expected {wanted}, got {len(found)})"
+                f"function {name} returned an incorrect number of gradients (expected {n_inputs}, got {len(gradients)})"
             )
-        for position, (each, own) in enumerate(zip(found, self._spec.inputs, strict=True)):
+        for position, (each, own) in enumerate(zip(gradients, self._spec.inputs, strict=True)):
             if each is None:
                 continue
             if not isinstance(each, Tensor):
@@ -144,7 +144,7 @@ class FunctionCtx(Node):
                     f"function {name} returned a gradient different than None at position {position + 1}, but the "
                     "corresponding forward input was not a Variable"
                 )
-        return found
+        return gradients
 
 
 class BackwardCFunction(FunctionCtx):
@@ -323,7 +323,7 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     for each in ctx._dirty:
         check_write(each)
         each._storage.version += 1
-    given = {}  # what `forward` returned -> what `apply` returns
+    applied = {}  # what `forward` returned -> what `apply` returns
     for index, each in enumerate(results):
         if isinstance(each, Tensor) and id(each) not in dirty:
             if id(each) in inputs:
@@ -331,10 +331,10 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
                 results[index] = view_of(each, each._byte_offset, each.spec)
             elif each._autograd is not None:
                 results[index] = _without_history(each)
-        given[id(each)] = results[index]
+        applied[id(each)] = results[index]
     tensors = [each for each in results if isinstance(each, Tensor)]
-    ctx._to_save = tuple([given.get(id(each), each) for each in ctx._to_save])
-    constants |= {id(given[each]) for each in constants if each in given}
+    ctx._to_save = tuple([applied.get(id(each), each) for each in ctx._to_save])
+    constants |= {id(applied[each]) for each in constants if each in applied}
     ctx._finish(results, constants)
     # Every result that `forward` returned has a position, tensor or not, because backward has an argument for each.
     ctx._spec.result = results[0].spec if single else tuple([getattr(each, "spec", None) for each in results])
@@ -352,25 +352,25 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
 
 
 def _without_history(tensor: Tensor) -> Tensor:
-    found = make(tensor._storage, tensor._byte_offset, tensor.spec)
-    found._base = tensor._base
-    return found
+    result = make(tensor._storage, tensor._byte_offset, tensor.spec)
+    result._base = tensor._base
+    return result
 
 
 def _push_forward(ctx: Any, args: Sequence[Any], output: Any) -> None:
     """For every level at which an input has a tangent, call `jvp` and set the tangents of the results."""
-    found = [dual.tangents(x) for x in args]
+    by_input = [dual.tangents(x) for x in args]
     results = [output] if isinstance(output, Tensor) else list(output)
-    for level in sorted(set().union(*found)):
-        given = [each.get(level) for each in found]
+    for level in sorted(set().union(*by_input)):
+        input_tangents = [each.get(level) for each in by_input]
         if ctx.materialize_grads:
-            given = [
+            input_tangents = [
                 zeros_like(x.detach()) if t is None and _is_float(x) else t
-                for x, t in zip(args, given, strict=True)
+                for x, t in zip(args, input_tangents, strict=True)
             ]
         saved = ctx._forward_saved or ctx._to_save
         ctx._pushing = tuple([dual.at_outer_levels(x, level) if isinstance(x, Tensor) else x for x in saved])
-        pushed = ctx._function.jvp(ctx, *given)
+        pushed = ctx._function.jvp(ctx, *input_tangents)
         ctx._pushing = None
         pushed = pushed if isinstance(pushed, tuple) else (pushed,)
         if len(pushed) != len(results):
@@ -415,11 +415,11 @@ def once_differentiable(fn: Any) -> Any:
     @functools.wraps(fn)
     def wrapper(ctx: Any, *cts: Any) -> Any:
         with unrecorded():
-            found = fn(ctx, *cts)
+            gradients = fn(ctx, *cts)
         if not needs_recording(cts):
-            return found
-        found = found if isinstance(found, tuple) else (found,)
-        return tuple(each if each is None else _twice(each.detach(), cts) for each in found)
+            return gradients
+        gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+        return tuple(each if each is None else _twice(each.detach(), cts) for each in gradients)
 
     return wrapper
 

@@ -30,9 +30,9 @@ def vjp(
         outputs = _called("vjp", func, values)
         cts = _vectors("vjp", v, outputs, "user-provided function returns")
         _check_strict(outputs, strict)
-        found = _grad("vjp", outputs, values, cts, create_graph, strict)
+        gradients = _grad("vjp", outputs, values, cts, create_graph, strict)
     return _form(outputs, create_graph, _is_single(outputs)), _form(
-        found, create_graph, isinstance(inputs, Tensor)
+        gradients, create_graph, isinstance(inputs, Tensor)
     )
 
 
@@ -50,9 +50,9 @@ def jvp(
         tangents = _vectors("jvp", v, values, "input to the user-provided function is")
         outputs = _called("jvp", func, values)
         _check_strict(outputs, strict)
-        found = _push("jvp", outputs, values, tangents, create_graph, strict)
+        pushed = _push("jvp", outputs, values, tangents, create_graph, strict)
     single = _is_single(outputs)
-    return _form(outputs, create_graph, single), _form(found, create_graph, single)
+    return _form(outputs, create_graph, single), _form(pushed, create_graph, single)
 
 
 def jacobian(
@@ -128,9 +128,9 @@ def hessian(
     def first(*values: Tensor) -> Any:
         (output,) = _called("hessian", func, values)
         _check_scalar("hessian", output)
-        found = _grad("hessian", (output,), values, None, True, strict)
-        _check_twice(found, strict)
-        return found[0] if single else found
+        gradients = _grad("hessian", (output,), values, None, True, strict)
+        _check_twice(gradients, strict)
+        return gradients[0] if single else gradients
 
     return jacobian(first, inputs, create_graph=create_graph, strict=strict)
 
@@ -151,8 +151,8 @@ def vhp(
         _check_scalar("vhp", outputs[0])
         first = _grad("vhp", outputs, values, None, True, strict)
         _check_twice(first, strict)
-        found = _grad("vhp", first, values, vectors, create_graph, strict)
-    return _form(outputs, create_graph, True), _form(found, create_graph, isinstance(inputs, Tensor))
+        gradients = _grad("vhp", first, values, vectors, create_graph, strict)
+    return _form(outputs, create_graph, True), _form(gradients, create_graph, isinstance(inputs, Tensor))
 
 
 def hvp(
@@ -171,8 +171,8 @@ def hvp(
         _check_scalar("hvp", outputs[0])
         first = _grad("hvp", outputs, values, None, True, strict)
         _check_twice(first, strict)
-        found = _push("hvp", first, values, vectors, create_graph, strict)
-    return _form(outputs, create_graph, True), _form(found, create_graph, isinstance(inputs, Tensor))
+        pushed = _push("hvp", first, values, vectors, create_graph, strict)
+    return _form(outputs, create_graph, True), _form(pushed, create_graph, isinstance(inputs, Tensor))
 
 
 # ---- What they share -----------------------------------------------------------------------------------------------
@@ -186,25 +186,25 @@ def _inputs(name: str, inputs: Any, create_graph: bool) -> tuple[Tensor, ...]:
     )
 
 
-def _tensors(what: str, given: Any) -> tuple[Tensor, ...]:
+def _tensors(what: str, value: Any) -> tuple[Tensor, ...]:
     """A tensor, or a tuple of them, as a tuple.
 
     Raises: TypeError for anything else.
     """
-    if isinstance(given, Tensor):
-        return (given,)
+    if isinstance(value, Tensor):
+        return (value,)
     subject = what.split(" given to")[0]
-    if not isinstance(given, tuple):
+    if not isinstance(value, tuple):
         raise TypeError(
-            f"The {what} must be either a Tensor or a tuple of Tensors but the given {subject} has type {type(given)}."
+            f"The {what} must be either a Tensor or a tuple of Tensors but the given {subject} has type {type(value)}."
         )
-    for position, x in enumerate(given):
+    for position, x in enumerate(value):
         if not isinstance(x, Tensor):
             raise TypeError(
                 f"The {what} must be either a Tensor or a tuple of Tensors but the value at index {position} has type "
                 f"{type(x)}."
             )
-    return given
+    return value
 
 
 def _called(name: str, func: Callable, values: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -229,18 +229,18 @@ def _vectors(name: str, v: Any, like: Sequence[Tensor], what: str) -> tuple[Tens
                 f"The vector v can only be None if the {what} a single Tensor with a single element."
             )
         return tuple(ones_like(each.detach()) for each in like)
-    given = _tensors(f"v given to {name}", v)
-    if len(given) != len(like):
+    vectors = _tensors(f"v given to {name}", v)
+    if len(vectors) != len(like):
         if len(like) == 1:
             raise RuntimeError("The given v should contain a single Tensor.")
-        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(given)}.")
-    for position, (each, wanted) in enumerate(zip(given, like, strict=True)):
+        raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}.")
+    for position, (each, wanted) in enumerate(zip(vectors, like, strict=True)):
         if each.shape != wanted.shape:
             raise RuntimeError(
                 f"{f'Entry {position} in v' if len(like) > 1 else 'v'} has invalid size: should be {wanted.shape} but got "
                 f"{each.shape}."
             )
-    return given
+    return vectors
 
 
 def _check_strict(outputs: Sequence[Tensor], strict: bool) -> None:
@@ -281,9 +281,9 @@ def _grad(
     keep=None,
 ) -> tuple[Tensor, ...]:
     pairs = [(y, None if cts is None else cts[k]) for k, y in enumerate(outputs) if y.requires_grad]
-    found: Sequence[Any] = (None,) * len(values)
+    gradients: Sequence[Any] = (None,) * len(values)
     if pairs:
-        found = grad(
+        gradients = grad(
             [y for y, _ in pairs],
             values,
             [ct for _, ct in pairs],
@@ -291,13 +291,13 @@ def _grad(
             create_graph=create_graph,
             retain_graph=keep,
         )
-    if strict and any(each is None for each in found):
-        position = next(k for k, each in enumerate(found) if each is None)
+    if strict and any(each is None for each in gradients):
+        position = next(k for k, each in enumerate(gradients) if each is None)
         raise RuntimeError(
             f"Output 0 of the user-provided function is independent of input {position}. This is not allowed in strict "
             "mode."
         )
-    return tuple(zeros_like(x.detach()) if g is None else g for g, x in zip(found, values, strict=True))
+    return tuple(zeros_like(x.detach()) if g is None else g for g, x in zip(gradients, values, strict=True))
 
 
 def _push(
@@ -315,5 +315,5 @@ def _push(
 
 
 def _form(tensors: Sequence[Tensor], create_graph: bool, single: bool) -> Any:
-    found = tuple(tensors) if create_graph else tuple(each.detach() for each in tensors)
-    return found[0] if single else found
+    results = tuple(tensors) if create_graph else tuple(each.detach() for each in tensors)
+    return results[0] if single else results

@@ -61,18 +61,18 @@ def gradcheck(
     True
     """
     try:
-        given = _tuple(inputs)
-        _check_inputs(given)
-        checked = [k for k, x in enumerate(given) if isinstance(x, Tensor) and x.requires_grad]
-        outputs = _outputs(func, given)
+        values = _tuple(inputs)
+        _check_inputs(values)
+        checked = [k for k, x in enumerate(values) if isinstance(x, Tensor) and x.requires_grad]
+        outputs = _outputs(func, values)
         if not outputs:
-            _check_constant(func, given, checked, eps)
+            _check_constant(func, values, checked, eps)
             return True
-        _check_deterministic(func, given, checked, nondet_tol)
+        _check_deterministic(func, values, checked, nondet_tol)
         compare = _compare_fast if fast_mode else _compare_all
-        compare(func, given, checked, eps, atol, rtol, check_backward_ad, check_forward_ad)
+        compare(func, values, checked, eps, atol, rtol, check_backward_ad, check_forward_ad)
         if check_grad_dtypes:
-            _check_dtypes(func, given, checked)
+            _check_dtypes(func, values, checked)
     except GradcheckError:
         if raise_exception:
             raise
@@ -108,8 +108,8 @@ def gradgradcheck(
     >>> torch.autograd.gradgradcheck(torch.sin, (x,))
     True
     """
-    given = _tuple(inputs)
-    outputs = _outputs(func, given)
+    checked_inputs = _tuple(inputs)
+    outputs = _outputs(func, checked_inputs)
     if grad_outputs is None:
         cts = [_random_like(y, gen_non_contig_grad_outputs) for y in outputs]
     else:
@@ -121,17 +121,17 @@ def gradgradcheck(
         values = tuple(
             x.view_as(x) if isinstance(x, Tensor) and x.requires_grad else x for x in values
         )  # so that an input may be one of the results
-        wanted = [x for x in values if isinstance(x, Tensor) and x.requires_grad]
+        leaves = [x for x in values if isinstance(x, Tensor) and x.requires_grad]
         results = _outputs(func, values)
         return tuple(
             each
-            for each in grad(results, wanted, seeds, create_graph=True, allow_unused=True)
+            for each in grad(results, leaves, seeds, create_graph=True, allow_unused=True)
             if each is not None and each.requires_grad
         )
 
     return gradcheck(
         derivative,
-        (*given, *cts),
+        (*checked_inputs, *cts),
         eps=eps,
         atol=atol,
         rtol=rtol,
@@ -154,15 +154,15 @@ def _outputs(func: Callable, inputs: Sequence[Any]) -> list[Tensor]:
 
 def _random_like(y: Tensor, non_contiguous: bool) -> Tensor:
     spec = y.spec
-    found = randn(spec.shape, dtype=spec.dtype, device=spec.device) * 0.5 + 0.75
+    result = randn(spec.shape, dtype=spec.dtype, device=spec.device) * 0.5 + 0.75
     if non_contiguous and spec.shape:
-        found = stack((found, found), -1).select(-1, 0)
-    return found.detach().requires_grad_()
+        result = stack((result, result), -1).select(-1, 0)
+    return result.detach().requires_grad_()
 
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
-    wanted = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
-    if not wanted:
+    leaves = [x for x in inputs if isinstance(x, Tensor) and x.requires_grad]
+    if not leaves:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
         )
@@ -244,10 +244,10 @@ def _rows(
     """The gradients of all inputs for a cotangent of one result."""
     fresh = _copies(inputs)
     y = _outputs(func, fresh)[index]
-    found = grad(y, [fresh[k] for k in checked], ct, allow_unused=True)
+    gradients = grad(y, [fresh[k] for k in checked], ct, allow_unused=True)
     return [
         np.zeros_like(_reals(fresh[k])) if g is None else _reals(g)
-        for k, g in zip(checked, found, strict=True)
+        for k, g in zip(checked, gradients, strict=True)
     ]
 
 
@@ -262,9 +262,9 @@ def _pushed(func: Callable, inputs: Sequence[Any], which: int, tangent: Tensor) 
     """The tangents of the results, by forward mode."""
     level = dual.open_level()
     try:
-        given = list(inputs)
-        given[which] = dual.with_tangent(inputs[which], level, tangent)
-        outputs = _outputs(func, given)
+        duals = list(inputs)
+        duals[which] = dual.with_tangent(inputs[which], level, tangent)
+        outputs = _outputs(func, duals)
         tangents = [dual.tangents(y).get(level) for y in outputs]
         return [
             np.zeros_like(_reals(y)) if t is None else _reals(t)
@@ -315,8 +315,8 @@ def _compare_fast(func, inputs, checked, eps, atol, rtol, backward: bool, forwar
         for index, y in enumerate(outputs if backward else ()):
             ct = _random_direction(y, random)
             row = _rows(func, inputs, checked, index, ct)[place]
-            found, wanted = row @ _reals(direction), _reals(ct) @ numeric[index]
-            _same("(fast mode) ", np.asarray(found), np.asarray(wanted), index, which, atol, rtol)
+            analytic, projected = row @ _reals(direction), _reals(ct) @ numeric[index]
+            _same("(fast mode) ", np.asarray(analytic), np.asarray(projected), index, which, atol, rtol)
 
 
 def _random_direction(x: Tensor, random: np.random.Generator) -> Tensor:
@@ -338,8 +338,8 @@ def _check_constant(func: Callable, inputs: Sequence[Any], checked: Sequence[int
     """Raises: GradcheckError if results change with inputs, though they do not require grad."""
     for which in checked:
         for unit in _units(inputs[which]):
-            found = [_tuple(func(*_moved(inputs, which, unit * step))) for step in (eps, -eps)]
-            for above, below in zip(*found, strict=True):
+            outputs = [_tuple(func(*_moved(inputs, which, unit * step))) for step in (eps, -eps)]
+            for above, below in zip(*outputs, strict=True):
                 if isinstance(above, Tensor) and not np.array_equal(
                     _reals(above), _reals(below), equal_nan=True
                 ):
@@ -373,8 +373,8 @@ def _check_deterministic(
 def _check_dtypes(func: Callable, inputs: Sequence[Any], checked: Sequence[int]) -> None:
     fresh = _copies(inputs)
     y = _outputs(func, fresh)
-    found = grad(y, [fresh[k] for k in checked], [ones_like(each) for each in y], allow_unused=True)
-    for k, g in zip(checked, found, strict=True):
+    gradients = grad(y, [fresh[k] for k in checked], [ones_like(each) for each in y], allow_unused=True)
+    for k, g in zip(checked, gradients, strict=True):
         if g is not None and g.spec.dtype is not fresh[k].spec.dtype and g.spec.dtype.category >= FLOAT:
             raise GradcheckError(f"Gradient of input {k} has dtype {g.dtype!r}, the input {fresh[k].dtype!r}")
 
@@ -394,11 +394,11 @@ def get_numerical_jacobian(
         raise ValueError(
             "Expected grad_out to be 1.0. get_numerical_jacobian no longer supports values of grad_out != 1.0."
         )
-    given = _tuple(inputs)
-    wanted = given if target is None else _tuple(target)
-    places = [k for k, x in enumerate(given) if any(x is each for each in wanted)]
+    values = _tuple(inputs)
+    targets = values if target is None else _tuple(target)
+    places = [k for k, x in enumerate(values) if any(x is each for each in targets)]
     return tuple(
-        get_numerical_jacobian_wrt_specific_input(lambda *args: fn(args), k, given, None, eps)[0]
+        get_numerical_jacobian_wrt_specific_input(lambda *args: fn(args), k, values, None, eps)[0]
         for k in places
     )
 
@@ -413,11 +413,11 @@ def get_numerical_jacobian_wrt_specific_input(
     is_forward_ad: bool = False,
 ) -> tuple[Tensor, ...]:
     """The Jacobians of all results of `fn(*inputs)` in one input, by central differences."""
-    given = list(inputs)
+    moved = list(inputs)
     if input is not None:
-        given[input_idx] = input
-    x = given[input_idx]
-    columns = [_numeric(fn, given, input_idx, unit, eps) for unit in _units(x)]
+        moved[input_idx] = input
+    x = moved[input_idx]
+    columns = [_numeric(fn, moved, input_idx, unit, eps) for unit in _units(x)]
     return tuple(from_numpy(np.stack(rows)).to(x.dtype) for rows in zip(*columns, strict=True))
 
 
@@ -432,15 +432,15 @@ def get_analytical_jacobian(
         raise ValueError(
             "Expected grad_out to be 1.0. get_analytical_jacobian no longer supports values of grad_out != 1.0."
         )
-    wanted = [x for x in _tuple(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    leaves = [x for x in _tuple(inputs) if isinstance(x, Tensor) and x.requires_grad]
     runs = [
-        [grad(output, wanted, unit, retain_graph=True, allow_unused=True) for unit in _units(output)]
+        [grad(output, leaves, unit, retain_graph=True, allow_unused=True) for unit in _units(output)]
         for _ in range(2)
     ]
     found = [
         [
             stack([(zeros_like(x) if row[k] is None else row[k]).reshape(-1) for row in rows], -1)
-            for k, x in enumerate(wanted)
+            for k, x in enumerate(leaves)
         ]
         for rows in runs
     ]

@@ -198,34 +198,34 @@ class Node:
             raise NotImplementedError(NO_RULE.format(op.name))
         if rules.joint is not None:
             return self._call(rules.joint, ct, values, edges)
-        found: list = [None] * len(edges)
+        cotangents: list = [None] * len(edges)
         for position, rule in enumerate(rules.rules):
             if edges[position] is not None and rule is not None:
                 if rule.__code__.co_kwonlyargcount:
-                    found[position] = self._call(rule, ct, values, edges)
+                    cotangents[position] = self._call(rule, ct, values, edges)
                 elif not recording and not open_levels:  # fused kernels compute no tangents
                     fast = rules.fused.get(position) or kernel_of(op, position)
-                    found[position] = fast(ct, *values, *static)
+                    cotangents[position] = fast(ct, *values, *static)
                 else:
-                    found[position] = rule(ct, *values, *static)
-        return found
+                    cotangents[position] = rule(ct, *values, *static)
+        return cotangents
 
     def _pull_over(self, ct: Tensor, edges: tuple) -> Sequence[Any] | None:
         """As `_pull`, but reuses the memory of `ct` for the result. None unless one kernel computes the cotangent."""
-        wanted = [position for position, edge in enumerate(edges) if edge is not None]
-        if type(self)._pull is not Node._pull or len(wanted) != 1 or self._saved is RELEASED:
+        positions = [position for position, edge in enumerate(edges) if edge is not None]
+        if type(self)._pull is not Node._pull or len(positions) != 1 or self._saved is RELEASED:
             return None
         spec = self._spec
         rules = spec.op.derivative
-        if rules is None or rules.joint or rules.rules[wanted[0]] is None:
+        if rules is None or rules.joint or rules.rules[positions[0]] is None:
             return None
-        fast = rules.fused.get(wanted[0]) or kernel_of(spec.op, wanted[0])
+        fast = rules.fused.get(positions[0]) or kernel_of(spec.op, positions[0])
         over = getattr(fast, "over", None)
         if over is None:
             return None
-        found: list = [None] * len(edges)
-        found[wanted[0]] = over(ct, *self._values(False), *spec.static)
-        return found
+        cotangents: list = [None] * len(edges)
+        cotangents[positions[0]] = over(ct, *self._values(False), *spec.static)
+        return cotangents
 
     def _values(self, recording: bool) -> Sequence[Any]:
         """The arguments of rules: the saved tensors, numbers, and None for tensors that were not saved."""
@@ -308,10 +308,10 @@ _node_types: dict[tuple[str, type], type] = {}
 
 def node_type(name: str, base: type = Node) -> type:
     """The class of nodes with this name."""
-    found = _node_types.get((name, base))
-    if found is None:
-        found = _node_types[name, base] = type(name, (base,), {"__slots__": ()})
-    return found
+    cls = _node_types.get((name, base))
+    if cls is None:
+        cls = _node_types[name, base] = type(name, (base,), {"__slots__": ()})
+    return cls
 
 
 def rename(result: Tensor, change: Callable[[str], str]) -> None:
@@ -336,10 +336,10 @@ def type_for(op: Any, inputs: Sequence[Any], static: tuple) -> type:
     named = op.node_name
     if named is not None:
         return node_type(named if type(named) is str else named(inputs, static))
-    found = _types_of_ops.get(op.name)
-    if found is None:
-        found = _types_of_ops[op.name] = node_type(node_name(op.name))
-    return found
+    cls = _types_of_ops.get(op.name)
+    if cls is None:
+        cls = _types_of_ops[op.name] = node_type(node_name(op.name))
+    return cls
 
 
 def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any, result: Any) -> Node:

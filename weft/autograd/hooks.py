@@ -176,17 +176,17 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable, *, mode: s
         def hook(grad: Tensor) -> None:
             now = running.now
             with lock:
-                found = of_pass.setdefault(now, [None] * len(tensors))
-                first = all(each is None for each in found)
-                found[position] = grad
+                gradients = of_pass.setdefault(now, [None] * len(tensors))
+                first = all(each is None for each in gradients)
+                gradients[position] = grad
                 complete = all(
                     each is not None or not now.reaches(tensor._autograd)
-                    for each, tensor in zip(found, tensors, strict=True)
+                    for each, tensor in zip(gradients, tensors, strict=True)
                 )
             if mode == "any" and first:
                 fn(grad)
             elif mode == "all" and complete:
-                fn(found)
+                fn(gradients)
 
         return hook
 

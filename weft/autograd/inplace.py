@@ -271,14 +271,14 @@ class CopySlices(Node):
             asked[k] = edges[position + 1]
         if isinstance(inner, Overwrite):  # the overwritten values of the view get no gradient
             asked[-1] = None
-        found = inner._pull(part.clone(), tuple(asked), recording)
-        result = [found[k] for k in others]
+        cotangents = inner._pull(part.clone(), tuple(asked), recording)
+        result = [cotangents[k] for k in others]
         if edges[0] is None:
             return [None, *result]
         before = None
         for k in own:
-            if found[k] is not None:
-                before = found[k] if before is None else before + found[k]
+            if cotangents[k] is not None:
+                before = cotangents[k] if before is None else before + cotangents[k]
         part.copy_(before) if before is not None else part.zero_()
         return [whole, *result]
 

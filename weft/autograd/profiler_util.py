@@ -345,15 +345,17 @@ class EventList(list):
             key += [str(event.input_shapes)] * group_by_input_shapes
             key += [str((event.stack or ())[:group_by_stack_n])] * (group_by_stack_n > 0)
             groups[*key].add(event)
-        found = EventList(groups.values(), use_device=self._use_device, profile_memory=self._profile_memory)
-        for each in found:
+        averages = EventList(
+            groups.values(), use_device=self._use_device, profile_memory=self._profile_memory
+        )
+        for each in averages:
             if not group_by_input_shapes:
                 each.input_shapes = ""
             if not group_by_stack_n:
                 each.stack = []
             if not group_by_overload_name:
                 each.overload_name = ""
-        return found
+        return averages
 
     def table(
         self,

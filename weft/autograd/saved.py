@@ -143,8 +143,8 @@ class SavedTensor:
 
 def _pack(tensor: Tensor, edge: Any) -> Packed:
     # Detach a result of the node itself, because it must not keep the node alive.
-    given = make(tensor._storage, tensor._byte_offset, tensor.spec) if type(edge) is int else tensor
-    return _packed(given, *hooks.stack[-1], edge)
+    value = make(tensor._storage, tensor._byte_offset, tensor.spec) if type(edge) is int else tensor
+    return _packed(value, *hooks.stack[-1], edge)
 
 
 def _packed(tensor: Tensor, pack: Callable, hook: Callable, edge: Any) -> Packed:

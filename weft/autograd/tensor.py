@@ -85,8 +85,8 @@ def require_grad(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def _grad(self: Tensor) -> Tensor | None:
     """The sum of the gradients that `backward` has computed for this tensor; None before the first."""
-    found = self.__dict__.get("_grad")
-    if found is None and isinstance(self._autograd, (Node, Output)) and not _retains_grad(self):
+    gradient = self.__dict__.get("_grad")
+    if gradient is None and isinstance(self._autograd, (Node, Output)) and not _retains_grad(self):
         warnings.warn(
             "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
             "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
@@ -95,7 +95,7 @@ def _grad(self: Tensor) -> Tensor | None:
             UserWarning,
             stacklevel=user_level(),
         )
-    return found
+    return gradient
 
 
 def _set_grad(self: Tensor, value: Any) -> None:

@@ -243,8 +243,8 @@ def samples_of(batch: Spec) -> tuple[Spec, int]:
 @PlanCache
 def batch_of(sample: Spec, step: int, size: int) -> Spec:
     """The metadata of a batch whose samples lie `step` bytes apart."""
-    stride, rest = divmod(step, sample.dtype.itemsize)
-    if rest:
+    stride, remainder = divmod(step, sample.dtype.itemsize)
+    if remainder:
         raise NoBatchingRule(f"vmap: samples of {sample.dtype} do not lie a whole number of elements apart")
     return make_spec(
         (size, *sample.shape), (stride, *sample.stride), sample.dtype, sample.device, sample.conj, sample.neg

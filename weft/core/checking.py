@@ -185,10 +185,10 @@ def check_tensors(function: Callable, name: str, args: tuple, kwargs: dict[str, 
     It is called after a call has raised AttributeError, so that successful calls do not pay for the check.
     """
     parameters = inspect.signature(function).parameters
-    given = {**dict(zip(parameters, args, strict=False)), **kwargs}
+    arguments = {**dict(zip(parameters, args, strict=False)), **kwargs}
     for position, (argument, parameter) in enumerate(parameters.items(), 1):
-        if argument in given and parameter.annotation in ("Tensor", "Tensor | None"):
-            value = given[argument]
+        if argument in arguments and parameter.annotation in ("Tensor", "Tensor | None"):
+            value = arguments[argument]
             if not isinstance(value, Tensor) and (value is not None or parameter.annotation == "Tensor"):
                 place = position if position <= len(args) else 0
                 raise wrong_type(value, name, argument, "Tensor", place) from None

@@ -70,10 +70,10 @@ class Derivative:
 
     def needs(self, wanted: int, n_inputs: int) -> Needs:
         """The values to save if the inputs whose bits are set in `wanted` need a cotangent."""
-        found = self.needed.get((wanted, 1 << n_inputs))
-        if found is None:
-            found = self.needed[wanted, 1 << n_inputs] = self._find(wanted, n_inputs)
-        return found
+        needs = self.needed.get((wanted, 1 << n_inputs))
+        if needs is None:
+            needs = self.needed[wanted, 1 << n_inputs] = self._find(wanted, n_inputs)
+        return needs
 
     def _find(self, wanted: int, n_inputs: int) -> Needs:
         rules = [self.joint] if self.joint else [r for k, r in enumerate(self.rules) if wanted >> k & 1]
@@ -94,15 +94,15 @@ def mentioned(rule: Any, n_inputs: int) -> tuple[bool, set[int]]:
     names = loaded(code)
     inputs = {k for k, name in enumerate(positional[2 : 2 + n_inputs]) if name in names}
     if code.co_flags & 0x04:  # *inputs
-        rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
-        if rest in names:
+        starred = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        if starred in names:
             inputs |= set(range(len(positional) - 2, n_inputs))
     return len(positional) > 1 and positional[1] in names, inputs
 
 
 def _used_results(rules: Sequence[Callable | None]) -> tuple[int, ...] | None:
     """The positions of the results that rules use, if each use of `out` is `out[constant]`; else None."""
-    found: set[int] = set()
+    used: set[int] = set()
     for rule in rules:
         code = getattr(rule, "__code__", None)
         if code is None or code.co_argcount < 2:
@@ -110,13 +110,13 @@ def _used_results(rules: Sequence[Callable | None]) -> tuple[int, ...] | None:
         positions = _subscripts(code, code.co_varnames[1])
         if positions is None:
             return None
-        found |= positions
-    return tuple(sorted(found)) or None
+        used |= positions
+    return tuple(sorted(used)) or None
 
 
 def _subscripts(code: CodeType, name: str) -> set[int] | None:
     """The constants that a local variable is subscripted with; None if it is used in any other way."""
-    found = set()
+    subscripts = set()
     if name in code.co_cellvars:
         return None
     instructions = list(dis.get_instructions(code))
@@ -132,17 +132,17 @@ def _subscripts(code: CodeType, name: str) -> set[int] | None:
             key.opname.startswith("LOAD") and type(key.argval) is int and key.argval >= 0 and is_subscript
         ):
             return None
-        found.add(key.argval)
-    return found
+        subscripts.add(key.argval)
+    return subscripts
 
 
 def loaded(code: CodeType) -> set[str]:
     """Names of the local variables that the code, or a function within it, reads."""
-    found: set[str] = set()
+    names: set[str] = set()
     for each in dis.get_instructions(code):
         if each.opname.startswith(("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE", "STORE_FAST_LOAD")):
-            found |= set(each.argval) if isinstance(each.argval, tuple) else {each.argval}
-    return found
+            names |= set(each.argval) if isinstance(each.argval, tuple) else {each.argval}
+    return names
 
 
 def keywords(rule: Any) -> tuple[str, ...]:

@@ -150,8 +150,8 @@ def _module(name: str) -> str | None:
     """The module of a device type: a folder of weft/devices; None if there is none."""
     if not name.isidentifier() or name.startswith("_"):
         return None
-    found = importlib.util.find_spec(f"{_DEVICES}.{name}")
-    return found.name if found is not None and found.submodule_search_locations else None
+    module_spec = importlib.util.find_spec(f"{_DEVICES}.{name}")
+    return module_spec.name if module_spec is not None and module_spec.submodule_search_locations else None
 
 
 def is_installed(type: str) -> bool:

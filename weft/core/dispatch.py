@@ -61,9 +61,9 @@ def unwatch(watcher: Watcher) -> None:
             _switch(fast_path_switches, not _plain)
 
 
-def _remove_last(found: list[Watcher], watcher: Watcher) -> None:
-    if watcher in found:
-        del found[len(found) - 1 - found[::-1].index(watcher)]
+def _remove_last(watching: list[Watcher], watcher: Watcher) -> None:
+    if watcher in watching:
+        del watching[len(watching) - 1 - watching[::-1].index(watcher)]
 
 
 def _switch(switches: list[Callable[[bool], None]], on: bool) -> None:

@@ -117,11 +117,11 @@ def _steps(context: Any, generator: Generator) -> Generator:
     while True:
         try:
             with context():
-                found = step(value)
+                yielded = step(value)
         except StopIteration as end:
             return end.value
         try:
-            step, value = generator.send, (yield found)
+            step, value = generator.send, (yield yielded)
         except GeneratorExit:
             with context():
                 generator.close()

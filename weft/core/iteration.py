@@ -54,10 +54,10 @@ def aligned_shapes(name: str, shapes, back: int) -> str:
     return f"{head}shapes, aligned at the last dimension:\n" + "\n".join(rows)
 
 
-def broadcasts(given: Sequence[int], sizes: Sequence[int]) -> bool:
+def broadcasts(shape: Sequence[int], sizes: Sequence[int]) -> bool:
     """Whether the shape `given` broadcasts to `sizes`."""
-    return len(given) <= len(sizes) and all(
-        size in (1, wanted) for size, wanted in zip(reversed(given), reversed(sizes), strict=False)
+    return len(shape) <= len(sizes) and all(
+        size in (1, target) for size, target in zip(reversed(shape), reversed(sizes), strict=False)
     )
 
 

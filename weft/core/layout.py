@@ -61,10 +61,10 @@ def strides_for(sizes, memory_format: MemoryFormat) -> tuple[int, ...]:
     """
     if memory_format is contiguous_format or memory_format is preserve_format:
         return contiguous_stride(sizes)
-    wanted = 4 if memory_format is channels_last else 5
-    if len(sizes) != wanted:
-        raise RuntimeError(f"required rank {wanted} tensor to use {memory_format.name} format")
-    return strides_in_order(sizes, (0, *range(2, wanted), 1))
+    ndim = 4 if memory_format is channels_last else 5
+    if len(sizes) != ndim:
+        raise RuntimeError(f"required rank {ndim} tensor to use {memory_format.name} format")
+    return strides_in_order(sizes, (0, *range(2, ndim), 1))
 
 
 def suggested_format(spec: Spec) -> MemoryFormat:

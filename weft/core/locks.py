@@ -52,12 +52,12 @@ def _take_all() -> None:
             taken: list[Any] = []
             holder = _releasing(taken)
             next(holder)
-            wanted = [lock for each in _locks.copy() if (lock := each()) is not None]
-            taken.extend(takewhile(_acquire_at_once, wanted))
-            if len(taken) == len(wanted):
+            locks = [lock for each in _locks.copy() if (lock := each()) is not None]
+            taken.extend(takewhile(_acquire_at_once, locks))
+            if len(taken) == len(locks):
                 _holders.append(holder)
                 break
-            busy = wanted[len(taken)]
+            busy = locks[len(taken)]
             del holder  # the locks have no order, so release all of them before waiting for one
             with busy:
                 pass

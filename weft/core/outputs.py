@@ -107,8 +107,8 @@ def write_out(out: Tensor, result: Tensor, name: str, exact: bool = False) -> Te
 
 def _check_target(out: Any, result: Any, name: str, exact: bool) -> None:
     if not isinstance(out, Tensor) or not isinstance(result, Tensor):
-        wanted = "tuple of Tensors" if isinstance(out, Tensor) else "Tensor"
-        raise TypeError(f"{name}(): argument 'out' must be {wanted}, not {type(out).__name__}")
+        expected = "tuple of Tensors" if isinstance(out, Tensor) else "Tensor"
+        raise TypeError(f"{name}(): argument 'out' must be {expected}, not {type(out).__name__}")
     if exact and out.spec.dtype is not result.spec.dtype:
         raise RuntimeError(
             f"Expected out tensor to have dtype {result.spec.dtype.name}, but got {out.spec.dtype.name} instead\n{name}"
@@ -168,8 +168,8 @@ def resize_out(out: Tensor, sizes, name: str, stride: tuple[int, ...] | None = N
             stacklevel=4,
         )
     spec = out.spec
-    wanted = contiguous_spec(sizes, spec.dtype, spec.device)
-    resize(out, wanted if stride is None else make_spec(wanted.shape, stride, spec.dtype, spec.device))
+    resized = contiguous_spec(sizes, spec.dtype, spec.device)
+    resize(out, resized if stride is None else make_spec(resized.shape, stride, spec.dtype, spec.device))
 
 
 def resize(tensor: Tensor, spec: Spec) -> None:

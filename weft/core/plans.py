@@ -34,9 +34,9 @@ class PlanCache(dict):
         _caches[id(self)] = self
 
     def __missing__(self, key):
-        found = self.plan(*key)
+        plan = self.plan(*key)
         if len(self) >= PLANS_PER_OP:
             for old in list(self)[: PLANS_PER_OP // 4]:
                 self.pop(old, None)
-        self[key] = found
-        return found
+        self[key] = plan
+        return plan

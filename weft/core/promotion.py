@@ -98,8 +98,8 @@ def common_dtype(operands: Iterable[Any]) -> DType:
     return _combine(_combine(dimensioned, zero_dim), number, is_number=True)
 
 
-def _join(found: DType | None, new: DType) -> DType:
-    return new if found is None else promote_types(found, new)
+def _join(common: DType | None, new: DType) -> DType:
+    return new if common is None else promote_types(common, new)
 
 
 def _combine(high: DType | None, low: DType | None, is_number: bool = False) -> Any:

@@ -35,7 +35,7 @@ def public(
     ("lower", "raise" or "widen", see `core/autocast.py`). With `asks` it asks the classes of its arguments although none is
     annotated as a Tensor. `aliases` are further names for all forms.
     """
-    wanted = forms.split()
+    form_names = forms.split()
 
     def decorate(function: Callable) -> Callable:
         own = name or function.__name__
@@ -46,17 +46,17 @@ def public(
             or asks
             or autocast
             or numpy_names(body)
-            or _takes_tensors(body, further="function" not in wanted)
+            or _takes_tensors(body, further="function" not in form_names)
         ):
             writing = with_out(body, own, out) if out else None
             complete = entry(body, own, writing=writing, autocast=autocast)
         for each in (own, *aliases):
-            if "function" in wanted:
+            if "function" in form_names:
                 add_function(each, complete)
         for each in dict.fromkeys([path.rpartition(".")[2] for path in (own, *aliases)]):
-            if "method" in wanted:
+            if "method" in form_names:
                 add_method(each, complete)
-            if "inplace" in wanted:
+            if "inplace" in form_names:
                 add_method(f"{each}_", inplace(body, own))
         return complete
 

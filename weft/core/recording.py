@@ -51,8 +51,8 @@ def record(op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> A
 
 def new_recorder(plan: Any, op: Any, result: Any, inputs: Sequence[Any], static: tuple = ()) -> Callable:
     """The function `(result, *inputs)` that records the calls of a plan, made from the first of them; the plan keeps it."""
-    plan.record = found = tape.recorder(op, result, inputs, static)
-    return found
+    plan.record = recorder = tape.recorder(op, result, inputs, static)
+    return recorder
 
 
 def record_inplace(

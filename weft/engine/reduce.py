@@ -294,8 +294,12 @@ class _Writer:
         return addresses
 
     def _stride(self, operand: int) -> str:
-        """The stride of an input along a run: a constant for contiguous inputs, so that addresses cost no multiplication."""
-        if self.kernel.block or self.kernel.classes[operand] != CONTIGUOUS:
+        """The stride of an input along a run: a constant for contiguous inputs, so that addresses cost no multiplication.
+
+        The classes may be those of the kept dim: for kernels with blocks, and if one of the inputs is strided.
+        """
+        classes = self.kernel.classes
+        if self.kernel.block or STRIDED in classes or classes[operand] != CONTIGUOUS:
             return f"%s{operand}"
         return str(self.kernel.operand_dtypes[operand].itemsize)
 

@@ -118,9 +118,9 @@ class ArrayOp(Op):
         except MemoryError as error:
             raise from_memory_error(error) from None
         if needs_recording(tensors):
-            given = self._signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            return record(self, result, (*given.args, *given.kwargs.values()))
+            arguments = self._signature.bind(*args, **kwargs)
+            arguments.apply_defaults()
+            return record(self, result, (*arguments.args, *arguments.kwargs.values()))
         return result
 
 
@@ -194,10 +194,10 @@ def resolved(tensor: Tensor) -> Tensor:
 
 def wide_array(tensor: Tensor) -> np.ndarray:
     """Like `array`, but the narrow floats, which libraries do not compute with, come as float32."""
-    found = array(tensor)
+    values = array(tensor)
     if tensor.spec.dtype in FLOAT8 or tensor.spec.dtype in (float16, bfloat16):
-        return found.astype(np.float32)
-    return found
+        return values.astype(np.float32)
+    return values
 
 
 def _empty(spec: Spec) -> Tensor:
@@ -250,11 +250,11 @@ def _spec_of_array(
 _of_arrays = PlanCache(_spec_of_array)
 
 
-def tensor_in(values: Any, wanted: Spec) -> Tensor:
+def tensor_in(values: Any, spec: Spec) -> Tensor:
     """`values` as a new tensor with the strides and dtype of `wanted`, which is dense."""
     where = _here.get()
-    result = _empty(wanted if where is CPU else wanted.like(device=where))
-    if wanted.numel:
+    result = _empty(spec if where is CPU else spec.like(device=where))
+    if spec.numel:
         array(result)[...] = values
     return result
 

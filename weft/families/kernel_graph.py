@@ -174,8 +174,8 @@ class GraphBuilder:
         """A tensor without elements, which stands for a result that is missing."""
         return self.new(contiguous_spec((0,), dtype, self.inputs[0].spec.device))
 
-    def _copy(self, operand: Value, wanted: Spec) -> Value:
-        result = self.new(wanted)
+    def _copy(self, operand: Value, target: Spec) -> Value:
+        result = self.new(target)
         self.write(COPY, result, operand)
         return result
 
@@ -197,8 +197,8 @@ class GraphBuilder:
 
     def _launch(self, plan: Any, arguments: Sequence[Any]) -> None:
         self.plans.append(plan)
-        given = [each if isinstance(each, Value) else self._constant(each) for each in arguments]
-        self.launches.append((plan, given))
+        operands = [each if isinstance(each, Value) else self._constant(each) for each in arguments]
+        self.launches.append((plan, operands))
 
     def _constant(self, value: Any) -> Value:
         self.constants.append(value)
@@ -253,8 +253,8 @@ class GraphBuilder:
                     known[f"offset{place}_{k}"] = each.offset
             lines.append(f"    launch{place}({', '.join(names)})")
         known |= {f"constant{k}": value for k, value in enumerate(self.constants)}
-        found = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
-        lines.append(f"    return {found}")
+        made_results = ", ".join(f"make(storage{place}, 0, spec{place})" for place in range(len(results)))
+        lines.append(f"    return {made_results}")
         exec(_compiled("\n".join(lines)), known)
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
         faults = backend.faults if self.guarded else None
@@ -360,8 +360,8 @@ class EagerBuilder:
 
     @staticmethod
     def reduce(op: Reduce, *inputs: Tensor, dims: tuple[int, ...], numbers=(), keepdim: bool = True) -> tuple:
-        found = op(*inputs, dims=dims, keepdim=keepdim, params=tuple(numbers))
-        return (found,) if isinstance(found, Tensor) else found
+        results = op(*inputs, dims=dims, keepdim=keepdim, params=tuple(numbers))
+        return (results,) if isinstance(results, Tensor) else results
 
     @staticmethod
     def gather(op: Gather, input: Tensor, indices: Sequence[Tensor], static: Any) -> Tensor:

@@ -107,5 +107,7 @@ def _flat(values: Sequence[Any]) -> tuple:
 
 def _regroup(leaves: list, like: Sequence[Any]) -> tuple:
     """Leaves as values of the same structure as `like`."""
-    rest = iter(leaves)
-    return tuple(Complex(next(rest), next(rest)) if isinstance(v, Complex) else next(rest) for v in like)
+    remaining = iter(leaves)
+    return tuple(
+        Complex(next(remaining), next(remaining)) if isinstance(v, Complex) else next(remaining) for v in like
+    )

@@ -104,18 +104,18 @@ class Rearrange(Op):
         check_tensors(tensors)
         check_unrecorded(self.name, (out, *tensors))
         specs = [tensor.spec for tensor in tensors]
-        wanted = self.result(specs, *static)
-        if wanted.dtype.category > out.spec.dtype.category:
+        spec = self.result(specs, *static)
+        if spec.dtype.category > out.spec.dtype.category:
             raise TypeError(
                 f"torch.{self.name}(): input types can't be cast to the desired output type "
                 f"{LEGACY_NAMES[out.spec.dtype]}"
             )
-        if wanted.device is not out.spec.device:
+        if spec.device is not out.spec.device:
             raise RuntimeError(
-                f"Expected out tensor to have device {wanted.device}, but got {out.spec.device} instead"
+                f"Expected out tensor to have device {spec.device}, but got {out.spec.device} instead"
             )
-        if out.spec.shape != wanted.shape:
-            resize_out(out, wanted.shape, self.name)
+        if out.spec.shape != spec.shape:
+            resize_out(out, spec.shape, self.name)
         check_inplace(out, self.name)
         for position, tensor in enumerate(tensors):
             if memory_overlaps(tensor, out):

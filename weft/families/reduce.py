@@ -187,12 +187,12 @@ class Reduce(MonoidOp):
             numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
             addresses = [t._storage.ptr + t._byte_offset for t in (*results, *inputs)]
             plan.entry(*addresses, plan.reduced, *numbers, plan.meta, plan.count)
-        found = results[0] if len(results) == 1 else tuple(results)
+        result = results[0] if len(results) == 1 else tuple(results)
         if needs_recording(inputs):
             if dtype is not None:
                 check_recordable(dtype)
-            return record(self, found, inputs, (None if whole else dims, keepdim, *params))
-        return found
+            return record(self, result, inputs, (None if whole else dims, keepdim, *params))
+        return result
 
     def direct(
         self, input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None
@@ -297,14 +297,14 @@ def dims_of(dim: Any, ndim: int, name: str) -> tuple[int, ...]:
     _check_ndim(ndim, name)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
-    given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    found: list[int] = []
-    for each in given:
+    named = dim if isinstance(dim, (tuple, list)) else (dim,)
+    dims: list[int] = []
+    for each in named:
         position = wrap_dim(integer(each, name, "dim"), ndim)
-        if position in found:
+        if position in dims:
             raise RuntimeError(f"dim {position} appears multiple times in the list of dims")
-        found.append(position)
-    return tuple(sorted(found)) if ndim else ()
+        dims.append(position)
+    return tuple(sorted(dims)) if ndim else ()
 
 
 def single_dim(dim: Any, ndim: int, name: str) -> tuple[int, ...]:

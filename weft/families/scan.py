@@ -33,10 +33,10 @@ class Scan(MonoidOp):
         if not spec.numel or not spec.device.backend.has_memory:
             return _Plan(results, allocators, None)
         operands = (*results, spec)
-        rest = [k for k in range(len(spec.shape)) if k != dim]
+        outer_dims = [k for k in range(len(spec.shape)) if k != dim]
         sizes, strides = loop_dims(
-            shape(spec.shape[k] for k in rest),
-            tuple(tuple(each.byte_stride[k] for k in rest) for each in operands),
+            shape(spec.shape[k] for k in outer_dims),
+            tuple(tuple(each.byte_stride[k] for k in outer_dims) for each in operands),
         )
         scanned = [each.byte_stride[dim] if spec.shape else 0 for each in operands]
         launch = spec.device.backend.prepare_scan(
@@ -52,17 +52,17 @@ class Scan(MonoidOp):
         plan = self.plans[input.spec, dim]
         if len(plan.results) == 1:
             storage = plan.allocators[0]()
-            found: Any = make(storage, 0, plan.results[0])
+            result: Any = make(storage, 0, plan.results[0])
             if plan.launch is not None:
                 entry, meta, count, _ = plan.launch
                 entry(storage.ptr, input._storage.ptr + input._byte_offset, meta, count)
         else:
-            found = tuple(
+            result = tuple(
                 [make(new(), 0, each) for new, each in zip(plan.allocators, plan.results, strict=True)]
             )
             if plan.launch is not None:
-                addresses = [t._storage.ptr + t._byte_offset for t in (*found, input)]
+                addresses = [t._storage.ptr + t._byte_offset for t in (*result, input)]
                 plan.launch.entry(*addresses, plan.launch.meta, plan.launch.count)
         if input._autograd is not None and needs_recording((input,)):
-            return record(self, found, (input,), (dim,))
-        return found
+            return record(self, result, (input,), (dim,))
+        return result

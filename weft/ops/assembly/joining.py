@@ -111,16 +111,16 @@ def _stack_pieces(result: Spec, specs: Sequence[Spec], dim: int) -> Iterator[Pie
 
 
 def _cat_back(ct, out, *inputs, specs, static, wanted):
-    at, found = 0, []
+    at, cotangents = 0, []
     for spec, needed in zip(specs, wanted, strict=True):
         if _is_legacy_empty(spec):  # these may have been joined along any dim
-            found.append(ct.new_zeros((0,)) if needed else None)
+            cotangents.append(ct.new_zeros((0,)) if needed else None)
             continue
         dim = wrap_dim(static[0], ct.spec.ndim)
         end = at + spec.shape[dim]
-        found.append(SLICE(ct, dim, at, end, 1) if needed else None)
+        cotangents.append(SLICE(ct, dim, at, end, 1) if needed else None)
         at = end
-    return found
+    return cotangents
 
 
 def _stack_back(ct, out, *inputs, static, wanted):

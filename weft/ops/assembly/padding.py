@@ -214,8 +214,8 @@ def _reflect(size: int, before: int, after: int, dim: int, input: Spec) -> np.nd
             "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
             f"({before}, {after}) at dimension {dim} of input {list(input.shape)}"
         )
-    found = np.abs(_positions(size, before, after, input))
-    return np.where(found >= size, 2 * (size - 1) - found, found)
+    positions = np.abs(_positions(size, before, after, input))
+    return np.where(positions >= size, 2 * (size - 1) - positions, positions)
 
 
 def _replicate(size: int, before: int, after: int, dim: int, input: Spec) -> np.ndarray:

@@ -383,10 +383,10 @@ def asarray(
     if copy is False and where is not spec.device:
         raise ValueError(f"can't alias tensor from device '{spec.device}' to '{where}'.")
     result = shared.to(where, dtype or spec.dtype, copy=bool(copy))
-    wanted = shared.requires_grad if requires_grad is None else requires_grad
-    if result is shared and isinstance(obj, Tensor) and shared.requires_grad == wanted:
+    asks_gradient = shared.requires_grad if requires_grad is None else requires_grad
+    if result is shared and isinstance(obj, Tensor) and shared.requires_grad == asks_gradient:
         return result
-    return with_grad(result.detach(), wanted)
+    return with_grad(result.detach(), asks_gradient)
 
 
 def _shared(obj: Any, dtype: DType | None) -> Tensor | None:

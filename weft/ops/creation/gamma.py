@@ -94,10 +94,10 @@ def _gamma_slope(shapes: Tensor, samples: Tensor) -> Tensor:
         return np.where(upper, special.gammainccinv(a, p), special.gammaincinv(a, p))
 
     with np.errstate(all="ignore"):
-        found = _slope(quantile, a, special.gammainc(a, x), special.gammaincc(a, x))
+        slope = _slope(quantile, a, special.gammainc(a, x), special.gammaincc(a, x))
         # Near 0 the probability is x^a / gamma(a + 1) to first order, and may be too small for a float.
         near_zero = x * (special.digamma(a + 1) - np.log(x)) / a
-    return tensor_of(np.where(x < 1e-6 * (1 + a), near_zero, found), samples.dtype)
+    return tensor_of(np.where(x < 1e-6 * (1 + a), near_zero, slope), samples.dtype)
 
 
 @public("function")
@@ -116,6 +116,6 @@ def _beta_slope(samples: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
         return np.where(upper, 1 - special.betaincinv(b, a, p), special.betaincinv(a, b, p))
 
     with np.errstate(all="ignore"):
-        found = _slope(quantile, a, special.betainc(a, b, x), special.betainc(b, a, 1 - x))
+        slope = _slope(quantile, a, special.betainc(a, b, x), special.betainc(b, a, 1 - x))
         near_zero = x * (special.digamma(a + 1) - special.digamma(sum_ + 0.0) - np.log(x)) / a
-    return tensor_of(np.where(x < 1e-9, near_zero, found) / (1 - x), samples.dtype)
+    return tensor_of(np.where(x < 1e-9, near_zero, slope) / (1 - x), samples.dtype)

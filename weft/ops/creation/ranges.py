@@ -204,14 +204,14 @@ def arange(
 
 def _bounds(name: str, bounds: tuple, start: Any, end: Any, step: Any) -> tuple[Any, Any, Any]:
     """start, end and step as Python numbers."""
-    given = list(bounds)
-    if len(given) == 1 and start is None and end is None and step is None:
-        start, end = 0, given[0]
+    values = list(bounds)
+    if len(values) == 1 and start is None and end is None and step is None:
+        start, end = 0, values[0]
     else:
-        start = given.pop(0) if given and start is None else 0 if start is None and not step else start
-        end = given.pop(0) if given and end is None else end
-        step = given.pop(0) if given and step is None else step
-        if given or start is None or end is None:
+        start = values.pop(0) if values and start is None else 0 if start is None and not step else start
+        end = values.pop(0) if values and end is None else end
+        step = values.pop(0) if values and step is None else step
+        if values or start is None or end is None:
             raise TypeError(
                 f"{name}() received an invalid combination of arguments - got {bounds}: expected end, or start and end, "
                 "or start, end and step"

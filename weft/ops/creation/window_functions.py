@@ -27,11 +27,11 @@ def _window(
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
     if length < 2:
-        found = ones(length, dtype=dtype, device=options["device"])
+        window = ones(length, dtype=dtype, device=options["device"])
     else:
         n = length + bool(periodic)
-        found = shape(arange(n, dtype=dtype, device=options["device"]), n).narrow(0, 0, length)
-    return with_grad(found, options["requires_grad"])
+        window = shape(arange(n, dtype=dtype, device=options["device"]), n).narrow(0, 0, length)
+    return with_grad(window, options["requires_grad"])
 
 
 def _define(name: str, parameters: dict[str, float], shape: Callable, what: str) -> None:

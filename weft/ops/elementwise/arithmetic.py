@@ -158,10 +158,10 @@ def _fmod(a, b):
 
 
 def _remainder(a, b):
-    rest = _fmod(a, b)
+    remainder = _fmod(a, b)
     if a.dtype.kind == "u":
-        return rest
-    return s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), rest + b, rest)
+        return remainder
+    return s.where(s.ne(remainder, 0) & _differ_in_sign(remainder, b), remainder + b, remainder)
 
 
 def _differ_in_sign(a, b):
@@ -173,15 +173,15 @@ def _floor_divide(a, b):
         return a / b
     if is_float(a):
         return _floor_divide_floats(a, b)
-    quotient, rest = _div_trunc(a, b), _fmod(a, b)
-    return s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), quotient - 1, quotient)
+    quotient, remainder = _div_trunc(a, b), _fmod(a, b)
+    return s.where(s.ne(remainder, 0) & _differ_in_sign(remainder, b), quotient - 1, quotient)
 
 
 def _floor_divide_floats(a, b):
     """Compute the floor from the exact remainder, as Python does, because a / b may be rounded up to the next integer."""
-    rest = s.fmod(a, b)
-    quotient = (a - rest) / b
-    quotient = s.where(s.ne(rest, 0) & _differ_in_sign(rest, b), quotient - 1, quotient)
+    remainder = s.fmod(a, b)
+    quotient = (a - remainder) / b
+    quotient = s.where(s.ne(remainder, 0) & _differ_in_sign(remainder, b), quotient - 1, quotient)
     whole = s.floor(quotient)
     whole = s.where(s.as_expr(0.5, a) < quotient - whole, whole + 1, whole)
     whole = s.where(s.eq(quotient, 0), s.copysign(s.as_expr(0.0, a), a / b), whole)

@@ -169,10 +169,10 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     _two_reals("complex", "real", real, "imag", imag)
     if out is None:
         return COMPLEX(real, imag)
-    wanted, given = LEGACY_NAMES[real.spec.dtype.to_complex()], LEGACY_NAMES[out.spec.dtype]
-    if wanted != given:
+    expected, got = LEGACY_NAMES[real.spec.dtype.to_complex()], LEGACY_NAMES[out.spec.dtype]
+    if expected != got:
         raise RuntimeError(
-            f"Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
+            f"Expected object of scalar type {expected} but got scalar type {got} for argument 'out'"
         )
     return COMPLEX.into(out, real, imag)
 

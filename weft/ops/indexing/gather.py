@@ -37,16 +37,16 @@ def along(spec: Spec, dim: int, index: Spec) -> IndexMap:
 
 
 def _gathered(spec: Spec, dim: int, index: Spec) -> IndexMap:
-    sizes, wanted = spec.shape, index.shape
+    sizes, index_sizes = spec.shape, index.shape
     access = along(spec, dim, index)
     if index.numel:
         check_dtype(index, "gather(): Expected dtype int32/int64 for index")
-        if max(len(sizes), 1) != max(len(wanted), 1):
+        if max(len(sizes), 1) != max(len(index_sizes), 1):
             raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-        for other, (a, b) in enumerate(zip(wanted, sizes, strict=False)):
+        for other, (a, b) in enumerate(zip(index_sizes, sizes, strict=False)):
             if other != access.dims[0] and a > b:
                 raise RuntimeError(
-                    f"Size does not match at dimension {other} expected index {list(wanted)} to be no larger than self "
+                    f"Size does not match at dimension {other} expected index {list(index_sizes)} to be no larger than self "
                     f"{list(sizes)} apart from dimension {access.dims[0]}"
                 )
     return access
@@ -212,8 +212,10 @@ def take_along_dim(
             f"{input.dim()} dimensions for input, and {indices.dim()} dimensions for indices"
         )
     dim = wrap_dim(dim, input.dim())
-    rest = broadcast_shapes("take_along_dim", *(_without(t.spec.shape, dim) for t in (input, indices)))
-    wide, chosen = (t.expand(*rest[:dim], t.spec.shape[dim], *rest[dim + 1 :]) for t in (input, indices))
+    other_sizes = broadcast_shapes("take_along_dim", *(_without(t.spec.shape, dim) for t in (input, indices)))
+    wide, chosen = (
+        t.expand(*other_sizes[:dim], t.spec.shape[dim], *other_sizes[dim + 1 :]) for t in (input, indices)
+    )
     size = wide.spec.shape[dim]
     return gather(wide, dim, chosen % size if size else chosen)  # PyTorch wraps around
 

@@ -80,27 +80,27 @@ def _copied(spec: Spec, dim: int, index: Spec) -> IndexMap:
 
 def _fit_copied(value: Spec, spec: Spec, static: int, access: IndexMap) -> tuple[int, ...]:
     dim = access.dims[0]
-    given, wanted = list(value.shape or (1,)), list(access.shape or (1,))
-    if not value.shape and wanted[dim] != 1:
+    source_sizes, slice_sizes = list(value.shape or (1,)), list(access.shape or (1,))
+    if not value.shape and slice_sizes[dim] != 1:
         raise IndexError(
-            f"index_copy_(): When source is scalar, index should have one element (got {wanted[dim]})"
+            f"index_copy_(): When source is scalar, index should have one element (got {slice_sizes[dim]})"
         )
-    if len(given) != len(wanted) and value.shape and spec.shape:
+    if len(source_sizes) != len(slice_sizes) and value.shape and spec.shape:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. "
-            f"Source dimensionality ({len(given)}), destination dimensionality ({len(wanted)})"
+            f"Source dimensionality ({len(source_sizes)}), destination dimensionality ({len(slice_sizes)})"
         )
     if spec.dtype is not value.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
             f"{LEGACY_NAMES[spec.dtype]} and (source) {LEGACY_NAMES[value.dtype]}"
         )
-    count = given.pop(min(dim, len(given) - 1))
-    numbers = wanted.pop(dim)
-    if given != wanted:
+    count = source_sizes.pop(min(dim, len(source_sizes) - 1))
+    numbers = slice_sizes.pop(dim)
+    if source_sizes != slice_sizes:
         raise RuntimeError(
             "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
-            f"{' '.join(map(str, wanted))} at dimension {dim} and source slice shape: {' '.join(map(str, given))} at "
+            f"{' '.join(map(str, slice_sizes))} at dimension {dim} and source slice shape: {' '.join(map(str, source_sizes))} at "
             f"dimension {dim}."
         )
     if count != numbers:

@@ -311,8 +311,8 @@ def _packed(ct, out, a, mask, source, *, specs):
     """The cotangent of the source. Elements of the source that were not written get zeros."""
     spec = specs[2]
     chosen = MASKED_SELECT(ct, mask.expand(ct.shape))
-    rest = ct.new_zeros((spec.numel - chosen.spec.numel,))
-    return cat([chosen, rest]).reshape(spec.shape)
+    unread = ct.new_zeros((spec.numel - chosen.spec.numel,))
+    return cat([chosen, unread]).reshape(spec.shape)
 
 
 MASKED_SCATTER = Op(
@@ -411,14 +411,14 @@ def nonzero(input: Tensor, *, out: Tensor | None = None, as_tuple: bool = False)
         if out is not None:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return tuple(columns_of(as_mask(input if input.spec.shape else input.reshape(1))))
-    found = _positions(as_mask(input))
+    positions = _positions(as_mask(input))
     if out is None:
-        return found
+        return positions
     if out.spec.dtype is not int64:
         raise RuntimeError(
             f"nonzero: Expected out tensor to have scalar type Long but got scalar type {LEGACY_NAMES[out.dtype]}"
         )
-    return write_out(out, found, "nonzero")
+    return write_out(out, positions, "nonzero")
 
 
 @public("function method")
@@ -432,9 +432,9 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of `nonzero(input)`; if there are fewer, the rest is `fill_value`."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
-    found = _positions(as_mask(input))
+    positions = _positions(as_mask(input))
     result = empty(contiguous_spec((size, len(input.spec.shape)), int64, input.spec.device))
-    count = min(size, found.spec.shape[0])
-    result[:count] = found[:count]
+    count = min(size, positions.spec.shape[0])
+    result[:count] = positions[:count]
     fill_(result[count:], fill_value)
     return result

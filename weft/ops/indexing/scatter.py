@@ -40,14 +40,16 @@ def _fit_source(value: Spec, spec: Spec, static: int, access: IndexMap) -> tuple
     if not access.shape.numel():
         return access.stride
     # As in PyTorch, a 0-dim tensor counts as a vector of one element.
-    wanted, given, dim = access.shape or (1,), value.shape or (1,), access.dims[0]
+    index_sizes, source_sizes, dim = access.shape or (1,), value.shape or (1,), access.dims[0]
     # PyTorch compares the sizes of the first dim before it reads those of the second.
-    if len(value.shape) == 1 < len(wanted) and wanted[0] <= given[0]:
+    if len(value.shape) == 1 < len(index_sizes) and index_sizes[0] <= source_sizes[0]:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
-    if len(given) != len(wanted):
+    if len(source_sizes) != len(index_sizes):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-    beyond_self = any(a > b for d, (a, b) in enumerate(zip(wanted, spec.shape, strict=False)) if d != dim)
-    if beyond_self or any(a > b for a, b in zip(wanted, given, strict=True)):
+    beyond_self = any(
+        a > b for d, (a, b) in enumerate(zip(index_sizes, spec.shape, strict=False)) if d != dim
+    )
+    if beyond_self or any(a > b for a, b in zip(index_sizes, source_sizes, strict=True)):
         raise RuntimeError(
             f"Expected index {list(access.shape)} to be no larger than self {list(spec.shape)} apart from dimension "
             f"{dim} and to be no larger size than src {list(value.shape)}"

@@ -85,9 +85,9 @@ def _row_order(rows: np.ndarray) -> np.ndarray:
     return np.argsort(texts[:, 0], kind="stable")
 
 
-def _results(found: tuple, inverse: bool, counts: bool) -> Any:
-    wanted = [found[0]] + [found[1]] * bool(inverse) + [found[2]] * bool(counts)
-    return tuple(wanted) if len(wanted) > 1 else wanted[0]
+def _results(parts: tuple, inverse: bool, counts: bool) -> Any:
+    chosen = [parts[0]] + [parts[1]] * bool(inverse) + [parts[2]] * bool(counts)
+    return tuple(chosen) if len(chosen) > 1 else chosen[0]
 
 
 def _distinct(input: Tensor, dim: Any, consecutive: bool, name: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -267,8 +267,8 @@ def searchsorted(
             f"searchsorted(): argument 'input' (position 2) must be Tensor, not {type(input).__name__}"
         )
     _check_search(sorted_sequence, input, sorter, right, side)
-    wanted = int32 if out_int32 else int64
-    if out is not None and out.spec.dtype is not wanted:
+    dtype = int32 if out_int32 else int64
+    if out is not None and out.spec.dtype is not dtype:
         raise RuntimeError(
             "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
             f"whether out_int32 flag is True, but we got output tensor's dtype {LEGACY_NAMES[out.spec.dtype]} and "
@@ -276,7 +276,7 @@ def searchsorted(
         )
     boundaries, values = _in_common(sorted_sequence, input)
     check_comparable(boundaries, "searchsorted_out_cpu")
-    result = _searchsorted(boundaries, values, sorter, "right" if right else side or "left", wanted.numpy)
+    result = _searchsorted(boundaries, values, sorter, "right" if right else side or "left", dtype.numpy)
     return result if out is None else write_out(out, result, "searchsorted")
 
 

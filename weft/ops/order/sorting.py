@@ -66,8 +66,8 @@ def stable_order(key: np.ndarray) -> np.ndarray:
     n = key.shape[-1]
     if n > SHORT_ROW:
         order = np.empty(key.shape, np.int64)
-        for row, found in zip(key.reshape(-1, n), order.reshape(-1, n), strict=True):
-            found[:] = _order_by_digits(row)
+        for row, places in zip(key.reshape(-1, n), order.reshape(-1, n), strict=True):
+            places[:] = _order_by_digits(row)
         return order
     if key.itemsize > 4:
         return np.argsort(key, axis=-1, kind="stable")
@@ -309,13 +309,13 @@ _SELECTIONS = {
 
 def _at_rank(key: np.ndarray, rank: np.ndarray) -> np.ndarray:
     """The first position of the element that would come at `rank` if the row were sorted."""
-    wanted = np.take_along_axis(np.partition(key, np.unique(rank), axis=-1), rank, -1)
-    return np.argmax(key == wanted, axis=-1, keepdims=True)
+    ranked = np.take_along_axis(np.partition(key, np.unique(rank), axis=-1), rank, -1)
+    return np.argmax(key == ranked, axis=-1, keepdims=True)
 
 
 def _select(name: str, input: Tensor, dim: int, keepdim: bool, choose: Callable) -> Any:
-    found = _SELECTIONS[name](input, dim, bool(keepdim), choose)
-    return return_type(name, ("values", "indices"))(found)
+    result = _SELECTIONS[name](input, dim, bool(keepdim), choose)
+    return return_type(name, ("values", "indices"))(result)
 
 
 @public("function method", out="apart")
@@ -376,8 +376,8 @@ def _define_median(name: str, ignore_nan: bool) -> None:
         return _select(name, input, dim, keepdim, choose)
 
     median.__name__ = median.__qualname__ = name
-    rest = "NaN is left out" if ignore_nan else "NaN if there is one"
-    median.__doc__ = f"""The median of all elements, or (values, indices) along `dim`: the lower one of two; {rest}.
+    of_nan = "NaN is left out" if ignore_nan else "NaN if there is one"
+    median.__doc__ = f"""The median of all elements, or (values, indices) along `dim`: the lower one of two; {of_nan}.
 
     >>> import weft as torch
     >>> torch.{name}(torch.tensor([4.0, 1.0, 3.0, 2.0]))

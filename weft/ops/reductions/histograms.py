@@ -27,10 +27,10 @@ from ..tensor.rules import unknown
 
 def _bins(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The bin of each value; -1 outside. The last bin holds its right edge too."""
-    found = _search(values, edges)
-    found[values == edges[-1]] = len(edges) - 2
-    found[~((values >= edges[0]) & (values <= edges[-1]))] = -1
-    return found
+    positions = _search(values, edges)
+    positions[values == edges[-1]] = len(edges) - 2
+    positions[~((values >= edges[0]) & (values <= edges[-1]))] = -1
+    return positions
 
 
 def _search(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -48,10 +48,10 @@ def _search(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
         off = guess(edges) - np.arange(len(edges))
         if len(edges) < 2 or len(values) < len(edges) or (off < -1).any() or (off > 0).any():
             return np.searchsorted(edges, values, "right") - 1
-        found = guess(values)
-    found += values >= edges[found + 1]
-    found -= values < edges[found]
-    return found
+        positions = guess(values)
+    positions += values >= edges[positions + 1]
+    positions -= values < edges[positions]
+    return positions
 
 
 def _equal_bins(values: np.ndarray, low: float, high: float, count: int) -> np.ndarray:
@@ -61,8 +61,8 @@ def _equal_bins(values: np.ndarray, low: float, high: float, count: int) -> np.n
     inside = (values >= low) & (values <= high)
     with np.errstate(all="ignore"):
         position = (values - low) * kind(count) / (high - low)
-    found = np.where(inside, position, kind(-1)).astype(np.int64)
-    return np.minimum(found, count - 1, out=found)
+    positions = np.where(inside, position, kind(-1)).astype(np.int64)
+    return np.minimum(positions, count - 1, out=positions)
 
 
 def _counted(bins: np.ndarray, count: int, weights: np.ndarray | None) -> np.ndarray:
@@ -130,17 +130,17 @@ def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, d
     for column, bound, size in zip(values.T, bounds, sizes, strict=True):
         bins = _bins(column, bound)
         flat = np.where((bins < 0) | (flat < 0), -1, flat * size + bins)
-    found = _counted(flat, math.prod(sizes), None if weight is None else array(weight).reshape(-1)).reshape(
+    counts = _counted(flat, math.prod(sizes), None if weight is None else array(weight).reshape(-1)).reshape(
         sizes
     )
     if density:
         with np.errstate(
             divide="ignore", invalid="ignore"
         ):  # without points, or with empty bins, the density is NaN or infinite
-            found /= found.sum()
+            counts /= counts.sum()
             for dim, bound in enumerate(bounds):
-                found /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])
-    return tensor_of(found, points.spec.dtype)
+                counts /= np.diff(bound).reshape([-1 if k == dim else 1 for k in range(len(sizes))])
+    return tensor_of(counts, points.spec.dtype)
 
 
 def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, float]]:
@@ -155,19 +155,19 @@ def _ranges(points: Tensor, range: Sequence[float] | None) -> list[tuple[float, 
                 f"{len(range)}"
             )
         range = [number(each, "histogram", "range") for each in range]
-        found = [(float(low), float(high)) for low, high in zip(range[::2], range[1::2], strict=True)]
+        ranges = [(float(low), float(high)) for low, high in zip(range[::2], range[1::2], strict=True)]
     elif points.spec.numel == 0:
-        found = [(0.0, 1.0)] * dims
+        ranges = [(0.0, 1.0)] * dims
     else:
-        found = list(zip(*(each.tolist() for each in points.detach().aminmax(dim=0)), strict=True))
-    for dim, (low, high) in enumerate(found):
+        ranges = list(zip(*(each.tolist() for each in points.detach().aminmax(dim=0)), strict=True))
+    for dim, (low, high) in enumerate(ranges):
         if not (math.isfinite(low) and math.isfinite(high)):
             raise RuntimeError(f"torch.histogramdd: dimension {dim}'s range [{low}, {high}] is not finite")
         if low > high:
             raise RuntimeError(
                 f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {dim}"
             )
-    return [_widened(*pair) for pair in found]
+    return [_widened(*pair) for pair in ranges]
 
 
 def _check_edges(points: Tensor, edges: Sequence[Tensor]) -> None:
@@ -211,16 +211,16 @@ def _count_points(
             f"its innermost dimension, but got input with shape {list(points.spec.shape)} and weight with shape "
             f"{list(weight.spec.shape)}"
         )
-    given = all(isinstance(each, Tensor) for each in bins)
-    if given:
+    have_edges = all(isinstance(each, Tensor) for each in bins)
+    if have_edges:
         _check_edges(points, bins)
         edges = bins
     for dim, each in enumerate(bins):
-        _check_count(each.spec.numel - 1 if given else each, dim)
+        _check_count(each.spec.numel - 1 if have_edges else each, dim)
     if dtype not in (float32, float64):
         raise not_implemented("histogramdd", dtype)
     points = points.reshape(-1, points.spec.shape[-1])
-    if not given:
+    if not have_edges:
         bounds = _ranges(points, range)
         edges = [
             linspace(*bound, count + 1, dtype=dtype, device=points.device)
@@ -276,15 +276,17 @@ def histogramdd(
     if len(input.spec.shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     dims = input.spec.shape[-1]
-    wanted = [*bins] if isinstance(bins, (tuple, list)) else [integer(bins, "histogramdd", "bins", 2)] * dims
-    if not all(isinstance(each, Tensor) for each in wanted):
-        wanted = [*integers((wanted,), "histogramdd", "bins")]
-    if len(wanted) != dims and not any(isinstance(each, Tensor) for each in wanted):
+    bins_of_dims = (
+        [*bins] if isinstance(bins, (tuple, list)) else [integer(bins, "histogramdd", "bins", 2)] * dims
+    )
+    if not all(isinstance(each, Tensor) for each in bins_of_dims):
+        bins_of_dims = [*integers((bins_of_dims,), "histogramdd", "bins")]
+    if len(bins_of_dims) != dims and not any(isinstance(each, Tensor) for each in bins_of_dims):
         raise RuntimeError(
             "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )
-    found = _count_points(input, wanted, range, weight, density)
-    return return_type("histogramdd", ("hist", "bin_edges"))(found)
+    result = _count_points(input, bins_of_dims, range, weight, density)
+    return return_type("histogramdd", ("hist", "bin_edges"))(result)
 
 
 # ---- Occurrences of integers ---------------------------------------------------------------------------------------
@@ -295,8 +297,8 @@ def _bincount(input: Tensor, weights: Tensor | None, minlength: int, dtype: DTyp
     # Copy, because NumPy reads outside of its table if another thread makes a value larger than the maximum.
     values = array(input).astype(np.int64)
     check_room(max(int(values.max()) + 1, minlength), dtype=dtype)
-    found = np.bincount(values, None if weights is None else array(weights), minlength)
-    return tensor_of(found, dtype)
+    counts = np.bincount(values, None if weights is None else array(weights), minlength)
+    return tensor_of(counts, dtype)
 
 
 @public("function method")

@@ -70,11 +70,11 @@ def prod(
     mask: Tensor | None = None,
 ) -> Tensor:
     """The product of the elements that count, over `dim` (an int, several, or all)."""
-    found = _filled(input, mask, 1).to(_summed_type(input, dtype))
+    result = _filled(input, mask, 1).to(_summed_type(input, dtype))
     dims = _dims(input, dim, "prod") if input.spec.shape or dim is None or dim == () else (0,)
     for each in reversed(dims):
-        found = found.prod(each, bool(keepdim))
-    return found
+        result = result.prod(each, bool(keepdim))
+    return result
 
 
 @public(name="masked.cumsum")
@@ -148,12 +148,12 @@ def median(
     Raises: ValueError where there are none and the input is of integers.
     """
     floats = input if input.spec.dtype.is_floating_point else input.to(float32)
-    found = _filled(floats, mask, math.nan).nanmedian(wrap_dim(dim or 0, input.spec.ndim), keepdim).values
+    result = _filled(floats, mask, math.nan).nanmedian(wrap_dim(dim or 0, input.spec.ndim), keepdim).values
     if input.spec.dtype.is_floating_point:
-        return found
-    if found.isnan().any():
+        return result
+    if result.isnan().any():
         raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
-    return found.to(dtype or input.spec.dtype)
+    return result.to(dtype or input.spec.dtype)
 
 
 # ---- Means and moments ---------------------------------------------------------------------------------------------------------
@@ -177,13 +177,15 @@ def mean(
     mask: Tensor | None = None,
 ) -> Tensor:
     """The mean of the elements that count, over `dim` (an int, several, or all); NaN where there are none."""
-    found = dtype or input.spec.dtype
-    if found.category < 2:
+    result_dtype = dtype or input.spec.dtype
+    if result_dtype.category < 2:
         source = "Input" if dtype is None else "Optional"
         raise ValueError(
-            f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {found}"
+            f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. Got: {result_dtype}"
         )
-    return sum(input, dim, keepdim=keepdim, dtype=found, mask=mask) / _count(input, dim, bool(keepdim), mask)
+    return sum(input, dim, keepdim=keepdim, dtype=result_dtype, mask=mask) / _count(
+        input, dim, bool(keepdim), mask
+    )
 
 
 def _variance(input: Tensor, dim, unbiased, correction, keepdim, dtype: DType | None, mask) -> Tensor:
@@ -244,8 +246,8 @@ def norm(
     mask: Tensor | None = None,
 ) -> Tensor:
     """The vector norm of the elements that count, over `dim` (an int, several, or all)."""
-    found = _filled(input, mask, math.inf if ord == -math.inf else 0)
-    return vector_norm(found, ord, _dims(input, dim, "norm"), bool(keepdim), dtype=dtype or input.spec.dtype)
+    filled = _filled(input, mask, math.inf if ord == -math.inf else 0)
+    return vector_norm(filled, ord, _dims(input, dim, "norm"), bool(keepdim), dtype=dtype or input.spec.dtype)
 
 
 # ---- Exponentials ----------------------------------------------------------------------------------------------------------------
@@ -265,8 +267,8 @@ def logsumexp(
     mask: Tensor | None = None,
 ) -> Tensor:
     """log(sum(exp(input))) of the elements that count, over `dim` (an int, several, or all)."""
-    found = _filled(input, mask, _lowest_logarithm(input.spec.dtype))
-    return found.logsumexp(_dims(input, dim, "logsumexp"), bool(keepdim)).to(dtype or input.spec.dtype)
+    filled = _filled(input, mask, _lowest_logarithm(input.spec.dtype))
+    return filled.logsumexp(_dims(input, dim, "logsumexp"), bool(keepdim)).to(dtype or input.spec.dtype)
 
 
 @public(name="masked.logaddexp")

@@ -31,8 +31,8 @@ def _moment_types(dtype: DType, wanted: DType | None) -> Types:
 
 
 def _mean64_types(dtype: DType, wanted: DType | None) -> Types:
-    found = complex128 if dtype.is_complex else float64
-    return Types(found, (found,))
+    compute = complex128 if dtype.is_complex else float64
+    return Types(compute, (compute,))
 
 
 def _squared_distance(a, mean):
@@ -75,15 +75,15 @@ def _moment_arguments(
         raise TypeError(
             f"{name}() takes at most {len(names) + 1} positional arguments ({len(args) + 1} given)"
         )
-    given = dict(zip(names, args)) | kwargs
-    unknown = set(given) - {"dim", "unbiased", "keepdim", "correction"}
+    arguments = dict(zip(names, args)) | kwargs
+    unknown = set(arguments) - {"dim", "unbiased", "keepdim", "correction"}
     if unknown:
         raise TypeError(f"{name}() got an unexpected keyword argument '{sorted(unknown)[0]}'")
-    keepdim = boolean(given.get("keepdim", False), name, "keepdim")
-    unbiased = boolean(given.get("unbiased", True), name, "unbiased")
-    correction = given.get("correction")
+    keepdim = boolean(arguments.get("keepdim", False), name, "keepdim")
+    unbiased = boolean(arguments.get("unbiased", True), name, "unbiased")
+    correction = arguments.get("correction")
     correction = int(unbiased) if correction is None else number(correction, name, "correction")
-    return dims_of(given.get("dim"), len(input.spec.shape), name), correction, keepdim
+    return dims_of(arguments.get("dim"), len(input.spec.shape), name), correction, keepdim
 
 
 def _build_moment(graph: Any, op: Reduce, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
@@ -127,12 +127,12 @@ def _define_moment(op: Reduce, spread_rule: Callable) -> None:
         return both(input, dims, correction, keepdim)
 
     def both_rule(ct, out, input, dims, correction, keepdim):
-        found = []
+        terms = []
         if ct[0] is not None:
-            found.append(spread_of(ct[0], out[0], input, dims, correction, keepdim))
+            terms.append(spread_of(ct[0], out[0], input, dims, correction, keepdim))
         if ct[1] is not None:
-            found.append(broadcast_back(ct[1] / count_elements(input, dims), input.spec, dims, keepdim))
-        return sum_of(found)
+            terms.append(broadcast_back(ct[1] / count_elements(input, dims), input.spec, dims, keepdim))
+        return sum_of(terms)
 
     @custom_vjp(both_rule, results=(0,) if op is STD else (), name=f"{op.name}_mean")
     def both(input: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> tuple[Tensor, Tensor]:

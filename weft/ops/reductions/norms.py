@@ -156,7 +156,7 @@ def _check_wanted(x: Tensor, dtype: DType | None, name: str) -> None:
     if dtype is None:
         return
     own = x.spec.dtype
-    given = f"(got {LEGACY_NAMES[dtype]})"
+    got = f"(got {LEGACY_NAMES[dtype]})"
     if dtype.category < 2:
         raise RuntimeError(
             f"{name}: dtype should be floating point or complex, but got {LEGACY_NAMES[dtype]}"
@@ -164,7 +164,7 @@ def _check_wanted(x: Tensor, dtype: DType | None, name: str) -> None:
     if own.is_complex != dtype.is_complex:
         kind = "complex" if own.is_complex else "real"
         raise RuntimeError(
-            f"{name}: dtype should be {kind} for {kind} inputs, but got {LEGACY_NAMES[dtype]} {given}"
+            f"{name}: dtype should be {kind} for {kind} inputs, but got {LEGACY_NAMES[dtype]} {got}"
         )
     if promote_types(own, dtype) is not dtype:
         raise RuntimeError(

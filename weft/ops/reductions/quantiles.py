@@ -30,8 +30,8 @@ def _define(name: str, ignore_nan: bool) -> None:
         return _quantile(input, _check(input, q, interpolation), dim, keepdim, interpolation, ignore_nan)
 
     function.__name__ = function.__qualname__ = name
-    rest = "NaN is left out" if ignore_nan else "NaN where there is one"
-    function.__doc__ = f"""The `q`-th quantiles of all elements or along `dim`, 0 <= q <= 1; {rest}.
+    of_nan = "NaN is left out" if ignore_nan else "NaN where there is one"
+    function.__doc__ = f"""The `q`-th quantiles of all elements or along `dim`, 0 <= q <= 1; {of_nan}.
 
     Shapes: q [] gives the shape without `dim`; q [n] puts n in front of it.
     interpolation: "linear", "lower", "higher", "midpoint" or "nearest", between the two that q lies between.

@@ -84,8 +84,8 @@ def _check_position(name: str, spec: Spec, dims: Sequence[int], whole: bool) -> 
 
 
 def _sum_types(dtype: DType, wanted: DType | None) -> Types:
-    found = wanted or (int64 if dtype.category < 2 else dtype)
-    return Types(found, (found,))
+    result = wanted or (int64 if dtype.category < 2 else dtype)
+    return Types(result, (result,))
 
 
 def _same_types(dtype: DType, wanted: DType | None) -> Types:
@@ -287,18 +287,18 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
 
     Raises: RuntimeError if a tensor of `size` does not broadcast to this shape.
     """
-    wanted = integers(size, "sum_to_size", "size")
+    sizes = integers(size, "sum_to_size", "size")
     own = self.spec.shape
-    missing = len(own) - len(wanted)
-    if missing < 0 or any(w not in (1, o) for w, o in zip(wanted, own[missing:])):
-        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(own)}}}.")
-    repeated = [d for d, w in enumerate(wanted, missing) if w == 1 and own[d] != 1]
-    if wanted and not missing and not repeated:
+    missing = len(own) - len(sizes)
+    if missing < 0 or any(w not in (1, o) for w, o in zip(sizes, own[missing:])):
+        raise RuntimeError(f"size {{{list(sizes)}}} is not expandable to size {{{list(own)}}}.")
+    repeated = [d for d, w in enumerate(sizes, missing) if w == 1 and own[d] != 1]
+    if sizes and not missing and not repeated:
         return self
-    if not wanted:
+    if not sizes:
         return SUM.direct(self)
     kept = SUM(self, dims=(*range(missing), *repeated), keepdim=True)
-    return kept.view(wanted) if missing else kept
+    return kept.view(sizes) if missing else kept
 
 
 @public("function method", out="decides")
@@ -319,14 +319,14 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DType 
 
 def _floating(input: Tensor, dtype: DType | None, name: str) -> DType:
     check_tensor(input, name)
-    found = dtype or input.spec.dtype
-    if found.category < 2:
+    result_dtype = dtype or input.spec.dtype
+    if result_dtype.category < 2:
         what = "optional dtype" if dtype is not None else "dtype"
         raise RuntimeError(
             f"{name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-            f"Got: {LEGACY_NAMES[found]} ({what}; convert with .float() first)"
+            f"Got: {LEGACY_NAMES[result_dtype]} ({what}; convert with .float() first)"
         )
-    return found
+    return result_dtype
 
 
 @public("function method", out=True)

@@ -92,12 +92,12 @@ def _up_to_first_zero(ct: Tensor, out: Tensor, a: Tensor, dim: int, zeros: Tenso
 def _products_without_each(ct: Tensor, a: Tensor, dim: int) -> Tensor:
     """The cotangent for derivatives of higher order: for each element, the products without that element."""
     n = a.shape[dim]
-    found = []
+    products = []
     for k in range(n):
         before = a.narrow(dim, 0, k).prod(dim, keepdim=True)
         after = cat((before, a.narrow(dim, k + 1, n - k - 1)), dim).cumprod(dim)
-        found.append((ct.narrow(dim, k, n - k) * after.conj()).sum(dim, keepdim=True))
-    return cat(found, dim)
+        products.append((ct.narrow(dim, k, n - k) * after.conj()).sum(dim, keepdim=True))
+    return cat(products, dim)
 
 
 CUMSUM = Scan(
@@ -327,7 +327,7 @@ def _check_weights(weights: Tensor | None, name: str, count: int) -> None:
     if weights is None:
         return
     dtype = weights.spec.dtype
-    wanted, fits = (
+    expected, fits = (
         ("integral", dtype.is_integral) if name == "fweights" else ("floating point", dtype.is_floating_point)
     )
     if len(weights.spec.shape) > 1:
@@ -337,7 +337,7 @@ def _check_weights(weights: Tensor | None, name: str, count: int) -> None:
         )
     if not fits:
         raise RuntimeError(
-            f"cov(): expected {name} to have {wanted} dtype but got {name} with {LEGACY_NAMES[dtype]} dtype"
+            f"cov(): expected {name} to have {expected} dtype but got {name} with {LEGACY_NAMES[dtype]} dtype"
         )
     if weights.spec.numel != count:
         raise RuntimeError(

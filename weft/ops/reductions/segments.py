@@ -61,15 +61,15 @@ def segment_reduce(
     behind = data.shape[axis + 1 :]
     nothing = full((counts.numel(), *behind), empty, dtype=data.dtype, device=data.device)
     if kind in ("sum", "mean"):
-        found = nothing.index_add(0, segments, rows)
+        result = nothing.index_add(0, segments, rows)
     else:
-        found = nothing.index_reduce(0, segments, rows, kind, include_self=False)
+        result = nothing.index_reduce(0, segments, rows, kind, include_self=False)
         if initial is not None:
-            found = {"prod": found.mul, "amax": found.clamp_min, "amin": found.clamp_max}[kind](initial)
+            result = {"prod": result.mul, "amax": result.clamp_min, "amin": result.clamp_max}[kind](initial)
     if kind == "mean":
         sizes = counts.flatten().view(-1, *[1] * len(behind))
-        found = found / sizes.clamp(min=initial is not None)  # without an initial value, 0 / 0
-    return with_node_name(found.view((*counts.shape, *behind)), "SegmentReduceBackward0")
+        result = result / sizes.clamp(min=initial is not None)  # without an initial value, 0 / 0
+    return with_node_name(result.view((*counts.shape, *behind)), "SegmentReduceBackward0")
 
 
 def _check(
@@ -77,20 +77,20 @@ def _check(
 ) -> None:
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
-    given, name = (offsets, "offsets") if lengths is None else (lengths, "lengths")
-    if given is None:
+    bounds, name = (offsets, "offsets") if lengths is None else (lengths, "lengths")
+    if bounds is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    if axis != given.dim() - 1:
+    if axis != bounds.dim() - 1:
         raise RuntimeError(
             f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}."
         )
-    if data.shape[:axis] != given.shape[:axis]:
+    if data.shape[:axis] != bounds.shape[:axis]:
         raise RuntimeError(
-            f"segment_reduce(): {name} {list(given.shape)} do not fit the first dims of data {list(data.shape)}"
+            f"segment_reduce(): {name} {list(bounds.shape)} do not fit the first dims of data {list(data.shape)}"
         )
-    if given.is_floating_point() or given.is_complex():
+    if bounds.is_floating_point() or bounds.is_complex():
         raise NotImplementedError(
-            f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{LEGACY_NAMES[given.spec.dtype]}'"
+            f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{LEGACY_NAMES[bounds.spec.dtype]}'"
         )
 
 

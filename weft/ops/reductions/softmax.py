@@ -58,13 +58,13 @@ LOG_SOFTMAX_BACKWARD = Map("log_softmax_backward", _rounded_once, lambda ct, out
 
 def _stable_maximum(input: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The maximum over `dims`, which keep size 1. It is 0 where it is infinite, so that the difference to it is not NaN."""
-    found = AMAX(input, dims=dims, keepdim=True)
-    return found.masked_fill(found.abs() == math.inf, 0)
+    maximum = AMAX(input, dims=dims, keepdim=True)
+    return maximum.masked_fill(maximum.abs() == math.inf, 0)
 
 
 def _as_float(input: Tensor, dtype: DType | None) -> Tensor:
-    wanted = dtype or (input.spec.dtype if input.spec.dtype.category >= 2 else get_default_dtype())
-    return input.to(wanted)
+    float_dtype = dtype or (input.spec.dtype if input.spec.dtype.category >= 2 else get_default_dtype())
+    return input.to(float_dtype)
 
 
 @public("function method", "special.logsumexp", out=True)
@@ -94,9 +94,9 @@ def _build_logsumexp(graph: GraphBuilder, dims: tuple[int, ...], keepdim: bool) 
     (highest,) = graph.reduce(AMAX, x, dims=dims)
     center = graph.map(_FINITE, highest)  # so that the difference to it is not NaN
     (total,) = graph.reduce(SUM_EXP, x, center, dims=dims)
-    found = graph.map(_LOG_ABOVE, total, graph.to(center, total.spec.dtype))
-    found = graph.to(found, x.spec.dtype)
-    return [found if keepdim else graph.view(view_rules.squeeze, found, dims)]
+    result = graph.map(_LOG_ABOVE, total, graph.to(center, total.spec.dtype))
+    result = graph.to(result, x.spec.dtype)
+    return [result if keepdim else graph.view(view_rules.squeeze, result, dims)]
 
 
 _LOGSUMEXP = KernelGraph("logsumexp", 1, _build_logsumexp, derivative=_logsumexp_rule)
@@ -109,8 +109,8 @@ def _logsumexp(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return LOG(SUM(_as_float(input, None), dims=dims, keepdim=keepdim))
     center = _stable_maximum(input.real, dims).to(input.spec.dtype)
     total = SUM_EXP(input, center, dims=dims, keepdim=True)
-    found = (LOG(total) + center.to(total.spec.dtype)).to(input.spec.dtype)
-    return found if keepdim else found.squeeze(dims)
+    result = (LOG(total) + center.to(total.spec.dtype)).to(input.spec.dtype)
+    return result if keepdim else result.squeeze(dims)
 
 
 def _maximum_along(graph: Any, name: str, x: Any, dim: int) -> tuple[Any, tuple[int, ...]]:

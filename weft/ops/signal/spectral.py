@@ -32,9 +32,9 @@ PARALLEL_NUMEL = 1 << 16
 
 def _result_spec(spec: Spec, dims: Sequence[int], sizes: Sequence[int], dtype: DType) -> Spec:
     """The dims that are not transformed lie outside, in memory order; the transformed ones, as listed, inside."""
-    rest = [dim for dim in range(len(spec.shape)) if dim not in dims]
-    rest.sort(key=lambda dim: -spec.stride[dim])
-    return make_spec(tuple(sizes), strides_in_order(sizes, (*rest, *dims)), dtype, spec.device)
+    other_dims = [dim for dim in range(len(spec.shape)) if dim not in dims]
+    other_dims.sort(key=lambda dim: -spec.stride[dim])
+    return make_spec(tuple(sizes), strides_in_order(sizes, (*other_dims, *dims)), dtype, spec.device)
 
 
 def _as_read(spec: Spec) -> Spec:
@@ -46,11 +46,11 @@ def _by_stride(spec: Spec, dims: Sequence[int]) -> list[int]:
     return sorted(dims, key=lambda dim: -spec.stride[dim])
 
 
-def _transformed(values: np.ndarray, wanted: Spec) -> Tensor:
+def _transformed(values: np.ndarray, result: Spec) -> Tensor:
     """The result of a transform (float32 or wider) with the strides and dtype that PyTorch gives it."""
-    if wanted.is_contiguous or values.dtype != wanted.dtype.numpy:
-        return tensor_of(values, wanted.dtype)
-    return tensor_in(values, wanted)
+    if result.is_contiguous or values.dtype != result.dtype.numpy:
+        return tensor_of(values, result.dtype)
+    return tensor_in(values, result)
 
 
 def _workers(values: np.ndarray) -> int:
@@ -62,11 +62,11 @@ def _fft_c2c(input: Tensor, dims: tuple[int, ...], norm: str, forward: bool) -> 
     """Complex to complex over some dims."""
     fft = scipy("fft")
     spec, values = _as_read(input.spec), wide_array(input)
-    wanted = _result_spec(spec, _by_stride(spec, dims), spec.shape, spec.dtype)
+    result = _result_spec(spec, _by_stride(spec, dims), spec.shape, spec.dtype)
     if spec.numel == 0:
-        return tensor_in(values, wanted)
+        return tensor_in(values, result)
     transform = fft.fftn if forward else fft.ifftn
-    return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+    return _transformed(transform(values, axes=dims, norm=norm, workers=_workers(values)), result)
 
 
 @array_op(node_name="FftR2CBackward0")
@@ -77,11 +77,11 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
     sizes = list(spec.shape)
     if onesided:
         sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
-    wanted = _result_spec(spec, [*_by_stride(spec, dims[:-1]), dims[-1]], sizes, spec.dtype.to_complex())
+    result = _result_spec(spec, [*_by_stride(spec, dims[:-1]), dims[-1]], sizes, spec.dtype.to_complex())
     if spec.numel == 0:
-        return tensor_in(0, wanted)
+        return tensor_in(0, result)
     if onesided:
-        return _transformed(fft.rfftn(values, axes=dims, norm=norm, workers=_workers(values)), wanted)
+        return _transformed(fft.rfftn(values, axes=dims, norm=norm, workers=_workers(values)), result)
     spectrum = fft.fftn(values, axes=dims, norm=norm, workers=_workers(values))
     # SciPy fills the half that symmetry determines and goes over the terms that are their own mirror images, such as
     # the constant one: they come out conjugated, with an imaginary part of -0.
@@ -90,7 +90,7 @@ def _fft_r2c(input: Tensor, dims: tuple[int, ...], norm: str, onesided: bool) ->
         for dim, n in enumerate(spec.shape)
     )
     np.conjugate(spectrum[mirrored], out=spectrum[mirrored])
-    return _transformed(spectrum, wanted)
+    return _transformed(spectrum, result)
 
 
 @array_op(node_name="FftC2RBackward0")
@@ -99,10 +99,10 @@ def _fft_c2r(input: Tensor, dim: int, norm: str, size: int) -> Tensor:
     fft = scipy("fft")
     spec, values = _as_read(input.spec), wide_array(input)
     sizes = (*spec.shape[:dim], size, *spec.shape[dim + 1 :])
-    wanted = _result_spec(spec, (dim,), sizes, spec.dtype.to_real())
-    if wanted.numel == 0:
-        return tensor_in(0, wanted)
-    return _transformed(fft.irfft(values, size, dim, norm, workers=_workers(values)), wanted)
+    result = _result_spec(spec, (dim,), sizes, spec.dtype.to_real())
+    if result.numel == 0:
+        return tensor_in(0, result)
+    return _transformed(fft.irfft(values, size, dim, norm, workers=_workers(values)), result)
 
 
 # ---- Derivatives: the adjoint of a transform is the opposite one, scaled alike ------------------------------------------
@@ -228,20 +228,20 @@ def _dims_and_sizes(input: Tensor, s: Any, dim: Any, name: str) -> tuple[list[in
 
 def _resized(input: Tensor, dims: Sequence[int], sizes: Sequence[int]) -> Tensor:
     """Cut off or zero-padded at the end of some dims; -1 leaves a size as it is."""
-    wanted = list(input.spec.shape)
-    pad = [0] * (2 * len(wanted))
+    lengths = list(input.spec.shape)
+    pad = [0] * (2 * len(lengths))
     for dim, n in zip(dims, sizes, strict=True):
         size = input.spec.shape[dim]
         n = size if n == -1 else n
         _check_size(n)
         if n < size:
             input = input.narrow(dim, 0, n)
-        wanted[dim] = n
+        lengths[dim] = n
         pad[2 * (len(input.spec.shape) - 1 - dim) + 1] = max(n - size, 0)
     if (
-        math.prod(max(n, 1) for n in wanted) * input.spec.dtype.itemsize >= 2**63
+        math.prod(max(n, 1) for n in lengths) * input.spec.dtype.itemsize >= 2**63
     ):  # also if another dim is empty
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={wanted}")
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={lengths}")
     return constant_pad(input, pad) if any(pad) else input
 
 
@@ -255,15 +255,15 @@ def _fft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name
     input = _resized(_floating(input), [dim], [n])
     if input.spec.dtype.is_complex:
         return _fft_c2c(input, (dim,), _norm(norm), forward)
-    found = _fft_r2c(input, (dim,), _norm(norm, swapped=not forward), False)
-    return found if forward else found.conj()
+    spectrum = _fft_r2c(input, (dim,), _norm(norm, swapped=not forward), False)
+    return spectrum if forward else spectrum.conj()
 
 
 def _rfft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
     input = _real(input, name)
     n, dim = _one_dim(input, n, dim, name)
-    found = _fft_r2c(_resized(input, [dim], [n]), (dim,), _norm(norm, swapped=not forward), True)
-    return found if forward else found.conj()
+    spectrum = _fft_r2c(_resized(input, [dim], [n]), (dim,), _norm(norm, swapped=not forward), True)
+    return spectrum if forward else spectrum.conj()
 
 
 def _irfft1(input: Tensor, n: Any, dim: Any, norm: str | None, forward: bool, name: str) -> Tensor:
@@ -311,10 +311,10 @@ def _irfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, na
     dims, sizes = _some_dims(input, s, dim, name)
     last = 2 * (input.spec.shape[dims[-1]] - 1) if sizes[-1] == -1 else sizes[-1]
     _check_size(last)
-    found = _resized(_complex(input), dims, [*sizes[:-1], last // 2 + 1])
+    spectrum = _resized(_complex(input), dims, [*sizes[:-1], last // 2 + 1])
     if len(dims) > 1:
-        found = _fft_c2c(found, tuple(dims[:-1]), _norm(norm), forward)
-    return _fft_c2r(found.conj() if forward else found, dims[-1], _norm(norm, swapped=forward), last)
+        spectrum = _fft_c2c(spectrum, tuple(dims[:-1]), _norm(norm), forward)
+    return _fft_c2r(spectrum.conj() if forward else spectrum, dims[-1], _norm(norm, swapped=forward), last)
 
 
 # ---- Public names --------------------------------------------------------------------------------------------------

@@ -164,14 +164,14 @@ def istft(
             f"istft({list(input.spec.shape)}, n_fft={n_fft}, hop_length={hop_length}, win_length={win_length}) window "
             f"overlap add min: {float(lowest):g}\nthe squares of the windows must add up to more than 1e-11 everywhere"
         )
-    found = summed / envelope
+    result = summed / envelope
     if end > total:
         warnings.warn(
             "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check your center and hop_length settings.",
             stacklevel=user_level(),
         )
-        found = constant_pad(found, (0, end - total))
-    return found if len(input.spec.shape) == 3 else found.squeeze(0)
+        result = constant_pad(result, (0, end - total))
+    return result if len(input.spec.shape) == 3 else result.squeeze(0)
 
 
 def _overlap_add(frames: Tensor, hop_length: int, total: int) -> Tensor:
@@ -209,17 +209,17 @@ def _check_istft(
         raise RuntimeError(
             f"{call} : expected a tensor with 3 dimensions, or 2 without a batch, but got {len(sizes)}"
         )
-    found = sizes[-2]
-    onesided = found != n_fft if onesided is None else onesided
-    wanted, half = (
+    n_bins = sizes[-2]
+    onesided = n_bins != n_fft if onesided is None else onesided
+    expected, half = (
         (n_fft // 2 + 1, "n_fft / 2 + 1 when onesided=True")
         if onesided
         else (n_fft, "n_fft when onesided=False")
     )
-    if found != wanted:
+    if n_bins != expected:
         raise RuntimeError(
             f"{call} : expected the frequency dimension (3rd to the last) of the input tensor to match {half}, but got "
-            f"{found}"
+            f"{n_bins}"
         )
     if not 0 < hop <= win_length:
         raise RuntimeError(f"{call} : expected 0 < hop_length <= win_length")

@@ -45,16 +45,16 @@ def assert_tensor_metadata(
     layout: Any = None,
 ) -> None:
     """Raise RuntimeError if the tensor has another size, stride, dtype, device or layout than stated."""
-    wanted = {
+    expectations = {
         "sizes": (None if size is None else tuple(size), tuple(a.shape)),
         "strides": (None if stride is None else tuple(stride), tuple(a.stride())),
         "dtype": (dtype, a.dtype),
         "device": (None if device is None else str(device), str(a.device)),
         "layout": (layout, a.layout),
     }
-    for name, (expected, found) in wanted.items():
-        if expected is not None and expected != found:
-            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {found}")
+    for name, (expected, actual) in expectations.items():
+        if expected is not None and expected != actual:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {actual}")
 
 
 # ---- torch._check and its relatives --------------------------------------------------------------------------------------

@@ -177,5 +177,5 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | list[MemoryFormat] = Fals
 
 
 def _fits(tensor: Tensor, memory_format: MemoryFormat) -> bool:
-    wanted = {channels_last: 4, channels_last_3d: 5}.get(memory_format, tensor.dim())
-    return tensor.dim() == wanted and is_contiguous(tensor, memory_format)
+    ndim = {channels_last: 4, channels_last_3d: 5}.get(memory_format, tensor.dim())
+    return tensor.dim() == ndim and is_contiguous(tensor, memory_format)

@@ -54,8 +54,8 @@ def set_printoptions(
     """
     global _options
     base = PROFILES.get(profile or "", _options)
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     _options = dataclasses.replace(base, **changes, sci_mode=sci_mode)
 
 

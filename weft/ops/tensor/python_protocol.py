@@ -72,10 +72,10 @@ def _only(self: Tensor) -> Any:
     return self.item()
 
 
-def _real(value: Any, wanted: DType) -> Any:
+def _real(value: Any, dtype: DType) -> Any:
     if isinstance(value, complex):
         if value.imag:
-            raise overflow(wanted)
+            raise overflow(dtype)
         return value.real
     return value
 

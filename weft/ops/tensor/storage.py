@@ -232,8 +232,8 @@ class TypedStorage:
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"
         name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
-        wanted = LEGACY[name.removeprefix("torch.")].dtype
-        return self if wanted is self.dtype else self._to(wanted)
+        dtype_of_class = LEGACY[name.removeprefix("torch.")].dtype
+        return self if dtype_of_class is self.dtype else self._to(dtype_of_class)
 
     @classmethod
     def from_buffer(cls, *args: Any, dtype: DType | None = None, **kwargs: Any) -> TypedStorage:
@@ -482,11 +482,11 @@ def resize_as_(
     input: Tensor, the_template: Tensor, *, memory_format: MemoryFormat = contiguous_format
 ) -> Tensor:
     """Resized to the shape of another tensor."""
-    wanted = tuple(the_template.spec.shape)
+    sizes = tuple(the_template.spec.shape)
     if memory_format is not preserve_format:
-        return _resized(input, wanted, memory_format)
-    _resized(input, wanted, contiguous_format)
-    return _resized(input, wanted, suggested_format(the_template.spec))
+        return _resized(input, sizes, memory_format)
+    _resized(input, sizes, contiguous_format)
+    return _resized(input, sizes, suggested_format(the_template.spec))
 
 
 @public("method", name="set_")

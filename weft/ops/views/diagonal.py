@@ -120,12 +120,12 @@ def _indices(name: str, lower: bool):
         for size, what in ((row, "row"), (col, "col")):
             if size < 0:
                 raise RuntimeError(f"{what} must be non-negative, got{size}")
-        wanted = check_dtype(dtype) or int64
-        if wanted not in (int32, int64):
-            raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[wanted]}'")
+        index_dtype = check_dtype(dtype) or int64
+        if index_dtype not in (int32, int64):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{LEGACY_NAMES[index_dtype]}'")
         count = _below(row, col, offset) if lower else row * col - _below(row, col, offset - 1)
         where = as_device(device)
-        spec = check_storage_size(contiguous_spec((2, count), wanted, where))
+        spec = check_storage_size(contiguous_spec((2, count), index_dtype, where))
         if not count or not where.backend.has_memory:
             return empty(spec)
         result = empty(spec.like(device=CPU))

@@ -233,12 +233,14 @@ def tensor_split(
     >>> torch.arange(5).tensor_split(2), torch.arange(5).tensor_split((1, 3))
     ((tensor([0, 1, 2]), tensor([3, 4])), (tensor([0]), tensor([1, 2]), tensor([3, 4])))
     """
-    given = [g for g in (indices_or_sections, indices, sections, tensor_indices_or_sections) if g is not None]
-    if len(given) != 1:
+    arguments = [
+        g for g in (indices_or_sections, indices, sections, tensor_indices_or_sections) if g is not None
+    ]
+    if len(arguments) != 1:
         raise TypeError(
             "tensor_split() received an invalid combination of arguments: give indices or sections"
         )
-    where = given[0]
+    where = arguments[0]
     if not input.spec.shape:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -283,12 +285,12 @@ def _along(name: str, least: int, dim: int):
                 f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {ndim} "
                 "dimensions!"
             )
-        given = [each for each in (*args, indices, sections) if each is not None]
-        if not given:
+        arguments = [each for each in (*args, indices, sections) if each is not None]
+        if not arguments:
             raise TypeError(
                 f"{name}() received an invalid combination of arguments: give indices or sections"
             )
-        where = given[0] if len(given) == 1 else tuple(given)
+        where = arguments[0] if len(arguments) == 1 else tuple(arguments)
         along = 0 if ndim == 1 else dim
         if not isinstance(where, (tuple, list)):
             count = integer(where, name, "sections")

@@ -92,12 +92,12 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     ndim = input.spec.ndim
     wrapped_sources = [wrap_dim(dim, ndim) for dim in sources]
     wrapped_targets = [wrap_dim(dim, ndim) for dim in targets]
-    for name, wrapped, given in (
+    for name, wrapped, named in (
         ("source", wrapped_sources, sources),
         ("destination", wrapped_targets, targets),
     ):
         if len(set(wrapped)) != len(wrapped):
-            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(named)})")
     if ndim == 0:
         return ALIAS(input)
     moves = dict(zip(wrapped_targets, wrapped_sources, strict=True))

@@ -42,6 +42,7 @@ from .core.streams import Event, Stream
 from .core.tensor import Tensor
 from .devices import synchronize
 from .engine.defer import eager
+from .engine.explain import explain
 from .engine.workers import get_num_threads, set_num_threads
 from .switches import (
     are_deterministic_algorithms_enabled,

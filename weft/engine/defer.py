@@ -18,6 +18,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from ..core.device import CPU
@@ -26,11 +27,14 @@ from ..core.promised import Promised, Watched, give_memory, keeper, new_promised
 from ..core.restoring import Restoring
 from ..core.spec import Spec
 from ..core.storage import Storage
-from .fusion import Elementwise, Step, elementwise, fused, is_refused, kernel_of, packed, refuse
+from . import fusion
+from .fusion import Elementwise, Step, elementwise, is_refused, kernel_of, packed, refuse
 from .memory import physical_memory
 
-# Elements; the results of smaller operations are computed at once.
-LEAST_ELEMENTS = int(os.environ.get("WEFT_DEFER", 0)) or sys.maxsize
+# Elements. The results of smaller operations are computed at once, because a promise and its share of keeping a chain cost 5 us,
+# and values of this size stay in the cache between two operations: a chain of three on 10^5 floats takes 28 us in one kernel and
+# 30 us in three, on 10^6 floats 127 and 205 us (AMD Zen 3, 2 threads). WEFT_DEFER sets another number.
+LEAST_ELEMENTS = int(os.environ.get("WEFT_DEFER", 1 << 17))
 if os.environ.get("WEFT_EAGER") == "1":
     LEAST_ELEMENTS = sys.maxsize
 # Operations in one kernel. Longer chains are cut, because the time to compile a kernel grows faster than its length.
@@ -85,6 +89,7 @@ class Promise:
 
 
 _waiting: list[weakref.ref[Promise]] = []  # in the order of the calls
+observers: list[Any] = []  # `explain.py` adds one, which is told of new promises and of what ran
 _held = 0  # bytes of the operands of promises that wait; too large while promises die unread
 
 
@@ -139,6 +144,10 @@ def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
                 nbytes += storage.nbytes_
             sources.append(source)
         if steps > MOST_STEPS or nodes > MOST_NODES:
+            steps, nodes = _size(
+                plan, sources
+            )  # a promise with several readers has been counted several times
+        if steps > MOST_STEPS or nodes > MOST_NODES:
             for tensor in tensors:
                 tensor._storage.ptr  # noqa: B018
             return promised(plan, tensors, numbers)
@@ -152,11 +161,23 @@ def promised(plan: Any, tensors: Sequence[Any], numbers: Sequence) -> Storage:
         for source in sources:
             if type(source) is Storage:
                 source.__class__ = Watched
+        if observers:
+            observers[-1].promised(promise)
         _waiting.append(weakref.ref(promise))
         _held += nbytes
         if _held > MOST_BYTES or len(_waiting) > MOST_PROMISES:
             _keep_bounds()
         return result
+
+
+def _size(plan: Any, sources: Sequence[Any]) -> tuple[int, int]:
+    """The steps and nodes of the kernel for a plan with these sources."""
+    order: list[Promise] = []
+    seen: set[int] = set()
+    for source in sources:
+        if type(source) is Promise and id(source) not in seen:
+            _visit(source, seen, order)
+    return 1 + len(order), plan.deferred.nodes + sum(each.plan.deferred.nodes for each in order)
 
 
 def _fits(source: Promise, tensor: Any, plan: Any) -> bool:
@@ -196,7 +217,13 @@ def keep(promise: Promise, fuse: bool = True) -> None:
         chain = _chain(promise)
         alive = [each.storage() for each in chain]
         stored = [each is not None for each in alive]
-        blocks = _run(chain, stored) if fuse and len(chain) > 1 else _run_by_plans(chain, stored)
+        start = perf_counter()
+        blocks = _run(chain, stored) if fuse and len(chain) > 1 else None
+        fused = blocks is not None
+        if blocks is None:
+            blocks = _run_by_plans(chain, stored)
+        if observers:
+            observers[-1].ran(chain, stored, None, fused or len(chain) == 1, perf_counter() - start)
         for each, storage, block in zip(chain, alive, blocks, strict=True):
             if storage is not None and block is not None:
                 give_memory(storage, block)
@@ -247,12 +274,12 @@ def _wired(chain: list[Promise], stored: list[bool]) -> _Wired:
     return _Wired(tuple(steps), addresses, [argument for each in chain for argument in each.numbers])
 
 
-def _run(chain: list[Promise], stored: list[bool]) -> list[Storage | None]:
-    """The memory of the results that are stored, by one kernel, or plan by plan."""
+def _run(chain: list[Promise], stored: list[bool]) -> list[Storage | None] | None:
+    """The memory of the results that are stored, by one kernel; None if there is no kernel."""
     steps, addresses, numbers = _wired(chain, stored)
-    kernel = kernel_of(steps, functools.partial(fused, steps))
+    kernel = kernel_of(steps, functools.partial(fusion.fused, steps))
     if kernel is None:
-        return _run_by_plans(chain, stored)
+        return None
     blocks = [each.plan.allocate() if kept else None for each, kept in zip(chain, stored, strict=True)]
     results = [block.ptr for block in blocks if block is not None]
     kernel.entry(*results, *addresses, *numbers, kernel.meta, kernel.count)
@@ -330,8 +357,11 @@ def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
         room = packed(numbers, steps)
         first = ctypes.addressof(room)
         places = range(first, first + 8 * len(numbers), 8)
+        start = perf_counter()
         kernel.entry(*results, *addresses, *places, kernel.reduced, *plan.numbers, kernel.meta, kernel.count)
         promise.reduction = key
+        if observers:
+            observers[-1].ran(chain, [False] * len(chain), plan.name, True, perf_counter() - start)
         return True
 
 

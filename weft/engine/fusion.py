@@ -15,6 +15,7 @@ import functools
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -180,6 +181,18 @@ def _compile(key: tuple, build: Callable[[], Any]) -> None:
         _kernels[key] = build()
     except Exception:  # the chain continues to run plan by plan, which raises what there is to raise
         _kernels[key] = _REFUSED
+
+
+def known_chains() -> tuple[int, int]:
+    """The numbers of chains that were seen, and of those that have a kernel or cannot have one."""
+    found = tuple(_kernels.values())
+    return len(found), sum(each is not _SEEN for each in found)
+
+
+def wait() -> None:
+    """Wait until all kernels are compiled that were asked for."""
+    while any(found is _COMPILING for found in tuple(_kernels.values())):
+        time.sleep(0.001)
 
 
 def _stop() -> None:

@@ -123,7 +123,7 @@ class Reduce(MonoidOp):
         fused = None
         if is_deferred(input) and plan.results[0].numel:
             fused = functools.partial(self._fused, input, dims, keepdim, wanted, len(numbers))
-        return DirectPlan(plan, dims, numbers, static, fused)
+        return DirectPlan(self.name, plan, dims, numbers, static, fused)
 
     def _fused(
         self,
@@ -262,19 +262,20 @@ class DirectPlan:
     # fmt: off
     __slots__ = (
         "spec", "allocate", "entry", "arguments", "results", "allocators", "keep", "dims", "numbers", "static", "record",
-        "fused",
+        "name", "fused",
     )
     # fmt: on
 
     def __init__(
         self,
+        name: str,
         plan: Plan,
         dims: tuple[int, ...],
         numbers: tuple[float, ...],
         static: tuple,
         fused: Callable | None,
     ):
-        self.fused = fused
+        self.name, self.fused = name, fused
         single = len(plan.results) == 1 and fused is None
         self.results, self.allocators, self.keep = plan.results, plan.allocators, plan
         self.spec: Spec | None = plan.results[0] if single else None

@@ -1,0 +1,182 @@
+"""`weft.explain`: which kernels a function ran for deferred work, what each fused, and who asked for the bytes."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.spec import Spec
+from . import defer, fusion
+
+MOST_RUNS = 6  # of the function, until it has all of its kernels
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class _Line(NamedTuple):
+    """A line of the user's program, and the function of weft that it calls."""
+
+    file: str
+    number: int
+    function: str
+
+    def __str__(self) -> str:
+        text = linecache.getline(self.file, self.number).strip()
+        return f"{os.path.basename(self.file)}:{self.number}  {text}".rstrip()
+
+
+class _Run(NamedTuple):
+    """Work that was done at once: one kernel, or one for each of `names`."""
+
+    names: Sequence[str]
+    lines: Sequence[_Line | None]
+    end: str | None  # the reduction that the kernel ends with
+    kernels: int
+    stored: int  # results that were written to memory
+    moved: int  # bytes
+    least: int  # bytes that one kernel for all of it moves
+    seconds: float
+    asked: _Line | None
+
+
+class _Observer:
+    def __init__(self) -> None:
+        self.lines: dict[int, _Line | None] = {}
+        self.alive: list[Any] = []
+        self.runs: list[_Run] = []
+
+    def promised(self, promise: Any) -> None:
+        self.lines[id(promise)] = _user_line()
+        self.alive.append(promise)  # so that the id is of this promise
+
+    def ran(
+        self, chain: Sequence[Any], stored: Sequence[bool], end: Any, fused: bool, seconds: float
+    ) -> None:
+        operands = {
+            (id(source), offset, spec): _span(spec)
+            for each in chain
+            for source, offset, spec in zip(
+                each.sources, each.offsets, each.plan.deferred.operands, strict=True
+            )
+            if type(source) is not defer.Promise
+        }
+        results = [each.plan.spec.nbytes for each in chain]
+        least = sum(operands.values()) + sum(n for n, kept in zip(results, stored, strict=True) if kept)
+        single = sum(results) + sum(_span(spec) for each in chain for spec in each.plan.deferred.operands)
+        self.runs.append(
+            _Run(
+                [each.plan.deferred.name for each in chain],
+                [self.lines.get(id(each)) for each in chain],
+                end,
+                1 if fused else len(chain),
+                sum(stored),
+                least if fused else single,
+                least,
+                seconds,
+                _user_line(),
+            )
+        )
+
+
+def _span(spec: Spec) -> int:
+    """The bytes of memory that a loop over a tensor reads."""
+    return spec.span * spec.dtype.itemsize
+
+
+def _user_line() -> _Line | None:
+    """The innermost frame outside of weft."""
+    frame = sys._getframe(1)
+    inner = frame
+    while frame is not None and _is_ours(frame.f_code.co_filename):
+        inner, frame = frame, frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return None
+    called = inner.f_locals.get("called", inner.f_code.co_name)  # `called` is the name in `core/entry.py`
+    return _Line(frame.f_code.co_filename, frame.f_lineno, called)
+
+
+def _is_ours(file: str) -> bool:
+    """Whether code is weft's own; the sources of functions that weft generates have names such as <recorder>."""
+    return (
+        file.startswith(_HERE)
+        or file.startswith("<")
+        and not file.startswith(("<stdin>", "<string>", "<ipython"))
+    )
+
+
+def explain(function: Callable, *args: Any, **kwargs: Any) -> None:
+    """Run `function(*args, **kwargs)` and print how its deferred work was done.
+
+    For each kernel: the operations in it with their lines, how many results it wrote to memory, the bytes that it moved and the
+    least number possible, its time, and the line that asked for the bytes. The function runs several times before, so that
+    its kernels are compiled. Operations that are not deferred do not appear.
+
+    >>> import weft as torch
+    >>> def gelu(x):
+    ...     return 0.5 * x * (1 + torch.erf(x * 0.7071067811865476))
+    >>> torch.explain(gelu, torch.randn(1000, 1000))  # doctest: +SKIP
+    1. 5 operations in one kernel, 1 result stored, 8.0 MB moved (least 8.0), 0.36 ms
+         <stdin>:2
+             mul, mul, erf, add, mul
+       asked for at the end of the function
+    """
+    before = None
+    for _ in range(MOST_RUNS):
+        result = function(*args, **kwargs)
+        defer.keep_all()
+        del result
+        fusion.wait()
+        known = fusion.known_chains()
+        if known == before:
+            break
+        before = known
+    observer = _Observer()
+    defer.observers.append(observer)
+    try:
+        result = function(*args, **kwargs)
+        asked = len(observer.runs)
+        defer.keep_all()
+    finally:
+        defer.observers.remove(observer)
+    del result
+    for number, run in enumerate(observer.runs):
+        print(_described(number + 1, run, number >= asked))
+    if not observer.runs:
+        print("nothing was deferred: the operations are small, or need bytes at once")
+
+
+def _described(number: int, run: _Run, at_end: bool) -> str:
+    operations = "1 operation" if len(run.names) == 1 else f"{len(run.names)} operations"
+    ended = f" and {run.end}" if run.end else ""
+    kernels = "one kernel" if run.kernels == 1 else f"{run.kernels} kernels"
+    stored = f"{run.stored} result{'' if run.stored == 1 else 's'} stored"
+    lines = [
+        f"{number}. {operations}{ended} in {kernels}, {stored}, "
+        f"{run.moved / 1e6:.1f} MB moved (least {run.least / 1e6:.1f}), {run.seconds * 1e3:.2f} ms"
+    ]
+    for line, names in _grouped(run):
+        lines.append(f"     {line or 'unknown'}")
+        lines.append(textwrap.fill(", ".join(names), 100, initial_indent=" " * 9, subsequent_indent=" " * 9))
+    if at_end or run.asked is None:
+        lines.append("   asked for at the end of the function")
+    else:
+        lines.append(f"   asked for by {run.end or run.asked.function}: {run.asked}")
+    return "\n".join(lines)
+
+
+def _grouped(run: _Run) -> list[tuple[_Line | None, list[str]]]:
+    """The lines in the order of the calls, and the names of the operations of each."""
+    groups: list[tuple[_Line | None, list[str]]] = []
+    for line, name in zip(run.lines, run.names, strict=True):
+        if groups and _place(groups[-1][0]) == _place(line):
+            groups[-1][1].append(name)
+        else:
+            groups.append((line, [name]))
+    return groups
+
+
+def _place(line: _Line | None) -> tuple | None:
+    return line and line[:2]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft as torch
-from weft.core import plans
+from weft.core.dtype import when_default_changes
 from weft.core.promised import Promised, Watched
 from weft.core.storage import Storage
 from weft.engine import defer, fusion
@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def forget_plans():
-    for cache in list(plans._caches.values()):
-        cache.clear()
+    for forget in when_default_changes:
+        forget()
 
 
 @pytest.fixture(autouse=True)

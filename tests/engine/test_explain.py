@@ -4,7 +4,7 @@ import textwrap
 import pytest
 
 import weft as torch
-from weft.core import plans
+from weft.core.dtype import when_default_changes
 from weft.engine import defer
 
 
@@ -12,12 +12,12 @@ from weft.engine import defer
 def deferred(monkeypatch):
     torch.synchronize()
     monkeypatch.setattr(defer, "LEAST_ELEMENTS", 1)
-    for cache in list(plans._caches.values()):
-        cache.clear()
+    for forget in when_default_changes:
+        forget()
     yield
     torch.synchronize()
-    for cache in list(plans._caches.values()):
-        cache.clear()
+    for forget in when_default_changes:
+        forget()
 
 
 def chain(x, y):

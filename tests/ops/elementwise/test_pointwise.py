@@ -770,3 +770,41 @@ def test_complex_numbers_to_zero_are_one(exponent):
     base = torch.tensor([0, 2 - 3j, complex(math.nan, 1), complex(math.inf, 0)])
     check("pow", base, exponent)
     check("float_power", base, exponent)
+
+
+@pytest.mark.parametrize("name", "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+def test_quotients_of_integers_of_all_sizes_are_exact(name):
+    """Integers beyond the 53 bits of a float64 included, and with quotients next to a whole number."""
+    limits, random = np.iinfo(name), np.random.default_rng(0)
+    bits = np.frombuffer(random.bytes(400 * np.dtype(name).itemsize), name)
+    special = [
+        limits.min,
+        limits.min + 1,
+        1,
+        2,
+        3,
+        7,
+        limits.max // 3,
+        limits.max // 2,
+        limits.max - 1,
+        limits.max,
+    ]
+    special += [value for value in (2**53 - 1, 2**53 + 1, 2**62) if value <= limits.max]
+    values = np.array(special, name)
+    shift = random.integers(0, bits.itemsize * 8, 400).astype(name)
+    a = np.concatenate([np.repeat(values, len(values)), bits, bits // 3 * 3])
+    b = np.concatenate([np.tile(values, len(values)), bits >> shift, np.full_like(bits, 3)])
+    a, b = a[b != 0], b[b != 0]
+    rest = np.fmod(a, b)
+    found = weft.from_numpy(a), weft.from_numpy(b)
+    assert np.array_equal(weft.fmod(*found).numpy(), rest)
+    assert np.array_equal(weft.div(*found, rounding_mode="trunc").numpy(), (a - rest) // b)
+    assert np.array_equal((found[0] // found[1]).numpy(), a // b)
+    assert np.array_equal((found[0] % found[1]).numpy(), a % b)
+
+
+@pytest.mark.parametrize("dtype", (weft.int8, weft.int16, weft.int32, weft.int64))
+def test_the_smallest_integer_divided_by_minus_one_wraps(dtype):
+    least = weft.full((40,), weft.iinfo(dtype).min, dtype=dtype)
+    assert bool((least // -weft.ones(40, dtype=dtype) == least).all())
+    assert not bool((least % -weft.ones(40, dtype=dtype)).any())

@@ -9,10 +9,11 @@ import numpy as np
 from ...core.arguments import text
 from ...core.batched import beneath
 from ...core.derivative import nondifferentiable
-from ...core.dtype import bool_
+from ...core.dtype import bool_, float32, float64, uint64
 from ...core.plans import PlanCache
 from ...core.tensor import Tensor
 from ...engine import scalar as s
+from ...engine.expr import load, slow_path
 from ...families.array_op import ArrayMap, host_array
 from ...families.calls import check_alpha, check_operands, chosen, publish, with_alpha
 from ...families.map import (
@@ -136,25 +137,40 @@ class Division(Map):
             raise RuntimeError("ZeroDivisionError")
 
 
-def _safe_divisor(a, b):
-    """Divide signed integers. The processor traps when the smallest one is divided by -1, so divide by 1 and negate."""
-    return s.eq(b, -1), s.where(s.eq(b, -1), s.as_expr(1, b), b)
+def _quotient(a, b):
+    """a / b of integers, truncated. Vectors of integers have no division, so floats divide that represent both exactly.
+
+    The rounded quotient of integers of at most 53 bits (24 for float32) cannot reach the next integer. Larger ones are divided one by one.
+    """
+    dtype = a.dtype
+    exact = float32 if dtype.itemsize < 4 else float64
+    usual = s.cast(s.cast(a, exact) / s.cast(b, exact), dtype)
+    if dtype.itemsize < 8:
+        return usual
+    x, y = load(0, dtype), load(1, dtype)
+    return slow_path((a, b), usual, _beyond_53_bits(x) | _beyond_53_bits(y), _divided_alone(x, y))
+
+
+def _beyond_53_bits(a):
+    if a.dtype.kind == "u":
+        return s.as_expr(2**53, a) < a
+    return s.as_expr(2**54, s.bitcast(a, uint64)) < s.bitcast(a + 2**53, uint64)
+
+
+def _divided_alone(a, b):
+    """The processor traps at a divisor of zero, and when it divides the smallest integer by -1."""
+    if a.dtype.kind == "u":
+        return a / s.where(s.eq(b, 0), 1, b)
+    negate = s.eq(b, -1)
+    return s.where(negate, -a, a / s.where(negate | s.eq(b, 0), 1, b))
 
 
 def _div_trunc(a, b):
-    if is_float(a):
-        return s.trunc(a / b)
-    if a.dtype.kind == "u":
-        return a / b
-    negate, safe = _safe_divisor(a, b)
-    return s.where(negate, -a, a / safe)
+    return s.trunc(a / b) if is_float(a) else _quotient(a, b)
 
 
 def _fmod(a, b):
-    if a.dtype.kind != "i":
-        return s.fmod(a, b)
-    negate, safe = _safe_divisor(a, b)
-    return s.where(negate, s.as_expr(0, a), a % safe)
+    return s.fmod(a, b) if is_float(a) else a - _quotient(a, b) * b
 
 
 def _remainder(a, b):
@@ -169,11 +185,12 @@ def _differ_in_sign(a, b):
 
 
 def _floor_divide(a, b):
-    if a.dtype.kind == "u":
-        return a / b
     if is_float(a):
         return _floor_divide_floats(a, b)
-    quotient, remainder = _div_trunc(a, b), _fmod(a, b)
+    quotient = _quotient(a, b)
+    if a.dtype.kind == "u":
+        return quotient
+    remainder = a - quotient * b
     return s.where(s.ne(remainder, 0) & _differ_in_sign(remainder, b), quotient - 1, quotient)
 
 

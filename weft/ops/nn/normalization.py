@@ -9,14 +9,18 @@ from typing import Any
 from ...core.arguments import integer
 from ...core.checking import check_tensor
 from ...core.derivative import Derivative
+from ...core.dispatch import watchers
 from ...core.dtype import LEGACY_NAMES, DType, compute_type
 from ...core.limits import finfo
 from ...core.public import public
+from ...core.recording import needs_recording
 from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ...engine.scalar import rsqrt
 from ...families.kernel_graph import GraphBuilder, KernelGraph, Value
 from ...families.map import COPY, Map, same_dtype
+from ...families.monoid_op import Types
+from ...families.reduce import Reduce
 from ..assembly.padding import constant_pad
 from .average_pooling import avg_pool2d, avg_pool3d
 from .norm_kernels import AFFINE, SPREAD_OR_ZERO, STATISTICS, Rows, cotangents, standardized
@@ -406,6 +410,34 @@ def layer_norm(
     return _layer_norm(input, normalized_shape, weight, bias, eps)[0]
 
 
+_INVERSE_ROOT = Reduce(
+    "inverse_root_mean_square",
+    lambda dtype, wanted: Types(dtype, (dtype,)),
+    lambda dtype: (0,),
+    lambda x: (x * x,),
+    lambda a, b: (a[0] + b[0],),
+    lambda sums, count, eps: (rsqrt(sums[0] / count + eps),),
+    cascade=True,
+)
+_SCALED = Map("rms_norm", same_dtype, lambda x, inverse: x * inverse)
+_SCALED_BY_WEIGHT = Map("rms_norm", same_dtype, lambda x, inverse, weight: x * inverse * weight)
+
+
+def _build_rms(graph: GraphBuilder, dims: tuple[int, ...]) -> list[Value]:
+    dtype, shape = graph.inputs[0].spec.dtype, graph.inputs[0].spec.shape
+    x, weight = (graph.to(each, compute_type(dtype)) for each in graph.inputs)
+    count = float(math.prod(shape[dim] for dim in dims))
+    (inverse,) = graph.reduce(_INVERSE_ROOT, x, dims=dims, numbers=(count, graph.numbers[0]))
+    scaled = (
+        graph.map(_SCALED, x, inverse) if weight is None else graph.map(_SCALED_BY_WEIGHT, x, inverse, weight)
+    )
+    return [graph.to(scaled, dtype)]
+
+
+# Calls that are recorded or watched are composed of ops, because PyTorch has no operator for all of it there.
+_RMS = KernelGraph("rms_norm", 2, _build_rms, numbers=(float,))
+
+
 @public("function", "nn.functional.rms_norm")
 def rms_norm(
     input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
@@ -422,8 +454,11 @@ def rms_norm(
     dims = _normalized_dims(own, normalized_shape, "rms_norm", weight=None if weight is None else weight.spec)
     if input.spec.dtype.category < 2:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
-    x, weight = wide(input.spec.dtype, input.contiguous(), weight)
-    eps = finfo(x.spec.dtype.to_real()).eps if eps is None else eps
+    eps = finfo(compute_type(input.spec.dtype).to_real()).eps if eps is None else eps
+    input = input.contiguous()
+    if own.dtype.kind == "f" and own.numel and not watchers and not needs_recording((input, weight)):
+        return _RMS((input, weight), (dims,), (float(eps),))
+    x, weight = wide(input.spec.dtype, input, weight)
     found = x * ((x * x).mean(dims, keepdim=True) + eps).rsqrt()
     return (found if weight is None else found * weight).to(input.spec.dtype)
 

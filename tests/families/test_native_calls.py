@@ -181,7 +181,7 @@ import weft as torch
 UNARY = ["-x", "abs(x)", "x.exp()", "torch.relu(x)", "x.sigmoid()", "torch.sqrt(abs(x))", "x.square()", "x.neg()", "~(x > 0)"]
 BINARY = ["+", "-", "*", "/", "<", "<=", "==", "!=", ">", ">=", "&", "|", "^"]
 CALLS = ["torch.where({0} > 0, {0}, {1})", "torch.lerp({0}, {1}, 0.25)", "torch.addcmul({0}, {0}, {1}, value=2)",
-         "torch.clamp({0}, -1, {1})", "torch.div({}, {})", "torch.add({}, {}, alpha=0.5)", "torch.pow({}, {})",
+         "torch.clamp({0}, -1, {1})", "torch.clamp({0}, -0.5, 1)", "{0}.clamp(0, 10**9)", "torch.where({1}, {0}, 1)", "torch.div({}, {})", "torch.add({}, {}, alpha=0.5)", "torch.pow({}, {})",
          "torch.nn.functional.gelu({0})", "torch.nn.functional.leaky_relu({0})", "torch.remainder({}, {})", "torch.add({}, {})", "torch.maximum({}, {})", "torch.mul({}, {})", "torch.sub({}, {}, alpha=2)", "torch.atan2({}, {})",
          "{}.add({}, alpha=1)", "torch.eq({}, {})", "torch.add({}, other={})", "torch.logical_and({}, {})"]
 INPLACE = ["{0} += {1}", "{0} -= {1}", "{0} *= {1}", "{0} /= {1}", "{0} &= {1}", "{0}.add_({1})", "{0}.mul_({1})", "{0}.neg_()",
@@ -222,7 +222,7 @@ def statement(choose, names):
         return choose.choice(INPLACE).format(a, b) + f"; r = {a}"
     if kind == 5:
         return f"with torch.no_grad(): " + choose.choice(INPLACE).format(a, b)
-    return choose.choice([f"torch.add({a}, {b}, out={a})", f"torch.mul({b}, {a}, out={choose.choice(names)})", f"torch.exp({b}, out={a})", f"r = {a}[:1]", f"r = {a}.detach()", f"r = {a} ** {b}",
+    return choose.choice([f"torch.add({a}, {b}, out={a})", f"torch.mul({b}, {a}, out={choose.choice(names)})", f"torch.exp({b}, out={a})", f"r = {a}[:1]", f"r = {a}.detach()", f"r = {a} ** {b}", f"r = {a} ** {choose.choice(['2', '0.5', '-1', '3.0', '0', '2.5', 'True'])}",
                           f"({a} * 1).sum().backward()", f"with torch.inference_mode(): r = {a} + {b}"])
 
 def described(value):

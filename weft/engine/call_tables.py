@@ -25,8 +25,9 @@ HEADER = 64
 OF_ONE_OP, OF_ALL_OPS = 64, 1024  # entries; powers of two
 
 # What a table's header holds. `python` is the function for calls that machine code does not take, `reflected` that of the
-# reflected operator, and `learn(*operands)` adds a record after the first call with new specs. `entries` is their number.
-FIELDS = ("python", "reflected", "learn", "entries")
+# reflected operator, and `learn(*operands)` adds a record after the first call with new specs. `owner` is the first key of
+# records in the table of all functions. `entries` is the number of entries.
+FIELDS = ("python", "reflected", "learn", "owner", "entries")
 
 # What a kernel gets. `number`: as what it reads numbers. `limited`: numbers must fit a dtype. `operands`: how many tensors there
 # are, with the result. `flat`: there is one dimension, whose strides follow.

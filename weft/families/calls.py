@@ -6,7 +6,8 @@ import builtins
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -239,6 +240,10 @@ def reflected(op: Map) -> Callable:
     return _named(function, op)
 
 
+# What `tensor ** exponent` calls: for a tensor as exponent (under None), and for the numbers that have an op of their own.
+powers: dict[Any, Any] = {}
+
+
 def _named(function: Callable, op: Map) -> Callable:
     function.__name__ = function.__qualname__ = op.name
     return function
@@ -370,6 +375,46 @@ def check_alpha(alpha: Any, name: str, *operands: Any) -> None:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     elif isinstance(alpha, builtins.complex) and not dtype.is_complex:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+
+
+# ---- Functions that are an op for usual arguments ----------------------------------------------------------------------------
+
+
+class Shortcut(NamedTuple):
+    """A call with `arity` positional arguments, which are tensors and numbers, is a call of `op.method` with these operands, if
+    `fits` says so of their specs and types. `small`: numbers must be at most 100 in size.
+    """
+
+    op: Map
+    arity: int
+    fits: Callable[..., bool]
+    small: bool
+    method: str
+
+
+shortcuts: dict[Callable, Shortcut] = {}  # by the body of the function's entry
+
+
+def shortcut(
+    function: Callable,
+    op: Map,
+    arity: int,
+    fits: Callable[..., bool] = lambda *kinds: True,
+    small: bool = False,
+    method: str = "run",
+) -> None:
+    """Let calls of a public function go to an op without the function's checks, where machine code runs the op."""
+    shortcuts[_body(function)] = Shortcut(op, arity, fits, small, method)
+
+
+def shortcut_of(function: FunctionType) -> Shortcut | None:
+    """The shortcut of a public function or of a copy of it."""
+    return shortcuts.get(_body(function)) if "body" in function.__code__.co_freevars else None
+
+
+def _body(function: Any) -> Any:
+    position = function.__code__.co_freevars.index("body")
+    return function.__closure__[position].cell_contents
 
 
 # ---- Making functions public ---------------------------------------------------------------------------------------------

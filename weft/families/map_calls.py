@@ -517,14 +517,67 @@ def binary_slot(slot: str) -> Function:
     f.ret("null")
     f.label("other")
     f.require(f.differ(answer, "null"), "failed")
+    _rest_of_operator(f, slot, table, answer)
+    f.label("failed")
+    f.ret("null")
+    return f
+
+
+def _rest_of_operator(f: Face, slot: str, table: str, answer: str) -> None:
+    """`a.__op__(b)` if the class of `a` has this slot, else `b.__rop__(a)`."""
     methods = f.load(f.type_of("%a"), NUMBER_METHODS)
     f.require(f.differ(methods, "null"), "foreign")
     f.require(f.same(f.load(methods, 8 * NUMBER_SLOTS.index(slot)), f'@"slot.{slot}"'), "foreign")
     _rest(f, table, field(f, table, "python"), answer, "%a", "%b")
     f.label("foreign")
     _rest(f, table, field(f, table, "reflected"), answer, "%b", "%a")
-    f.label("failed")
-    f.ret("null")
+
+
+def power_slot() -> Function:
+    """`a ** b`, where some numbers have an op of their own: `powers` is their count, then each with the address of its table."""
+    slot = "nb_power"
+    f, table = Face(f"slot.{slot}", "ptr %a, ptr %b, ptr %modulus"), name(f"table.{slot}")
+    f.require(f.same("%modulus", name("none")), "ternary")
+    f.branch(f.is_plain("%a"), "left", "other")
+    f.label("left")
+    f.branch(f.is_plain("%b"), "both", "number")
+    f.label("both")
+    both = f.answer("tensors", table, "%a", "%b")
+    _rest(f, table, field(f, table, "python"), both, "%a", "%b")
+    f.label("number")
+    kind = f.type_of("%b")
+    f.branch(f.same(kind, name("float")), "float", "perhaps_int")
+    f.label("perhaps_int")
+    f.branch(f.same(kind, name("int")), "int", "other")
+    f.label("int")
+    overflow = f.room(1)
+    rounded = f.let(f"sitofp i64 {f.call('PyLong_AsLongLongAndOverflow', '%b', overflow)} to double")
+    f.branch(f.same(f.load(overflow, 0, "i32"), "0", "i32"), "whole", "other")
+    f.label("whole")
+    f.go("search")
+    f.label("float")
+    value = f.call("PyFloat_AsDouble", "%b")
+    f.go("search")
+    f.label("search")
+    f.do(f"%exponent = phi double [{value}, %float], [{rounded}, %whole]")
+    end = f.let(f"mul i64 {f.load(name('powers'), 0, 'i64')}, 16")
+    f.go("each")
+    f.label("each")
+    f.do("%k = phi i64 [0, %search], [%next, %differs]")
+    place = f.place(name("powers"), "%k")
+    equal = f.let(f"fcmp oeq double {f.load(place, 8, 'double')}, %exponent")
+    f.branch(equal, "simple", "differs")
+    f.label("differs")
+    f.do("%next = add i64 %k, 16")
+    f.branch(f.let(f"icmp slt i64 %next, {end}"), "each", "other")
+    f.label("simple")
+    own = f.load(place, 16)
+    answer = f.answer("unary", own, "%a")
+    _rest(f, own, field(f, own, "python"), answer, "%a", "%b")
+    f.label("other")
+    _rest_of_operator(f, slot, table, answer_code(UNUSUAL))
+    f.label("ternary")
+    f.ret(f.let(f"call ptr {name('python.' + slot)}(ptr %a, ptr %b, ptr %modulus)"))
     return f
 
 
@@ -556,7 +609,8 @@ COMPARISONS = (
     "__gt__",
     "__ge__",
 )  # in the order of their numbers in C
-SLOTS = (*BINARY_SLOTS, *UNARY_SLOTS, *INPLACE_SLOTS, "tp_richcompare")
+POWER = ("__pow__", "__rpow__")
+SLOTS = (*BINARY_SLOTS, *UNARY_SLOTS, *INPLACE_SLOTS, "nb_power", "tp_richcompare")
 BUILTINS = ("call_unary", "call_binary", "call_inplace_unary", "call_inplace_binary")
 
 
@@ -583,4 +637,5 @@ def functions() -> list[Function | str]:
         *map(binary_slot, BINARY_SLOTS),
         *map(inplace_slot, INPLACE_SLOTS),
         comparison_slot(),
+        power_slot(),
     ]

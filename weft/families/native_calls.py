@@ -40,6 +40,7 @@ from ..engine.objects import (
     slot,
 )
 from . import calls, map_calls, op_calls
+from .calls import Shortcut
 from .map import Map, Plan
 
 
@@ -148,16 +149,41 @@ def _learner(plans: Any, table: Callable[[], Table], reflects: bool) -> Callable
     return learn
 
 
+def _learner_of_shortcut(owner: object, shortcut: Shortcut) -> Callable[..., None]:
+    """As `_learner`, for a shortcut."""
+    op, arity, fits, small, method = shortcut
+
+    def learn(*operands: Any) -> None:
+        keys = _keys(operands)
+        plan, words = None, None
+        if (not arity or len(keys) == arity) and fits(*keys):
+            plan, words = _plan_of_method(op, method, keys)
+        if words is not None and small:
+            words = words[: 8 * _LIMITED] + struct.pack("q", 1) + words[8 * _LIMITED + 8 :]
+        _add_record(_shortcut_tables[method], plan, words, (owner, *keys))
+
+    return learn
+
+
+_LIMITED = WORDS.index("limited")
+_shortcut_tables: dict[str, Table] = {}
+_PLANS = {"run": "plans", "inplace": "inplace_plans", "into": "into_plans"}
+
+
+def _plan_of_method(op: Map, method: str, keys: tuple) -> tuple[Any, bytes | None]:
+    """The plan for a method with operands of these specs and types, and the words of its record."""
+    simple = method == "run" or op.is_kernel and type(op).write is Map.write
+    plan = getattr(op, _PLANS[method]).get(keys) if simple else None
+    return plan, _words(plan, keys[1:] if method == "into" else keys) if type(plan) is Plan else None
+
+
 def _learner_of_method(called: str, table: Callable[[], Table]) -> Callable[..., None]:
     """As `_learner`, for a method of ops."""
-    plans = {"run": "plans", "inplace": "inplace_plans", "into": "into_plans"}[called]
 
     def learn(op: Any, *operands: Any) -> None:
-        key = _keys(operands)
-        simple = called == "run" or op.is_kernel and type(op).write is Map.write
-        plan = getattr(op, plans).get(key) if simple else None
-        words = _words(plan, key[1:] if called == "into" else key) if type(plan) is Plan else None
-        _add_record(table(), plan, words, (op, *key))
+        keys = _keys(operands)
+        plan, words = _plan_of_method(op, called, keys)
+        _add_record(table(), plan, words, (op, *keys))
 
     return learn
 
@@ -186,23 +212,30 @@ class _Form(NamedTuple):
 _UNARY = """def function(input, *, out=None):
     if out is None:
         return 'native'(input)
-    return 'python'(input, out=out)"""
+    return 'into'(out, input)"""
 _BINARY = """def function(input, other, *, out=None):
     if out is None:
         return 'native'(input, other)
-    return 'python'(input, other, out=out)"""
+    return 'into'(out, input, other)"""
 _INPLACE_UNARY = """def function(self):
     return 'native'(self)"""
 _INPLACE = """def function(self, other):
     return 'native'(self, other)"""
 _SCALED = """def function(input, other, *older, alpha=1, out=None):
-    if alpha is 1 and out is None and not older:
-        return 'native'(input, other)
+    if alpha is 1 and not older:
+        if out is None:
+            return 'native'(input, other)
+        return 'into'(out, input, other)
     return 'python'(input, other, *older, alpha=alpha, out=out)"""
 _SCALED_INPLACE = """def function(self, other, *older, alpha=1):
     if alpha is 1 and not older:
         return 'native'(self, other)
     return 'python'(self, other, *older, alpha=alpha)"""
+
+_SHORTCUT = """def function(*args, **kwargs):
+    if not kwargs:
+        return 'native'(*args)
+    return 'python'(*args, **kwargs)"""
 
 # The code of a function -> what takes its place.
 _FORMS = {
@@ -215,12 +248,12 @@ _FORMS = {
 }
 
 
-def _public_functions() -> Iterator[FunctionType]:
-    """All functions whose code is exchanged, each once. Those of operators keep theirs, for calls that a slot does not take."""
+def _candidates() -> Iterator[FunctionType]:
+    """Public functions and methods, each once. Operators keep their code, for calls that a slot does not take."""
     seen = {id(vars(Tensor)[each]) for each in _operator_methods()}
-    candidates: list[Any] = [*FUNCTIONS.values(), *vars(Tensor).values()]
-    for each in candidates:
-        if isinstance(each, FunctionType) and each.__code__ in _FORMS and id(each) not in seen:
+    members: list[Any] = [*FUNCTIONS.values(), *vars(Tensor).values()]
+    for each in members:
+        if isinstance(each, FunctionType) and id(each) not in seen:
             seen.add(id(each))
             yield each
 
@@ -234,15 +267,48 @@ def _cells(function: FunctionType) -> dict[str, Any]:
 
 
 def _exchanges(addresses: dict[str, int]) -> Iterator[tuple[FunctionType, CodeType]]:
-    for function in _public_functions():
-        form, variables = _FORMS[function.__code__], _cells(function)
+    for function in _candidates():
+        form, variables = _FORMS.get(function.__code__), _cells(function)
+        if form is None:
+            continue
         if form.inner:
             variables = _cells(variables[form.inner])
         if variables["plain"] is Tensor:  # not an op that does more than to run a kernel
             python = modes.with_own_code(function)
             table = _new_table(variables, python=python)
             native = host.builtin(addresses[form.called], function.__name__, table.bound)
-            yield function, modes.code_like(function.__code__, form.source, native=native, python=python)
+            into = (
+                _shortcut_builtin(
+                    addresses, Shortcut(variables["op"], 0, _always, False, "into"), _with_out(python)
+                )
+                if "'into'" in form.source
+                else None
+            )
+            yield (
+                function,
+                modes.code_like(function.__code__, form.source, native=native, python=python, into=into),
+            )
+    for function in _candidates():
+        found = calls.shortcut_of(function)
+        if found is not None and found.op.is_kernel:
+            python = modes.with_own_code(function)
+            native = _shortcut_builtin(addresses, found, python)
+            yield function, modes.code_like(function.__code__, _SHORTCUT, native=native, python=python)
+
+
+def _shortcut_builtin(addresses: dict[str, int], shortcut: Shortcut, python: Callable) -> Callable:
+    """The builtin of a shortcut, which leaves unusual calls to `python`."""
+    owner = object()
+    table = Table(entries=0, python=python, learn=_learner_of_shortcut(owner, shortcut), owner=owner)
+    return host.builtin(addresses[f"shortcut.{shortcut.method}"], shortcut.op.name, table.bound)
+
+
+def _always(*kinds: Any) -> bool:
+    return True
+
+
+def _with_out(function: Callable) -> Callable:
+    return lambda out, *operands: function(*operands, out=out)
 
 
 def _new_table(variables: dict[str, Any], reflects: bool = False, **objects: Any) -> Table:
@@ -264,6 +330,7 @@ def _operator_methods() -> list[str]:
         *map_calls.UNARY_SLOTS.values(),
         *map_calls.INPLACE_SLOTS.values(),
         *map_calls.COMPARISONS,
+        *map_calls.POWER,
     ]
 
 
@@ -278,10 +345,34 @@ def _prepare_operators() -> None:
         _add_table(called, _new_table(_cells(members[method]), python=members[method]))
     for called, method in map_calls.INPLACE_SLOTS.items():
         _add_table(called, _new_table(_cells(_cells(members[method])["method"]), python=members[method]))
+    _prepare_powers()
     tables = [_new_table(_cells(members[each]), python=members[each]) for each in map_calls.COMPARISONS]
     addresses = host.keepalive((ctypes.c_size_t * len(tables))(*[each.address for each in tables]))
     add_memory("comparisons", ctypes.addressof(addresses))
     add_memory("python.tp_richcompare", slot(Tensor, "tp_richcompare"))
+
+
+def _prepare_powers() -> None:
+    members = vars(Tensor)
+    power, reflected = (members[each] for each in map_calls.POWER)
+    variables = _cells(calls.powers[None])
+    _add_table("nb_power", _new_table(variables, python=power, reflected=reflected))
+    words = []
+    for exponent, function in calls.powers.items():
+        if exponent is not None:
+            words.append(struct.pack("dQ", exponent, _power_table(function, power).address))
+    memory = host.keepalive(ctypes.create_string_buffer(struct.pack("q", len(words)) + b"".join(words)))
+    add_memory("powers", ctypes.addressof(memory))
+
+
+def _power_table(function: FunctionType, power: FunctionType) -> Table:
+    """The table for a power whose exponent has an op of its own; integers to this power are computed otherwise."""
+    learn = _learner(_cells(function)["plans"], lambda: table, False)
+    table = Table(
+        python=power, learn=lambda tensor, exponent: tensor.spec.dtype.kind in "fc" and learn(tensor)
+    )
+    _tables.append(table)
+    return table
 
 
 def _add_table(called: str, table: Table) -> None:
@@ -312,6 +403,9 @@ def _prepare_methods() -> None:
     for called in op_calls.METHODS:
         table = _method_table(called)
         add_memory(f"table.{called}", table.address)
+        _shortcut_tables[called] = table = Table("remember_all", OF_ALL_OPS)
+        _tables.append(table)
+        add_memory(f"table.shortcut.{called}", table.address)
 
 
 def _method_table(called: str) -> Table:
@@ -335,7 +429,7 @@ _NAMES = (
     *("remember", "remember_all", "forget"),
     *map_calls.BUILTINS,
     *(f"slot.{each}" for each in map_calls.SLOTS),
-    *(f"op.{each}" for each in op_calls.METHODS),
+    *(f"{kind}.{each}" for kind in ("op", "shortcut") for each in op_calls.METHODS),
 )
 _OBJECTS = {
     "tensor": Tensor,

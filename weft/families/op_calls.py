@@ -6,7 +6,7 @@ serves all ops, because the op is the first key of each record.
 
 from __future__ import annotations
 
-from ..engine.call_tables import STRIDES, field, item, lookup_all, mix, word
+from ..engine.call_tables import STRIDES, field, item, lookup_all, mix, table_of_self, word
 from ..engine.objects import TENSOR, TUPLE_ITEMS, Function, name
 from .map_calls import INTEGER, UNKNOWN, Call, Face, answer_code
 
@@ -223,5 +223,37 @@ def _method(called: str) -> Function:
     return f
 
 
+def _shortcut(called: str) -> Function:
+    """A builtin that is a method of one op; its self is the `bound` of a Table, which holds the key of its records."""
+    f = Face(f"shortcut.{called}", "ptr %self, ptr %args, i64 %nargs")
+    table = table_of_self(f)
+    answer = f.answer(
+        called, name(f"table.shortcut.{called}"), field(f, table, "owner"), "%args", "i64 %nargs"
+    )
+    f.require(f.differ(answer, "null"), "failed")
+    result = f.call("PyObject_Vectorcall", field(f, table, "python"), "%args", "%nargs", "null")
+    f.require(f.differ(result, "null"), "failed")
+    f.branch(f.same(answer, answer_code(UNKNOWN)), "learn", "done")
+    f.label("learn")
+    learned = f.call("PyObject_Vectorcall", field(f, table, "learn"), "%args", "%nargs", "null")
+    f.require(f.differ(learned, "null"), "drop")
+    f.decref(learned)
+    f.go("done")
+    f.label("done")
+    f.ret(result)
+    f.label("drop")
+    f.decref(result)
+    f.go("failed")
+    f.label("failed")
+    f.ret("null")
+    return f
+
+
 def functions() -> list[Function]:
-    return [_run(), _write("inplace"), _write("into"), *map(_method, METHODS)]
+    return [
+        _run(),
+        _write("inplace"),
+        _write("into"),
+        *map(_method, METHODS),
+        *map(_shortcut, METHODS),
+    ]

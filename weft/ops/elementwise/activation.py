@@ -16,6 +16,7 @@ from ...core.public import public
 from ...core.registry import FUNCTIONS, add_function
 from ...core.tensor import Tensor
 from ...engine import scalar as s
+from ...families.calls import shortcut
 from ...families.custom_vjp import custom_vjp
 from ...families.map import NO_COMPLEX, ONLY_FLOATS, Map, not_a_tensor, refuse, same_dtype, to_float
 from ..assembly.joining import cat
@@ -182,16 +183,25 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return (GELU if approximate == "none" else GELU_TANH)(input)
 
 
+shortcut(gelu, GELU, 1)
+
+
 @public(name="nn.functional.silu", checks=False)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """input * sigmoid(input)."""
     return _finish(SILU, (input,), inplace)
 
 
+shortcut(silu, SILU, 1)
+
+
 @public(name="nn.functional.mish", checks=False)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """input * tanh(softplus(input))."""
     return _finish(MISH, (input,), inplace)
+
+
+shortcut(mish, MISH, 1)
 
 
 @public(name="nn.functional.softplus")

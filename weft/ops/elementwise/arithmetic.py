@@ -15,7 +15,7 @@ from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...engine.expr import load, slow_path
 from ...families.array_op import ArrayMap, host_array
-from ...families.calls import check_alpha, check_operands, chosen, publish, with_alpha
+from ...families.calls import check_alpha, check_operands, chosen, publish, shortcut, with_alpha
 from ...families.map import (
     NO_BOOL_OR_COMPLEX,
     Map,
@@ -237,6 +237,9 @@ def div(input, other, *, rounding_mode=None):
     raise RuntimeError(
         f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
     )
+
+
+shortcut(div, DIV, 2)
 
 
 @chosen("function method inplace")

@@ -14,7 +14,7 @@ from ...core.public import public
 from ...core.tensor import Tensor
 from ...engine import scalar as s
 from ...families.array_op import host_array
-from ...families.calls import check_operands, chosen, publish
+from ...families.calls import check_operands, chosen, publish, shortcut
 from ...families.map import Map, Types, common_device, normalise, refuse, same_dtype, spec_or_type, to_bool
 from ..tensor.node_names import by_operand
 from .pointwise import OPS, is_float
@@ -145,6 +145,13 @@ def clamp(input: Tensor, min=None, max=None):
     if min is None:
         return bounded(AT_MOST, input, max)
     return bounded(CLAMP, input, min, max)
+
+
+def _are_usual_bounds(input: Any, low: Any, high: Any) -> bool:
+    return getattr(input, "dtype", None) in (float32, float64) and {low, high} <= {int, float}
+
+
+shortcut(clamp, CLAMP, 3, _are_usual_bounds, small=True)
 
 
 @chosen("function method inplace")

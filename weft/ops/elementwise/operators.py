@@ -11,6 +11,7 @@ from ...core.entry import declined, entry, in_front_of
 from ...core.registry import add_member, add_method
 from ...core.tensor import Tensor
 from ...families.calls import binary, inplace_of, is_operand, reflected, unary, with_array
+from ...families.calls import powers as functions_of_powers
 from ...families.map import Map
 from . import arithmetic as rows
 from . import powers
@@ -73,6 +74,7 @@ for _symbol in _COMPARISONS:
 
 _SIMPLE_POWERS = {exponent: unary(row) for exponent, row in powers.SIMPLE_POWERS.items()}
 _tensor_power = binary(powers.POW, operator=True)
+functions_of_powers.update({None: _tensor_power, **_SIMPLE_POWERS})
 
 
 def _general_power(self: Tensor, other: Any) -> Tensor:

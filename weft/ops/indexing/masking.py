@@ -25,7 +25,7 @@ from ...core.tensor import Tensor, empty, make
 from ...core.warn import user_level
 from ...engine import scalar as s
 from ...families.array_op import array, from_array, inside, on_device
-from ...families.calls import is_operand
+from ...families.calls import is_operand, shortcut
 from ...families.custom_vjp import CustomVjp
 from ...families.indexed import (
     count_true,
@@ -147,6 +147,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             input, other = _fitting(input, other)  # the most frequent numbers fit every dtype
             break
     return WHERE(condition, input, other) if out is None else WHERE.into(out, condition, input, other)
+
+
+shortcut(where, WHERE, 3, lambda condition, *values: getattr(condition, "dtype", None) is bool_, small=True)
 
 
 def _fitting(*operands: Any) -> Sequence[Any]:

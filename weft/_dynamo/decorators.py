@@ -49,9 +49,9 @@ def disallow_in_graph(fn: Any) -> Any:
 
 
 def forbid_in_graph(fn: Any) -> Any:
-    """`fn`, or what is in a list of functions.
+    """`fn`, or the functions of a list, unchanged.
 
-    Raises: RuntimeError for anything that is no function.
+    Raises: RuntimeError if the argument is not a function.
     """
     if isinstance(fn, (list, tuple)):
         return [forbid_in_graph(each) for each in fn]
@@ -79,7 +79,7 @@ def disable_nested_graph_breaks(fn: Any = None) -> Any:
 
 
 def graph_break(msg: str = "") -> None:
-    """Nothing: there is no graph to break."""
+    """Do nothing, because there is no graph that could break."""
 
 
 def skip_frame(msg: str = "") -> None:
@@ -135,7 +135,7 @@ class set_stance:  # noqa: N801 (PyTorch's name)
 
 
 def error_on_graph_break(error_on_graph_break: bool) -> Any:
-    """A context in which a break of the graph would be an error; there is no graph."""
+    """A context that does nothing. In PyTorch a break of the graph within it is an error, but weft has no graph."""
     return _Unchanged()
 
 
@@ -198,7 +198,7 @@ def mark_static(t: Any, index: int | list[Any] | tuple[Any] | None = None) -> No
 def mark_static_address(t: Any, guard: bool = False) -> None:
     """Say that a tensor stays where it is in memory.
 
-    Raises: TypeError for anything that is no tensor.
+    Raises: TypeError if the argument is not a tensor.
     """
     if not isinstance(t, Tensor):
         raise TypeError(f"mark_static_address expects a tensor but received {type(t)}")

@@ -1,4 +1,4 @@
-"""`torch._dynamo.optimize` and `OptimizedModule`, what `torch.compile` makes of a module."""
+"""`torch._dynamo.optimize` and `OptimizedModule`, the result of `torch.compile` for a module."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class OptimizedModule(Module):
 
 
 def is_dynamo_supported() -> bool:
-    """Whether PyTorch's compiler runs here. `torch.compile` gives back what it gets, so programs need not avoid it."""
+    """Whether PyTorch's compiler runs here: it does not. `torch.compile` returns functions unchanged."""
     return True
 
 

@@ -30,7 +30,7 @@ class TorchRuntimeError(TorchDynamoException):
 
 
 class InvalidBackend(TorchDynamoException):
-    """There is no backend of this name."""
+    """The name of a backend is unknown."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class BackendCompilerFailed(TorchDynamoException):
 
 
 class Unsupported(TorchDynamoException):
-    """A program does what the compiler cannot trace."""
+    """A program contains an operation that the compiler cannot trace."""
 
     def __init__(self, msg: str = "", *, case_name: str | None = None, gb_type: str | None = None) -> None:
         super().__init__(msg)

@@ -55,7 +55,7 @@ class ConfigModule(ModuleType):
         return pickle.dumps(self._config, protocol=2)
 
     def load_config(self, maybe_pickled_config: bytes | dict[str, Any]) -> None:
-        """Set what `save_config` or `get_config_copy` gave."""
+        """Restore settings that `save_config` or `get_config_copy` returned."""
         given = maybe_pickled_config
         self._config.update(pickle.loads(given) if isinstance(given, bytes) else given)
 

@@ -1,4 +1,4 @@
-"""`torch._dynamo.utils`: what libraries ask before they compile."""
+"""`torch._dynamo.utils`: questions that libraries ask before they compile."""
 
 from __future__ import annotations
 

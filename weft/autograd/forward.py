@@ -57,7 +57,7 @@ def push(
     input_tangents: Sequence[Any],
     level: int,
 ) -> list:
-    """The tangents of the results, given those of the inputs (None for zero).
+    """The tangents of the results, from the tangents of the inputs (None for zero).
 
     The tangents require grad only if an input or a tangent of an input does. Without this check the rule of
     `logcumsumexp`, which takes the logarithm of the cotangent, would record tangents as functions of the dummy cotangent.

@@ -323,7 +323,7 @@ def _recorded(ctx: Any, args: Sequence[Any], output: Any) -> Any:
     for each in ctx._dirty:
         check_write(each)
         each._storage.version += 1
-    applied = {}  # what `forward` returned -> what `apply` returns
+    applied = {}  # id of each result of `forward` -> the result of `apply`
     for index, each in enumerate(results):
         if isinstance(each, Tensor) and id(each) not in dirty:
             if id(each) in inputs:

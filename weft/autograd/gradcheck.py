@@ -49,7 +49,7 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the derivatives of `func` at `inputs` (those that require grad) agree with central differences.
+    """Whether the derivatives of `func` in the inputs that require grad agree with central differences.
 
     Inputs should be of double precision. fast_mode compares one random combination of rows and columns only.
 

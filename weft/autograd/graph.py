@@ -389,7 +389,7 @@ def new_node(op: Any, inputs: Sequence[Any], static: tuple, out: Any, result: An
 
 
 def save_output(out: Any, used: Sequence[int] | None = None) -> Any:
-    """Save the result, or those of several results that are in `used`. Rules get None for the others."""
+    """Save the result, or the results whose positions are in `used`. Rules get None for the others."""
     if isinstance(out, Tensor):
         return save(out, 0)
     return SavedOutputs(

@@ -1,8 +1,8 @@
 """Recorded in-place operations: the target becomes the result of a new node, and so does the base of a view.
 
 An in-place operation on a view counts as an operation on its base (`CopySlices`). Backward takes the cotangent of the view out
-of the cotangent of the base, and replaces this region by what the rule returns for the view. All other views of the base get a
-new grad_fn (`AsStridedBackward0`), whose input is the new base.
+of the cotangent of the base, and replaces this region by the cotangent that the rule returns. All other views of the base get
+a new grad_fn (`AsStridedBackward0`), whose input is the new base.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _text_of(name: str) -> Any:
 
 
 class FormattedTimesMixin:
-    """Times as text, and averages, of what has a `count`, total times and self times."""
+    """Times as text, and averages, for objects with `count`, total times and self times."""
 
     cpu_time_total: float
     device_time_total: float
@@ -148,7 +148,7 @@ class FormattedTimesMixin:
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One range of time: what it is called, when it began and ended, and the ranges within it."""
+    """One range of time: its name, its begin and end, and the ranges within it."""
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ def _stacks(level: Level, op: MatrixOp, tensors: tuple, batches: list, static: d
 
 
 def _samples(found: Any, level: Level) -> Any:
-    """The results of an op; one that is empty whatever the batch is (residuals, for instance) is the same for all samples."""
+    """The results of an op; a result that is empty for every batch (residuals, for instance) is the same for all samples."""
     if isinstance(found, Tensor):
         return wrap(found, level) if found.spec.shape[0] == level.size else found
     return type(found)([_samples(each, level) for each in found])

@@ -72,7 +72,7 @@ def _wrapped(value: Any, level: Level) -> Any:
 
 
 def _gathered(ct: Tensor, is_batch: bool, spec: Any, level: Level) -> Tensor:
-    """The cotangent of a batch, or of what serves all samples: the sum over them."""
+    """The cotangent of a batch, or of a tensor that all samples share: the sum over the samples."""
     if ct.spec.shape != spec.shape:
         ct = ct.sum_to_size(spec.shape)
     batch = as_batch(ct, level)

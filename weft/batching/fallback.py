@@ -175,7 +175,7 @@ def _sample(x: Tensor, index: int, level: Level) -> Tensor:
     value = physical(x, level)
     if not batched_at(x, level):
         return value
-    if not level.size:  # zeros tell what the results look like
+    if not level.size:  # a call on zeros gives the metadata of the results
         return value.new_zeros(value.shape[1:])
     return value.select(0, index)
 

@@ -41,7 +41,7 @@ class _Batched:
 
 
 class BatchedGather(_Batched, Gather):
-    """Reads what the indices of each sample point at."""
+    """Reads the elements that the indices of each sample select."""
 
     def __init__(self, op: Gather, batched: tuple[bool, ...], size: int):
         self.op, self.batched, self.size = op, batched, size

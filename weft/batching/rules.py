@@ -105,7 +105,7 @@ def watch(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
 
 
 def _belongs_here(value: Any) -> bool:
-    """Whether an argument that is no sample depends on the level nevertheless: its tangents may, and random numbers do."""
+    """Whether an argument that is not a sample depends on the level: if its tangents do, or if it is random."""
     return isinstance(value, Generator) or bool(tangents(value))
 
 

@@ -1,4 +1,4 @@
-"""weft.compiler: what `torch.compile` gives. Every operation is compiled already, so models and functions run as they are."""
+"""weft.compiler, with `torch.compile`. weft compiles every operation anyway, so models and functions run unchanged."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def disable(
 def allow_in_graph(fn: Any) -> Any:
     """`fn` as it is.
 
-    Raises: AssertionError for anything that is no function.
+    Raises: AssertionError if the argument is not a function.
     """
     if isinstance(fn, (list, tuple)):
         return [allow_in_graph(each) for each in fn]
@@ -87,7 +87,7 @@ def substitute_in_graph(
 
 
 def reset() -> None:
-    """Forget what was compiled: there is nothing."""
+    """Do nothing. PyTorch forgets its compiled code, and weft has none."""
 
 
 def is_compiling() -> bool:
@@ -202,40 +202,40 @@ def save_cache_artifacts() -> None:
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
-    """None: nothing is taken from what PyTorch compiled."""
+    """None, because weft does not use PyTorch's compiled code."""
 
 
 def load_compiled_function(
     file: Any, *, f_globals: dict[str, object] | None = None, external_data: dict[str, Any] | None = None
 ) -> Any:
-    """Raises: NotImplementedError, because weft does not run what PyTorch compiled."""
+    """Raises: NotImplementedError, because weft does not run PyTorch's compiled code."""
     raise NotImplementedError(
         "torch.compiler.load_compiled_function: weft does not run what PyTorch compiled"
     )
 
 
 def keep_portable_guards_unsafe(guard_entries: Any) -> list[bool]:
-    """Which conditions of compiled functions to keep: those that hold in other processes."""
+    """Whether to keep each condition of a compiled function: yes if it also holds in other processes."""
     return [each.guard_type not in ("ID_MATCH", "TYPE_MATCH") for each in guard_entries]
 
 
 def keep_tensor_guards_unsafe(guard_entries: Any, keep_parameters: bool = False) -> list[bool]:
-    """Which conditions of compiled functions to keep: those about tensors."""
+    """Whether to keep each condition of a compiled function: yes if it is about a tensor."""
     return [each.guard_type == "TENSOR_MATCH" for each in guard_entries]
 
 
 def skip_guard_on_inbuilt_nn_modules_unsafe(guard_entries: Any) -> list[bool]:
-    """Which conditions of compiled functions to keep: those that are not about modules of torch.nn."""
+    """Whether to keep each condition of a compiled function: yes unless it is about a module of torch.nn."""
     return [not str(getattr(each, "orig_guard", each)).startswith("torch.nn") for each in guard_entries]
 
 
 def skip_guard_on_all_nn_modules_unsafe(guard_entries: Any) -> list[bool]:
-    """Which conditions of compiled functions to keep: those that are not about modules."""
+    """Whether to keep each condition of a compiled function: yes unless it is about a module."""
     return [each.guard_type != "NN_MODULE" for each in guard_entries]
 
 
 def skip_guard_on_globals_unsafe(guard_entries: Any) -> list[bool]:
-    """Which conditions of compiled functions to keep: those that are not about globals."""
+    """Whether to keep each condition of a compiled function: yes unless it is about a global variable."""
     return [not each.is_global for each in guard_entries]
 
 

@@ -22,7 +22,7 @@ open_contexts: list[None] = []  # has an entry for each `autocast` that is open,
 # What becomes of the floating-point arguments of a function, by the class that its row states (`public(autocast=...)`).
 # The functions choose a dtype for a call, given the dtypes of its arguments.
 _DTYPES: dict[str, Callable[[tuple[DType, ...]], DType]] = {
-    # Products gain speed and memory and lose little, and so does what consists of products in PyTorch.
+    # Products, and functions that PyTorch composes of products, gain speed and memory, and lose little precision.
     "lower": lambda dtypes: state.dtype,
     # Sums of many terms, and functions that libraries compute, are computed in float32.
     "raise": lambda dtypes: float32,

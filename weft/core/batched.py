@@ -208,7 +208,7 @@ def wrap(value: Tensor, level: Level) -> Tensor:
 
 
 def within(tensor: Tensor) -> Tensor:
-    """The tensor as an object of the innermost level: what takes part in autograd there is not what does outside."""
+    """The tensor as an object of the innermost level, because other tensors take part in autograd there than outside."""
     stack = open_levels.stack
     if not stack:
         return tensor
@@ -272,7 +272,7 @@ def physical(tensor: Tensor, level: Level) -> Tensor:
     return view_of(value, tensor._byte_offset, spec)
 
 
-# Set by `batching/views.py`: a view of a tensor with given metadata, which begins so many bytes behind it, recorded.
+# Set by `batching/views.py`: makes a recorded view of a tensor from metadata and an offset in bytes.
 recorded_region: Callable[[Tensor, Spec, int], Tensor]
 
 

@@ -121,7 +121,7 @@ def _unwritten(_function: Callable, _name: str) -> Any:
 
 
 def _kinds(function: Callable, name: str) -> tuple[str, ...]:
-    """The annotation of each parameter of `function`, "" for those that are not checked."""
+    """The annotation of each parameter of `function`, "" for parameters that are not checked."""
     code, annotations = function.__code__, function.__annotations__
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     kinds = tuple([annotations.get(parameter, "") for parameter in parameters])

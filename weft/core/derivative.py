@@ -31,8 +31,8 @@ class Derivative:
     request metadata: `specs` (of the inputs), `spec` (of the result, or a tuple of specs), `static` (the static arguments as
     a tuple) and, for a joint rule, `wanted` (which inputs need a cotangent).
 
-    Of several results a node saves those in `results`. The default is the positions that appear in the rules as constants
-    (`out[1]`), or else all.
+    Of several results a node saves the ones whose positions are in `results`. The default is the positions that appear in the
+    rules as constants (`out[1]`), or else all.
 
     `round_once`: a rule that runs as one kernel rounds to bfloat16 and float16 once, and not after each operation. It is set
     where PyTorch has a kernel for the rule.

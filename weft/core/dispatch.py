@@ -2,7 +2,7 @@
 
 A watcher is a function `(op, method, args, static) -> answer`. `Op.__call__`, and the methods of ops that write into a
 tensor, ask the watchers first, the newest one first. The first answer that is not `PLAIN` is the result of the call. Batching
-(`vmap`), dispatch modes and counters are watchers. While there are none, `op(...)` is `op.run(...)` and asks nobody.
+(`vmap`), dispatch modes and counters are watchers. While there are none, `op(...)` is `op.run(...)` itself.
 
 The public functions of elementwise ops contain a copy of the code that runs a plan, for tensors whose class is exactly
 `Tensor`. A watcher that must see plain tensors as well is added with `plain=True`. While there is
@@ -40,7 +40,7 @@ def watched(op: Any, method: str, args: tuple, static: dict[str, Any]) -> Any:
 
 
 def watch(watcher: Watcher, *, plain: bool = False) -> None:
-    """Let `watcher` see all calls of ops, in all threads; those of plain tensors only if `plain`."""
+    """Let `watcher` see the calls of ops in all threads. It sees calls with plain tensors only if `plain` is True."""
     with _lock:
         watchers.append(watcher)
         if len(watchers) == 1:
@@ -81,7 +81,7 @@ recoverers: list[Recoverer] = []
 
 
 def recovered(function: Callable, args: tuple, kwargs: dict[str, Any], error: Exception) -> Any:
-    """The result of a call of a public function that raised `error`; PLAIN if nobody has one."""
+    """The result of a call of a public function that raised `error`; PLAIN if no recoverer has one."""
     for recoverer in recoverers:
         answer = recoverer(function, args, kwargs, error)
         if answer is not PLAIN:

@@ -33,7 +33,7 @@ from .tensor import Tensor
 
 
 class TorchFunctionMode(Restoring):
-    """Base of modes: `__torch_function__(self, func, types, args, kwargs)` decides what each call inside the block gives.
+    """Base of modes: `__torch_function__(self, func, types, args, kwargs)` decides the result of each call inside the block.
 
     While it decides, the mode is off, so that it can call `func` itself.
 
@@ -168,7 +168,7 @@ def _watched() -> list[tuple[FunctionType, CodeType]]:
 
 
 def _members() -> Iterator[tuple[Any, Any, bool]]:
-    """Methods of Tensor and the functions of its properties: what runs, what modes are told of, whether it is an operator."""
+    """By method and property of Tensor: the function that runs, the one that modes are told of, whether it is an operator."""
     for name, member in vars(Tensor).items():
         if name in _UNWATCHED_METHODS:
             continue

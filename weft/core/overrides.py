@@ -33,8 +33,8 @@ switch = _Switch()
 
 
 class _Modes(threading.local):
-    stack: tuple[Any, ...] = ()  # those with `__torch_function__`, the innermost last
-    dispatch: tuple[Any, ...] = ()  # those with `__torch_dispatch__`
+    stack: tuple[Any, ...] = ()  # the modes with `__torch_function__`, the innermost last
+    dispatch: tuple[Any, ...] = ()  # the modes with `__torch_dispatch__`
 
 
 modes = _Modes()
@@ -130,7 +130,7 @@ def overridden(
 ) -> Any:
     """The answer of the innermost mode or of the classes of the arguments, PLAIN if there is none to ask.
 
-    relevant: the values whose classes are asked instead of those of all arguments.
+    relevant: the values whose classes are asked, instead of the classes of all arguments.
     Raises: TypeError if all that were asked answer NotImplemented; an operator returns NotImplemented then.
     """
     if (

@@ -94,7 +94,7 @@ def inplace(function: Callable, name: str) -> Callable:
     def body(self, *args, **kwargs):
         check_inplace(self, name)
         old = self
-        if needs_recording((self,)):  # what the steps save must survive the write
+        if needs_recording((self,)):  # because the steps save values that must survive the write
             tape.check_write(self)
             old = self.clone()
         result = function(old, *args, **kwargs)

@@ -45,7 +45,7 @@ def add_method(name: str, function: Callable) -> None:
 
 
 def namespace(module: str) -> dict[str, Callable]:
-    """The public functions of a submodule: those whose names are `module.name`."""
+    """The public functions of a submodule, by name. In `FUNCTIONS` their names are `module.name`."""
     prefix = module + "."
     return {
         name.removeprefix(prefix): function

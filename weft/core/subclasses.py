@@ -45,14 +45,14 @@ def without_overrides(function: Callable) -> Callable:
 
 @functools.cache
 def unconverted() -> frozenset[Callable]:
-    """The functions whose results stay what they are: `torch.overrides.get_default_nowrap_functions`."""
+    """The functions whose results keep their class: `torch.overrides.get_default_nowrap_functions`."""
     return frozenset((Tensor.grad.__get__, vars(Tensor)["_base"].__get__))
 
 
 def _default(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
     """Call `func` as for plain tensors; its results become objects of this class.
 
-    NotImplemented if an argument is of a class with a say that this is no subclass of.
+    NotImplemented if this class is not a subclass of an argument's class that overrides functions.
     """
     if not all(issubclass(cls, each) for each in types):
         return NotImplemented
@@ -125,12 +125,12 @@ def make_wrapper_subclass(
 
 
 def as_base_tensor(tensor: Tensor) -> Tensor:
-    """The same tensor for those who are not to ask its class."""
+    """The same tensor as a plain Tensor, so that functions do not ask its class."""
     return tensor if type(tensor) is Tensor else of_class(Tensor, tensor)
 
 
 def check_subclass(cls: Any) -> None:
-    """Raises: TypeError if `cls` is no class of tensors."""
+    """Raises: TypeError if `cls` is not a class of tensors."""
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, Tensor):
@@ -175,7 +175,7 @@ Tensor.__init_subclass__ = classmethod(_init_subclass)  # type: ignore[assignmen
 Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)  # type: ignore[attr-defined]
 Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
 
-# Members that nobody is asked about.
+# Members that run without asking the class.
 UNASKED = frozenset(
     "__new__ __hash__ __iter__ __init_subclass__ __torch_function__ __array_namespace__ __buffer__ as_subclass".split()
 )
@@ -242,7 +242,7 @@ def _asking_reflected(name: str, method: str, forward: str) -> Callable:
             return own(self, other)
         answer = turned(other, self)
         if answer is NotImplemented and switch.on and not overrides_functions(type(other)):
-            # Python would go on to the operator of the plain tensor, which asks nobody.
+            # Python would go on to the operator of the plain tensor, which does not ask the class.
             raise TypeError(
                 f"unsupported operand type(s) for {symbol}: '{type(other).__name__}' and '{type(self).__name__}'"
             )

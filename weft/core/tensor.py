@@ -31,7 +31,7 @@ class Tensor:
     spec: Spec
 
     # The edge along which backward sends the cotangent of this tensor: a Node of the graph, an Output of a Node, or a Leaf.
-    # None for tensors that do not require grad, and DUAL for those that have tangents only.
+    # None for tensors that do not require grad, and DUAL for tensors that have tangents only.
     _autograd: Any
     # The base, if this tensor is a view. A base is never a view itself.
     _base: Tensor | None

@@ -24,7 +24,7 @@ def moved(spec: Spec, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Spec:
 def inferred_shape(sizes: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
     """`sizes`, with -1 replaced by the size that gives the number of elements of the shape `own`.
 
-    Raises: RuntimeError if there is no such size.
+    Raises: RuntimeError if no size fits.
     """
     numel = math.prod(own)
     if any(size < -1 for size in sizes):

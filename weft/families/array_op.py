@@ -163,7 +163,7 @@ def to_device(tensor: Tensor, where: device) -> Tensor:
 
 
 def memory_array(tensor: Tensor) -> np.ndarray:
-    """Like `array`, but with what memory holds: nothing pending is carried out, complex32 is pairs."""
+    """As `array`, but with the bytes as they lie in memory: pending conjugations are not carried out, complex32 is pairs."""
     spec = tensor.spec
     if spec.numel == 0:
         return np.empty(spec.shape, numpy_dtype(spec.dtype))
@@ -186,7 +186,7 @@ def resolved(tensor: Tensor) -> Tensor:
     """A plain copy: no pending conjugation or negation; complex32 as complex64."""
     spec = tensor.spec
     dtype = complex64 if spec.dtype is complex32 else spec.dtype
-    bare = make(tensor._storage, tensor._byte_offset, spec)  # the copy is no step of its own for autograd
+    bare = make(tensor._storage, tensor._byte_offset, spec)  # autograd does not record the copy
     return COPY.write(
         _empty(make_spec(spec.shape, contiguous_spec(spec.shape, dtype).stride, dtype, spec.device)), bare
     )
@@ -206,7 +206,7 @@ def _empty(spec: Spec) -> Tensor:
 
 
 def tensor_of(values: Any, dtype: DType | None = None) -> Tensor:
-    """A new contiguous tensor that takes over `values` (an array nobody else holds, or a number).
+    """A new contiguous tensor that takes over `values`: an array that no other object refers to, or a number.
 
     `dtype` converts with one rounding, as weft does: pass the tensor's own dtype after computing wider.
     """

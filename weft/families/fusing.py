@@ -1,6 +1,6 @@
 """One kernel for the derivative of an elementwise op.
 
-A rule is written with tensors. Where nothing records it, the rule is traced once (`traced.py`), so that one kernel does what
+A rule is written with tensors. Unless autograd records the rule, it is traced once (`traced.py`), so that one kernel does what
 would be several passes over memory. Where it is recorded, for a derivative of higher order, it runs on tensors. The bits are
 the same, because a traced op rounds to its dtype as the op alone does. Only a rule of which the row says `round_once` computes
 in float32 and rounds bfloat16 and float16 at the end, as PyTorch's kernel for this rule does.

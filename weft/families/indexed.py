@@ -99,7 +99,7 @@ _BITS = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 
 
 def _bits(operand: int, dtype: DType) -> tuple[Result, DType]:
-    """An element of operand as it is, whatever it means."""
+    """An element of an operand as it lies in memory, without conversion."""
     if dtype.itemsize == 16:
         parts = (load((operand, part), float64) for part in (0, 1))  # type: ignore[arg-type]
         return Result(tuple(parts)), dtype
@@ -203,7 +203,7 @@ class Gather(_Indexed):
         )
 
     def adjoint(self, ct: Tensor, indices: Sequence[Tensor], static: Any, input: Spec) -> Tensor:
-        """Zeros of the shape of `input` with what was read added to where it was."""
+        """Zeros of the shape of `input`, to which each element that was read is added at its place."""
         whole = FILL.write(empty(contiguous_spec(input.shape, ct.spec.dtype, ct.spec.device)), 0)
         return self.scatter(whole, indices, ct, static, add_elements)
 
@@ -286,7 +286,7 @@ def broadcast_row(value: Spec, spec: Spec, static: Any, access: IndexMap) -> tup
 
 
 class Scatter(_Indexed):
-    """target[where the indices point at p] = value[p], in place; or combined with what is there.
+    """target[the place that the indices give for p] = value[p], in place; or the value combined with the old element.
 
     `combine(old, new)` gives what is stored, as an Expr; without it the new replaces the old. `fit(value, target,
     static, access)`, on specs, gives the strides with which the value is read, or raises. `once`: a target whose
@@ -398,7 +398,7 @@ class Scatter(_Indexed):
         static: Any,
         combine: Callable | None = None,
     ) -> None:
-        """Raise what the call would raise, except for the values of the indices."""
+        """Raise the errors of the call, except for errors about the values of the indices."""
         self.plans[(target.spec, value.spec, combine, static, *[index.spec for index in indices])]
 
     def run(
@@ -462,7 +462,7 @@ def unshared(tensor: Tensor, target: Tensor) -> Tensor:
 
 
 def _pack_plan(spec: Spec, mask: Spec, spread: bool) -> Callable[[int, int, int, int], int]:
-    """The loop over a mask and what it selects from, in logical order; the packed operand does not advance."""
+    """The loop over a mask and the operand that it selects from, in logical order; the packed operand does not advance."""
     itemsize = spec.dtype.itemsize
     wide = tuple(stride * itemsize for stride in broadcast_stride(spec, mask.shape))
     sizes, (elements, chosen) = merge_dims(mask.shape, (wide, mask.stride))
@@ -498,7 +498,7 @@ vector_spec = functools.lru_cache(maxsize=1024)(
 
 
 def packed_storage(spec: Spec, count: int) -> Storage:
-    """Memory for `count` packed elements, and for one more, which the kernel writes and nobody keeps."""
+    """Memory for `count` packed elements, and for one more, which the kernel writes and the result does not contain."""
     itemsize = spec.dtype.itemsize
     storage = spec.device.backend.allocate((count + 1) * itemsize)
     storage.nbytes_ = count * itemsize

@@ -26,7 +26,7 @@ BLAS_DTYPES = tuple(blas.LETTERS)
 
 
 class Plan:
-    """The result's spec, how it is made, and what autograd records.
+    """The result's spec, the launch that computes it, and the op that autograd records.
 
     `entry(result, a, b, meta, count)` takes addresses. It is None for operands that first must be copied: to `wanted`.
     """
@@ -45,7 +45,7 @@ class Plan:
 class Product(Op):
     """`a @ b` as NumPy and PyTorch define it: vectors, matrices, and stacks of matrices that broadcast.
 
-    `check(a, b)` raises for what the public function rejects, in its own words; `refusal` names the function
+    `check(a, b)` raises the public function's errors, with its messages; `refusal` names the function
     in the message for bools. `step(a, b)` says which product autograd records in its place, if not itself.
     `wide`: the product of narrow floats is not rounded to their dtype, so that something can be added to it first.
     """

@@ -281,7 +281,7 @@ class DirectPlan:
         self.spec: Spec | None = plan.results[0] if single else None
         self.allocate: Callable = plan.allocators[0]
         self.entry = plan.entry if plan.results[0].numel else _nothing
-        self.arguments = (plan.reduced, *numbers, plan.meta, plan.count)  # those after the addresses
+        self.arguments = (plan.reduced, *numbers, plan.meta, plan.count)  # the arguments after the addresses
         self.dims, self.numbers, self.static = dims, numbers, static
         self.record: Callable | None = None  # made when the first call is recorded
 

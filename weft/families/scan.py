@@ -1,4 +1,4 @@
-"""Running results along a dim: a reduction that says after each element what it has found so far."""
+"""Running results along a dim: a reduction that returns its state after each element."""
 
 from __future__ import annotations
 

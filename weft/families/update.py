@@ -1,4 +1,4 @@
-"""Several tensors updated in place by one kernel: what a step of an optimizer does to a parameter and its state.
+"""Several tensors updated in place by one kernel, as a step of an optimizer updates a parameter and its state.
 
 A rule is an ordinary function of tensors and numbers. On tensors it is a composition of ops, which autograd can record. Traced
 (`traced.py`), it is one kernel, with the same bits.

@@ -163,11 +163,11 @@ def _in_dims(call: str, in_dims: Any, args: tuple, structure: Any) -> list:
 
 
 class _Mismatch(Exception):
-    """Dims do not have the structure of what they are for."""
+    """The dims and the value that they belong to have different structures."""
 
 
 def _spread(dim: Any, tree: Any) -> list:
-    """A dimension for each leaf of a pytree; those of a pytree that begins like it go to all leaves below."""
+    """A dimension for each leaf of a pytree. An int in `dim` that stands for a subtree holds for all its leaves."""
     if dim is None or isinstance(dim, int):
         return [dim] * len(tree_flatten(tree)[0])
     if isinstance(dim, dict) and isinstance(tree, dict) and dim.keys() == tree.keys():

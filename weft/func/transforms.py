@@ -90,7 +90,7 @@ def needs_graph(outputs: Sequence[Tensor], stood_in: Sequence[Tensor]) -> bool:
 
 
 def _holds_others(edge: Any) -> bool:
-    """Whether a saved value of a step within `vmap` takes part in what surrounds the call of `vmap`."""
+    """Whether a saved value of a step within `vmap` takes part in autograd around the call of `vmap`."""
     seen: set = set()
     stack = [edge]
     while stack:
@@ -105,7 +105,7 @@ def _holds_others(edge: Any) -> bool:
                     if takes_part_around(each.storage):
                         return True
                 elif isinstance(each, tuple) or hasattr(each, "hook"):
-                    return True  # tangents, or what a hook made of the value
+                    return True  # tangents, or the value that a hook returned
         stack += node._edges
     return False
 

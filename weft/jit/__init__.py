@@ -87,7 +87,7 @@ def script_if_tracing(fn: Any) -> Any:
 def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001 (PyTorch's name)
     """Whether `obj` is of a type, which may be one such as `List[int]`.
 
-    Raises: RuntimeError for container types without the types of what they contain.
+    Raises: RuntimeError for container types without the types of their elements.
 
     >>> import weft as torch
     >>> torch.jit.isinstance([1, 2], list[int]), torch.jit.isinstance([1, "a"], list[int])

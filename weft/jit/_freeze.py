@@ -1,4 +1,4 @@
-"""`torch.jit.freeze` and `optimize_for_inference`: modules run as they are, so these give back what they get."""
+"""`torch.jit.freeze` and `optimize_for_inference`: modules run unchanged, so these functions return their argument."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     """The module, which must be in evaluation mode.
 
     PyTorch makes constants of its parameters; here they stay parameters.
-    Raises: RuntimeError for anything that is no module, and for modules in training mode.
+    Raises: RuntimeError if the argument is not a module, or is a module in training mode.
     """
     _check_module(mod, "Freezing")
     if mod.training and not preserved_attrs:
@@ -28,7 +28,7 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
 def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
     """The module.
 
-    Raises: RuntimeError for anything that is no module.
+    Raises: RuntimeError if the argument is not a module.
     """
     _check_module(mod, "optimize_for_inference")
     return mod

@@ -1,4 +1,4 @@
-"""`torch.jit.script`, which gives back what it gets, and the classes of what TorchScript makes."""
+"""`torch.jit.script`, which returns its argument, and the classes of TorchScript's objects."""
 
 from __future__ import annotations
 

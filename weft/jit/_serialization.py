@@ -42,7 +42,7 @@ def load(
     `state_dict()`, `named_parameters()` and attributes work. Calling it raises NotImplementedError, because weft does not
     run TorchScript: build the Python class of the module and load this module's `state_dict()` into it.
     f: a path, or a file object that can seek. _extra_files: names of further files, whose contents it gets.
-    Raises: ValueError if there is no such file; RuntimeError for files that are no TorchScript archives.
+    Raises: ValueError if the file does not exist; RuntimeError if it is not a TorchScript archive.
     """
     if isinstance(f, (str, os.PathLike)):
         if not os.path.exists(f):
@@ -227,7 +227,7 @@ class _Modules:
         self.parameters: dict[tuple, Parameter] = {}  # by where they lie in memory: modules can share them
 
     def module(self, record: Any) -> Any:
-        """The module of a record; other objects are what they are, with modules for the records in them.
+        """The module of a record. Other objects stay unchanged, except that modules replace the records in them.
 
         Raises: RuntimeError if the file holds no module.
         """

@@ -1,4 +1,4 @@
-"""Whether TorchScript compiles: never. `enable` and `disable` are what programs call to switch it."""
+"""Whether TorchScript compiles: never. Programs switch it by `enable` and `disable`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`torch.jit.trace`, which gives back what it gets, and the classes of what tracing makes."""
+"""`torch.jit.trace`, which returns its argument, and the classes of traced objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TracerWarning(Warning):
 
     @staticmethod
     def ignore_lib_warnings() -> None:
-        """Do not show those that PyTorch's own functions cause."""
+        """Do not show the warnings that PyTorch's own functions cause."""
         warnings.filterwarnings("ignore", category=TracerWarning, module="torch.(?!jit)")
         warnings.filterwarnings("ignore", "torch::jit::fuser::cuda")
 

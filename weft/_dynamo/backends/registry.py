@@ -1,4 +1,4 @@
-"""The backends of `torch.compile`, by name. Programs run as they are, whatever backend they name."""
+"""The backends of `torch.compile`, by name. Programs run unchanged with every backend that they name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")
 
 
 def lookup_backend(compiler_fn: Any) -> Callable:
-    """The backend of a name: those of PyTorch give back the function of the graph.
+    """The backend of a name. PyTorch's backends return the graph's function unchanged.
 
     Raises: InvalidBackend if there is none.
     """

@@ -192,7 +192,7 @@ def _copied(self: Tensor, src: Any) -> Tensor:
         kind = type(src)
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
         raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {name}")
-    if needs_recording((self, src)):  # what must not be written to is said before what does not fit
+    if needs_recording((self, src)):  # PyTorch raises the error about leaves before the error about shapes
         tape.check_write(self)
     elif is_same_memory(self, src):
         self._storage.version += 1
@@ -245,7 +245,7 @@ add_member("to", in_front_of(_to_entry)(to))
 
 
 def parse_to(args: tuple, kwargs: dict) -> tuple[device | None, DType | None, bool, MemoryFormat]:
-    """(device, dtype, copy, memory_format) of any form of `to`; None where nothing is said."""
+    """(device, dtype, copy, memory_format) of any form of `to`; None where the call states nothing."""
     positional = list(args)
     options = dict(kwargs)
     if positional and isinstance(positional[0], Tensor):

@@ -1,4 +1,4 @@
-"""One value everywhere: fill, zero and the check of what a dtype can hold."""
+"""Writes of one value to all elements: fill and zero, with the check that the dtype can hold the value."""
 
 from __future__ import annotations
 

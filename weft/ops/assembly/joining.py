@@ -24,7 +24,7 @@ from .filling import fill_
 
 
 def _is_legacy_empty(spec: Spec) -> bool:
-    """cat ignores tensors of shape (0,), whatever the shape of the others."""
+    """Whether `cat` ignores the tensor: it ignores tensors of shape (0,) next to tensors of any shape."""
     return spec.shape == (0,)
 
 

@@ -29,7 +29,7 @@ def _by_dim(pad: Sequence[int], ndim: int) -> list[tuple[int, int]]:
 
 
 def _inside(graph: GraphBuilder, operand: Value, pairs, outside: bool) -> Value:
-    """The part that input and result share: of the result what is not padding, of the input what is not cut off."""
+    """The part that both share: the result without its padding, the input without the elements that are cut off."""
     for dim, (before, after) in enumerate(pairs):
         before, after = (max(before, 0), max(after, 0)) if outside else (max(-before, 0), max(-after, 0))
         if before or after:
@@ -152,7 +152,7 @@ def _pairs(widths: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _build_repeating(graph: GraphBuilder, widths: tuple[int, ...], mode: str) -> list[Value]:
-    """The inside is copied, then each border, dim by dim, from what lies inside of it."""
+    """Copy the inside, then each border, dim by dim, from the elements that lie inside of it."""
     (x,) = graph.inputs
     spec, pairs = x.spec, _by_dim(widths, len(x.spec.shape))
     found = [
@@ -228,7 +228,7 @@ def _circular(size: int, before: int, after: int, dim: int, input: Spec) -> np.n
             f"Padding value causes wrapping around more than once. (padding ({before}, {after}) at dimension {dim} of "
             f"input {list(input.shape)})"
         )
-    # What is left after cutting goes around.
+    # The elements that negative padding leaves are repeated in a circle.
     left = np.arange(max(-before, 0), size - max(-after, 0))
     if size + before + after < 0 or not len(left) and max(before, after) > 0:
         raise RuntimeError("Negative padding value is resulting in an empty dimension")

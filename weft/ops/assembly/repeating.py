@@ -30,7 +30,7 @@ def given(values: tuple, keyword: Any, name: str, argument: str) -> tuple:
 
 @public("method")
 def repeat(self: Tensor, *counts: Any, repeats: Any = None) -> Tensor:
-    """The tensor copied so many times along each dimension; further counts add dimensions in front.
+    """The tensor, copied as many times along each dimension as its count says; further counts add dimensions in front.
 
     >>> import weft as torch
     >>> torch.tensor([1, 2]).repeat(2, 2)
@@ -93,7 +93,7 @@ def tile(input: Tensor, *counts: Any, dims: Any = None) -> Tensor:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Every element of a dimension so many times in a row; without `dim`, of all elements.
+    """Each slice along `dim`, repeated `repeats` times in a row; without `dim`, each element of the flattened tensor.
 
     `repeats` is an int or an integer tensor, one count for all or one for each. Alone, the tensor of counts gives
     the indices: position i appears counts[i] times.

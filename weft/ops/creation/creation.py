@@ -39,7 +39,7 @@ from ..assembly.filling import fill_
 def size_arguments(sizes: tuple, name: str) -> tuple[int, ...]:
     """(2, 3), ((2, 3),), ([2, 3],) or (Size,) as a tuple of ints.
 
-    Raises: TypeError for sizes that are no ints; RuntimeError for negative ones.
+    Raises: TypeError for sizes that are not ints; RuntimeError for negative sizes.
     """
     if not sizes:
         raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
@@ -89,7 +89,7 @@ def _size(value: Any, position: int, name: str) -> int:
 
 
 def check_dtype(dtype: Any, name: str = "") -> DType | None:
-    """A dtype, or what stands for one: None, or Python's float, int, bool and complex."""
+    """The DType that the argument names: a dtype, Python's float, int, bool or complex, or None."""
     if dtype is None or isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, type) and dtype in PYTHON_DTYPES:
@@ -112,7 +112,7 @@ def check_storage_size(spec: Spec) -> Spec:
 
 
 def check_room(*sizes: int, dtype: DType) -> None:
-    """Raises: RuntimeError if there is no memory for such a result. NumPy's exception would name an array of its own."""
+    """Raises: RuntimeError if there is no memory for the result. NumPy's error would state the size of a temporary."""
     empty_of(check_storage_size(contiguous_spec(sizes, dtype)))
 
 
@@ -134,7 +134,7 @@ def check_out_options(out: Tensor, dtype: DType | None, layout: Layout | None, d
 def new(
     sizes: Sequence[int], dtype: DType | None, where: Any, requires_grad: bool = False, layout: Any = None
 ) -> Tensor:
-    """An uninitialised contiguous tensor; what all constructors with sizes end in."""
+    """An uninitialised contiguous tensor. All constructors with sizes call this function."""
     check_layout(layout)
     dtype = check_dtype(dtype) or get_default_dtype()
     return with_grad(filled(_specs[tuple(sizes), dtype, as_device(where)], None), requires_grad)
@@ -219,7 +219,7 @@ def filled(spec: Spec, value: Any) -> Tensor:
 
 
 def _filled_plan(spec: Spec, value: Any):
-    """How to allocate a tensor of this spec, the launch that fills it, and what the launch takes."""
+    """The function that allocates a tensor of this spec, the launch that fills it, and the arguments of the launch."""
     launch = None if value is None or not spec.numel else FILL.write_plans[spec, int]
     return spec.device.backend.allocator(spec.nbytes), launch, scalar_arguments(value or 0, spec.dtype)
 

@@ -1,4 +1,4 @@
-"""New tensors from values: numbers, nested sequences, arrays and whatever can be read as one."""
+"""New tensors from values: numbers, nested sequences, arrays, and objects that NumPy or DLPack can read as arrays."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def tensor(
 
     dtype: by the values (float: the default float, int: int64) unless given.
 
-    Raises: ValueError for ragged sequences, TypeError for elements that are no numbers.
+    Raises: ValueError for ragged sequences, TypeError for elements that are not numbers.
 
     >>> import weft as torch
     >>> torch.tensor([[1, 2], [3, 4]])
@@ -277,7 +277,7 @@ def _dtype_of(kind: type, leaf: Any) -> DType:
 def _as_array(leaves: list, target: DType) -> np.ndarray:
     """Python's numbers in an array from which `target` is at most one conversion away.
 
-    Raises: TypeError for what is no number, RuntimeError for numbers that an integer dtype cannot hold.
+    Raises: TypeError for values that are not numbers, RuntimeError for numbers that an integer dtype cannot hold.
     """
     kinds = set(map(type, leaves))
     for kind in kinds:

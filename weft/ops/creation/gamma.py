@@ -1,4 +1,4 @@
-"""Gamma and Dirichlet numbers, and how they move with their parameters: what `weft.distributions` samples with."""
+"""Random numbers of the gamma and Dirichlet distributions, with derivatives in the parameters, for `weft.distributions`."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def new(self: Tensor, *positional: Any, device: Any = None, size: Any = None) ->
 
 
 class _TypedClass(type):
-    """The type of `torch.FloatTensor` and the like: calling one makes a Tensor, of which it is said to be the class."""
+    """The type of `torch.FloatTensor` and the like: a call makes a Tensor, which `isinstance` takes for an instance."""
 
     dtype: DType
     is_cuda = False

@@ -73,7 +73,7 @@ def get_rng_state() -> Tensor:
 
 @public("function", checks=False)
 def set_rng_state(new_state: Tensor) -> None:
-    """Continue the default generator from what `get_rng_state` returned."""
+    """Continue the default generator from a state that `get_rng_state` returned."""
     _set_state(default_generator, new_state)
 
 
@@ -83,7 +83,7 @@ def _get_state(self: Generator) -> Tensor:
 
 
 def _set_state(self: Generator, new_state: Tensor) -> Generator:
-    """Continue from what `get_state` returned."""
+    """Continue from a state that `get_state` returned."""
     if not isinstance(new_state, Tensor):
         raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
     if new_state.dtype is not uint8 or new_state.device is not CPU:
@@ -180,7 +180,7 @@ def randint(
 ) -> Tensor:
     """randint(low=0, high, size): integers with low <= value < high. dtype: int64 unless given.
 
-    Raises: RuntimeError if there is no such integer, or the dtype has not all of them.
+    Raises: RuntimeError if there is no integer in the range, or the dtype cannot represent all of them.
 
     >>> import weft as torch
     >>> torch.randint(5, (2, 3)).shape
@@ -279,7 +279,7 @@ def normal(
 ) -> Tensor:
     """Normal numbers: with a mean and a std for each element (either is a tensor), or of a size.
 
-    Shapes: those of mean and std broadcast. dtype: that of mean, or of std if mean is a number.
+    Shapes: mean and std broadcast. The dtype is that of mean, or of std if mean is a number.
 
     Raises: RuntimeError for a negative std.
 
@@ -440,7 +440,7 @@ def _poisson_of(input: Tensor, generator: Generator) -> Tensor:
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """For each count and probability, how many of that many trials succeed. Shapes broadcast.
 
-    Raises: ValueError for counts that are no floats, RuntimeError if the dtypes differ.
+    Raises: ValueError for counts that are not floats, RuntimeError if the dtypes differ.
     """
     generator = generator_or_default(generator, "binomial")
     if not count.is_floating_point():

@@ -169,7 +169,7 @@ def _number(value: Any, name: str, argument: str, position: int) -> float:
 
 
 def _constant(name: str) -> Callable[[Callable], Callable]:
-    """Decorator: for autograd the fill writes constants; what the tensor was before gets a cotangent of zero."""
+    """Decorator: autograd records that the fill writes constants, so the overwritten values get a cotangent of zero."""
     op = Op(name, Derivative(), name)
 
     def decorate(fill: Callable) -> Callable:
@@ -349,7 +349,7 @@ def _compare_with_uniform(self: Tensor, p: Tensor, generator: Generator) -> Tens
             "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error message be improved?  "
             "If so, please report an enhancement request to PyTorch.)"
         )
-    # Uniform numbers in the memory order of what is filled.
+    # Uniform numbers in the memory order of the target.
     uniform = empty_of(formatted_spec(self.spec, preserve_format, dtype, self.spec.device))
     uniform_(uniform, generator=generator)
     copy_values(self, tensor_of(array(uniform) < probabilities))

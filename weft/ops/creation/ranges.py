@@ -103,7 +103,7 @@ def _between(dtype: DType) -> Map:
 
 
 class _Range:
-    """A new 1-d tensor of so many elements, and the launches that fill it."""
+    """A new 1-d tensor of `length` elements, and the launches that fill it."""
 
     __slots__ = ("spec", "allocate", "launches", "counter")
 
@@ -134,7 +134,7 @@ class _Range:
 
 
 def _stepped(length: int, dtype: DType, where: device) -> _Range:
-    # PyTorch unrolls twice: what is left after pairs of vectors is computed one by one.
+    # PyTorch's loop takes two vectors per step, and computes the elements that remain one by one.
     if dtype.category < FLOAT:
         return _stepped_singly(length, dtype, where)
     cut = length - length % (64 // dtype.itemsize)

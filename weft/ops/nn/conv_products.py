@@ -194,7 +194,7 @@ def _spread(result: Tensor, weight: Tensor, bias: Tensor | None, how: Geometry) 
 
 @_convolution_step()
 def correlate(input: Tensor, result: Tensor, how: Geometry) -> Tensor:
-    """For each element of the kernel the sum of what it multiplies, times what that adds to."""
+    """For each element of the kernel, the sum over all positions of the input's element times the result's element."""
     images, channels = input.shape[:2]
     made = result.shape[1]
     if made == channels == how.groups and depthwise.suits(input.spec, how.groups, 1):

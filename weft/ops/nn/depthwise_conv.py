@@ -1,7 +1,7 @@
 """Convolutions of one channel each: nothing is summed over channels, so a kernel adds up shifted copies of the input.
 
 In the padded input, lines of all dims laid end to end, a place in the window is a fixed distance from its first element. So
-the sums are made for every element of the line, one contiguous loop for many windows, and those that are windows are copied
+the sums are made for every element of the line, one contiguous loop for many windows, and the sums of windows are copied
 out. Those that are not, at the ends of rows and between strides, are the price.
 """
 
@@ -29,7 +29,7 @@ TERMS = 12  # places in the window for each pass over the line: all their weight
 
 
 def suits(like: Spec, groups: int, channels: int) -> bool:
-    """Whether a convolution with so many input channels in each group is computed here."""
+    """Whether this file computes a convolution with `channels` input channels in each group."""
     return (
         channels == 1
         and groups > 1

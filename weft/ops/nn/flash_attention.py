@@ -1,7 +1,7 @@
 """Attention in blocks of queries: no matrix of all queries times all keys is ever in memory, forward or backward.
 
 Nothing but the arguments and the result is saved for backward: blocks of weights are computed again. Source: Dao et al. 2022,
-"FlashAttention", here with whole rows of keys, so that weights are those of an ordinary softmax.
+"FlashAttention", here with whole rows of keys, so that an ordinary softmax gives the weights.
 
 Shapes: query [N, ..., L, E], key [N, ..., S, E], value [N, ..., S, Ev]; mask broadcasts to [N, ..., L, S].
 """

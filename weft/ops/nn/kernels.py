@@ -173,7 +173,7 @@ def _prelu_kernel(input: Tensor, weight: Tensor) -> Tensor:
 
 @public("function")
 def _saturate_weight_to_fp16(weight: Tensor) -> Tensor:
-    """The values clamped to those that float16 has."""
+    """The values, clamped to the range of float16."""
     return weight.clamp(-65504, 65504)
 
 
@@ -251,7 +251,7 @@ def _stack(tensors: Any, dim: int = 0) -> Tensor:
 
 @public("function", out=True)
 def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
-    """Split each tensor into chunks along `dim`, padded with zeros to one size; flatten and join those of one number."""
+    """Split each tensor into chunks along `dim`, padded with zeros to one size; join the flattened k-th chunks."""
     dim = wrap_dim(dim, tensors[0].dim())
     if any(each.shape[:dim] != tensors[0].shape[:dim] for each in tensors):
         raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
@@ -274,7 +274,7 @@ def _compute_linear_combination(input: Tensor, coefficients: Tensor) -> Tensor:
 def _unique2(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, ...]:
-    """`unique` with three results; those that are not wanted are empty."""
+    """`unique` with three results; a result that the flags do not ask for is empty."""
     values, inverse, counts = _F["unique"](input, sorted, True, True)
     none = empty(0, dtype=int64, device=input.device)
     return values, inverse if return_inverse else none, counts if return_counts else none

@@ -1,4 +1,4 @@
-"""Tensors shifted to mean 0 and scaled to variance 1, by their own statistics: what batch, layer and group norm share."""
+"""The kernels that batch, layer and group norm share: they shift a tensor to mean 0 and scale it to variance 1."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def standardized(
 ) -> tuple[list[Value], Value]:
     """The result, the means and the inverse deviations, as dtype `kept`; the variances.
 
-    Where statistics are rounded, those that backward needs follow as they were.
+    If the statistics are rounded, the unrounded statistics follow, because backward needs them.
     """
     dtype = x.spec.dtype
     compute = compute_type(dtype)
@@ -126,7 +126,7 @@ _INPUT_COTANGENT = Map(
 def _build_backward(
     graph: GraphBuilder, rows: Rows, parameters: tuple[int, ...] | None, of_input: bool
 ) -> list:
-    """The cotangent of x, if wanted; those of bias and weight, of shape `parameters`, if one of them is wanted."""
+    """The cotangent of x, if wanted; the cotangents of bias and weight, of shape `parameters`, if one is wanted."""
     sizes = graph.inputs[1].spec.shape
     ct, x = (graph.reshape(each, rows.sizes) for each in graph.inputs[:2])
     mean, inverse = (graph.reshape(each, rows.kept) for each in graph.inputs[2:4])

@@ -227,7 +227,7 @@ def functional_batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-05,
 ) -> Tensor:
-    """Normalise each channel (dim 1): by its own statistics in training, which update the running ones, else by those.
+    """Normalise each channel (dim 1): in training by its own statistics, which update the running ones, else by the running ones.
 
     Raises: ValueError in training if a channel has a single element.
     """

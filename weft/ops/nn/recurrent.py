@@ -57,7 +57,7 @@ def _layers(
     return input, *[stack(parts) for parts in zip(*states)]
 
 
-# Under autocast, PyTorch's LSTM of sequences is one product; what it composes of products chooses in each of them.
+# Under autocast, PyTorch's LSTM of sequences counts as one product. Elsewhere each product chooses its dtype.
 _lowered_layers = casting(_layers, "lower")
 
 

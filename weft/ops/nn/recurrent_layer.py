@@ -5,7 +5,7 @@ of the weights are products over all steps. Autograd records all of this as one 
 backward pass is itself recorded, the layer is composed of ops.
 
 A sequence is [T, N, features], or packed: [rows, features], where step t has the next `sizes[t]` rows. Sequences are
-sorted, the longest first: those that are at step t are the first `sizes[t]`.
+sorted, the longest first, so the first `sizes[t]` sequences are the ones that reach step t.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The loop over time of a recurrent layer: a product and a kernel for each step, forward and backward.
 
-The kernels are those of `recurrent_kernels.py`. The addresses of the operands of all steps are planned once for each combination of
+`recurrent_kernels.py` makes the kernels. The addresses of the operands of all steps are planned once for each combination of
 specs, so that almost no time passes between kernels.
 """
 
@@ -166,7 +166,7 @@ def forward(
     if projection is not None:
         narrow = wide(projection)
         narrowing, raw = view(narrow).T, view(_rows(state[0]))
-        old = view(saved[1][0])[:, : len(narrow)] if saving else None  # a projected state is no wider
+        old = view(saved[1][0])[:, : len(narrow)] if saving else None  # a projected state is not wider
     with np.errstate(all="ignore"):
         view, project, _ = _products(projected.numel() * n_features, input.spec.device)
         project(view(input), view(weight).T, view(projected))

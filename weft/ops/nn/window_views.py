@@ -106,7 +106,7 @@ def fold(input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilatio
 
 
 def folded(columns: Tensor, sizes, stride, padding, dilation) -> Tensor:
-    """[batch, *kernel, *positions] -> [batch, *sizes]; what falls into the padding is dropped."""
+    """[batch, *kernel, *positions] -> [batch, *sizes]; elements that fall into the padding are dropped."""
     padded = tuple(size + 2 * pad for size, pad in zip(sizes, padding, strict=True))
     dtype = columns.spec.dtype
     (columns,) = wide(dtype, columns)

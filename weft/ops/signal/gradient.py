@@ -76,7 +76,7 @@ def _spacings(input: Tensor, spacing: Any, dims: list[int]) -> Sequence[Any]:
 
 
 def _derivative(f: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
-    """The ends and the middle, whose second-order weights are those of the parabola through three samples."""
+    """The ends and the middle. The second-order weights are the slopes of the parabola through three samples."""
     size = f.spec.shape[dim]
     before, here, after = (f.narrow(dim, start, size - 2) for start in (0, 1, 2))
     if isinstance(spacing, Tensor) and spacing.spec.shape:

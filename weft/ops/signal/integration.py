@@ -70,7 +70,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     _check_steps("trapezoid", x, dx)
     check_tensor(y, "trapezoid", "y")
     dim = dim if x is None else wrap_dim(dim, y.dim())
-    if not y.size(dim):  # as in PyTorch, no samples give zeros, whatever x and dx are
+    if not y.size(dim):  # as in PyTorch, an empty dim gives zeros for all x and dx
         dim = wrap_dim(dim, y.dim())
         return y.new_zeros(y.shape[:dim] + y.shape[dim + 1 :])
     _check_numbers("trapezoid", y, x, dx)

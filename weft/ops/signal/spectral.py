@@ -38,7 +38,7 @@ def _result_spec(spec: Spec, dims: Sequence[int], sizes: Sequence[int], dtype: D
 
 
 def _as_read(spec: Spec) -> Spec:
-    """The spec of what a transform reads: a pending conjugation is carried out first, on a dense copy."""
+    """The spec of the memory that a transform reads: a dense copy, if a conjugation is pending."""
     return formatted_spec(spec, preserve_format, spec.dtype, spec.device) if spec.conj else spec
 
 
@@ -130,7 +130,7 @@ def _r2c_rule(ct, out, input, dims, norm, onesided, *, specs):
         return _fft_c2c(ct, dims, norm, False)  # the real part of it
     if len(dims) > 1:
         ct = _fft_c2c(ct, dims[:-1], norm, False)
-    # `_fft_c2r` adds what mirror images would contribute, and the input has none.
+    # `_fft_c2r` adds the contributions of mirror images, and the input has none.
     size = specs[0].shape[dims[-1]]
     return _fft_c2r(ct * _weights(ct.spec, dims[-1], size, 0.5), dims[-1], norm, size)
 
@@ -319,7 +319,7 @@ def _irfftn(input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool, na
 
 # ---- Public names --------------------------------------------------------------------------------------------------
 
-# name, transform of one dim, of several, forward, what it does
+# name, transform of one dim, of several dims, forward, description
 # fmt: off
 TRANSFORMS: tuple[tuple[str, Callable, Callable, bool, str], ...] = (
     ("fft",   _fft1,   _fftn,   True,  "the discrete Fourier transform"),

@@ -68,7 +68,7 @@ _UNEXPLAINED = (
 def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], str] | None) -> None:
     """Raise `error_type(message())` if `cond` is False.
 
-    Raises: TypeError if `cond` is no bool or `message` no function.
+    Raises: TypeError if `cond` is not a bool or `message` is not a function.
     """
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")

@@ -1,6 +1,6 @@
 """What a dense tensor answers to questions about sparse, quantized and other layouts.
 
-Programs call `to_dense()` on whatever they get, and ask `is_sparse` before they touch `indices()`. A dense tensor gives
+Programs call `to_dense()` on any tensor, and ask `is_sparse` before they touch `indices()`. A dense tensor gives
 itself to the first. Methods that only sparse or quantized tensors have raise PyTorch's errors. A conversion into a
 layout that weft lacks raises NotImplementedError.
 

@@ -1,7 +1,7 @@
 """PyTorch's names of the nodes in autograd's graph, where they do not follow from the name of the op.
 
 A row states such a name as `node_name`. PyTorch numbers the overloads of a function, so the name may depend on the arguments:
-`by_operand` and `by_dims` make functions that choose it. `with_node_name` is for functions that are no op of their own.
+`by_operand` and `by_dims` make functions that choose it. `with_node_name` is for functions that consist of several ops.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     """A copy in memory that is page-locked for transfers to a GPU.
 
-    Raises: RuntimeError: there is no GPU.
+    Raises: RuntimeError, because weft has no GPU.
     """
     raise RuntimeError(
         "Cannot access accelerator device when none is available. (pin_memory() serves transfers to a GPU.)"

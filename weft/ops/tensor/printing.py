@@ -1,4 +1,4 @@
-"""Tensors as text: what `repr`, `str` and `format` give, character for character as PyTorch 2.13."""
+"""Tensors as text: `repr`, `str` and `format` give the same characters as PyTorch 2.13."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def printoptions(**kwargs) -> Iterator[None]:
 
 
 def tensor_repr(tensor, *, tensor_contents: str | None = None, tangent=None) -> str:
-    """What `repr` and `str` give: the values, or `tensor_contents` in their place, and what they do not tell.
+    """The text of `repr` and `str`: the values, or `tensor_contents` in their place, then the other properties.
 
     `tangent` is the one of `tensor` in forward-mode differentiation: a higher layer knows it.
     """

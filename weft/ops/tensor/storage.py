@@ -181,7 +181,7 @@ class TypedStorage:
         return self
 
     def resize_(self, size: int) -> None:
-        """Room for so many elements."""
+        """Change the number of elements to `size`."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def _on(self, untyped: Storage) -> TypedStorage:
@@ -217,7 +217,7 @@ class TypedStorage:
     def pin_memory(self, device: Any = "cuda") -> TypedStorage:
         """A copy in memory that a GPU reads directly.
 
-        Raises: RuntimeError, because there is no GPU.
+        Raises: RuntimeError, because weft has no GPU.
         """
         return self._on(self._untyped_storage.pin_memory(device))
 
@@ -344,7 +344,7 @@ def is_storage(obj: Any) -> bool:
 
 @public("method")
 def untyped_storage(self: Tensor) -> Storage:
-    """The bytes that this tensor, and whatever shares memory with it, looks at."""
+    """The bytes of this tensor and of all tensors that share memory with it."""
     return self._storage
 
 
@@ -370,7 +370,7 @@ def is_shared(self: Tensor) -> bool:
 
 @public("method")
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the storage to memory that other processes can see: what one writes, all read.
+    """Move the storage to memory that processes share, so that each of them reads the writes of the others.
 
     >>> import weft as torch
     >>> torch.ones(2).share_memory_().is_shared()
@@ -403,7 +403,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 def _in_place(name: str, view: Any) -> None:
-    # PyTorch counts the overloads of a view from 0, then those in place.
+    # PyTorch numbers the overloads of a view from 0, and the in-place overloads after them.
     overloads = 3 if view is squeeze else 1
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:

@@ -1,6 +1,6 @@
 """Sizes that may be symbols: `torch.sym_int`, `torch.SymInt` and their relatives.
 
-Tracers compute with symbols in the place of sizes: those of `torch.export` are instances of `torch.SymInt` and
+Tracers compute with symbols in the place of sizes: the symbols of `torch.export` are instances of `torch.SymInt` and
 `torch.SymFloat`. Outside of tracing, these functions get Python's numbers and compute with them.
 
 >>> import weft as torch

@@ -25,7 +25,9 @@ def __delitem__(self: Tensor, index: Any) -> NoReturn:
 @public("method")
 def __setstate__(self: Tensor, state: Any) -> None:
     """Take over the attributes that a pickle stored."""
-    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict):  # with those of __slots__
+    if (
+        isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], dict)
+    ):  # with the members in __slots__
         for name, value in state[1].items():
             setattr(self, name, value)
         state = state[0]
@@ -42,7 +44,7 @@ def _cuda_array_interface(self: Tensor) -> NoReturn:
 
 
 def _volatile(self: Tensor) -> bool:
-    """False: since PyTorch 0.4 a tensor is not volatile; `torch.no_grad()` does what it did."""
+    """False. Since PyTorch 0.4 tensors are not volatile, because `torch.no_grad()` replaces the flag."""
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=user_level())
     return False
 
@@ -54,7 +56,7 @@ def _grad_dtype(self: Tensor) -> DType | None:
 
 @public("method")
 def const_data_ptr(self: Tensor) -> int:
-    """`data_ptr`, for who only reads."""
+    """`data_ptr`, for callers that only read."""
     return self.data_ptr()
 
 
@@ -74,7 +76,7 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 def record_stream(self: Tensor, s: Any) -> NoReturn:
     """Tell the allocator of a GPU that a stream uses the tensor.
 
-    Raises: NotImplementedError for a tensor of the CPU, RuntimeError if `s` is no stream; as in PyTorch.
+    Raises: NotImplementedError for a tensor of the CPU, RuntimeError if `s` is not a stream, as in PyTorch.
     """
     if not isinstance(s, Stream):
         raise RuntimeError("unknown parameter type")
@@ -97,7 +99,7 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
 
 @public("method")
 def reinforce(self: Tensor, reward: Any) -> NoReturn:
-    """Raises: RuntimeError, because PyTorch took it away: `torch.distributions` does what it did."""
+    """Raises: RuntimeError, because PyTorch removed the method; `torch.distributions` replaces it."""
     raise RuntimeError(
         "reinforce() was removed. Use torch.distributions instead: draw with sample() and differentiate "
         "-log_prob(action) * reward."
@@ -130,7 +132,7 @@ _no_device("mtia", AssertionError("Torch not compiled with MTIA enabled"))
 
 @public("function method", name="_is_zerotensor")
 def is_zerotensor(input: Tensor) -> bool:
-    """Whether the tensor is one of zeros without memory: no, weft has none of those."""
+    """False: weft has no tensors of zeros without memory."""
     return False
 
 

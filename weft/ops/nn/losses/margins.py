@@ -49,7 +49,7 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The distance `input` where the target is 1; what it lacks to `margin` where it is -1."""
+    """The distance `input` where the target is 1; max(0, margin - input) where the target is -1."""
     (source,) = wide(input.spec.dtype, input)
     apart = (margin - source).clamp_min(0).masked_fill(target == 1, 0)
     loss = apart + source.masked_fill(target == -1, 0)
@@ -202,7 +202,7 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """1 - cosine where the target is 1, what the cosine exceeds `margin` by where it is -1.
+    """1 - cosine where the target is 1; max(0, cosine - margin) where the target is -1.
 
     Shapes: inputs [N, D] with target [N], or [D] with [].
     """

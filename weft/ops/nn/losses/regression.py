@@ -130,7 +130,7 @@ def huber_loss(
 ) -> Tensor:
     """Half the squared difference where it is at most `delta`, else delta times (the absolute difference - delta / 2).
 
-    "mean" divides by the number of elements, whatever their weights.
+    "mean" divides by the number of elements, not by the sum of the weights.
     """
     check_result("huber_loss", input, target)
     check_floats("huber", input, target)

@@ -26,7 +26,7 @@ from typing import Any
 from bench.limit import Limit
 
 SMALL_SIZE = 16
-WARM_UP = 0.1  # seconds at least: kernels of deferred work may be compiled by another thread meanwhile
+WARM_UP = 0.1  # seconds at least: weft may compile kernels of deferred work on another thread meanwhile
 ARRAYS = ("numpy", "jax")  # these run the NumPy statement of a case
 
 
@@ -35,6 +35,7 @@ class Prepared:
 
     def __init__(self, implementation: str, case: dict[str, Any]) -> None:
         self.names = namespace(implementation)
+        self.warm_up = WARM_UP if implementation == "weft" else 0.0
         self.names["n"] = case["n"]
         exec(case["setup"], self.names)
         stmt = case["numpy"] if implementation in ARRAYS else case["stmt"]
@@ -68,7 +69,7 @@ class Prepared:
     def runs_in(self, seconds: float) -> int:
         """How many runs fill `seconds`; the first ones, which compile and load, do not count."""
         start, runs = time.perf_counter(), 0
-        while runs < 2 or time.perf_counter() - start < WARM_UP:
+        while runs < 2 or time.perf_counter() - start < self.warm_up:
             self.timer.timeit(1)
             runs += 1
         runs = 1

@@ -125,7 +125,7 @@ def test_object_code_that_cannot_be_loaded_leaves_nothing_broken():
 
 
 def test_llvmlite_is_free_for_other_threads_after_an_interrupt(monkeypatch):
-    def interrupted(ir):
+    def interrupted(*arguments):
         host._llvm_lock.acquire()
         raise KeyboardInterrupt
 

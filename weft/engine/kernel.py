@@ -28,8 +28,8 @@ from .loops import (
     shared_loop_ir,
 )
 from .memory import FENCE
-from .monoid import Monoid, block_width, chunk_bytes, chunks
-from .reduce import META_HEADER, ReduceKernel, reduce_ir
+from .monoid import Monoid, block_width, chunk_bytes, chunks, vector_lanes
+from .reduce import META_HEADER, ReduceKernel, chunks_ir, reduce_ir
 from .tiles import regions
 
 # Work for fewer bytes than this (about 100 us) is done before a parked thread has been of use: waking it takes 20 us.
@@ -118,7 +118,6 @@ class Code(NamedTuple):
     share: int  # the machine code of one that shares it among the workers
     row: int  # the address of the kernel's row; 0 if its loop is its own
     loop: int = 0  # the address of the loop that all rows with this number of operands share
-    chunks: int = 0  # of a reduction: the address of `chunks`; 0 if it has none
 
 
 @functools.lru_cache(maxsize=4096)
@@ -126,17 +125,19 @@ def compiled(kernel: MapKernel) -> Code:
     return compile_row(map_ir(kernel), len(kernel.strides), param_letters(kernel.params))
 
 
-def compile_row(ir: str, operands: int, letters: str, *others: str) -> Code:
+def compile_row(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
     """Compile IR that defines `row`; the loop around it and the face for Python are shared."""
-    row, *rest = compile_ir(ir, "row", *others)
+    (row,) = compile_ir(ir, "row", vectorize=vectorize)
     call, share, loop = _shared(operands, letters)
-    return Code(builtin(call, "kernel", row), share, row, loop, *rest)
+    return Code(builtin(call, "kernel", row), share, row, loop)
 
 
 @functools.cache
 def _shared(operands: int, letters: str) -> tuple[int, ...]:
     faces = entry_ir(operands, letters, bound=True)
-    return compile_ir(f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "share", "loop")
+    return compile_ir(
+        f"{shared_loop_ir(operands)}{MEMSET}\n{faces}", "call", "share", "loop", vectorize=False
+    )
 
 
 def compile_loop(ir: str, operands: int, letters: str) -> Code:
@@ -223,7 +224,16 @@ class ReduceLaunch(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def compiled_reduction(kernel: ReduceKernel) -> Code:
     operands = len(kernel.monoid.finish) + len(kernel.operand_dtypes)
-    return compile_row(reduce_ir(kernel), operands, "i" + param_letters(kernel.params), "chunks")
+    # Reductions are written with vectors. Only the 32 lanes of bytes are folded faster after LLVM has vectorized that, too.
+    vectorize = vector_lanes(kernel.monoid) > 16
+    return compile_row(reduce_ir(kernel), operands, "i" + param_letters(kernel.params), vectorize)
+
+
+@functools.lru_cache(maxsize=4096)
+def compiled_chunks(kernel: ReduceKernel) -> int:
+    """The address of the machine code that reduces chunks of one long run."""
+    (address,) = compile_ir(chunks_ir(kernel), "chunks", vectorize=False)
+    return address
 
 
 def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, outer: bool) -> ReduceLaunch:
@@ -245,7 +255,8 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
     if work >= PARALLEL_BYTES and math.prod(kept[0]) == 1 and len(reduced[0]) == 1 and not block:
         count = chunks(monoid, reduced[0][0])
         if STRIDED not in classes and count > 1:
-            entry = _Chunked(code, outputs, len(classes), inner, count, chunk_bytes(monoid))
+            share = compiled_chunks(kernel)
+            entry = _Chunked(code.entry, share, outputs, len(classes), inner, count, chunk_bytes(monoid))
             keepalive = meta, inner
     header = META_HEADER * inner.itemsize
     return ReduceLaunch(entry, inner.ctypes.data + header, meta.ctypes.data, kept[0][0], keepalive)
@@ -254,10 +265,19 @@ def prepare_reduction(monoid: Monoid, operand_dtypes, params, kept, reduced, out
 class _Chunked:
     """The entry of a reduction of one long run: its chunks are shared among the workers, then put together."""
 
-    __slots__ = ("code", "outputs", "inputs", "words", "count", "nbytes")
+    __slots__ = ("entry", "chunks", "outputs", "inputs", "words", "count", "nbytes")
 
-    def __init__(self, code: Code, outputs: int, inputs: int, words: np.ndarray, count: int, nbytes: int):
-        self.code, self.outputs, self.inputs = code, outputs, inputs
+    def __init__(
+        self,
+        entry: Callable,
+        chunks: int,
+        outputs: int,
+        inputs: int,
+        words: np.ndarray,
+        count: int,
+        nbytes: int,
+    ):
+        self.entry, self.chunks, self.outputs, self.inputs = entry, chunks, outputs, inputs
         self.words, self.count, self.nbytes = words, count, nbytes
 
     def __call__(self, *arguments):
@@ -268,5 +288,5 @@ class _Chunked:
         words = self.words.copy()
         words[:META_HEADER] = self.count, address
         meta = words.ctypes.data + META_HEADER * words.itemsize
-        workers.run(self.code.chunks, operands.ctypes.data, meta, self.count)
-        return self.code.entry(*arguments[:end], meta, *arguments[end + 1 :])
+        workers.run(self.chunks, operands.ctypes.data, meta, self.count)
+        return self.entry(*arguments[:end], meta, *arguments[end + 1 :])

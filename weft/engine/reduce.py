@@ -51,6 +51,11 @@ def reduce_ir(kernel: ReduceKernel) -> str:
     return _Writer(kernel).text()
 
 
+def chunks_ir(kernel: ReduceKernel) -> str:
+    """The IR of `chunks`, which computes the states of chunks of one long run. Only large reductions need this code."""
+    return _Writer(kernel).chunks_text()
+
+
 class _Writer:
     def __init__(self, kernel: ReduceKernel):
         self.kernel = kernel
@@ -75,9 +80,13 @@ class _Writer:
         if self.kernel.block:
             parts += [self._panel(), self._run("run_panel", self._panel_run)]
             parts.append(nest_ir("reduced_panel", "run_panel", len(self.inputs), "internal"))
-        elif STRIDED not in self.kernel.classes:
-            parts.append(self._chunks())
         parts.append(self._row())
+        return self._module(parts)
+
+    def chunks_text(self) -> str:
+        return self._module([self._chunks()])
+
+    def _module(self, parts: list[str]) -> str:
         return "\n".join([*sorted(self.declarations), *parts]) + "\n"
 
     # -- States ----------------------------------------------------------------------------------------------------
@@ -324,8 +333,8 @@ class _Writer:
             self._add_slots(body, slots, self._streams(body, 1, GATHER))
             return
         few = body.let(f"icmp slt i64 %n, {self.lanes}")
-        with body.when(few):
-            self._add_slots(body, slots, self._streams(body, 1, GATHER))
+        with body.when(few):  # fewer than 32 elements, which never fill a level of a cascade
+            self._add_slots(body, slots, self._streams(body, 1, GATHER, cascade=False))
         with body.when(body.let(f"xor i1 {few}, true")):
             folded = self._streams(body, self.lanes, VECTOR)
             self._add_slots(body, slots, self._fold_lanes(body, folded))
@@ -389,12 +398,18 @@ class _Writer:
         held = self._load_slots(body, slots, 1)
         self._store_slots(body, slots, self._combine(body, held, values, 1), 1)
 
-    def _streams(self, body: Body, lanes: int, how: str) -> list[str]:
-        """Cascade rows of STREAMS * lanes elements, add the left-over rows of `lanes` to stream 0, then add up the streams."""
+    def _streams(self, body: Body, lanes: int, how: str, cascade: bool = True) -> list[str]:
+        """Combine rows of STREAMS * lanes elements, add the left-over rows of `lanes` to stream 0, then add up the streams."""
         width = STREAMS * lanes
         rows = body.integer("sdiv", "%n", width)
-        first = self._chunks_done(body) if how == VECTOR else None
-        wide = self._cascade(body, width, "0", rows, self._along(width), how, width, first)
+        along = self._along(width)
+        if cascade:
+            first = self._chunks_done(body) if how == VECTOR else None
+            wide = self._cascade(body, width, "0", rows, along, how, width, first)
+        else:
+            level = self._variables(body, width)
+            self._add_rows(body, level, "0", rows, along, how, width, 1, width)
+            wide = self._get(body, level, width)
         total = self._variables(body, lanes)
         self._set(body, total, self._stream(body, wide, 0, lanes), lanes)
         whole = body.integer("mul", body.integer("sdiv", "%n", lanes), lanes)

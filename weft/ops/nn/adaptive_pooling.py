@@ -29,7 +29,7 @@ def _output_size(name: str, input: Tensor, n: int, output_size: Any) -> tuple[in
         raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(sizes)}")
     if (
         output_size is None or n == 1 and output_size in ((None,), [None])
-    ):  # in several dims None keeps a size
+    ):  # None keeps the size of the dim, if there are several dims
         raise wrong_type(output_size, name, "output_size", "tuple of ints", 2)
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
     if len(given) != n:
@@ -109,7 +109,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 @public(name="nn.functional.adaptive_avg_pool2d")
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Averages over as many windows of the last two dims as wanted; None keeps a size.
+    """Averages over `output_size` windows of the last two dims; None keeps the size of the dim.
 
     >>> import weft as torch
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.ones(1, 4, 4), 2).shape
@@ -120,7 +120,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 @public(name="nn.functional.adaptive_avg_pool3d", autocast="raise")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Averages over as many windows of the last three dims as wanted; None keeps a size.
+    """Averages over `output_size` windows of the last three dims; None keeps the size of the dim.
 
     >>> import weft as torch
     >>> torch.nn.functional.adaptive_avg_pool3d(torch.ones(1, 4, 4, 4), 2).shape

@@ -1,10 +1,10 @@
-"""The three products of a convolution: one kind of step, three arguments, any two of which give the third.
+"""The three products of a convolution. Each of them computes one of input, weight and result from the other two.
 
 convolve  (input, weight) -> result       sums over channels and kernel
 spread    (result, weight) -> input       the adjoint in the input: a transposed convolution
 correlate (input, result) -> weight       the adjoint in the weight
 
-Each is linear in both arguments, and the derivatives of each are the other two. A device that has the kernels of
+Each product is linear in both arguments, so its derivatives are the other two products. A device that has the kernels of
 `engine/sliding.py` computes them directly. Otherwise patches are copied out and multiplied by BLAS, a few images at a time, so that
 they stay in the cache. A kernel of one element moved by one is a matrix product in any case.
 

@@ -1,8 +1,8 @@
-"""Convolutions of one channel each: nothing is summed over channels, so a kernel adds up shifted copies of the input.
+"""Convolutions that sum over no channels: a kernel adds up shifted copies of the input.
 
 In the padded input, lines of all dims laid end to end, a place in the window is a fixed distance from its first element. So
 the sums are made for every element of the line, one contiguous loop for many windows, and the sums of windows are copied
-out. Those that are not, at the ends of rows and between strides, are the price.
+out. The price is the sums that belong to no window, at the ends of rows and between strides.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..reductions.softmax import softmax
 from ..tensor.node_names import with_node_name
 from .window_views import wide
 
-# The value that alpha dropout puts in place of elements: the limit of `selu` at minus infinity, negated.
+# Alpha dropout replaces elements by this value: the limit of `selu` at minus infinity, negated.
 ALPHA = 1.7580993408473766
 
 

@@ -30,11 +30,11 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """The sum, mean or maximum (`mode`) of the rows of `weight` that each bag of numbers names; 0 for an empty bag.
+    """The sum, mean or maximum (`mode`) of the rows of `weight` whose numbers are in each bag; 0 for an empty bag.
 
     Shapes: input [B, n] -> [B, features], a bag in each row; or [n] with offsets [B], where each bag begins (with
-    include_last_offset [B + 1], where the last is n). padding_idx: a number that does not count. per_sample_weights, of
-    input's shape: factors of the rows, in a sum.
+    include_last_offset [B + 1], where the last is n). padding_idx: the number of a row that bags leave out.
+    per_sample_weights, of input's shape: factors of the rows, in a sum.
     """
     if weight.dtype is int64 and input.is_floating_point():
         warnings.warn(
@@ -49,7 +49,7 @@ def embedding_bag(
     try:
         rows = embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     except IndexError as error:
-        if max_norm is not None:  # PyTorch looks up the rows first, to scale them down
+        if max_norm is not None:  # PyTorch looks up the rows first, because `max_norm` scales them down
             raise
         raise RuntimeError(
             f"embedding_bag: every index must be in the valid range [0, {weight.size(0)}): {error}"
@@ -106,7 +106,7 @@ def _added(rows: Tensor, counted: Tensor | None, sizes: Tensor, mode: str) -> Te
         rows = rows.masked_fill(~counted.unsqueeze(-1), 0)
         counts = zeros(sizes.numel(), dtype=int64, device=rows.device).index_add(0, bags, counted.to(int64))
     dtype = rows.dtype
-    if dtype.itemsize < 4:  # sums of narrow floats round once
+    if dtype.itemsize < 4:  # because PyTorch rounds a sum of narrow floats once
         rows = rows.to(float32)
     start = zeros(sizes.numel(), rows.size(1), dtype=rows.dtype, device=rows.device)
     total = start.index_add(0, bags, rows)

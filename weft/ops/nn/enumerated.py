@@ -1,7 +1,7 @@
 """Losses and embeddings as `torch` itself has them: their reductions and modes are numbers, not words.
 
 `torch.nn.functional` checks arguments and calls these in PyTorch. Programs that were traced or exported call them, too.
-PyTorch documents reduction=1 (mean) as the default of the losses. Its functions do none by default, and so do these.
+PyTorch documents reduction=1 (mean) as the default of the losses, but its functions do not reduce by default. Nor do these.
 
 >>> import weft as torch
 >>> torch.hinge_embedding_loss(torch.tensor([0.5, 2.0]), torch.tensor([1, -1]), reduction=2)
@@ -138,7 +138,7 @@ def embedding_bag(
 ) -> tuple[Tensor, ...]:
     """`nn.functional.embedding_bag` of modes 0 (sum), 1 (mean) and 2 (max), and three tensors that PyTorch's derivative uses.
 
-    Those are the bag of each index, the size of each bag, and where the maxima come from. As in PyTorch the first is
+    The three are the bag of each index, the size of each bag, and the positions of the maxima. As in PyTorch, the first is
     empty for sums of contiguous rows, the second is zeros for all sums, and the third equals the second except for mode 2.
     """
     padding = padding_idx if padding_idx is not None and padding_idx != -1 else None

@@ -1,6 +1,6 @@
 """PyTorch's kernels by their own names, `torch._softmax` and the like, which libraries and exported programs call.
 
-Each is another public function with its arguments in the kernel's order.
+Each function calls another public function, with the arguments in the kernel's order.
 
 >>> import weft as torch
 >>> torch._shape_as_tensor(torch.ones(2, 3))

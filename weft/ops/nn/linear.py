@@ -34,7 +34,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if bias is None:
         return _LINEAR((input, weight)) if n_dims == 2 else MATMUL(input, weight)
     if n_dims == 1:
-        if len(input.spec.shape) == 2 or len(bias.spec.shape) == 1:  # PyTorch calls addmm then
+        if len(input.spec.shape) == 2 or len(bias.spec.shape) == 1:  # in this case PyTorch calls addmm
             raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
         return MATMUL(input, weight).add_(bias)
     if bias.spec.dtype is not weight.spec.dtype:
@@ -45,8 +45,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return _LINEAR_WITH_BIAS((bias, input, weight))
 
 
-# In one step, so that backward is two matrix products into new memory: neither the transpose of the weight nor that of
-# its gradient is recorded.
+# One step is recorded, so that backward is two matrix products into new memory, and records neither the transpose of the
+# weight nor that of its gradient.
 
 
 def _bias_rule(ct, out, bias, input, weight, *, specs):
@@ -79,7 +79,7 @@ def _build_with_bias(graph: GraphBuilder) -> list[Value]:
     return [graph.to(result, dtype)]
 
 
-# PyTorch has several steps; the last gives the node its name.
+# PyTorch records several steps; the node has the name of the last one.
 _NAMES = {1: "SqueezeBackward4", 2: "MmBackward0"}
 _LINEAR = KernelGraph(
     "linear",

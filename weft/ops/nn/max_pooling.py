@@ -1,7 +1,7 @@
 """The largest element of each window.
 
-Windows of few elements save one byte each for backward: which place in the window had the maximum. Two linear maps, each
-other's derivatives, go between windows and input:
+For backward, a window of few elements saves one byte, the place of its maximum in the window. Two linear maps, each
+the derivative of the other, go between windows and input:
 
 taken   input -> windows    the element at the window's place
 routed  windows -> input    added to the element at the window's place
@@ -70,7 +70,7 @@ _GEOMETRIES = PlanCache(PoolGeometry)
 
 
 def _views(spec: Spec, geometry: PoolGeometry) -> list[tuple[int, Spec]]:
-    nowhere = Storage(0, 0, spec.device)  # views need no memory
+    nowhere = Storage(0, 0, spec.device)  # no memory, because they are views
     found = window_elements(make(nowhere, 0, spec), *geometry.looking, geometry.counts)
     return [(each._byte_offset, each.spec) for each in found]
 
@@ -210,7 +210,7 @@ def _flat_positions(places: Tensor, geometry: PoolGeometry) -> Tensor:
         starts = np.arange(geometry.counts[dim]) * step - pad
         position = place * gap + on_device(starts.reshape(shape), places.spec.device)
         if pad:
-            # Padding is chosen only where nothing is larger: then torch names the window's first element.
+            # Padding is chosen only if no element is larger. PyTorch then returns the index of the window's first element.
             first = np.where(starts < 0, starts + -(starts // gap) * gap, starts)
             begin = on_device(np.minimum(first, size - 1).reshape(shape), places.spec.device)
             position = begin.where(position < 0, position)

@@ -64,7 +64,7 @@ def _spread(inverse: Callable) -> Reduce:
 
 
 SPREAD = _spread(rsqrt)
-# As PyTorch has it for batch norm alone: a channel of equal elements becomes 0 with eps=0, not NaN.
+# As in PyTorch, batch norm with eps=0 makes a channel of equal elements 0; the other norms make it NaN.
 SPREAD_OR_ZERO = _spread(lambda x: where(eq(x, 0.0), 0.0, rsqrt(x)))
 
 
@@ -105,7 +105,7 @@ STATISTICS = (1, 2, 3, 4)
 
 # ---- Backward --------------------------------------------------------------------------------------------------------
 
-# In one pass: the sums of g = ct * weight and of g * z, where z is the normalised input.
+# One pass computes the sums of g = ct * weight and of g * z, where z is the normalised input.
 _SUMS = Reduce(
     "norm_sums",
     lambda dtype, wanted: Types(dtype, (dtype, dtype)),
@@ -149,9 +149,9 @@ _BACKWARD = KernelGraph("normalize_backward", 5, _build_backward)
 
 
 def cotangents(cts, outs, x: Tensor, weight: Tensor | None, rows: Rows, specs, wanted):
-    """Those of x, weight and bias, given those of the results of `standardized`.
+    """The cotangents of x, weight and bias, from the cotangents of the results of `standardized`.
 
-    `specs` and `wanted` are those of x, weight, bias. Source: Ioffe and Szegedy 2015, section 3.
+    `specs` and `wanted` have an entry for each of x, weight, bias. Source: Ioffe and Szegedy 2015, section 3.
     """
     ct, ct_mean, ct_inverse = cts[:3]
     mean, inverse = outs[-2:]

@@ -67,7 +67,7 @@ def _is_whole(kind: Kind, input: Tensor, n_params: int) -> bool:
 
 
 def _state(kind: Kind, hx: Any) -> State:
-    """`hx` is a tensor, or of an LSTM a pair.
+    """`hx` is a tensor; for an LSTM it is a pair of tensors.
 
     Raises: TypeError for no tensor, or none where a pair belongs; RuntimeError for another number of them.
     """
@@ -140,7 +140,7 @@ def _network(kind: Kind) -> Callable[..., tuple[Tensor, ...]]:
     over_sequences, over_packed = checked(over_sequences, kind.name), checked(over_packed, kind.name)
 
     def function(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        # The third argument is the parameters, or of packed sequences the state.
+        # The third argument is the parameters; for packed sequences it is the state.
         packed = "batch_sizes" in kwargs or len(args) > 3 and not isinstance(args[3], bool)
         return over_packed(*args, **kwargs) if packed else over_sequences(*args, **kwargs)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...core.tensor import Tensor
 
-State = tuple[Tensor, ...]  # (h,), or of an LSTM (h, c)
+State = tuple[Tensor, ...]  # (h,); for an LSTM (h, c)
 
 
 class Kind(NamedTuple):

@@ -78,7 +78,7 @@ class _Plan:
 class _Products(NamedTuple):
     """A way to compute matrix products."""
 
-    view: Callable  # converts tensors to the operands of `multiply`
+    view: Callable  # makes the operands of `multiply` from tensors
     multiply: Callable  # (a, b, result)
     in_order: Callable[[Any], Any]  # makes an operand contiguous
 

@@ -28,7 +28,7 @@ from .window_views import like_format, wide
 _DIMS = {"nearest": (1, 2, 3), "nearest-exact": (1, 2, 3), "area": (1, 2, 3), "linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,)}
 # fmt: on
 
-_WEIGHT_BITS = 22  # the most bits behind the point that a weight of bytes has
+_WEIGHT_BITS = 22  # the most fractional bits of a weight for images of bytes
 
 
 @public(name="nn.functional.interpolate")
@@ -44,7 +44,7 @@ def interpolate(
     """Resize the dims behind batch and channels to `size`, or by `scale_factor`.
 
     mode: "nearest", "nearest-exact", "linear" (one dim), "bilinear", "bicubic" (two), "trilinear" (three) or "area".
-    align_corners: the corners' centres stay where they are, instead of their outer edges. antialias: average over all
+    align_corners: the centres of the corner elements keep their place; else their outer edges do. antialias: average over all
     elements that fall into one when shrinking.
 
     >>> import weft as torch
@@ -110,7 +110,7 @@ def _target(
         return [int(each) for each in given], [None] * n
     given = [number(scale, "interpolate", "scale_factor") for scale in given]
     wanted = [float(own) * scale for own, scale in zip(input.spec.shape[2:], given, strict=True)]
-    if not all(abs(size) < 2**63 for size in wanted):  # NaN is not, either
+    if not all(abs(size) < 2**63 for size in wanted):  # the comparison is written so that NaN fails, too
         raise RuntimeError(f"value cannot be converted to type int64_t without overflow: sizes {wanted}")
     sizes = list(map(math.floor, wanted))
     return sizes, [None] * n if recompute or mode == "area" else [float(scale) for scale in given]
@@ -128,7 +128,7 @@ def _check_sizes(input: Tensor, sizes: Sequence[int]) -> None:
         )
     if input.spec.dtype.is_complex or input.spec.dtype.kind in "biu" and input.spec.dtype is not uint8:
         raise NotImplementedError(f"\"upsample\" not implemented for '{LEGACY_NAMES[input.spec.dtype]}'")
-    # This check comes first, because the tables of positions have such sizes, too.
+    # This check comes first, because the tables of positions have these sizes.
     check_storage_size(contiguous_spec((*own[:2], *sizes), input.spec.dtype))
 
 
@@ -167,7 +167,7 @@ def _as_floats(image: Tensor, first: int, sizes, scales, mode: str, align_corner
             continue
         if nearest:
             if mode == "nearest" and len(sizes) == 2 and size == 2 * own:
-                spacing = real(0.5)  # then PyTorch does not look at the scale factor
+                spacing = real(0.5)  # in this case PyTorch does not read the scale factor
             chosen = on_device(_NEAREST[mode](own, size, spacing), found.spec.device)
             found = found.index_select(dim, chosen)
         else:
@@ -217,7 +217,7 @@ _NEAREST: dict[str, Callable[..., np.ndarray]] = {"nearest": _nearest, "nearest-
 
 
 class _Table:
-    """What the positions of a resized dim are sums of: elements from `first` on, times `weights`.
+    """Each position of a resized dim is a sum: of the elements from `first` on, times `weights`.
 
     Shapes: first and count [size], weights [size, taps]. `bits`: of integer weights, how many are behind the point.
     """
@@ -282,7 +282,7 @@ def _summed(own: int, positions: np.ndarray, weights: np.ndarray) -> _Table:
 
 
 def _weight_bits(greatest: float) -> int:
-    """How many bits behind the point weights may have, of which the greatest fits 16 bits with its sign.
+    """The number of fractional bits of the weights, so that the greatest weight fits 16 bits with its sign.
 
     Source: Pillow-SIMD, whose resampling of bytes PyTorch's follows.
     """
@@ -417,7 +417,7 @@ def _fused(a: Any, b: Any, c: Any) -> np.ndarray:
     real = np.result_type(a, b)
     if real == np.float32:
         return (np.float64(1) * a * b + c).astype(real)
-    # What the product and the sum lose, by Dekker's and Knuth's algorithms.
+    # The rounding errors of the product and the sum, by Dekker's and Knuth's algorithms.
     product = a * b
     (high_a, low_a), (high_b, low_b) = _halves(a), _halves(b)
     lost = ((high_a * high_b - product) + high_a * low_b + low_a * high_b) + low_a * low_b

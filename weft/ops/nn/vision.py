@@ -35,7 +35,7 @@ def grid_sample(
     """The values of an image at the points of a grid.
 
     Shapes: input [N, C, H, W], grid [N, h, w, 2] -> [N, C, h, w]; or [N, C, D, H, W], [N, d, h, w, 3]. Points are (x, y)
-    or (x, y, z); -1 and 1 are the image's edges, or the centres of its corner elements with `align_corners`.
+    or (x, y, z); -1 and 1 are the edges of the image; with `align_corners` they are the centres of its corner elements.
     mode: "bilinear", "nearest" or "bicubic" (two dims only). padding_mode, beyond the edges: "zeros", "border" or
     "reflection".
     """
@@ -151,7 +151,7 @@ def _sampled(input: Tensor, grid: Tensor, mode: str, padding_mode: str, align_co
         found = flat.gather(2, index.unsqueeze(1).expand(batch, channels, -1)).masked_fill(
             ~inside.unsqueeze(1), 0
         )
-        # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop; its bicubic one has another.
+        # Sums are fused multiply-adds in this order, as in PyTorch's compiled loop. PyTorch's bicubic loop has another order.
         if weight is None:
             total = found if total is None else total + found
         elif total is None or mode == "bicubic":
@@ -230,7 +230,7 @@ def _cubic_weights(t: Any, a: float = -0.75) -> list:
 
 @public(name="nn.functional.affine_grid")
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The points that affine maps take a regular grid to, for `grid_sample`.
+    """The images of a regular grid under affine maps, as points for `grid_sample`.
 
     Shapes: theta [N, 2, 3], size (N, C, H, W) -> [N, H, W, 2]; or [N, 3, 4], (N, C, D, H, W) -> [N, D, H, W, 3].
     """

@@ -21,7 +21,7 @@ FEW = 16
 
 
 def repeated(value: Any, n: int, function: str, argument: str) -> tuple[int, ...]:
-    """An int, or one per dim, as one per dim.
+    """One int per dim, from an int or from a sequence.
 
     Raises: TypeError for no ints, RuntimeError for another number of them.
     """
@@ -88,7 +88,7 @@ def _unfolded(ct, out, a, sizes, stride, dilation, *, specs):
 
 @custom_vjp(_unfolded, inputs=1)
 def fold(input: Tensor, sizes: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Tensor:
-    """The adjoint of `windows`: zeros, to which each window's elements are added in the places they come from.
+    """The adjoint of `windows`: zeros, to which the elements of each window are added at their places in the input.
 
     Shapes: [batch, *kernel, *positions] -> [batch, *sizes].
     """

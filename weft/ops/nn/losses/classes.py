@@ -87,7 +87,7 @@ _WEIGHT = Gather("nll_weight", _weights, error=_no_such_class)
 _CLASS = Map("nll_class", same_dtype, lambda target, ignored: s.where(s.eq(target, ignored), 0, target))
 _KEPT  = Map("nll_kept",  same_dtype, lambda like, target, ignored: s.where(s.eq(target, ignored), as_expr(0, like), 1), deciding=1,
              derivative=nondifferentiable)
-# Scores of -inf that are ignored do not count.
+# An ignored score of -inf must not make the sum NaN.
 _LOSS  = Map("nll_loss",  same_dtype, lambda score, kept, weight: s.where(s.eq(kept, 0), 0, -score * weight))
 _SHARE: Map = Map("nll_share", same_dtype, lambda ct, kept, weight, total: s.where(s.eq(kept, 0), 0, -ct * (weight / total)),
              derivative=(lambda ct, out, of_loss, kept, weight, total: _SHARE(ct, kept, weight, total), None, None, None))
@@ -261,7 +261,7 @@ def cross_entropy(
     """Minus the log of the softmax of `input` at the class in `target`, or averaged over its class probabilities.
 
     Shapes: input [N, C, ...] with target [N, ...] of classes or like input of probabilities; or [C] with [] or [C].
-    label_smoothing: which part of a target is spread evenly over all classes.
+    label_smoothing: the part of each target that is spread evenly over all classes.
 
     >>> import weft as torch
     >>> torch.nn.functional.cross_entropy(torch.zeros(1, 4), torch.tensor([2]))

@@ -33,7 +33,7 @@ def elementwise(op: Map, *numbers: type) -> Callable[..., Tensor]:
     def rule(ct, out, input, target, reduction, *numbers, specs, wanted):
         if reduction == "mean":
             ct = ct / max(math.prod(broadcast_shapes(op.name, *(each.shape for each in specs))), 1)
-        # Bools cannot be subtracted; the loss was computed in its own dtype, too.
+        # Bools cannot be subtracted.
         input, target = (
             each.to(ct.spec.dtype) if each.spec.dtype is bool_ else each for each in (input, target)
         )

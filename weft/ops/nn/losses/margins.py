@@ -88,7 +88,7 @@ def multi_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """The mean over classes of max(0, margin - input at the target + input) ** p, the target's class left out.
+    """The mean over classes of max(0, margin - input at the target + input) ** p, without the target's class.
 
     Shapes: input [N, C] with target [N], or [C] with [].
     """

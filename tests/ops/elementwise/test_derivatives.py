@@ -91,7 +91,18 @@ MODULES = (
 # PyTorch has no derivative of these either.
 UNKNOWN = ("floor_divide", "heaviside")
 # Parts of steps, which have derivatives as a whole.
-PARTS = ("LOG", "LOG_SOFTMAX", "SOFTMAX", "SUM_EXP", "VAR", "STD", "_FINITE", "_LOG_ABOVE")
+PARTS = (
+    "LOG",
+    "LOG_SOFTMAX",
+    "SOFTMAX",
+    "SUM_EXP",
+    "VAR",
+    "STD",
+    "_FINITE",
+    "_LOG_ABOVE",
+    "EXP_ABOVE",
+    "DIVIDED",
+)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -16,6 +16,7 @@ from .kernel import Code, compile_loop
 from .llvm import value_type
 from .sliding import LINE, tile
 from .structured import Body, function
+from .vectors import broadcast, lanes_below, masked_load, masked_store
 
 # Terms of a panel: 3 vectors of each are 48 KiB, which lie in the memory next to the first cache beside the rows of a.
 DEPTH = 256
@@ -84,7 +85,7 @@ class _Panels:
         edge = lines == 1
 
         def write(b: Body) -> None:
-            inside = self.inside(b) if edge else ""
+            inside = lanes_below(b, self.lanes, "%columns") if edge else ""
             sums = [[b.variable(self.vector, "zeroinitializer") for _ in range(lines)] for _ in range(rows)]
             with b.when(b.let("icmp eq i64 %first, 0")):
                 for m, j, place in self.places(b, rows, lines):
@@ -114,40 +115,20 @@ class _Panels:
             for j in range(lines):
                 yield m, j, b.at(row, j * LINE)
 
-    def inside(self, b: Body) -> str:
-        """Which lanes are columns."""
-        kind = f"<{self.lanes} x i64>"
-        order = ", ".join(f"i64 {k}" for k in range(self.lanes))
-        one = b.let(f"insertelement {kind} poison, i64 %columns, i64 0")
-        all_lanes = b.let(f"shufflevector {kind} {one}, {kind} poison, <{self.lanes} x i32> zeroinitializer")
-        return b.let(f"icmp slt {kind} <{order}>, {all_lanes}")
-
     def broadcast(self, b: Body, address: str) -> str:
-        first = b.let(
-            f"insertelement {self.vector} poison, {self.element} {self.load(b, self.element, address)}, i64 0"
-        )
-        return b.let(
-            f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
-        )
+        """The element at `address` in every lane."""
+        return broadcast(b, self.element, self.lanes, self.load(b, self.element, address))
 
     def read(self, b: Body, address: str, inside: str) -> str:
-        if not inside:
-            return self.load(b, self.vector, address)
-        name = f"@llvm.masked.load.v{self.lanes}f{8 * self.size}.p0"
-        mask = f"<{self.lanes} x i1>"
-        self.declarations.add(f"declare {self.vector} {name}(ptr, i32, {mask}, {self.vector})")
-        return b.let(
-            f"call {self.vector} {name}(ptr {address}, i32 {self.size}, {mask} {inside}, {self.vector} zeroinitializer)"
-        )
+        if inside:
+            return masked_load(b, self.dtype, self.lanes, address, inside)
+        return self.load(b, self.vector, address)
 
     def write(self, b: Body, value: str, address: str, inside: str) -> None:
-        if not inside:
+        if inside:
+            masked_store(b, self.dtype, self.lanes, value, address, inside)
+        else:
             b.do(f"store {self.vector} {value}, ptr {address}, align {self.size}")
-            return
-        name = f"@llvm.masked.store.v{self.lanes}f{8 * self.size}.p0"
-        mask = f"<{self.lanes} x i1>"
-        self.declarations.add(f"declare void {name}({self.vector}, ptr, i32, {mask})")
-        b.do(f"call void {name}({self.vector} {value}, ptr {address}, i32 {self.size}, {mask} {inside})")
 
     # ---- Panels ------------------------------------------------------------------------------------------------------
 
@@ -163,7 +144,7 @@ class _Panels:
                         value = self.load(b, self.vector, b.at(source, j * LINE))
                         b.do(f"store {self.vector} {value}, ptr {b.at(target, j * LINE)}, align {LINE}")
             elif not transposed:
-                inside = self.inside(b)
+                inside = lanes_below(b, self.lanes, "%columns")
                 with b.loop(0, "%terms") as k:
                     value = self.read(b, self.place(b, "%b", (k, "%b_row")), inside)
                     b.do(

@@ -22,8 +22,10 @@ from .kernel import Code, compile_loop
 from .llvm import value_type
 from .loops import MEMSET
 from .structured import Body, function
+from .vectors import broadcast, lane_sums, lanes_below, masked_load, masked_store
 
 LINE = 64  # bytes that are worked on side by side
+TOTALS = 8  # sums of lanes that are stored side by side: at least `Tile.right`
 
 
 class Tile(NamedTuple):
@@ -48,7 +50,7 @@ SUMS_META = (
     "made", "weight_group", "weight_row", "result_unit", "result_plane", "result_step", "sums_row",
 )  # fmt: skip
 STRIP = ("rows", "row_table", "phases", "phase_table")
-PHASE = ("terms", "term_table", "positions", "rows", "row_table")
+PHASE = ("terms", "term_table", "vectors", "start_table", "rows", "row_table")
 ROW = ("source", "target", "count")
 TERM = ("distance", "weight")
 
@@ -116,10 +118,7 @@ class _Kernel:
     def spread(self, b: Body, address: str) -> str:
         """The element at `address` in every lane."""
         one = b.let(f"load {self.element}, ptr {address}, align {self.size}")
-        first = b.let(f"insertelement {self.vector} poison, {self.element} {one}, i64 0")
-        return b.let(
-            f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.lanes} x i32> zeroinitializer"
-        )
+        return broadcast(b, self.element, self.lanes, one)
 
     def clear(self, b: Body, address: str, nbytes: str) -> None:
         b.do(f"call void @llvm.memset.p0.i64(ptr {address}, i8 0, i64 {nbytes}, i1 false)")
@@ -175,8 +174,7 @@ class _Sums(_Kernel):
                 sums.append([b.variable(self.vector, start) for _ in range(lines)])
             with b.loop(0, "%terms") as t:
                 term = self.words(b, self.place(b, "%table", (t, 8 * len(TERM))), TERM)
-                source = b.at("%source", term["distance"])
-                found = [self.load(b, b.at(source, j * LINE)) for j in range(lines)]
+                found = [self.load(b, b.at(f"%source{j}", term["distance"])) for j in range(lines)]
                 weight = b.at("%weight", term["weight"])
                 for m in range(rows):
                     factor = self.spread(b, b.at(weight, b.integer("mul", "%weight_row", m)))
@@ -191,8 +189,8 @@ class _Sums(_Kernel):
                     b.do(f"store {self.vector} {value}, ptr {b.at(target, j * LINE)}, align {LINE}")
 
         parameters = (
-            "ptr noalias %target, ptr noalias %source, ptr noalias %weight, ptr noalias %bias, ptr noalias %table, "
-            "i64 %terms, i64 %weight_row, i64 %target_row"
+            "ptr noalias %target, ptr noalias %weight, ptr noalias %bias, ptr noalias %table, i64 %terms, i64 %weight_row, "
+            f"i64 %target_row, {', '.join(f'ptr %source{j}' for j in range(lines))}"
         )
         return self.function(f"tile{rows}x{lines}", parameters, write)
 
@@ -236,24 +234,25 @@ class _Sums(_Kernel):
 
     def block(self, b: Body, m, rows, meta, phase, lines, sums, weights, offsets, target) -> None:
         """The sums of `rows` channels, and those of them that belong to the result."""
-        wide = tile().lines * self.lanes
         weight = self.place(b, weights, (m, meta["weight_row"]))
         offset = self.place(b, offsets, (m, self.size))
-        table = self.pointer(b, phase["term_table"])
+        table, starts = (self.pointer(b, phase[word]) for word in ("term_table", "start_table"))
 
-        def call(p: str, count: int) -> None:
-            here, there = self.place(b, sums, (p, self.size)), self.place(b, lines, (p, self.size))
+        def call(v: str, count: int) -> None:
+            own = self.place(b, starts, (v, 8))
+            sources = [b.at(lines, b.let(f"load i64, ptr {b.at(own, 8 * j)}")) for j in range(count)]
             b.do(
-                f"call void @tile{rows}x{count}(ptr {here}, ptr {there}, ptr {weight}, ptr {offset}, ptr {table}, "
-                f"i64 {phase['terms']}, i64 {meta['weight_row']}, i64 {meta['sums_row']})"
+                f"call void @tile{rows}x{count}(ptr {self.place(b, sums, (v, LINE))}, ptr {weight}, ptr {offset}, "
+                f"ptr {table}, i64 {phase['terms']}, i64 {meta['weight_row']}, i64 {meta['sums_row']}, "
+                f"{', '.join(f'ptr {each}' for each in sources)})"
             )
 
-        # The last positions are done one vector at a time.
-        whole = b.integer("sub", phase["positions"], b.integer("srem", phase["positions"], wide))
-        with b.loop(0, whole, wide) as p:
-            call(p, tile().lines)
-        with b.loop(whole, phase["positions"], self.lanes) as p:
-            call(p, 1)
+        # The last vectors are done one at a time.
+        whole = b.integer("sub", phase["vectors"], b.integer("urem", phase["vectors"], tile().lines))
+        with b.loop(0, whole, tile().lines) as v:
+            call(v, tile().lines)
+        with b.loop(whole, phase["vectors"]) as v:
+            call(v, 1)
         rows_table = self.pointer(b, phase["row_table"])
         with b.loop(0, rows) as k:
             self.copy(
@@ -266,7 +265,7 @@ class _Sums(_Kernel):
             )
 
 
-PRODUCTS_STRIP = ("rows", "row_table", "own_rows", "own_table", "positions", "term_table")
+PRODUCTS_STRIP = ("rows", "row_table", "own_rows", "own_table", "vectors", "start_table", "term_table")
 
 
 class _Products(_Kernel):
@@ -280,8 +279,9 @@ class _Products(_Kernel):
             with b.loop(0, "%images") as n:
                 owns = self.place(b, "%own", (n, "%own_image"))
                 lines = self.place(b, "%lines", (n, "%line_image"))
-                with b.loop(0, "%length", LINE) as p:
-                    here, there = b.at(owns, p), b.at(lines, p)
+                with b.loop(0, "%vectors") as v:
+                    here = self.place(b, owns, (v, LINE))
+                    there = b.at(lines, b.let(f"load i64, ptr {self.place(b, '%starts', (v, 8))}"))
                     found = [self.load(b, self.place(b, here, (str(m), "%own_plane"))) for m in range(left)]
                     for j in range(right):
                         other = self.load(b, b.at(there, distances[j]))
@@ -289,37 +289,21 @@ class _Products(_Kernel):
                             before = b.get(sums[m][j], self.vector)
                             after = b.intrinsic("fma", self.dtype, self.lanes, found[m], other, before)
                             b.set(sums[m][j], self.vector, after)
+            inside = lanes_below(b, TOTALS, self.bound(b, "smin", "%columns", str(right)))
             for m in range(left):
                 with b.when(b.let(f"icmp slt i64 {m}, %rows")):
                     row = self.place(b, "%weight", (str(m), "%weight_row"))
-                    for j in range(right):
-                        with b.when(b.let(f"icmp slt i64 {j}, %columns")):
-                            place = b.at(row, j * self.size)
-                            total = self.total(b, b.get(sums[m][j], self.vector))
-                            before = b.let(f"load {self.element}, ptr {place}, align {self.size}")
-                            after = b.let(f"fadd {self.element} {before}, {total}")
-                            b.do(f"store {self.element} {after}, ptr {place}, align {self.size}")
+                    found = [b.get(each, self.vector) for each in sums[m]]
+                    totals = lane_sums(b, self.dtype, self.lanes, found + found[-1:] * (TOTALS - right))
+                    before = masked_load(b, self.dtype, TOTALS, row, inside)
+                    after = b.let(f"fadd <{TOTALS} x {self.element}> {before}, {totals}")
+                    masked_store(b, self.dtype, TOTALS, after, row, inside)
 
         parameters = (
             "ptr noalias %weight, ptr noalias %own, ptr noalias %lines, ptr noalias %table, i64 %rows, i64 %columns, i64 %images, "
-            "i64 %length, i64 %own_plane, i64 %own_image, i64 %line_image, i64 %weight_row"
+            "i64 %vectors, ptr noalias %starts, i64 %own_plane, i64 %own_image, i64 %line_image, i64 %weight_row"
         )
         return self.function("tile", parameters, write)
-
-    def total(self, b: Body, vector: str) -> str:
-        """The sum of all lanes: the upper half is added to the lower one until one lane is left."""
-        lanes = self.lanes
-        while lanes > 1:
-            lanes //= 2
-            kind = f"<{2 * lanes} x {self.element}>"
-            halves = []
-            for start in (0, lanes):
-                mask = ", ".join(f"i32 {start + k}" for k in range(lanes))
-                halves.append(
-                    b.let(f"shufflevector {kind} {vector}, {kind} poison, <{lanes} x i32> <{mask}>")
-                )
-            vector = b.let(f"fadd <{lanes} x {self.element}> {halves[0]}, {halves[1]}")
-        return b.let(f"extractelement <1 x {self.element}> {vector}, i64 0")
 
     def write(self, b: Body) -> None:
         operands = [b.let(f"load ptr, ptr {b.at('%operands', 8 * k)}") for k in range(4)]
@@ -372,7 +356,7 @@ class _Products(_Kernel):
                         own["rows" if table == "row" else "own_rows"],
                         (str(self.size), meta.get(base_step, str(base_step))),
                     )
-        length = b.integer("mul", own["positions"], self.size)
+        starts = self.pointer(b, own["start_table"])
         with b.loop(0, rows, tile().left) as m, b.loop(0, meta["terms"], tile().right) as t:
             target = self.place(b, weight, (m, meta["weight_row"]), (t, self.size))
             here = self.place(b, owns, (m, meta["own_plane"]))
@@ -380,7 +364,7 @@ class _Products(_Kernel):
             left, right = (b.integer("sub", count, done) for count, done in ((rows, m), (meta["terms"], t)))
             b.do(
                 f"call void @tile(ptr {target}, ptr {here}, ptr {lines}, ptr {table}, i64 {left}, i64 {right}, "
-                f"i64 {images}, i64 {length}, i64 {meta['own_plane']}, i64 {meta['own_image']}, "
+                f"i64 {images}, i64 {own['vectors']}, ptr {starts}, i64 {meta['own_plane']}, i64 {meta['own_image']}, "
                 f"i64 {meta['line_image']}, i64 {meta['weight_row']})"
             )
 

@@ -59,6 +59,13 @@ class Window(NamedTuple):
     shift: tuple[int, ...]
 
 
+class Vectors(NamedTuple):
+    """The vectors of positions that are computed."""
+
+    starts: np.ndarray  # elements from the begin of the lines
+    stride: tuple[int, ...]  # of the positions among the elements of all vectors
+
+
 class Lines(NamedTuple):
     """How the planes of a part of an image lie in the scratch memory."""
 
@@ -95,9 +102,17 @@ class Lines(NamedTuple):
             sizes = (*sizes[:-1], max(count, filled, sizes[-1] - before))
         return Lines(sizes, copied)
 
-    def reach(self, counts: Sequence[int]) -> int:
-        """The number of positions in memory order, from the first to the last of `counts`."""
-        return sum((count - 1) * step for count, step in zip(counts, self.stride, strict=True)) + 1
+    def vectors(self, counts: Sequence[int], lanes: int) -> Vectors:
+        """The vectors of `counts` positions: as many as all lines together take, or those of each row, if these are no more."""
+        reach = sum((count - 1) * step for count, step in zip(counts, self.stride, strict=True)) + 1
+        each, rows = -(-counts[-1] // lanes), math.prod(counts[:-1])
+        if each * rows > -(-reach // lanes):
+            return Vectors(np.arange(-(-reach // lanes)) * lanes, self.stride)
+        starts: Any = np.zeros((), np.int64)
+        for count, step in zip(counts[:-1], self.stride, strict=False):
+            starts = starts[..., None] + np.arange(count) * step
+        starts = (starts.ravel()[:, None] + np.arange(each) * lanes).ravel()
+        return Vectors(starts, (*(step * each * lanes for step in contiguous_stride(counts[:-1])), 1))
 
 
 # ---- From the input to the result -----------------------------------------------------------------------------------------
@@ -142,11 +157,11 @@ def _input_lines(how, begin: int, end: int) -> Lines:
     return Lines.shared(sizes, copied, counts[-1])
 
 
-def _taken(how, lines: Lines, begin: int, end: int, size: int) -> np.ndarray:
-    """The rows of the lines that are rows of the result."""
+def _taken(how, stride: tuple[int, ...], begin: int, end: int, size: int) -> np.ndarray:
+    """The rows of the sums, whose strides are given, that are rows of the result."""
     runs = [Run(0, 1, begin if dim == 0 else 0, 1, count) for dim, count in enumerate(how.positions)]
     runs[0] = runs[0]._replace(count=end - begin)
-    return _row_table(runs, lines.stride, contiguous_stride(how.positions), size)
+    return _row_table(runs, stride, contiguous_stride(how.positions), size)
 
 
 # ---- From the result to the input -----------------------------------------------------------------------------------------
@@ -197,8 +212,8 @@ def _result_lines(how, begin: int, end: int) -> tuple[Lines, tuple[int, ...]]:
     return Lines.shared(sizes, [runs], spans[-1][1] - spans[-1][0]), most
 
 
-def _given(how, adjoint: Adjoint, lines: Lines, begin: int, end: int, size: int) -> np.ndarray:
-    """The rows of the lines that are rows of the input."""
+def _given(how, adjoint: Adjoint, stride: tuple[int, ...], begin: int, end: int, size: int) -> np.ndarray:
+    """The rows of the sums, whose strides are given, that are rows of the input."""
     spans = [(begin, end), *(_span(how, dim) for dim in range(1, len(how.sizes)))]
     runs = []
     for dim, ((first, last), step, rest) in enumerate(
@@ -208,7 +223,7 @@ def _given(how, adjoint: Adjoint, lines: Lines, begin: int, end: int, size: int)
         skipped = max(0, -(start // step))
         behind = min(last - first, -((start - how.sizes[dim]) // step))
         runs.append(Run(skipped, 1, start + skipped * step, step, behind - skipped))
-    return _row_table(runs, lines.stride, contiguous_stride(how.sizes), size)
+    return _row_table(runs, stride, contiguous_stride(how.sizes), size)
 
 
 # ---- Plans ------------------------------------------------------------------------------------------------------------------
@@ -291,24 +306,26 @@ def _sums_plan(
         phases = []
         if adjoint:
             counts = (end - begin, *(b - a for a, b in (_span(how, d) for d in range(1, len(how.sizes)))))
+            vectors = lines.vectors(counts, LINE // size)
             for each in adjoints:
                 found = [
                     (Window(number, 0, tuple(m - b for m, b in zip(most_back, back, strict=True))), number)
                     for number, back in each.places
                 ]
-                phases.append((found, counts, _given(how, each, lines, begin, end, size)))
+                phases.append((found, vectors, _given(how, each, vectors.stride, begin, end, size)))
         else:
             found = [(window, window.number) for window in _windows(how)]
             counts = (end - begin, *how.positions[1:])
-            phases.append((found, counts, _taken(how, lines, begin, end, size)))
+            vectors = lines.vectors(counts, LINE // size)
+            phases.append((found, vectors, _taken(how, vectors.stride, begin, end, size)))
         strips.append((lines, phases))
-        sums = max(sums, *(lines.reach(counts) for _, counts, _ in phases))
+        sums = max(sums, len(vectors.starts))
     plane_bytes = plane * size
     step = channels // groups * places if adjoint else places  # from one plane to the next in the weight
     records = []
     for lines, phases in strips:
         inner = []
-        for found, counts, rows_table in phases:
+        for found, vectors, rows_table in phases:
             terms = [
                 (c * plane_bytes + lines.distance(window) * size, (c * step + number) * size)
                 for c in range(planes)
@@ -318,7 +335,8 @@ def _sums_plan(
                 (
                     len(terms),
                     tables.address(terms),
-                    lines.reach(counts),
+                    len(vectors.starts),
+                    tables.address(vectors.starts * size),
                     len(rows_table),
                     tables.address(rows_table),
                 )
@@ -326,7 +344,7 @@ def _sums_plan(
         copied = lines.rows(contiguous_stride(source), size)
         records.append((len(copied), tables.address(copied), len(inner), tables.address(inner)))
     wide = tile().lines * LINE
-    sums_row = _aligned(sums * size) + wide
+    sums_row = sums * LINE
     line_bytes = _aligned(planes * plane_bytes) + wide
     tasks = images * groups * len(strips)
     words = {
@@ -362,12 +380,13 @@ def _products_plan(dtype: DType, images: int, channels: int, made: int, how, thr
     pieces = _pieces(0, how.positions[0], MOST_LINES // line)
     found = [_input_lines(how, begin, end) for begin, end in pieces]
     plane = max(lines.plane for lines in found)
-    own = max(math.prod(lines.sizes) for lines in found)
+    own = 0
     records, windows = [], _windows(how)
     for lines, (begin, end) in zip(found, pieces, strict=True):
         copied = lines.rows(contiguous_stride(how.sizes), size)
-        taken = _taken(how, lines, begin, end, size)[:, [1, 0, 2]]
-        reach = lines.reach((end - begin, *how.positions[1:]))
+        vectors = lines.vectors((end - begin, *how.positions[1:]), LINE // size)
+        own = max(own, len(vectors.starts))
+        taken = _taken(how, vectors.stride, begin, end, size)[:, [1, 0, 2]]
         terms = [(c * plane + lines.distance(window)) * size for c in range(planes) for window in windows]
         terms += terms[-1:] * (tile().right - 1)  # the last tile reads so many
         records.append(
@@ -376,13 +395,18 @@ def _products_plan(dtype: DType, images: int, channels: int, made: int, how, thr
                 tables.address(copied),
                 len(taken),
                 tables.address(taken),
-                reach,
+                len(vectors.starts),
+                tables.address(vectors.starts * size),
                 tables.address(terms),
             )
         )
-    own_plane, line_image = _aligned(own * size) + LINE, _aligned(planes * plane * size) + LINE
+    own_plane, line_image = own * LINE, _aligned(planes * plane * size) + LINE
     units = images * len(pieces)
-    at_once = min(images, max(1, MOST_LINES // (planes * plane + rows * own))) if len(pieces) == 1 else 1
+    at_once = (
+        min(images, max(1, MOST_LINES // (planes * plane + rows * own_plane // size)))
+        if len(pieces) == 1
+        else 1
+    )
     work = images * made * planes * places * math.prod(how.positions)
     blocks = -(-rows // tile().left)
     parts = _parts(work, blocks * groups, threads)

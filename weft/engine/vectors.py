@@ -1,0 +1,69 @@
+"""Vectors in LLVM IR: one element in all lanes, loads and stores of some lanes, sums of lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.dtype import DType
+from .llvm import suffix, value_type
+from .structured import Body
+
+
+def broadcast(b: Body, kind: str, lanes: int, value: str) -> str:
+    """A vector with `value` in every lane."""
+    vector = f"<{lanes} x {kind}>"
+    first = b.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
+    return b.let(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+
+
+def lanes_below(b: Body, lanes: int, count: str) -> str:
+    """A mask of the first `count` lanes."""
+    order = ", ".join(f"i64 {k}" for k in range(lanes))
+    return b.let(f"icmp slt <{lanes} x i64> <{order}>, {broadcast(b, 'i64', lanes, count)}")
+
+
+def masked_load(b: Body, dtype: DType, lanes: int, address: str, mask: str) -> str:
+    """The elements at `address` in the lanes of the mask, 0 in the others, whose memory is not read."""
+    kind, name = value_type(dtype, lanes), f"@llvm.masked.load.{suffix(dtype, lanes)}.p0"
+    b.declarations.add(f"declare {kind} {name}(ptr, i32, <{lanes} x i1>, {kind})")
+    given = f"ptr {address}, i32 {dtype.itemsize}, <{lanes} x i1> {mask}, {kind} zeroinitializer"
+    return b.let(f"call {kind} {name}({given})")
+
+
+def masked_store(b: Body, dtype: DType, lanes: int, value: str, address: str, mask: str) -> None:
+    """Store the lanes of the mask."""
+    kind, name = value_type(dtype, lanes), f"@llvm.masked.store.{suffix(dtype, lanes)}.p0"
+    b.declarations.add(f"declare void {name}({kind}, ptr, i32, <{lanes} x i1>)")
+    b.do(f"call void {name}({kind} {value}, ptr {address}, i32 {dtype.itemsize}, <{lanes} x i1> {mask})")
+
+
+def lane_sums(b: Body, dtype: DType, lanes: int, vectors: Sequence[str]) -> str:
+    """The sums of the lanes of each vector, in one vector of as many lanes. There are a power of two of them, at most `lanes`.
+
+    The upper half of a vector is added to the lower one until one lane is left. Each addition does this for two vectors, whose halves
+    lie side by side afterwards.
+    """
+    vectors, group, kind = list(vectors), lanes, value_type(dtype)
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [_halves_added(b, kind, x, y, lanes, 2 * lanes, group) for x, y in pairs]
+        group //= 2
+    (vector,) = vectors
+    while group > 1:
+        vector = _halves_added(b, kind, vector, "poison", lanes, lanes, group)
+        lanes, group = lanes // 2, group // 2
+    return vector
+
+
+def _halves_added(b: Body, kind: str, x: str, y: str, lanes: int, used: int, group: int) -> str:
+    """The sums of both halves of each group of lanes, among the first `used` lanes of x and y together."""
+    half = group // 2
+    parts = []
+    for offset in (0, half):
+        mask = ", ".join(f"i32 {start + k + offset}" for start in range(0, used, group) for k in range(half))
+        parts.append(
+            b.let(
+                f"shufflevector <{lanes} x {kind}> {x}, <{lanes} x {kind}> {y}, <{used // 2} x i32> <{mask}>"
+            )
+        )
+    return b.let(f"fadd <{used // 2} x {kind}> {parts[0]}, {parts[1]}")

@@ -134,5 +134,5 @@ asin, acos, atan, atan2 = _both("asin"), _both("acos"), _both("atan"), _both("at
 sinh, cosh, tanh = _both("sinh"), _both("cosh"), _both("tanh")
 asinh, acosh, atanh = _both("asinh"), _both("acosh"), _both("atanh")
 pow, hypot, sigmoid = _both("pow"), _both("hypot"), _both("sigmoid")
-erf, erfc, erfinv = _both("erf"), _both("erfc"), _both("erfinv")
+erf, erfc, erfinv, normal_cdf = _both("erf"), _both("erfc"), _both("erfinv"), _both("normal_cdf")
 # fmt: on

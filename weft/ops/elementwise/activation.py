@@ -31,7 +31,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 def _gelu(a):
     """a times the cumulative normal distribution at a."""
-    return a * 0.5 * (s.erf(a * SQRT_HALF) + 1.0)
+    return a * s.normal_cdf(a)
 
 
 def _gelu_tanh(a):

@@ -82,9 +82,11 @@ def stable_order(key: np.ndarray) -> np.ndarray:
 def _order_by_digits(key: np.ndarray) -> np.ndarray:
     if key.itemsize <= 2:
         return np.argsort(key, kind="stable")
+    key = key - key.min()  # so that integers of a small range have few digits
     digits = key.view(np.uint16).reshape(len(key), -1)  # the least significant first
     order = np.argsort(digits[:, 0].copy(), kind="stable")
-    for digit in digits.T[1:]:
+    count = max(1, -(-int(key.max()).bit_length() // 16))
+    for digit in digits.T[1:count]:
         order = order[np.argsort(digit[order], kind="stable")]
     return order
 

@@ -98,6 +98,38 @@ def test_of_square_matrices(dtype, shape):
         )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", ((1, 1), (5, 5), (3, 20, 20)), ids=str)
+def test_from_factors(dtype, shape):
+    a, b = positive(matrices(shape, dtype)), matrices((*shape[:-1], 3), dtype, seed=1)
+    for upper in (False, True):
+        compare(lambda T, a, b: [T.cholesky_solve(b, T.linalg.cholesky(a, upper=upper), upper)], a, b)  # noqa: B023
+        compare(lambda T, a: [T.cholesky_inverse(T.linalg.cholesky(a, upper=upper), upper)], a)  # noqa: B023
+    a = matrices(shape, dtype)
+    compare(lambda T, a: [T.linalg.det(a), *T.linalg.slogdet(a), *T.linalg.lu(a)], a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", ((1, 1), (2, 2), (4, 5, 5), (3, 20, 20)), ids=str)
+def test_eigenvalues(dtype, shape):
+    a = matrices(shape, dtype)
+    values, vectors = weft.linalg.eig(weft.from_numpy(a))
+    theirs = torch.linalg.eig(torch.from_numpy(a))
+    assert [x.stride() for x in (values, vectors)] == [x.stride() for x in theirs]
+    np.testing.assert_allclose(
+        (vectors.mH @ vectors).diagonal(0, -2, -1).resolve_conj().numpy(), 1, rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        (weft.from_numpy(a.astype(values.numpy().dtype)) @ vectors).numpy(),
+        (vectors * values.unsqueeze(-2)).numpy(),
+        atol=1e-4,
+    )
+    alone = weft.linalg.eigvals(weft.from_numpy(a)).numpy()
+    np.testing.assert_allclose(
+        np.sort_complex(alone), np.sort_complex(theirs[0].numpy()), rtol=1e-3, atol=1e-4
+    )
+
+
 def restored(T, values, vectors):
     return (vectors * values.unsqueeze(-2)) @ vectors.mH
 

@@ -89,6 +89,9 @@ def _linalg_eig(a: np.ndarray) -> tuple[Tensor, Tensor]:
     return rows(values.astype(wide)), columns(vectors.astype(wide))
 
 
+_linalg_eig.on_memory(native.eig_plan)
+
+
 def _eig_rule(ct, out, a):
     """Source: Boeddeker et al. 2017, "On the computation of complex-valued gradients", 4.2 and 4.3."""
     (ct_values, ct_vectors), (values, vectors) = ct, out
@@ -119,6 +122,9 @@ def _eigvals(a: np.ndarray) -> Tensor:
     if not a.size:
         return rows(np.empty(a.shape[:-1], wide))
     return rows(_converging(np.linalg.eigvals, "linalg.eigvals", a).astype(wide))
+
+
+_eigvals.on_memory(native.eigvals_plan)
 
 
 def _check_eig(A: Tensor, name: str) -> None:

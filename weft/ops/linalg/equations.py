@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.batched import beneath
-from ...core.derivative import differentiate
+from ...core.derivative import differentiate, nondifferentiable
 from ...core.dtype import LEGACY_NAMES
 from ...core.iteration import broadcast_shapes
 from ...core.layout import contiguous_format
@@ -28,7 +28,6 @@ from .lapack import (
     check_tensor,
     columns,
     each,
-    eye_like,
     first_failure,
     first_matrix,
     matrix_op,
@@ -302,7 +301,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     _check_equation(input2, input, True, "cholesky_solve")
     check_same_dtype(input, input2, "cholesky_solve", "b", "A")
     check_supported(input, "cholesky_solve_cpu")
-    return _cholesky_solve(input, input2, upper)
+    return _cholesky_solve(input, input2, upper=upper)
 
 
 def _factor_rule(symmetric: Tensor, factor: Tensor, upper: bool) -> Tensor:
@@ -313,13 +312,30 @@ def _factor_rule(symmetric: Tensor, factor: Tensor, upper: bool) -> Tensor:
 
 def _cholesky_solve_rule(ct, out, b, factor, upper, *, wanted):
     right = cholesky_solve(ct, factor, upper)
-    return right, _factor_rule(-matmul(right, out.mH), factor, upper) if wanted[1] else None, None
+    return right, _factor_rule(-matmul(right, out.mH), factor, upper) if wanted[1] else None
 
 
-@custom_vjp(joint=_cholesky_solve_rule)
-def _cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
-    first, second = (factor.mH, factor) if upper else (factor, factor.mH)
-    return solve_triangular(second, solve_triangular(first, b, upper=False), upper=True)
+@matrix_op
+def _cholesky_solve(b: np.ndarray, factor: np.ndarray, *, upper: bool) -> Tensor:
+    adjoint = factor.swapaxes(-2, -1).conj()
+    first, second = (adjoint, factor) if upper else (factor, adjoint)
+    batch = np.broadcast_shapes(factor.shape[:-2], b.shape[:-2])
+    if stacks.beats_scipy(factor, b):
+        result = stacks.inside_out(b, batch)
+        stacks.substitute(stacks.inside_out(first, batch), result, upper=False)
+        stacks.substitute(stacks.inside_out(second, batch), result, upper=True)
+        return columns(stacks.outside_in(result))
+    factor, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factor, b))
+    result = np.empty_like(b)
+    if b.size:
+        solve = routine("potrs", b.dtype)
+        for i in each(batch):
+            result[i] = solve(factor[i], b[i], lower=not upper)[0]
+    return columns(result)
+
+
+differentiate(_cholesky_solve, joint=_cholesky_solve_rule)
+_cholesky_solve.on_memory(native.cholesky_solve_plan)
 
 
 @public("function method", out=True, autocast="raise")
@@ -346,8 +362,27 @@ def _check_no_zero(diagonal: Tensor) -> None:
 
 @custom_vjp(lambda ct, out, factor, upper: _factor_rule(-matmul(matmul(out, ct), out), factor, upper))
 def _cholesky_inverse(factor: Tensor, upper: bool) -> Tensor:
-    identity = eye_like(factor)
-    return _cholesky_solve(identity.expand(factor.shape), factor, upper)
+    transposed = _potri(factor, upper=upper).mT
+    if upper:
+        lower = transposed.tril()
+        return (lower + lower.tril(-1).mH).mT
+    above = transposed.triu()
+    return (above + above.triu(1).mH).mT
+
+
+@matrix_op
+def _potri(factor: np.ndarray, *, upper: bool) -> Tensor:
+    """One triangle of the inverses; the other holds anything."""
+    result = np.empty_like(factor)
+    if factor.size:
+        invert = routine("potri", factor.dtype)
+        for i in each(factor.shape[:-2]):
+            result[i] = invert(factor[i], lower=not upper)[0]
+    return columns(result)
+
+
+_potri.derivative = nondifferentiable
+_potri.on_memory(native.cholesky_inverse_plan)
 
 
 @matrix_op

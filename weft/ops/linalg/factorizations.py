@@ -292,6 +292,7 @@ def _permutations(pivots: np.ndarray, *, size: int, dtype: Any) -> Tensor:
 
 
 _permutations.derivative = nondifferentiable
+_permutations.on_memory(native.permutations_plan)
 
 
 @public("function", out=True)

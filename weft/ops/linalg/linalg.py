@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ...core.outputs import write_out
 from ...core.public import public
 from ...core.registry import add_function
 from ...core.return_types import return_type
+from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
 from ...families.array_op import host_array, on_device
@@ -59,9 +60,21 @@ OldSlogdet = return_type("slogdet", ("sign", "logabsdet"))
 @matrix_op
 def _linalg_det(a: np.ndarray) -> Tensor:
     if stacks.beats_numpy(a):
-        diagonal, sign = stacks.triangle(stacks.inside_out(a, a.shape[:-2]))
-        return rows(diagonal.prod(0) * sign.astype(a.dtype))
+        return _det_of(*stacks.triangle(stacks.inside_out(a, a.shape[:-2])))
     return rows(np.linalg.det(a))
+
+
+def _det_of(diagonal: np.ndarray, swapped: Any) -> Tensor:
+    """The determinants from the diagonals [n, *stack] of U, and -1 where an odd number of rows was swapped."""
+    return rows((diagonal.prod(0) * swapped).astype(diagonal.dtype))
+
+
+def _det_plan(a: Spec) -> Callable | None:
+    triangle = native.triangle_plan(a)
+    return None if triangle is None else lambda a: _quietly(_det_of, *triangle(a))
+
+
+_linalg_det.on_memory(_det_plan)
 
 
 def _det_rule(ct, out, a):
@@ -106,15 +119,35 @@ def det(A: Tensor) -> Tensor:
 @matrix_op
 def _linalg_slogdet(a: np.ndarray) -> tuple[Tensor, Tensor]:
     if stacks.beats_numpy(a):
-        diagonal, swapped = stacks.triangle(stacks.inside_out(a, a.shape[:-2]))
-        size = np.abs(diagonal)
-        sign = np.sign(diagonal) if a.dtype.kind == "f" else np.where(size == 0, 0, diagonal / size)
-        sign, logarithm = sign.prod(0) * swapped.astype(a.dtype), np.log(size).sum(0)
-    else:
-        sign, logarithm = np.linalg.slogdet(a)
-    if a.dtype.kind == "f":
-        sign = np.where(np.isnan(logarithm), a.dtype.type(0), sign)  # PyTorch's sign of NaN
+        return _slogdet_of(*stacks.triangle(stacks.inside_out(a, a.shape[:-2])))
+    return _signs_and_logarithms(*np.linalg.slogdet(a))
+
+
+def _slogdet_of(diagonal: np.ndarray, swapped: Any) -> tuple[Tensor, Tensor]:
+    """The sign and the logarithm of determinants, from the same values as `_det_of`."""
+    size = np.abs(diagonal)
+    sign = np.sign(diagonal) if diagonal.dtype.kind == "f" else np.where(size == 0, 0, diagonal / size)
+    return _signs_and_logarithms((sign.prod(0) * swapped).astype(diagonal.dtype), np.log(size).sum(0))
+
+
+def _signs_and_logarithms(sign: np.ndarray, logarithm: np.ndarray) -> tuple[Tensor, Tensor]:
+    if sign.dtype.kind == "f":
+        sign = np.where(np.isnan(logarithm), sign.dtype.type(0), sign)  # PyTorch's sign of NaN
     return rows(sign), rows(logarithm)
+
+
+def _slogdet_plan(a: Spec) -> Callable | None:
+    triangle = native.triangle_plan(a)
+    return None if triangle is None else lambda a: _quietly(_slogdet_of, *triangle(a))
+
+
+def _quietly(function: Callable, *arrays: Any) -> Any:
+    """Call a function of NumPy without its warnings, which PyTorch does not give."""
+    with np.errstate(all="ignore"):
+        return function(*arrays)
+
+
+_linalg_slogdet.on_memory(_slogdet_plan)
 
 
 def _slogdet_rule(ct, out, a):
@@ -430,26 +463,29 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     return result if out is None else write_out(out, result, "multi_dot")
 
 
-# Degree of the diagonal Pade approximant, and the 1-norm up to which it is exact in float64. float32 has the same: with
-# degree 7, enough for its precision, the squarings leave more of an error than PyTorch's.
+# Degrees of the diagonal Pade approximant, and the 1-norms up to which they are exact in float64 and float32. Both compute in
+# float64, because in float32 the squarings leave more of an error than PyTorch's.
 # Source: Higham 2005, "The scaling and squaring method for the matrix exponential revisited".
-_PADE_DEGREE, _PADE_LIMIT = 13, 5.371920351148152
+_PADE = {8: (13, 5.371920351148152), 4: (7, 3.925724783138660)}  # by the size of a real number in bytes
 
 
 @matrix_op
 def _linalg_matrix_exp(a: np.ndarray) -> Tensor:
     if not a.size or a.shape[-1] == 1:
         return rows(np.exp(a))
+    degree, limit = _PADE[a.real.itemsize]
     wide = a.astype(np.result_type(a.dtype, np.float64))
     sizes = np.abs(wide).sum(-2).max(-1)
-    _, halvings = np.frexp(
-        np.where(np.isfinite(sizes), sizes / _PADE_LIMIT, 0)
-    )  # 2 ** halvings >= sizes / limit
+    # 2 ** halvings >= sizes / limit
+    _, halvings = np.frexp(np.where(np.isfinite(sizes), sizes / limit, 0))
     halvings = np.maximum(halvings, 0)
-    result = _pade(np.ldexp(1.0, -halvings)[..., None, None] * wide, _PADE_DEGREE)
+    result = _pade(np.ldexp(1.0, -halvings)[..., None, None] * wide, degree)
     for squaring in range(int(halvings.max())):
         again = halvings > squaring  # square every matrix as often as it was halved
-        result[again] = result[again] @ result[again]
+        if again.all():
+            result = result @ result
+        else:
+            result[again] = result[again] @ result[again]
     return rows(result.astype(a.dtype))
 
 
@@ -460,12 +496,13 @@ def _pade(a: np.ndarray, degree: int) -> np.ndarray:
         for k in range(degree + 1)
     ]
     square = a @ a
-    power = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
-    even, odd = np.zeros_like(a), np.zeros_like(a)
-    for k in range(0, degree, 2):
-        even += coefficients[k] * power
-        odd += coefficients[k + 1] * power
-        power = square if k == 0 else power @ square
+    identity = np.eye(a.shape[-1], dtype=a.dtype)
+    power, even, odd = square, coefficients[0] * identity, coefficients[1] * identity
+    for k in range(2, degree, 2):
+        even = even + coefficients[k] * power
+        odd = odd + coefficients[k + 1] * power
+        if k + 2 < degree:
+            power = power @ square
     odd = a @ odd
     try:
         return np.linalg.solve(even - odd, even + odd)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.device import CPU
-from ...core.dtype import int32, int64
+from ...core.dtype import complex64, complex128, float32, from_numpy_dtype, int32, int64
 from ...core.spec import Spec, contiguous_spec
 from ...core.tensor import Tensor, make
 from ...engine.lapack import Place, Routines, Scratch, Step, available, work_sizes
@@ -127,7 +127,8 @@ def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
     return run
 
 
-def lu_plan(a: Spec) -> Callable | None:
+def lu_plan(a: Spec, wide: bool = False) -> Callable | None:
+    """`wide`: the pivots and infos stay integers of 64 bits."""
     if not _has(a, "getrf") or stacks.beats_scipy(a):
         return None
     *batch, m, n = a.shape
@@ -141,6 +142,8 @@ def lu_plan(a: Spec) -> Callable | None:
     def run(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         factors, swaps, info = copied(a), pivots(), infos()
         routines(factors._storage.ptr, swaps._storage.ptr, info._storage.ptr)
+        if wide:
+            return factors, swaps, info
         return factors, narrow_pivots(swaps), narrow(info)
 
     return run
@@ -193,6 +196,55 @@ def qr_plan(a: Spec, mode: str) -> Callable | None:
 def _after(a: Spec, *counts: int) -> int:
     """The offset of an integer in a workspace that begins with so many numbers."""
     return -(-sum(counts) * a.dtype.itemsize // 8) * 8
+
+
+def triangle_plan(a: Spec) -> Callable | None:
+    """Of square matrices: the diagonals of U as an array [n, *stack], and -1 where an odd number of rows was swapped, else 1."""
+    factorize = lu_plan(a, wide=True)
+    if factorize is None:
+        return None
+    unswapped = np.arange(1, a.shape[-1] + 1)
+    is_stack = len(a.shape) > 2
+
+    def run(a: Tensor) -> tuple[np.ndarray, Any]:
+        factors, pivots, _ = factorize(a)
+        diagonal = memory_array(factors).diagonal(0, -2, -1)
+        swapped = memory_array(pivots) != unswapped
+        swaps = swapped.sum(-1) if is_stack else np.count_nonzero(swapped)
+        return np.moveaxis(diagonal, -1, 0) if is_stack else diagonal, 1 - 2 * (swaps % 2)
+
+    return run
+
+
+def permutations_plan(pivots: Spec, size: int, dtype: np.dtype) -> Callable | None:
+    """The swaps of the identity's rows, which LAPACK stores column by column, are the transpose of the permutation."""
+    *batch, count = pivots.shape
+    spec = contiguous_spec((*batch, size, size), from_numpy_dtype(dtype))
+    if pivots.device is not CPU or not spec.numel or not count or math.prod(batch) > _MOST_PERMUTED:
+        return None
+    if not available(spec.dtype, "laset", "laswp"):
+        return None
+    steps = [
+        Step("laset", ("A", size, size, 0.0, 1.0, _matrix(0, spec), size)),
+        Step("laswp", (size, _matrix(0, spec), size, 1, count, _each(1, count * _PIVOT), 1)),
+    ]
+    routines = Routines(spec.dtype, steps, math.prod(batch), 2, size * size, size * count)
+    new, wide = _New(spec), _Copied(pivots, contiguous_spec(pivots.shape, int64))
+
+    def run(pivots: Tensor) -> Tensor | None:
+        swaps = wide(pivots)
+        values = memory_array(swaps)
+        if not 1 <= values.min() <= values.max() <= size:
+            return None
+        result = new()
+        routines(result._storage.ptr, swaps._storage.ptr)
+        return result
+
+    return run
+
+
+# Matrices; NumPy permutes more of them at once faster.
+_MOST_PERMUTED = 64
 
 
 # ---- Equations -------------------------------------------------------------------------------------------------------
@@ -331,6 +383,47 @@ def inverse_plan(a: Spec) -> Callable | None:
     return run
 
 
+def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
+    if not _has(factor, "potrs") or not b.numel or not _same_batch(factor, b):
+        return None
+    if stacks.beats_scipy(factor, b):
+        return None
+    *batch, n, k = b.shape
+    own, solution = _columns(factor.shape, factor), _columns(b.shape, b)
+    count = math.prod(batch)
+    if len(factor.shape) < len(b.shape):
+        count, k = 1, count * k
+    right = Place(1, n * k * b.dtype.itemsize)
+    step = Step("potrs", ("U" if upper else "L", n, k, _matrix(0, own), n, right, n, Scratch(0)))
+    routines = Routines(b.dtype, [step], count, 2, n * max(n, k), n * n * k, 8)
+    copied = None if factor is own else _Copied(factor, own)
+    new = _Copied(b, solution)
+
+    def run(b: Tensor, factor: Tensor) -> Tensor:
+        result = new(b)
+        routines(_address(copied(factor) if copied else factor), result._storage.ptr)
+        return result
+
+    return run
+
+
+def cholesky_inverse_plan(factor: Spec, upper: bool) -> Callable | None:
+    if not _has(factor, "potri"):
+        return None
+    *batch, n, _ = factor.shape
+    spec = _columns(factor.shape, factor)
+    step = Step("potri", ("U" if upper else "L", n, _matrix(0, spec), n, Scratch(0)))
+    routines = Routines(factor.dtype, [step], math.prod(batch), 1, n * n, n**3 // 3, 8)
+    copied = _Copied(factor, spec)
+
+    def run(factor: Tensor) -> Tensor:
+        result = copied(factor)
+        routines(result._storage.ptr)
+        return result
+
+    return run
+
+
 # ---- Eigenvalues and singular values ---------------------------------------------------------------------------------
 
 
@@ -387,6 +480,70 @@ def eigh_plan(a: Spec, UPLO: str, vectors: bool = True) -> Callable | None:
 
 def eigvalsh_plan(a: Spec, UPLO: str) -> Callable | None:
     return eigh_plan(a, UPLO, vectors=False)
+
+
+def eig_plan(a: Spec) -> Callable | None:
+    return _eigen_plan(a, vectors=True)
+
+
+def eigvals_plan(a: Spec) -> Callable | None:
+    return _eigen_plan(a, vectors=False)
+
+
+def _eigen_plan(a: Spec, vectors: bool) -> Callable | None:
+    if not _has(a, "geev"):
+        return None
+    *batch, n, _ = a.shape
+    is_complex = a.dtype.is_complex
+    spec, values = _columns(a.shape, a), contiguous_spec(a.shape[:-1], a.dtype)
+    job = "V" if vectors else "N"
+    parts = 1 if is_complex else 2
+    query = ("N", job, n, ..., n, *(...,) * parts, ..., n, ..., n, ..., -1, *(...,) * is_complex)
+    work = work_sizes("geev", a.dtype, *query)[7 + parts]
+    width = n * a.dtype.itemsize
+    right = _matrix(parts + 1, spec) if vectors else Scratch(0)
+    reals = (Scratch(work * a.dtype.itemsize),) if is_complex else ()
+    arguments = ("N", job, n, _matrix(0, spec), n, *[_each(1 + part, width) for part in range(parts)])
+    arguments += (Scratch(0), n, right, n, Scratch(0), work, *reals, _each(4, 8))
+    scratch = (work + (n if is_complex else 0)) * a.dtype.itemsize
+    routines = Routines(a.dtype, [Step("geev", arguments)], math.prod(batch), 5, n * n, 10 * n**3, scratch)
+    copied, new_values, new_vectors, infos = _Copied(a, spec), _New(values), _New(spec), _infos(batch)
+    wide = a.dtype if is_complex else complex64 if a.dtype is float32 else complex128
+    complex_values = _New(contiguous_spec(a.shape[:-1], wide))
+    complex_vectors = _New(columns_spec(tuple(a.shape), wide.numpy))
+
+    def run(a: Tensor) -> Any:
+        factor, info = copied(a), infos()
+        found = [new_values() for _ in range(parts)]
+        if vectors:
+            found.append(new_vectors())
+        unused = (0,) * (3 - len(found))
+        routines(factor._storage.ptr, *[each._storage.ptr for each in found], *unused, info._storage.ptr)
+        if _any(info):
+            return None
+        if is_complex:
+            return tuple(found) if vectors else found[0]
+        result = complex_values()
+        array = memory_array(result)
+        array.real, array.imag = memory_array(found[0]), memory_array(found[1])
+        if not vectors:
+            return result
+        pairs = complex_vectors()
+        _join_pairs(memory_array(pairs), memory_array(found[2]), array.imag)
+        return result, pairs
+
+    return run
+
+
+def _join_pairs(vectors: np.ndarray, parts: np.ndarray, imaginary: np.ndarray) -> None:
+    """Complex eigenvectors from LAPACK's: two conjugate vectors are stored as their real part and their imaginary part."""
+    vectors, parts = vectors.swapaxes(-2, -1), parts.swapaxes(-2, -1)
+    vectors[...] = parts
+    *stack, first = np.nonzero(imaginary > 0)
+    if len(first):
+        real, own = (*stack, first), (*stack, first + 1)
+        vectors[real] += 1j * parts[own]
+        vectors[own] = vectors[real].conj()
 
 
 def svd_plan(a: Spec, full_matrices: bool, infinite: bool) -> Callable | None:

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from ...core.arguments import integer, number, wrong_type
 from ...core.dtype import LEGACY_NAMES, DType
+from ...core.plans import PlanCache
 from ...core.promotion import promote_types
 from ...core.public import public, show_out
+from ...core.spec import Spec
 from ...core.tensor import Tensor, wrap_dim
 from ...engine.complexes import Complex
 from ...engine.expr import Expr, cast, const, isnan, ne, select
@@ -144,15 +146,26 @@ def vector_norm(
         )
     order = float(number(ord, "linalg_vector_norm", "ord", 2))
     check_floating(x, "linalg.vector_norm")
-    _check_wanted(x, dtype, "linalg.vector_norm")
-    dims = dims_of(dim, x.dim(), "linalg.vector_norm")
-    of_one = order != 0 and math.prod([x.spec.shape[d] for d in dims]) == 1
+    _check_result_dtype(x, dtype, "linalg.vector_norm")
+    if dim is not None and type(dim) is not int:
+        dim = dims_of(dim, x.dim(), "linalg.vector_norm")
+    row, dims = _planned_norms[x.spec, order, dim]
+    return row(x, dims=dims, keepdim=keepdim, dtype=dtype)
+
+
+def _plan_norm(x: Spec, order: float, dim: int | tuple[int, ...] | None) -> tuple[Reduce, tuple[int, ...]]:
+    """The reduction that computes a norm, and its dims. They and their errors depend on metadata alone."""
+    dims = dims_of(dim, len(x.shape), "linalg.vector_norm")
+    of_one = order != 0 and math.prod([x.shape[d] for d in dims]) == 1
     if order < 0 or order == math.inf:
-        _check_not_empty(x, ord, dims, dim)
-    return _norm_row(order, of_one)(x, dims=dims, keepdim=keepdim, dtype=dtype)
+        _check_not_empty(x, order, dims, dim)
+    return _norm_row(order, of_one), dims
 
 
-def _check_wanted(x: Tensor, dtype: DType | None, name: str) -> None:
+_planned_norms = PlanCache(_plan_norm)
+
+
+def _check_result_dtype(x: Tensor, dtype: DType | None, name: str) -> None:
     if dtype is None:
         return
     own = x.spec.dtype
@@ -173,7 +186,7 @@ def _check_wanted(x: Tensor, dtype: DType | None, name: str) -> None:
         )
 
 
-def _check_not_empty(x: Tensor, ord: Any, dims: Sequence[int], dim: Any) -> None:
+def _check_not_empty(x: Spec, ord: float, dims: Sequence[int], dim: Any) -> None:
     for each in dims:
         if x.shape[each] == 0:
             where_ = (
@@ -183,7 +196,7 @@ def _check_not_empty(x: Tensor, ord: Any, dims: Sequence[int], dim: Any) -> None
             )
             join = " and" if dim is not None else ""
             raise RuntimeError(
-                f"linalg.vector_norm cannot compute the {ord} norm {where_}{join} the operation does not have an identity"
+                f"linalg.vector_norm cannot compute the {ord:g} norm {where_}{join} the operation does not have an identity"
             )
 
 
@@ -227,9 +240,10 @@ def matrix_norm(
     check_floating(A, name)
     check_matrix(A, name)
     first, second = _check_matrix_dims(A, dim)
-    _check_wanted(A, dtype, name)
+    _check_result_dtype(A, dtype, name)
     if ord == "fro":
-        return vector_norm(A, 2, (first, second), keepdim, dtype=dtype)
+        row, dims = _planned_norms[A.spec, 2.0, (min(first, second), max(first, second))]
+        return row(A, dims=dims, keepdim=keepdim, dtype=dtype)
     if ord in ("nuc", 2, -2):
         A = A if dtype is None else A.to(dtype)
         others = [d for d in range(A.dim()) if d not in (first, second)]

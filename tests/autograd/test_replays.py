@@ -57,6 +57,11 @@ CALLS = {
     "cat": lambda m, v: (torch.cat([m, m]), torch.cat((m, m[:2]), 0), torch.stack([v, v, m[1]]), torch.cat([m, m], dim=1)),
     "where": lambda m, v: (torch.where(m > 5, m, v), m.pow(2), torch.pow(m, 3)),
     "loss": lambda m, v: (F.mse_loss(m, m + 1), F.mse_loss(m, m)),
+    "several": lambda m, v: (m.max(1), m.min(dim=0), torch.max(m, 0, True), tuple(m.detach().max(0))),
+    "views": lambda m, v: (m.chunk(2), m.split(3), m.split([1, 3], 1), m.unbind(), m[1:].unbind(1), tuple(v)),
+    "like": lambda m, v: (torch.zeros_like(m), torch.ones_like(m.t()), m.new_zeros(3), m.new_ones((2, 2))),
+    "new": lambda m, v: (torch.zeros(3), torch.ones(2, 2), torch.zeros((2, 3), dtype=torch.int64), torch.ones([4])),
+    "lists": lambda m, v: (v.detach().tolist(), m.detach()[:, 1].tolist(), m.detach().tolist(), m[0, 0].tolist()),
     "numbers": lambda m, v: (m[1, 2].item(), float(v[1].detach()), m.size(), m.size(0), m.is_contiguous(), m.t().is_contiguous()),
 }  # fmt: skip
 
@@ -67,7 +72,7 @@ def operands(dtype=torch.float32, grad=False):
 
 
 def flat(value):
-    return [each for part in value for each in flat(part)] if type(value) in (tuple, list) else [value]
+    return [each for part in value for each in flat(part)] if isinstance(value, (tuple, list)) else [value]
 
 
 def described(value):
@@ -227,6 +232,30 @@ def test_default_dtype_is_followed():
         torch.set_default_dtype(torch.float32)
 
 
+def test_constructors_follow_their_options():
+    for _ in range(4):
+        assert torch.zeros(3).tolist() == [0.0] * 3 and torch.ones(2, dtype=torch.bool).tolist() == [
+            True,
+            True,
+        ]
+        assert torch.zeros(3, requires_grad=True).is_leaf and torch.zeros(3, requires_grad=True).requires_grad
+        assert torch.zeros_like(torch.ones(2, 3).t()).stride() == (1, 3)
+        a, b = torch.empty(1000), torch.empty(1000)
+        assert a.data_ptr() != b.data_ptr()
+        with torch.device("meta"):
+            assert torch.zeros(3).is_meta and torch.ones(2).is_meta
+        for wrong in (-1, 2.5, "a", None):
+            with pytest.raises((TypeError, RuntimeError)):
+                torch.zeros(wrong)
+
+
+def test_results_with_names():
+    for _ in range(4):
+        found = torch.tensor([[1.0, 3.0, 2.0]]).max(1)
+        assert type(found) is torch.return_types.max
+        assert (found.values.tolist(), found.indices.tolist()) == ([3.0], [1])
+
+
 def test_autocast_is_followed():
     m = torch.ones(4, 4)
     for _ in range(4):
@@ -284,6 +313,7 @@ def calls():
     m.detach(); m.contiguous(); m.sum(); w.sum(0); w.sum(dim=1); m @ m; w @ m; m @ w; m @ v; F.linear(m, w, p); F.softmax(w, -1)
     torch.cat([m, w]); m.clone(); w.clone(); number.item(); float(number); bool(number); m.size(0); m.is_contiguous()
     F.mse_loss(w, m); F.relu(w); m.reshape(16); m.t().reshape(16)
+    m.max(1); m.chunk(2); m.unbind(); torch.zeros(3); torch.empty(2, 2); torch.zeros_like(m); v.tolist(); m[0].tolist()
     n.grad_fn; n[1:]; n.__dict__["_views"].clear()
     for wrong in (lambda: m[9], lambda: m[big], lambda: m[::0], lambda: m @ p[:3], lambda: m["a"], lambda: m.view(3)):
         try:

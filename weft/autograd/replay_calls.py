@@ -34,7 +34,7 @@ from .graph import Leaf, Node
 UNUSUAL, UNKNOWN = 1, 2
 
 # What a record says to do; the first word of its recipe.
-NEVER, SAME, VIEW, PROGRAM, NUMBER, OBJECT_ITSELF = range(6)
+NEVER, SAME, VIEW, VIEWS, PROGRAM, NUMBER, NUMBERS, OBJECT_ITSELF = range(8)
 
 # The items of a record. `recipe` is bytes, as the functions below read them. `spec` is that of the result, or the result itself if
 # that is no tensor. `node` says how the call is recorded, None if it is
@@ -52,6 +52,7 @@ PYTHON, LEARN, FIRST = 0, 8, 16  # bytes
 
 MOST_OWNED = 128  # objects that a program makes while it runs; the learner refuses longer programs
 MOST_ARGUMENTS = 40  # of a launch
+MOST_RESULTS = 4  # of a program
 
 # What NUMBER reads: how many bytes, and of which kind.
 FLOAT32, FLOAT64, INT64, INT32, BOOL = range(5)
@@ -493,18 +494,55 @@ def view() -> Text:
     return f
 
 
-def program() -> Text:
-    """Run the launches of a record, and return the new tensor that they compute.
+def views() -> Text:
+    """A tuple of views of the first input. The recipe: VIEWS, their number, the class of the tuple, and for each how many bytes it
+    lies behind the input, and its Spec."""
+    f = Text("views", "ptr %frame, ptr %record, ptr %recipe")
+    base = f.word("%frame", INPUT, "ptr")
+    storage, offset, root = (f.load(base, TENSOR[slot]) for slot in ("_storage", "_byte_offset", "_base"))
+    f.require(f.same(f.type_of(storage), name("storage")), "unusual")
+    whole = f.let(f"select i1 {f.same(root, name('none'))}, ptr {base}, ptr {root}")
+    f.incref("%record")
+    count = f.word("%recipe", 1)
+    together = f.call("PyType_GenericAlloc", f.word("%recipe", 2, "ptr"), count)
+    f.require(f.differ(together, "null"), "failed")
+    with f.each(count) as k:
+        described = f.place("%recipe", f.add(f.let(f"shl i64 {k}, 4"), "24"))
+        start = f.let(f"call ptr @moved(ptr {offset}, i64 {f.word(described, 0)})")
+        f.require(f.differ(start, "null"), "drop")
+        f.incref(storage)
+        view = f.let(f"call ptr @new_tensor(ptr {storage}, ptr {start}, ptr {f.word(described, 1, 'ptr')})")
+        f.decref(start)
+        f.require(f.differ(view, "null"), "drop")
+        f.incref(whole)
+        f.store(view, TENSOR["_base"], whole)
+        f.decref(name("none"))
+        f.set_word(f.place(together, TUPLE_ITEMS), k, view, "ptr")
+    f.decref("%record")
+    f.ret(together)
+    f.label("drop")
+    f.decref(together)
+    f.go("failed")
+    f.label("failed")
+    f.decref("%record")
+    f.ret("null")
+    f.label("unusual")
+    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    return f
 
-    The recipe: PROGRAM, the number of launches, the allocator of scratch memory or 0, that of the result, then for each launch its
-    function, the number of its arguments, and three words for each of these: of which kind it is, which one, and an offset.
+
+def program() -> Text:
+    """Run the launches of a record, and return the new tensor that they compute, or a tuple of them.
+
+    The recipe: PROGRAM, the number of launches, the allocator of scratch memory or 0, the number of results, the class of the tuple or
+    0; for each result its allocator and its Spec; for each launch its function, the number of its arguments, and three words for each
+    of these: of which kind it is, which one, and an offset.
     """
     f = Text("program", "ptr %frame, ptr %record, ptr %recipe")
     owned, count = f.room(MOST_OWNED), f.room(1)
-    objects, places = (
-        f.room(MOST_INPUTS + 2),
-        f.room(MOST_INPUTS + 2),
-    )  # the addresses, as ints of Python and as numbers
+    # The addresses, as ints of Python and as numbers: those of inputs, of results, of scratch memory.
+    objects, places = f.room(MOST_INPUTS + MOST_RESULTS + 1), f.room(MOST_INPUTS + MOST_RESULTS + 1)
+    storages, tensors = f.room(MOST_RESULTS), f.room(MOST_RESULTS)
     arguments, at = f.room(MOST_ARGUMENTS + 1), f.room(1)
     inputs = f.word("%frame", INPUTS)
     with f.each(inputs) as k:
@@ -532,9 +570,9 @@ def program() -> Text:
         own(made)
         f.set_word(objects, k, made, "ptr")
         f.set_word(places, k, place)
-    result_at, scratch_at = MOST_INPUTS, MOST_INPUTS + 1
+    scratch_at = MOST_INPUTS + MOST_RESULTS
 
-    def allocate(allocator: str, position: int) -> str:
+    def allocate(allocator: str, position: int | str) -> str:
         storage = f.call("PyObject_CallNoArgs", allocator)
         own(storage)
         block = f.load(storage, STORAGE["ptr"])
@@ -542,14 +580,17 @@ def program() -> Text:
         f.set_word(places, position, f.address(f.call("PyLong_AsVoidPtr", block)))
         return storage
 
-    new = allocate(f.word("%recipe", 3, "ptr"), result_at)
+    results, described = f.word("%recipe", 3), f.place("%recipe", 40)
+    with f.each(results) as k:
+        new = allocate(f.word(described, f.let(f"shl i64 {k}, 1"), "ptr"), f.add(k, str(MOST_INPUTS)))
+        f.set_word(storages, k, new, "ptr")
     scratch = f.word("%recipe", 2, "ptr")
     f.branch(f.same(scratch, "null"), "launches", "scratch")
     f.label("scratch")
     allocate(scratch, scratch_at)
     f.go("launches")
     f.label("launches")
-    f.store(at, 0, f.place("%recipe", 32))
+    f.store(at, 0, f.place(described, f.let(f"shl i64 {results}, 4")))
     with f.each(f.word("%recipe", 1)):
         launch = f.load(at)
         number = f.word(launch, 1)
@@ -568,7 +609,7 @@ def program() -> Text:
             is_result = f.same(kind, str(OF_RESULT), "i64")
             is_scratch = f.same(kind, str(OF_SCRATCH), "i64")
             made_here = f.let(f"select i1 {is_scratch}, i64 {scratch_at}, i64 {value}")
-            position = f.let(f"select i1 {is_result}, i64 {result_at}, i64 {made_here}")
+            position = f.let(f"select i1 {is_result}, i64 {f.add(value, str(MOST_INPUTS))}, i64 {made_here}")
             f.set_word(arguments, f.add(k, "1"), f.word(objects, position, "ptr"), "ptr")
             f.branch(f.same(extra, "0", "i64"), f"put{n}", f"inside{n}")
             f.label(f"inside{n}")
@@ -582,24 +623,38 @@ def program() -> Text:
         answer = f.call("PyObject_Vectorcall", function, f.place(arguments, 8), flagged, "null")
         f.require(f.differ(answer, "null"), "failed")
         f.decref(answer)
-    f.incref(new)
-    tensor = f.let(
-        f"call ptr @new_tensor(ptr {new}, ptr {name('zero')}, ptr {f.tuple_item('%record', SPEC)})"
-    )
-    f.require(f.differ(tensor, "null"), "failed")
-    node = f.tuple_item("%record", NODE)
-    f.require(f.differ(node, name("none")), "done")
-    f.ask("record_call", f"ptr %frame, ptr {node}, ptr {tensor}", "drop")
-    f.go("done")
-    f.label("drop")
-    f.decref(tensor)
-    f.go("failed")
-    f.label("failed")
+    with f.each(results) as k:
+        storage = f.word(storages, k, "ptr")
+        f.incref(storage)
+        spec = f.word(described, f.add(f.let(f"shl i64 {k}, 1"), "1"), "ptr")
+        tensor = f.let(f"call ptr @new_tensor(ptr {storage}, ptr {name('zero')}, ptr {spec})")
+        own(tensor)
+        f.set_word(tensors, k, tensor, "ptr")
+    first, node = f.word(tensors, 0, "ptr"), f.tuple_item("%record", NODE)
+    f.branch(f.differ(node, name("none")), "graph", "complete")
+    f.label("graph")
+    f.ask("record_call", f"ptr %frame, ptr {node}, ptr {first}", "failed")
+    f.go("complete")
+    f.label("complete")
+    kind = f.word("%recipe", 4, "ptr")
+    f.branch(f.same(kind, "null"), "single", "several")
+    f.label("single")
+    f.incref(first)
     f.go("clear")
+    f.label("several")
+    together = f.call("PyType_GenericAlloc", kind, results)
+    f.require(f.differ(together, "null"), "failed")
+    with f.each(results) as k:
+        tensor = f.word(tensors, k, "ptr")
+        f.incref(tensor)
+        f.set_word(f.place(together, TUPLE_ITEMS), k, tensor, "ptr")
+    f.go("done")
     f.label("done")
     f.go("clear")
+    f.label("failed")
+    f.go("clear")
     f.label("clear")
-    answer = f.let(f"phi ptr [{tensor}, %done], [null, %failed]")
+    answer = f.let(f"phi ptr [{first}, %single], [{together}, %done], [null, %failed]")
     with f.each(f.load(count, 0, "i64")) as k:
         f.decref(f.word(owned, k, "ptr"))
     f.decref("%record")
@@ -609,24 +664,64 @@ def program() -> Text:
     return f
 
 
+# What the readers below read: how it is stored, the function that makes a Python number of it, and the conversion to its argument.
+_KINDS = {
+    FLOAT32: ("float", "PyFloat_FromDouble", "fpext float {} to double"),
+    FLOAT64: ("double", "PyFloat_FromDouble", ""),
+    INT64: ("i64", "PyLong_FromLongLong", ""),
+    INT32: ("i32", "PyLong_FromLongLong", "sext i32 {} to i64"),
+    BOOL: ("i8", "PyBool_FromLong", "zext i8 {} to i64"),
+}
+
+
+def element() -> Text:
+    """The element of this kind at an address, as a Python number."""
+    f = Text("element", "ptr %place, i64 %kind")
+    cases = " ".join(f"i64 {kind}, label %kind{kind}" for kind in _KINDS)
+    f.do(f"switch i64 %kind, label %kind{FLOAT32} [{cases}]")
+    for kind, (stored, make, wider) in _KINDS.items():
+        f.label(f"kind{kind}")
+        value = f.load("%place", 0, stored)
+        f.ret(f.call(make, f.let(wider.format(value)) if wider else value))
+    return f
+
+
 def number() -> Text:
-    """The only element of the first input as a Python number."""
+    """The only element of the first input. The recipe: NUMBER, its kind."""
     f = Text("number", "ptr %frame, ptr %record, ptr %recipe")
     start = f.let(f"call ptr @address_of(ptr {f.word('%frame', INPUT, 'ptr')})")
     f.require(f.differ(start, "null"), "unusual")
-    kinds = {
-        FLOAT32: ("PyFloat_FromDouble", "float", "fpext float {} to double"),
-        FLOAT64: ("PyFloat_FromDouble", "double", ""),
-        INT64: ("PyLong_FromLongLong", "i64", ""),
-        INT32: ("PyLong_FromLongLong", "i32", "sext i32 {} to i64"),
-        BOOL: ("PyBool_FromLong", "i8", "zext i8 {} to i64"),
-    }
-    cases = " ".join(f"i64 {kind}, label %kind{kind}" for kind in kinds)
-    f.do(f"switch i64 {f.word('%recipe', 1)}, label %unusual [{cases}]")
-    for kind, (make, stored, wider) in kinds.items():
-        f.label(f"kind{kind}")
-        value = f.load(start, 0, stored)
-        f.ret(f.call(make, f.let(wider.format(value)) if wider else value))
+    f.ret(f.let(f"call ptr @element(ptr {start}, i64 {f.word('%recipe', 1)})"))
+    f.label("unusual")
+    f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
+    return f
+
+
+def numbers() -> Text:
+    """A list of the elements of the first input, which has one dim. The recipe: NUMBERS, their kind, their count, their stride."""
+    f = Text("numbers", "ptr %frame, ptr %record, ptr %recipe")
+    tensor = f.word("%frame", INPUT, "ptr")
+    start = f.let(f"call ptr @address_of(ptr {tensor})")
+    f.require(f.differ(start, "null"), "unusual")
+    storage = f.load(tensor, TENSOR["_storage"])
+    f.incref(storage)  # a new list may run finalizers
+    kind, count, stride = (f.word("%recipe", k) for k in (1, 2, 3))
+    found = f.call("PyList_New", count)
+    f.require(f.differ(found, "null"), "failed")
+    items = f.load(found, SIZE + 8)
+    with f.each(count) as k:
+        place = f.place(start, f.let(f"mul i64 {k}, {stride}"))
+        value = f.let(f"call ptr @element(ptr {place}, i64 {kind})")
+        f.require(f.differ(value, "null"), "drop")
+        f.set_word(items, k, value, "ptr")
+    f.decref(storage)
+    f.ret(found)
+    f.label("drop")
+    f.decref(found)
+    f.go("failed")
+    f.label("failed")
+    f.decref(storage)
+    f.ret("null")
     f.label("unusual")
     f.ret(f"inttoptr (i64 {UNUSUAL} to ptr)")
     return f
@@ -751,7 +846,8 @@ def replay() -> Text:
     record = f.let(f"call ptr @find(ptr %table, ptr {frame})")
     f.require(f.differ(record, "null"), "unknown")
     recipe = f.place(f.tuple_item(record, RECIPE), BYTES)
-    kinds = {SAME: "same", VIEW: "view", PROGRAM: "program", NUMBER: "number", OBJECT_ITSELF: "object"}
+    functions = {VIEW: "view", VIEWS: "views", PROGRAM: "program", NUMBER: "number", NUMBERS: "numbers"}
+    kinds = {SAME: "same", OBJECT_ITSELF: "object", **functions}
     cases = " ".join(f"i64 {kind}, label %do_{label}" for kind, label in kinds.items())
     f.do(f"switch i64 {f.word(recipe, 0)}, label %unusual [{cases}]")
     f.label("do_same")
@@ -762,7 +858,7 @@ def replay() -> Text:
     found = f.tuple_item(record, SPEC)
     f.incref(found)
     f.ret(found)
-    for called in ("view", "program", "number"):
+    for called in functions.values():
         f.label(f"do_{called}")
         f.ret(f.let(f"call ptr @{called}(ptr {frame}, ptr {record}, ptr {recipe})"))
     f.label("no_key")
@@ -868,8 +964,11 @@ def functions() -> list[Function]:
         forget(),
         moved(),
         view(),
+        views(),
         program(),
+        element(),
         number(),
+        numbers(),
         record_call(),
         replay(),
         call_or_replay(),

@@ -16,12 +16,13 @@ from types import FunctionType
 from typing import Any
 
 from ..core import autocast, grad_mode, modes, tensor
+from ..core.checking import write_checks
+from ..core.device import default_device_hooks
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
 from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_default_changes
 from ..core.layout import MemoryFormat
 from ..core.recording import tape
 from ..core.registry import FUNCTIONS
-from ..core.spec import Spec
 from ..core.tensor import Tensor, make
 from ..engine import host, objects
 from ..families import native_calls
@@ -32,6 +33,7 @@ from ..families.product import Product
 from ..families.rearrange import Rearrange
 from ..families.reduce import Reduce
 from ..ops.assembly.copying import CopyTo, plan_of_copy
+from ..ops.creation.creation import filled_plans
 from . import replay_calls as calls
 from .graph import Leaf, Node
 from .saved import Saved
@@ -40,14 +42,18 @@ from .saved import Saved
 NAMES = """
     t transpose swapaxes swapdims permute movedim view reshape flatten unsqueeze squeeze expand expand_as view_as select narrow
     contiguous detach clone sum mean max amax min amin prod argmax argmin any all logsumexp mm bmm matmul softmax log_softmax relu
-    cat stack where pow
+    cat stack where pow chunk split unbind
     nn.functional.linear nn.functional.softmax nn.functional.log_softmax nn.functional.relu nn.functional.mse_loss
     nn.functional.cross_entropy
 """.split()
 
 # Functions whose result is the number in their tensor, and those whose results are no tensors and follow from the metadata.
-READING = "item __float__ __int__ __index__ __bool__".split()
+READING = "item tolist __float__ __int__ __index__ __bool__".split()
 ASKING = ("is_contiguous",)
+# Constructors, and what they fill a new tensor with.
+CREATING = {f"{form.format(name)}": value for form in ("{}", "{}_like", "new_{}")
+            for name, value in (("empty", None), ("zeros", 0), ("ones", 1))}  # fmt: skip
+MOST_READ = 1000  # elements of a list: no signal is handled while they are read
 
 _NUMBERS = {
     (float, float32): calls.FLOAT32,
@@ -86,7 +92,9 @@ def _record(
         if called in ASKING:
             recipe, spec, node = struct.pack("q", calls.OBJECT_ITSELF), result, None
         elif called in READING:
-            recipe, spec, node = _number(tensors, result), None, None
+            recipe, spec, node = _read(tensors, result), None, None
+        elif called in CREATING:
+            recipe, spec, node = _created(CREATING[called], result, alive), None, None
         else:
             recipe, spec, node = _described(tensors, ops, result, alive, places)
     except Refused:
@@ -108,26 +116,61 @@ def _parts(value: Any) -> Iterator[Any]:
 def _described(
     tensors: list[Tensor], ops: list, result: Any, alive: list, places: Sequence[tuple[int, int]]
 ) -> tuple[bytes, Any, Any]:
-    if type(result) is not Tensor:
-        raise Refused
     if tensors and result is tensors[0] and not ops:
         return struct.pack("q", calls.SAME), None, None
-    if len(tensors) == 1 and result._storage is tensors[0]._storage:
+    if type(result) is Tensor and len(tensors) == 1 and result._storage is tensors[0]._storage:
         return _view(tensors[0], result, alive, places)
-    if places or len(ops) != 1 or ops[0][3] is not result or result._base is not None or result.__dict__:
+    results = result if isinstance(result, tuple) else (result,)
+    if places or not results or not all(type(each) is Tensor and not each.__dict__ for each in results):
+        raise Refused
+    if isinstance(result, tuple) and any(each._autograd is not None for each in results):
+        raise Refused
+    if len(tensors) == 1 and all(each._storage is tensors[0]._storage for each in results):
+        return _views(tensors[0], results, alive), None, None
+    if len(ops) != 1 or ops[0][3] is not result or any(each._base is not None for each in results):
         raise Refused
     op, args, static, _ = ops[0]
-    recipe = _program(launches_of(op, args, static), tensors, result.spec, alive)
-    return recipe, result.spec, _node(result, tensors, alive)
+    recipe = _program(launches_of(op, args, static), tensors, result, alive)
+    return recipe, None, _node(results[0], tensors, alive)
 
 
-def _number(tensors: list[Tensor], result: Any) -> bytes:
-    if len(tensors) != 1 or (type(result), tensors[0].spec.dtype) not in _NUMBERS:
-        raise Refused
+def _read(tensors: list[Tensor], result: Any) -> bytes:
+    """The recipe of a call whose result is the number in a tensor, or a list of the numbers in a tensor of one dim."""
     spec = tensors[0].spec
-    if spec.numel != 1 or spec.conj or spec.neg:
+    first = result[0] if type(result) is list and result else result
+    kind = _NUMBERS.get((type(first), spec.dtype))
+    if kind is None or len(tensors) != 1 or spec.conj or spec.neg:
         raise Refused
-    return struct.pack("2q", calls.NUMBER, _NUMBERS[type(result), spec.dtype])
+    if type(result) is not list and spec.numel == 1:
+        return struct.pack("2q", calls.NUMBER, kind)
+    if len(spec.shape) != 1 or len(result) != spec.numel or spec.numel > MOST_READ:
+        raise Refused
+    return struct.pack("4q", calls.NUMBERS, kind, spec.numel, spec.byte_stride[0])
+
+
+def _created(value: Any, result: Any, alive: list) -> bytes:
+    """The recipe of a constructor of dense tensors."""
+    if type(result) is not Tensor or result._autograd is not None or result.__dict__:
+        raise Refused
+    spec = result.spec
+    allocate, launch, arguments = filled_plans[spec, value]
+    given = [] if launch is None else [_RESULT, *map(_object, (*arguments, launch.meta, launch.count))]
+    steps = [] if launch is None else [(launch.entry, given)]
+    alive.append(launch)
+    return _program(Launches([allocate], steps), [], result, alive)
+
+
+def _views(base: Tensor, views: Sequence[Tensor], alive: list) -> bytes:
+    root = base if base._base is None else base._base
+    words = [calls.VIEWS, len(views), id(type(views))]
+    if type(views) is not tuple or base._autograd is not None:
+        raise Refused
+    for view in views:
+        if view._base is not root or view.spec.dtype is not base.spec.dtype:
+            raise Refused
+        alive.append(view.spec)
+        words += [view._byte_offset - base._byte_offset, id(view.spec)]
+    return struct.pack(f"{len(words)}q", *words)
 
 
 def _view(
@@ -150,29 +193,34 @@ def _view(
     return recipe, view.spec, _node(view, [base], alive, places)
 
 
-def _program(launches: Launches, tensors: list[Tensor], spec: Spec, alive: list) -> bytes:
-    words = [calls.PROGRAM, len(launches.steps), 0, 0]
+def _program(launches: Launches, tensors: list[Tensor], result: Any, alive: list) -> bytes:
+    """The recipe of a call that makes the result, a tensor or a tuple of them, by these launches."""
+    several = isinstance(result, tuple)
+    kind, results = type(result), result if several else (result,)
+    if len(results) > calls.MOST_RESULTS or kind.__basicsize__ != tuple.__basicsize__ and several:
+        raise Refused
+    scratch = 0 if launches.scratch is None else id(launches.scratch)
+    words = [calls.PROGRAM, len(launches.steps), scratch, len(results), id(kind) if several else 0]
+    alive += [launches.scratch, kind, *launches.allocators, *(each.spec for each in results)]
+    for allocate, each in zip(launches.allocators, results, strict=True):
+        words += [id(allocate), id(each.spec)]
     positions = {id(each): k for k, each in enumerate(tensors)}
-    for place, allocate in ((2, launches.scratch), (3, launches.allocate)):
-        if allocate is not None:
-            alive.append(allocate)
-            words[place] = id(allocate)
-    made = len(tensors) + 8
+    made = len(tensors) + 12
     for function, arguments in launches.steps:
         alive.append(function)
         words += [id(function), len(arguments)]
         if len(arguments) > calls.MOST_ARGUMENTS:
             raise Refused
-        for kind, value, offset in arguments:
-            if kind == OBJECT:
+        for source, value, offset in arguments:
+            if source == OBJECT:
                 alive.append(value)
-                words += [kind, id(value), 0]
-            elif kind == OF_INPUT:
+                words += [source, id(value), 0]
+            elif source == OF_INPUT:
                 if id(value) not in positions:
                     raise Refused
-                words += [kind, positions[id(value)], offset]
+                words += [source, positions[id(value)], offset]
             else:
-                words += [kind, 0, offset]
+                words += [source, value, offset]
             made += offset != 0
     if 2 * made > calls.MOST_OWNED:
         raise Refused
@@ -243,11 +291,12 @@ def _(op: Reduce, args: tuple, static: dict) -> Launches:
     params = static.get("params", ())
     key = static["dims"], static.get("keepdim", False), static.get("dtype"), len(params)
     plan = op.plans[(tuple([each.spec for each in args]), *key)]
-    if len(plan.results) > 1 or not plan.results[0].numel:
+    if not plan.results[0].numel:
         raise Refused
+    results = [(OF_RESULT, k, 0) for k in range(len(plan.results))]
     numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
-    given = [_RESULT, *map(_input, args), *map(_object, (plan.reduced, *numbers, plan.meta, plan.count))]
-    return Launches(plan.allocators[0], [(plan.entry, given)])
+    given = [*results, *map(_input, args), *map(_object, (plan.reduced, *numbers, plan.meta, plan.count))]
+    return Launches(plan.allocators, [(plan.entry, given)])
 
 
 @launches_of.register
@@ -256,7 +305,7 @@ def _(op: Product, args: tuple, static: dict) -> Launches:
     if plan.entry is None:
         raise Refused
     given = [_RESULT, *map(_input, args), *map(_object, (plan.meta, plan.count))]
-    return Launches(plan.allocate, [(plan.entry, given)])
+    return Launches([plan.allocate], [(plan.entry, given)])
 
 
 @launches_of.register
@@ -268,7 +317,7 @@ def _(op: Map, args: tuple, static: dict) -> Launches:
     tensors = [each for each in args if isinstance(each, Tensor)]
     numbers = kernel_arguments(values, plan)[len(tensors) :]
     given = [_RESULT, *map(_input, tensors), *map(_object, (*numbers, plan.meta, plan.count))]
-    return Launches(plan.allocate, [(plan.entry, given)])
+    return Launches([plan.allocate], [(plan.entry, given)])
 
 
 @launches_of.register
@@ -277,7 +326,7 @@ def _(op: CopyTo, args: tuple, static: dict) -> Launches:
     if plan is None:
         raise Refused
     return Launches(
-        plan.allocate, [(plan.entry, [_RESULT, _input(args[0]), *map(_object, (plan.meta, plan.count))])]
+        [plan.allocate], [(plan.entry, [_RESULT, _input(args[0]), *map(_object, (plan.meta, plan.count))])]
     )
 
 
@@ -289,7 +338,7 @@ def _(op: Rearrange, args: tuple, static: dict) -> Launches:
         (entry, [(OF_RESULT, 0, at), _input(tensors[source], start), _object(meta), _object(count)])
         for source, start, at, entry, meta, count, _ in plan.copies
     ]
-    return Launches(plan.allocate, steps)
+    return Launches([plan.allocate], steps)
 
 
 @launches_of.register
@@ -311,7 +360,7 @@ def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
         )
         for entry, given in plan.launches.steps
     ]
-    return Launches(plan.launches.allocate, steps, plan.launches.scratch)
+    return Launches(plan.launches.allocators, steps, plan.launches.scratch)
 
 
 # ---- Tables --------------------------------------------------------------------------------------------------------------
@@ -349,10 +398,13 @@ MOST_SEEN = 1000  # keys, each of about 100 bytes
 MOST_LEARNED = 500
 
 
-@when_default_changes.append
 def _forget_records() -> None:
     for table in _tables:
         table.forget()
+
+
+when_default_changes.append(_forget_records)
+default_device_hooks.append(_forget_records)
 
 
 def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
@@ -372,7 +424,7 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
     given, named = copies[: len(args)], dict(zip(kwargs, copies[len(args) :]))
     seen = _watched(table.python, given, named, ops)
     again = table.python(*given, **named)  # not watched, because watchers change how a call is recorded
-    if ops and ops[-1][3] is seen:
+    if ops and (ops[-1][3] is seen or type(ops[-1][3]) is tuple and _is_made_of(seen, ops[-1][3])):
         ops[-1] = (*ops[-1][:3], again)
     places = _places(copies) if table is _of_methods["__getitem__"] else ()
     table.remember(_record(table.called, key, (*copies, tuple(kwargs)), ops, again, places), *args, **kwargs)
@@ -380,6 +432,12 @@ def _learn(table: _Table, /, *args: Any, **kwargs: Any) -> Any:
     if table.learned == MOST_LEARNED:
         table.stop()
     return result
+
+
+def _is_made_of(result: Any, parts: tuple) -> bool:
+    """Whether a result is a tuple of these tensors, such as one with names."""
+    same_length = isinstance(result, tuple) and len(result) == len(parts)
+    return same_length and all(a is b for a, b in zip(result, parts, strict=True))
 
 
 def _places(args: Sequence[Any]) -> list[tuple[int, int]]:
@@ -482,6 +540,7 @@ def install(addresses: dict[str, int]) -> None:
     """Put the machine code into its places."""
     exchanges = []
     for function in _functions():
+        write_checks(function)
         table = _of_methods.get(function.__name__) or _Table(modes.with_own_code(function))
         native = host.builtin(addresses["replayed"], function.__name__, table.bound, keywords=True)
         exchanges.append((function, modes.code_like(function.__code__, _SOURCE, native=native)))
@@ -494,7 +553,7 @@ def install(addresses: dict[str, int]) -> None:
 
 def _functions() -> Iterator[FunctionType]:
     seen: set[int] = set()
-    for each in (*NAMES, *READING, *ASKING, *calls.METHODS):
+    for each in (*NAMES, *READING, *ASKING, *CREATING, *calls.METHODS):
         for found in (FUNCTIONS.get(each), vars(Tensor).get(each)):
             if isinstance(found, FunctionType) and id(found) not in seen:
                 seen.add(id(found))

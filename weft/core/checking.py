@@ -120,6 +120,15 @@ def _unwritten(_function: Callable, _name: str) -> Any:
     return _wrapper
 
 
+def write_checks(wrapper: Any) -> None:
+    """Write the code of a function that `checked` made, if it is not written yet, so that a caller may keep or exchange it."""
+    code = wrapper.__code__
+    if code.co_name == "_wrapper" and code.co_filename == __file__:
+        cells = dict(zip(code.co_freevars, wrapper.__closure__, strict=True))
+        function, name = cells["_function"].cell_contents, cells["_name"].cell_contents
+        wrapper.__code__ = _written(*_signature(function), _kinds(function, name))
+
+
 def _kinds(function: Callable, name: str) -> tuple[str, ...]:
     """The annotation of each parameter of `function`, "" for parameters that are not checked."""
     code, annotations = function.__code__, function.__annotations__

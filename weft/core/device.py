@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .restoring import Restoring
@@ -220,9 +221,17 @@ def set_default_device(device: Any) -> None:
     _set_default(CPU if device is None else as_named_device(device))
 
 
+# Each is called when tensors without `device=` begin to live on another device.
+default_device_hooks: list[Callable[[], None]] = []
+
+
 def _set_default(named: device) -> None:
     global _default, _named_default
+    changes = named.place is not _default
     _named_default, _default = named, named.place
+    if changes:
+        for hook in default_device_hooks:
+            hook()
 
 
 def as_device(value: Any) -> device:

@@ -25,6 +25,7 @@ METH_KEYWORDS, METH_NOARGS, METH_FASTCALL = 0x02, 0x04, 0x80
 # The functions of the interpreter that kernels call.
 _PYTHON_API = (
     "PyList_Append",
+    "PyList_New",
     "PyList_Size",
     "PyTuple_GetItem",
     "PyType_GenericAlloc",
@@ -232,10 +233,13 @@ def builtin(address: int, name: str, bound: object = None, keywords: bool = Fals
 
     `keywords`: the machine code gets the names of keyword arguments as its fourth argument, a tuple or null.
     """
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     flags = METH_FASTCALL | (METH_KEYWORDS if keywords else 0)
-    return make(ctypes.addressof(_method_definition(address, name, flags)), bound, None)
+    return _new_function(ctypes.addressof(_method_definition(address, name, flags)), bound, None)
+
+
+_new_function = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+    ("PyCFunction_NewEx", ctypes.pythonapi)
+)
 
 
 def method(cls: type, name: str, address: int, flags: int) -> Any:

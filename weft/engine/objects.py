@@ -94,6 +94,7 @@ _API = {
     "PyFloat_FromDouble": ("ptr", "double"),
     "PyIter_Next": ("ptr", "ptr"),
     "PyList_Append": ("i32", "ptr, ptr"),
+    "PyList_New": ("ptr", "i64"),
     "PyList_Size": ("i64", "ptr"),
     "PyLong_AsLongLongAndOverflow": ("i64", "ptr, ptr"),
     "PyLong_AsVoidPtr": ("ptr", "ptr"),

@@ -259,12 +259,14 @@ class GraphBuilder:
         known["keepalive"] = self.plans  # the memory of the constants lives as long as the function
         faults = backend.faults if self.guarded else None
         launches = None
-        if len(results) == 1 and not self.written and not self.numbers and not FENCE:
-            launches = self._as_data(chained, known)
+        if not self.written and not self.numbers and not FENCE:
+            launches = self._as_data(chained, first, known)
         return Plan(known["run"], faults, self.idle, launches)
 
-    def _as_data(self, chained: list[tuple[Callable, list[Value]]], known: dict[str, Any]) -> Launches:
-        """What `run` launches, for those who run it without Python."""
+    def _as_data(
+        self, chained: list[tuple[Callable, list[Value]]], first: list[int], known: dict[str, Any]
+    ) -> Launches:
+        """What `run` launches, for those who run it without Python; `first` are the numbers of the results."""
 
         def argument(value: Value) -> tuple[int, Any, int]:
             if value.kind == "input":
@@ -274,10 +276,11 @@ class GraphBuilder:
                 return OBJECT, given + value.offset if value.offset else given, 0
             if f"place{value.number}" in known:
                 return OF_SCRATCH, 0, known[f"place{value.number}"] + value.offset
-            return OF_RESULT, 0, value.offset
+            return OF_RESULT, first.index(value.number), value.offset
 
         steps = [(entry, [argument(each) for each in given]) for entry, given in chained]
-        return Launches(known["allocate0"], steps, known.get("allocate"))
+        allocators = [known[f"allocate{place}"] for place in range(len(first))]
+        return Launches(allocators, steps, known.get("allocate"))
 
     def _chained(self, backend: Any) -> list[tuple[Callable, list[Value]]]:
         """The entries and the arguments of the launches, of which neighbours are chained where the device can do so."""

@@ -10,12 +10,12 @@ OBJECT, OF_INPUT, OF_RESULT, OF_SCRATCH = range(4)
 
 
 class Launches(NamedTuple):
-    """Allocators of the result and of scratch memory, and functions with their arguments.
+    """Allocators of the results and of scratch memory, and functions with their arguments.
 
-    An argument is (kind, value, offset): an object, or an address that lies `offset` bytes behind that of an input (`value` says
-    which), of the result, or of the scratch memory.
+    An argument is (kind, value, offset): an object, or an address that lies `offset` bytes behind that of an input or a result
+    (`value` says which), or of the scratch memory.
     """
 
-    allocate: Callable
+    allocators: Sequence[Callable]
     steps: Sequence[tuple[Callable, list[tuple[int, Any, int]]]]
     scratch: Callable | None = None

@@ -210,7 +210,7 @@ _specs = PlanCache(_checked_spec)
 
 def filled(spec: Spec, value: Any) -> Tensor:
     """A new dense tensor filled with 0 or 1 (or with nothing, if None): planned once for each spec."""
-    allocate, launch, arguments = _filled_plans[spec, value]
+    allocate, launch, arguments = filled_plans[spec, value]
     storage = allocate()
     if launch is not None:
         launch.entry(storage.ptr, *arguments, launch.meta, launch.count)
@@ -224,7 +224,7 @@ def _filled_plan(spec: Spec, value: Any):
     return spec.device.backend.allocator(spec.nbytes), launch, scalar_arguments(value or 0, spec.dtype)
 
 
-_filled_plans = PlanCache(_filled_plan)
+filled_plans = PlanCache(_filled_plan)
 
 
 def _sized_in_full(

@@ -67,7 +67,7 @@ class _Ordered(Module):
         return self
 
     def insert(self: L, index: int, module: Module) -> L:
-        """Add a module before position `index`, as into a list. Raises: AssertionError if it is no Module."""
+        """Add a module before position `index`, as into a list. Raises: AssertionError if it is not a Module."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         modules = list(self)
@@ -115,7 +115,7 @@ class Sequential(_Ordered):
     def insert(self, index: int, module: Module) -> Sequential:
         """Add a module before position `index`, which may be the length.
 
-        Raises: IndexError if there is no such position, AssertionError if it is no Module.
+        Raises: IndexError if there is no such position, AssertionError if it is not a Module.
         """
         if not -len(self) <= index <= len(self):
             raise IndexError(f"Index out of range: {index}")

@@ -47,25 +47,25 @@ module_registration: Registry = OrderedDict()
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
-    """Have `hook(module, args)` called before `forward` of every module; what it returns replaces the arguments."""
+    """Have `hook(module, args)` called before `forward` of every module; its result replaces the arguments."""
     return _register(hook, _global_forward_pre, any_global)
 
 
 def register_module_forward_hook(
     hook: Callable, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Have `hook(module, args, output)` called after `forward` of every module; what it returns replaces the output."""
+    """Have `hook(module, args, output)` called after `forward` of every module; its result replaces the output."""
     marks = ([_global_with_kwargs] if with_kwargs else []) + ([_global_always] if always_call else [])
     return _register(hook, _global_forward, any_global, *marks)
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> RemovableHandle:
-    """Have `hook(module, grad_output)` called before backward of every module; what it returns replaces the gradients."""
+    """Have `hook(module, grad_output)` called before backward of every module; its result replaces the gradients."""
     return _register(hook, _global_backward_pre, any_global)
 
 
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:
-    """Have `hook(module, grad_input, grad_output)` called after backward of every module; what it returns replaces
+    """Have `hook(module, grad_input, grad_output)` called after backward of every module; its result replaces
     the gradients of the inputs."""
     if _global_last_node:
         raise RuntimeError(_TWO_KINDS.format("as a global Module hook"))
@@ -83,17 +83,17 @@ _TWO_KINDS = "Cannot use both regular backward hooks and full backward hooks {}.
 
 
 def register_module_parameter_registration_hook(hook: Callable) -> RemovableHandle:
-    """Have `hook(module, name, param)` called for every new parameter; what it returns takes its place."""
+    """Have `hook(module, name, param)` called for every new parameter; the hook's result takes its place."""
     return _register(hook, parameter_registration)
 
 
 def register_module_buffer_registration_hook(hook: Callable) -> RemovableHandle:
-    """Have `hook(module, name, buffer)` called for every new buffer; what it returns takes its place."""
+    """Have `hook(module, name, buffer)` called for every new buffer; the hook's result takes its place."""
     return _register(hook, buffer_registration)
 
 
 def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
-    """Have `hook(module, name, submodule)` called for every new child; what it returns takes its place."""
+    """Have `hook(module, name, submodule)` called for every new child; the hook's result takes its place."""
     return _register(hook, module_registration)
 
 
@@ -137,7 +137,7 @@ class Hooks:
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Have `hook(module, args)` called before `forward`; what it returns replaces the arguments.
+        """Have `hook(module, args)` called before `forward`; its result replaces the arguments.
 
         With `with_kwargs`, `hook(module, args, kwargs)`, which returns None or a pair. `prepend` puts it first.
         """
@@ -152,7 +152,7 @@ class Hooks:
         with_kwargs: bool = False,
         always_call: bool = False,
     ) -> RemovableHandle:
-        """Have `hook(module, args, output)` called after `forward`; what it returns replaces the output.
+        """Have `hook(module, args, output)` called after `forward`; its result replaces the output.
 
         With `with_kwargs`, `hook(module, args, kwargs, output)`. With `always_call` it is called after an error too.
 
@@ -172,13 +172,13 @@ class Hooks:
         return _register(hook, self._forward_hooks, *marks, prepend=prepend)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Have `hook(module, grad_output)` called when the gradients of the outputs are known; what it returns
+        """Have `hook(module, grad_output)` called when the gradients of the outputs are known; its result
         replaces them."""
         return _register(hook, self._backward_pre_hooks, prepend=prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Have `hook(module, grad_input, grad_output)` called when the gradients of the inputs are known; what it
-        returns replaces them. Both are tuples, with None for what is not a tensor.
+        """Have `hook(module, grad_input, grad_output)` called when the gradients of the inputs are known; its
+        result replaces them. Both are tuples, with None for values that are not tensors.
 
         >>> import weft as torch
         >>> module = torch.nn.Sequential()

@@ -107,7 +107,7 @@ class Members:
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Replace the module at a path, or add one; with `strict` only replace.
 
-        Raises: AttributeError if the path leads nowhere, ValueError if it is empty or `module` is no Module.
+        Raises: AttributeError if the path leads nowhere, ValueError if it is empty or `module` is not a Module.
         """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")

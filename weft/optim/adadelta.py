@@ -1,4 +1,4 @@
-"""Adadelta scales each step to the size of recent steps, whatever the size of the gradient is."""
+"""Adadelta scales each step to the size of recent steps, not to the size of the gradient."""
 
 from __future__ import annotations
 

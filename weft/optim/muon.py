@@ -17,7 +17,7 @@ class Muon(PerParameter):
 
     `ns_coefficients` and `ns_steps` belong to the Newton-Schulz iteration, which runs in bfloat16. `adjust_lr_fn` is
     "original" (lr * sqrt(max(1, rows / columns))) or "match_rms_adamw" (lr * 0.2 * sqrt(max(rows, columns))).
-    Raises: ValueError for parameters that are no matrices, and for options outside their range.
+    Raises: ValueError for parameters that are not matrices, and for options outside their range.
     Source: Jordan et al., Muon: An Optimizer for Hidden Layers in Neural Networks, 2024; Liu et al., Muon is Scalable
     for LLM Training, 2025.
 

@@ -84,7 +84,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def _prepare(self) -> None:
-        """Set up what is not saved: empty dictionaries of hooks, and a `step` that runs hooks."""
+        """Set up the parts that are not saved: empty dictionaries of hooks, and a `step` that runs hooks."""
         for kind in _HOOKS:
             setattr(self, kind, OrderedDict())
         self._warned_capturable_if_run_uncaptured = (
@@ -119,7 +119,7 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters to optimize, with their options.
 
-        Raises: TypeError for other objects than tensors and for sets, ValueError for a tensor that is no leaf, or is in a
+        Raises: TypeError for other objects than tensors and for sets, ValueError for a tensor that is not a leaf, or is in a
         group already, or has a name where the others have none.
         """
         if not isinstance(param_group, dict):

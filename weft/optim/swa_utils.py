@@ -174,7 +174,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 class SWALR(LRScheduler):
     """Moves the rate of each group to `swa_lr` in `anneal_epochs` epochs, with the strategy "cos" or "linear".
 
-    Raises: ValueError for an unknown `anneal_strategy`, or `anneal_epochs` that are no number of epochs.
+    Raises: ValueError for an unknown `anneal_strategy`, or `anneal_epochs` that is not a number of epochs.
 
     >>> import weft as torch
     >>> from weft.optim.swa_utils import SWALR

@@ -1,4 +1,4 @@
-"""Join: training loops in which processes have different numbers of inputs. One process waits for nobody."""
+"""Join: training loops in which processes have different numbers of inputs. A single process does not wait."""
 
 from __future__ import annotations
 

@@ -29,13 +29,13 @@ _allowed: list[SDPBackend] = [SDPBackend[name] for name in _ORDER]
 
 
 def _cur_sdpa_kernel_backends(with_priority: bool = False) -> list[SDPBackend]:
-    """Return what the innermost `sdpa_kernel` asked for; with_priority: in the order that was given."""
+    """Return the backends that the innermost `sdpa_kernel` asked for; with_priority: in the order that was given."""
     return list(_allowed) if with_priority else sorted(_allowed, key=lambda each: _ORDER.index(each.name))
 
 
 @contextmanager
 def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """A context, or a decorator, for attention; weft's one kernel serves whatever is asked for.
+    """A context, or a decorator, for attention; weft has one kernel, which serves all backends.
 
     Raises: AssertionError if `backends` is neither an `SDPBackend` nor a list of them.
 
@@ -61,7 +61,7 @@ def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool 
 
 _registered: dict[str, Callable[..., Any]] = {}
 _active: str | None = None
-_handle: Any = None  # what the registered function returned, which must live as long as it is active
+_handle: Any = None  # the result of the registered function, which must live as long as it is active
 
 
 def register_flash_attention_impl(impl: str, *, register_fn: Callable[..., Any]) -> None:
@@ -93,7 +93,7 @@ def activate_flash_attention_impl(impl: str) -> None:
 
 
 def restore_flash_attention_impl(_raise_warn: bool = True) -> None:
-    """Take back what `activate_flash_attention_impl` did."""
+    """Undo `activate_flash_attention_impl`."""
     global _active, _handle
     if _handle is not None and hasattr(_handle, "remove"):
         _handle.remove()

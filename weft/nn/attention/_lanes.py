@@ -194,7 +194,7 @@ def _extremum(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 
 def _shared(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Return what is the same for one sample and for all."""
+    """Return a result that is the same for all samples, such as a dtype."""
     owner = getattr(func, "__self__", None)
     if isinstance(owner, property):
         return owner.__get__(args[0].whole)

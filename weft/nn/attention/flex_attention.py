@@ -63,7 +63,7 @@ class AuxRequest(NamedTuple):
 
 
 class AuxOutput(NamedTuple):
-    """What `flex_attention` returned beside its result; None for what was not asked for."""
+    """The further results of `flex_attention`; None for results that the call did not ask for."""
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
@@ -89,7 +89,7 @@ def _sliced_mask_mod_error(batch: Tensor, head: Tensor, token_q: Tensor, token_k
 
 
 def or_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
-    """Return the mask of what any of these masks lets through.
+    """Return the mask that lets a pair through if any of these masks does.
 
     >>> import weft as torch
     >>> from weft.nn.attention.flex_attention import create_mask, or_masks
@@ -112,7 +112,7 @@ def or_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
 
 
 def and_masks(*mask_mods: _mask_mod_signature) -> _mask_mod_signature:
-    """Return the mask of what all of these masks let through."""
+    """Return the mask that lets a pair through if all of these masks do."""
     _check_callable(mask_mods)
 
     def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class BlockMask:
 
     `kv_indices[b, h, row]` lists the blocks of keys that the queries of a row of blocks see in part, `full_kv_indices` those
     that they see whole; the first `kv_num_blocks` and `full_kv_num_blocks` entries count. `q_indices` are the same for the
-    columns. `mask_mod` says what is seen within blocks. `create_block_mask` and `from_kv_blocks` make them.
+    columns. `mask_mod` says which keys a query sees within a block. `create_block_mask` and `from_kv_blocks` make them.
 
     >>> import weft as torch
     >>> from weft.nn.attention.flex_attention import create_block_mask
@@ -521,7 +521,7 @@ def flex_attention(
     """softmax(score_mod(query @ key^T * scale)) @ value, where each query sees the keys that the mask lets through.
 
     `score_mod(score, b, h, q_idx, kv_idx)` is written for one score and its indices; it may use operations on
-    tensors, and index tensors from outside. `block_mask.mask_mod` decides what is seen. A query that sees nothing gets zeros.
+    tensors, and index tensors from outside. `block_mask.mask_mod` decides which keys a query sees; without any, it gets zeros.
 
     Shapes: query [B, Hq, L, E], key [B, Hkv, S, E], value [B, Hkv, S, Ev] -> [B, Hq, L, Ev], and with return_lse or
     return_aux the logarithms of the sums of exponentials [B, Hq, L]. enable_gqa: several heads of queries share one of keys.

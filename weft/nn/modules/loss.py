@@ -133,7 +133,7 @@ class HuberLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """Computes the mean of -input at the class of each target, weighted by class. Shapes: [N, C, ...], [N, ...].
 
-    Raises: IndexError for targets that are no class, unless they are `ignore_index`.
+    Raises: IndexError for targets that are not a class, unless they are `ignore_index`.
 
     >>> import weft as torch
     >>> log_probs = torch.tensor([[0.25, 0.75], [0.5, 0.5]]).log()

@@ -9,7 +9,7 @@ from ...core.tensor import Tensor
 
 
 def check_gpus(devices: Iterable[Any]) -> None:
-    """Raise ValueError for a device that is no GPU; numbers count GPUs."""
+    """Raise ValueError for a device that is not a GPU; numbers count GPUs."""
     for device in devices:
         kind = getattr(device, "type", device)
         if isinstance(kind, str) and kind.startswith("cpu"):

@@ -195,7 +195,7 @@ class DistributedDataParallel(Module, Joinable):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Iterator[None]:
-        """Within, processes may have different numbers of inputs. One process waits for nobody."""
+        """Within, processes may have different numbers of inputs. A single process does not wait."""
         with Join(
             [self],
             enable,
@@ -218,7 +218,7 @@ class DistributedDataParallel(Module, Joinable):
     # ---- Communication hooks
 
     def register_comm_hook(self, state: object, hook: Callable) -> None:
-        """Let `hook(state, bucket)` average gradients: it returns a Future of what they become.
+        """Let `hook(state, bucket)` average gradients: it returns a Future of the averages.
 
         Raises: RuntimeError for a second hook.
         """

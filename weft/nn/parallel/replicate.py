@@ -12,7 +12,7 @@ __all__ = ["replicate"]
 
 
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
-    """Copies of `network` on the GPUs `devices`. Raises: ValueError for a device that is no GPU."""
+    """Copies of `network` on the GPUs `devices`. Raises: ValueError for a device that is not a GPU."""
     check_gpus(devices)
     if devices and next(network.parameters(), None) is not None:
         raise AssertionError(

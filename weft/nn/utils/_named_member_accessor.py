@@ -36,7 +36,7 @@ def swap_tensor(module: Module, name: str, tensor: Tensor, allow_missing: bool =
     """Set the tensor of a name and return the old one; with `allow_missing`, return a sentinel if there was none.
 
     Given the sentinel as `tensor`, it removes the name.
-    Raises: AttributeError if the module has no such name, TypeError if it is no tensor.
+    Raises: AttributeError if the module has no such name, TypeError if it is not a tensor.
     """
     _check_name(module, name)
     for members in (module._parameters, module._buffers):
@@ -145,7 +145,7 @@ class NamedMemberAccessor:
         return before, missing
 
     def check_keys(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return the names of the module that are not among `keys`, and the keys that are no names."""
+        """Return the names of the module that are not among `keys`, and the keys that are not names."""
         given, own = set(keys), {name for name, _ in self.named_tensors(remove_duplicate=False)}
         return sorted(own - given), sorted(given - own)
 

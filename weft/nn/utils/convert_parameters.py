@@ -24,7 +24,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Make parameters views of consecutive parts of a vector. Raises: TypeError if `vec` is no tensor."""
+    """Make parameters views of consecutive parts of a vector. Raises: TypeError if `vec` is not a tensor."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {weft.typename(vec)}")
     listed = list(parameters)

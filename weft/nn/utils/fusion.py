@@ -12,7 +12,7 @@ from ..parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """Return a copy of a convolution that does what the convolution and then a batch normalization do in eval mode.
+    """Return a copy of a convolution that computes the convolution and then a batch normalization in eval mode.
 
     Raises: AssertionError if one of them is in training mode.
     """
@@ -45,7 +45,7 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """Return a copy of a linear layer that does what it and then a batch normalization do in eval mode.
+    """Return a copy of a linear layer that computes the layer and then a batch normalization in eval mode.
 
     Raises: AssertionError if one of them is in training mode, or their features do not fit.
     """

@@ -12,7 +12,7 @@ from ..module import Module
 def skip_init(module_cls: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Return a module whose parameters and buffers are uninitialised, made without computing initial values.
 
-    Raises: RuntimeError if the class is no Module or takes no `device`.
+    Raises: RuntimeError if the class is not a Module or takes no `device`.
 
     >>> import weft as torch
     >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)

@@ -76,7 +76,7 @@ class _Orthogonal(Module):
         return Q.mT if wide else Q
 
     def _exponential(self, X: Tensor) -> Tensor:
-        """The first k columns of an orthogonal n x n matrix, of what lies below the diagonal of X [..., n, k]."""
+        """The first k columns of an orthogonal n x n matrix, computed from the elements below the diagonal of X [..., n, k]."""
         n, k = X.shape[-2:]
         X = X.tril()
         if n != k:

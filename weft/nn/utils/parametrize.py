@@ -244,7 +244,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
-    """Make a parametrized tensor an ordinary one: of its present value, or of what it was computed from.
+    """Make a parametrized tensor an ordinary one, from its present value or from the tensor that it was computed from.
 
     Raises: ValueError if it is not parametrized, or if it is computed from several and not to be left as it is.
     """
@@ -339,7 +339,7 @@ _CHANGED = "Registering a parametrization may not change the {0} of the tensor, 
 
 
 def _check_same(result: Any, present: Tensor, message: str) -> None:
-    """Raises: ValueError if a parametrization gives another kind of tensor; `message` says what must not change."""
+    """Raises: ValueError if a parametrization gives another kind of tensor; `message` names the fixed property."""
     if not isinstance(result, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(result).__name__}.")
     for what in ("dtype", "shape"):

@@ -132,7 +132,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the default mask with more zeros: those of the newest pruning, applied to what is left."""
+        """Return the default mask with the zeros of the newest pruning, which chooses among the elements that are left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(dtype=t.dtype)
         if method.PRUNING_TYPE == "unstructured":

@@ -93,7 +93,7 @@ def _complete(module: Any, given: Mapping[str, Tensor], tie_weights: bool, stric
 
 
 def _tie(tied: list[str], given: Mapping[str, Tensor], result: dict[str, Tensor]) -> None:
-    """Give all names of one tensor what one of them is given."""
+    """If one name of a tensor gets a new value, give it to all names of the tensor."""
     present = [name for name in tied if name in given]
     if len({id(given[name]) for name in present}) > 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""`torch.nn.attention.experimental`: what PyTorch tries out. Nothing of it is here."""
+"""`torch.nn.attention.experimental`: PyTorch's experiments, none of which weft has."""
 
 from ....compat.missing import module_getattr
 

@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatch
@@ -37,12 +38,14 @@ def main() -> None:
 
     here = machine.describe()
     print(report.heading(here), flush=True)
+    start = time.monotonic()
     results = run(options.only, implementations, QUICK if options.quick else FULL)
     print(
         f"\n## Summary: PyTorch's time (or memory) / weft's; above 1, weft is better\n\n{report.summary(results)}"
     )
     if failures := report.errors(results):
         print(f"\n{failures}")
+    print(f"\nMeasured in {(time.monotonic() - start) / 60:.1f} minutes.")
     if path := options.json:
         path = path / f"{machine.slug(here)}.json" if path.is_dir() else path
         path.write_text(report.to_json(here, results))

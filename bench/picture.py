@@ -9,7 +9,7 @@ from bench.report import TITLES, Result
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 300, 58, 74, 34, 40  # of one panel, in pixels
 COLOURS = {"torch": "#d9480f", "weft": "#1864ab", "numpy": "#868e96", "limit": "#2b8a3e"}
 LABEL_HEIGHT = 13  # pixels that a label at the end of a line needs
-TIMES = {-6: "1 us", -5: "10 us", -4: "100 us", -3: "1 ms", -2: "10 ms", -1: "100 ms", 0: "1 s"}
+TIMES = {-7: "100 ns", -6: "1 us", -5: "10 us", -4: "100 us", -3: "1 ms", -2: "10 ms", -1: "100 ms", 0: "1 s"}
 
 Points = list[tuple[float, float]]
 

@@ -61,6 +61,22 @@ class TestProducts:
         job.entry(c.ctypes.data, a.ctypes.data, b.ctypes.data, job.meta, job.count)
         assert (c == a @ b[::-1]).all()
 
+    @given(
+        st.sampled_from(DTYPES[:2]), st.integers(1, 3), st.integers(1, 70), st.integers(2, 70), st.booleans()
+    )
+    def test_products_with_a_vector(self, dtype, count, size, terms, transposed):
+        a = matrices(dtype, count, size, terms, transposed, 1)
+        v = matrices(dtype, count, terms, 1, False, 3)
+        along = (1, size) if transposed else (terms, 1)
+        offsets = np.arange(count)[:, None] * [size, size * terms, terms]
+        column, row = np.full((count, size, 1), np.nan, a.dtype), np.full((count, 1, size), np.nan, a.dtype)
+        job = products(dtype, (size, terms, 1), along, (1, 1), offsets)
+        job.entry(column.ctypes.data, a.ctypes.data, v.ctypes.data, job.meta, job.count)
+        assert (column == a @ v).all()
+        job = products(dtype, (1, terms, size), (terms, 1), along[::-1], offsets[:, [0, 2, 1]])
+        job.entry(row.ctypes.data, v.ctypes.data, a.ctypes.data, job.meta, job.count)
+        assert (row == (a @ v).swapaxes(1, 2)).all()
+
     def test_every_element_is_in_one_task(self, threads):
         for rows, columns in [(1, 5), (5, 1), (7, 3), (3, 7)]:
             tasks = gemm._tasks(rows, columns, 10, 1, np.zeros((1, 3), np.int64), threads, rows >= columns, 1)

@@ -17,6 +17,7 @@ import numpy as np
 from ..core.dtype import DType, float32, float64
 from . import workers
 from .blas import LETTERS, ONE_THREAD, gemm
+from .dots import dots_code
 from .kernel import Code, Launch, compile_loop, shared
 from .memory import FENCE
 from .panels import panels_code, tiles
@@ -29,7 +30,7 @@ ALWAYS_SHARED_WORK = 1 if FENCE else 1 << 23
 # Multiplications: up to this many, BLAS uses one thread anyway, so the call that limits its threads is skipped.
 UNTHREADED_WORK = 1 << 16
 
-# Rows and columns: BLAS computes products with fewer, which hardly use what a tile holds.
+# Rows and columns: BLAS computes products with fewer, but for those with a vector, because they hardly use what a tile holds.
 LEAST_SIZE = 4
 
 _ROW_MAJOR, _AS_IT_IS, _TRANSPOSED = 101, 111, 112
@@ -110,12 +111,17 @@ def products(
     sizes: rows, terms and columns of each product. left, right: the strides of the matrices of a and b, one of which is 1; the
     matrices of c are contiguous. offsets: [products, 3], the offsets of c, a and b of each product. All are in elements.
     """
-    if dtype in (float32, float64) and min(sizes[0], sizes[2]) >= LEAST_SIZE:
-        return _by_panels(dtype, sizes, left, right, offsets)
-    return _by_blas(dtype, sizes, left, right, offsets) if gemm(dtype) is not None else None
+    rows, terms, columns = sizes
+    if dtype not in (float32, float64) or 1 < min(rows, columns) < LEAST_SIZE:
+        return _by_blas(dtype, sizes, left, right, offsets) if gemm(dtype) is not None else None
+    if columns > 1:
+        return _by_panels(dtype, sizes, left, right, offsets, "cab")
+    # The product of the transposes, whose result has the same place.
+    transposes = (right[1], right[0]), (left[1], left[0])
+    return _by_panels(dtype, (1, terms, rows), *transposes, offsets[:, [0, 2, 1]], "cba")
 
 
-def _by_panels(dtype: DType, sizes, left, right, offsets: np.ndarray) -> Launch:
+def _by_panels(dtype: DType, sizes, left, right, offsets: np.ndarray, order: str) -> Launch:
     (rows, terms, columns), size = sizes, dtype.itemsize
     at_once = -(-rows // -(-rows // tile().rows))  # tiles of even height
     wide = tile().lines * LINE // size
@@ -123,15 +129,13 @@ def _by_panels(dtype: DType, sizes, left, right, offsets: np.ndarray) -> Launch:
     # Each block of rows copies the panels of b again.
     by_rows = columns < parts * wide
     tasks = _tasks(rows, columns, left[0], right[1], offsets, parts, by_rows, at_once if by_rows else wide)
-    code = panels_code(dtype, right[1] != 1)
-    rest = tiles(dtype, rows % at_once) if rows % at_once else (0, 0)
-    header = [
-        terms,
-        *(step * size for step in (*left, *right, columns)),
-        at_once,
-        *tiles(dtype, at_once),
-        *rest,
-    ]
+    if rows == left[1] == right[0] == 1:
+        code, heights = dots_code(dtype, order), [0] * 5
+    else:
+        code = panels_code(dtype, right[1] != 1, order)
+        rest = tiles(dtype, rows % at_once) if rows % at_once else (0, 0)
+        heights = [at_once, *tiles(dtype, at_once), *rest]
+    header = [terms, *(step * size for step in (*left, *right, columns)), *heights]
     return _launch(code, header, tasks, size, len(offsets) * math.prod(sizes))
 
 

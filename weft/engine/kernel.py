@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.dtype import DType, float32, float64
+from ..core.dtype import DType, bool_, float32, float64
 from . import workers
 from .expr import postorder
 from .host import builtin, compile_ir, entry_ir
@@ -30,7 +30,8 @@ from .loops import (
 from .memory import FENCE
 from .monoid import Monoid, block_width, chunk_bytes, chunks, vector_lanes
 from .reduce import META_HEADER, ReduceKernel, chunks_ir, reduce_ir
-from .tiles import regions
+from .tiles import SMALLEST, SMALLEST_COPY, regions
+from .transposition import transposed_tiles, transposition_ir
 
 # Work for fewer bytes than this (about 100 us) is done before a parked thread has been of use: waking it takes 20 us.
 PARALLEL_BYTES = 1 if FENCE else 4 << 20
@@ -170,11 +171,42 @@ def prepare_map(
     entry = sharing(code, work)
     letters = "p" * len(strides) + param_letters(params)
     parts = []
-    for region in regions(sizes, strides, itemsizes):
+    copy = _is_copy(kernel)
+    found = regions(sizes, strides, itemsizes, SMALLEST_COPY if copy else SMALLEST)
+    tiled = len(found[0].sizes) > len(sizes)
+    if tiled and copy and (tiles := transposed_tiles(found[0], itemsizes[0])):
+        meta = np.array(meta_words(tiles.sizes, tiles.strides), dtype=np.int64)
+        entry_of_tiles = sharing(_transposing(itemsizes[0], tiles.side), work)
+        launch = Launch(entry_of_tiles, meta.ctypes.data, tiles.sizes[0], meta)
+        parts.append(_Part(found.pop(0).offsets, launch, tiles.rows))
+    for region in found:
         meta = np.array(meta_words(region.sizes, region.strides), dtype=np.int64)
         stage = Stage(code.loop, code.row, letters, len(results), work, 1, meta)
-        parts.append((region.offsets, Launch(entry, meta.ctypes.data, region.sizes[0], stage)))
-    return parts[0][1] if len(parts) == 1 else Launch(_Parts(parts), 0, 0, parts)
+        parts.append(_Part(region.offsets, Launch(entry, meta.ctypes.data, region.sizes[0], stage), ()))
+    if len(parts) == 1 and not parts[0].numbers:
+        return parts[0].launch
+    return Launch(_Parts(parts), 0, 0, parts)
+
+
+def _is_copy(kernel: MapKernel) -> bool:
+    """Whether each element of the result has the bits of its operand."""
+    if len(kernel.results) != 1 or len(kernel.operand_dtypes) != 1 or kernel.operand_dtypes[0] is bool_:
+        return False
+    parts = kernel.results[0].parts
+    return len(parts) == 1 and parts[0].op == "load" and parts[0].dtype is kernel.operand_dtypes[0]
+
+
+@functools.cache
+def _transposing(itemsize: int, side: int) -> Code:
+    return compile_row(transposition_ir(itemsize, side), 2, "ii")
+
+
+class _Part(NamedTuple):
+    """A launch in one region."""
+
+    offsets: tuple[int, ...]  # bytes, of each operand
+    launch: Launch
+    numbers: tuple[int, ...]  # that its kernel gets besides those of the call
 
 
 class _Parts:
@@ -182,14 +214,14 @@ class _Parts:
 
     __slots__ = ("parts",)
 
-    def __init__(self, parts: list[tuple[tuple[int, ...], Launch]]):
+    def __init__(self, parts: list[_Part]):
         self.parts = parts
 
     def __call__(self, *arguments):
-        numbers = arguments[len(self.parts[0][0]) : -2]
-        for offsets, launch in self.parts:
+        numbers = arguments[len(self.parts[0].offsets) : -2]
+        for offsets, launch, own in self.parts:
             addresses = [address + offset for address, offset in zip(arguments, offsets)]
-            launch.entry(*addresses, *numbers, launch.meta, launch.count)
+            launch.entry(*addresses, *numbers, *own, launch.meta, launch.count)
         return arguments[0]
 
 

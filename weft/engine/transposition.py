@@ -1,0 +1,93 @@
+"""Transposed copies: square tiles of vectors that change rows and columns in registers.
+
+An element by element copy of a tile reads each cache line of the source once for each of its elements. Rows whose distance is a power
+of two share few places of the cache, so that the lines are gone in between. Here, each line is read once and written once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .host import cpu
+from .tiles import Region
+
+
+class TransposedTiles(NamedTuple):
+    """A loop over tiles of `side` elements a side."""
+
+    side: int
+    sizes: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+    rows: tuple[int, int]  # the distances in bytes between rows of a tile in the target and in the source
+
+
+def transposed_tiles(tiles: Region, itemsize: int) -> TransposedTiles | None:
+    """The tiles of a copy as transpositions in registers, if the target is contiguous one way and the source the other way."""
+    (*_, down, across), (*_, source_down, source_across) = tiles.strides
+    if itemsize not in (4, 8) or across != itemsize or source_down != itemsize:
+        return None
+    side = _register_bytes() // itemsize
+    outer, (high, wide, tile, _) = tiles.sizes[:-4], tiles.sizes[-4:]
+    strides = tuple((*row[:-4], row[-2] * side, row[-1] * side) for row in tiles.strides)
+    sizes = (*outer, high * tile // side, wide * tile // side)
+    return TransposedTiles(side, sizes, strides, (down, source_across))
+
+
+def _register_bytes() -> int:
+    return 64 if "+avx512f" in cpu()[1].split(",") else 32
+
+
+def transposition_ir(itemsize: int, side: int) -> str:
+    """`row(target, its stride, source, its stride, params, n)`: n tiles; the params are `TransposedTiles.rows`."""
+    kind = f"<{side} x i{8 * itemsize}>"
+    lines = [
+        f"%from{k} = mul i64 %source_row, {k}\n%at{k} = getelementptr i8, ptr %source, i64 %from{k}\n"
+        f"%v0_{k} = load {kind}, ptr %at{k}, align {itemsize}"
+        for k in range(side)
+    ]
+    # Each stage exchanges two quarters of all squares of 2 * distance elements a side.
+    distance, stage = 1, 0
+    while distance < side:
+        for k in range(side):
+            first = k & ~distance
+            a, b = f"{kind} %v{stage}_{first}", f"{kind} %v{stage}_{first + distance}"
+            mask = ", ".join(f"i32 {_chosen(lane, k, distance, side)}" for lane in range(side))
+            lines.append(f"%v{stage + 1}_{k} = shufflevector {a}, {b}, <{side} x i32> <{mask}>")
+        distance, stage = 2 * distance, stage + 1
+    lines += [
+        f"%to{k} = mul i64 %target_row, {k}\n%out{k} = getelementptr i8, ptr %target, i64 %to{k}\n"
+        f"store {kind} %v{stage}_{k}, ptr %out{k}, align {itemsize}"
+        for k in range(side)
+    ]
+    body = "\n".join(lines)
+    return f"""
+define void @row(ptr %p0, i64 %s0, ptr %p1, i64 %s1, ptr %params, i64 %n) #0 {{
+start:
+%target_row = load i64, ptr %params
+%second = getelementptr i64, ptr %params, i64 1
+%source_row = load i64, ptr %second
+br label %next
+next:
+%i = phi i64 [0, %start], [%more, %tile]
+%go = icmp slt i64 %i, %n
+br i1 %go, label %tile, label %done
+tile:
+%target_offset = mul i64 %i, %s0
+%target = getelementptr i8, ptr %p0, i64 %target_offset
+%source_offset = mul i64 %i, %s1
+%source = getelementptr i8, ptr %p1, i64 %source_offset
+{body}
+%more = add i64 %i, 1
+br label %next
+done:
+ret void
+}}
+"""
+
+
+def _chosen(lane: int, row: int, distance: int, side: int) -> int:
+    """Which lane of the pair of rows becomes `lane` of `row`; lanes of the second row count from `side`."""
+    upper_lane = lane & distance
+    if row & distance:
+        return side + lane if upper_lane else lane + distance
+    return side + lane - distance if upper_lane else lane

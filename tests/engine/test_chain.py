@@ -5,11 +5,10 @@ import pytest
 
 import weft
 import weft.nn.functional as F
-from weft.core.plans import _caches
+from weft.core.dtype import when_default_changes
 from weft.devices.cpu import Cpu
 from weft.engine import chain
 from weft.engine.chain import Chain, Operand
-from weft.families.kernel_graph import KernelGraph
 from weft.ops.reductions.reduction import SUM
 from weft.ops.reductions.softmax import _SOFTMAX
 
@@ -31,11 +30,10 @@ LAYOUTS = {
 }
 
 
-def forget_graphs():
-    """Forget the plans of kernel graphs, so that the next calls plan their chains again."""
-    for cache in list(_caches.values()):
-        if isinstance(getattr(cache.plan, "__self__", None), KernelGraph):
-            cache.clear()
+def forget_plans():
+    """Forget all plans, so that the next calls plan their chains again."""
+    for forget in when_default_changes:
+        forget()
 
 
 def bits(tensor):
@@ -50,13 +48,13 @@ def test_a_chain_has_the_bits_of_single_launches(name, layout, dtype, monkeypatc
     x = LAYOUTS[layout](weft.randn(6, 4, 6).to(dtype))
     results = []
     for block, chains in ((1, True), (1 << 14, True), (None, False)):
-        forget_graphs()
+        forget_plans()
         if chains:
             monkeypatch.setattr(chain, "BLOCK_BYTES", block)
         else:
             monkeypatch.setattr(Cpu, "chain", lambda self: None)
         results.append([bits(FUNCTIONS[name](x, dim)) for dim in (0, 1, 2)])
-    forget_graphs()
+    forget_plans()
     assert results[0] == results[1] == results[2]
 
 
@@ -87,7 +85,7 @@ def test_a_stage_is_refused_that_cannot_be_cut_like_the_others():
 
 
 def test_wrong_arguments_raise_and_run_nothing():
-    forget_graphs()
+    forget_plans()
     weft.softmax(weft.ones(4, 4), 1)
     (plan,) = _SOFTMAX.plans.values()
     launch = plan.run.__globals__["launch0"]

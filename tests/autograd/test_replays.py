@@ -26,6 +26,7 @@ def installed():
     native_calls.install()
 
 
+ROWS = torch.tensor([2, 0])
 CALLS = {
     "int": lambda m, v: m[1],
     "ints": lambda m, v: (m[0], m[-1], m[2], m[-4]),
@@ -57,6 +58,8 @@ CALLS = {
     "cat": lambda m, v: (torch.cat([m, m]), torch.cat((m, m[:2]), 0), torch.stack([v, v, m[1]]), torch.cat([m, m], dim=1)),
     "where": lambda m, v: (torch.where(m > 5, m, v), m.pow(2), torch.pow(m, 3)),
     "loss": lambda m, v: (F.mse_loss(m, m + 1), F.mse_loss(m, m)),
+    "indices": lambda m, v: (m[ROWS], m[:, ROWS], m[ROWS, 1], m[ROWS, ROWS], m.index_select(1, ROWS), v[ROWS], m[m > 1]),
+    "gather": lambda m, v: (m.gather(0, ROWS[None]), m[torch.tensor(2)], m[torch.tensor(1)], m[[0, 3]]),
     "several": lambda m, v: (m.max(1), m.min(dim=0), torch.max(m, 0, True), tuple(m.detach().max(0))),
     "views": lambda m, v: (m.chunk(2), m.split(3), m.split([1, 3], 1), m.unbind(), m[1:].unbind(1), tuple(v)),
     "like": lambda m, v: (torch.zeros_like(m), torch.ones_like(m.t()), m.new_zeros(3), m.new_ones((2, 2))),
@@ -249,6 +252,17 @@ def test_constructors_follow_their_options():
                 torch.zeros(wrong)
 
 
+def test_bad_indices_raise():
+    m = torch.arange(16.0).view(4, 4)
+    for _ in range(4):
+        assert m[ROWS][0].tolist() == [8.0, 9.0, 10.0, 11.0] and m[torch.tensor([-1])].tolist() == [
+            m[3].tolist()
+        ]
+        for bad in (torch.tensor([4, 0]), torch.tensor([0, -5])):
+            with pytest.raises(IndexError):
+                m[bad]
+
+
 def test_results_with_names():
     for _ in range(4):
         found = torch.tensor([[1.0, 3.0, 2.0]]).max(1)
@@ -313,7 +327,7 @@ def calls():
     m.detach(); m.contiguous(); m.sum(); w.sum(0); w.sum(dim=1); m @ m; w @ m; m @ w; m @ v; F.linear(m, w, p); F.softmax(w, -1)
     torch.cat([m, w]); m.clone(); w.clone(); number.item(); float(number); bool(number); m.size(0); m.is_contiguous()
     F.mse_loss(w, m); F.relu(w); m.reshape(16); m.t().reshape(16)
-    m.max(1); m.chunk(2); m.unbind(); torch.zeros(3); torch.empty(2, 2); torch.zeros_like(m); v.tolist(); m[0].tolist()
+    m[i]; w[i]; m.max(1); m.chunk(2); m.unbind(); torch.zeros(3); torch.empty(2, 2); torch.zeros_like(m); v.tolist(); m[0].tolist()
     n.grad_fn; n[1:]; n.__dict__["_views"].clear()
     for wrong in (lambda: m[9], lambda: m[big], lambda: m[::0], lambda: m @ p[:3], lambda: m["a"], lambda: m.view(3)):
         try:

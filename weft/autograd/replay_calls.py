@@ -535,8 +535,9 @@ def program() -> Text:
     """Run the launches of a record, and return the new tensor that they compute, or a tuple of them.
 
     The recipe: PROGRAM, the number of launches, the allocator of scratch memory or 0, the number of results, the class of the tuple or
-    0; for each result its allocator and its Spec; for each launch its function, the number of its arguments, and three words for each
-    of these: of which kind it is, which one, and an offset.
+    0, the address of a count of bad indices; for each result its allocator and its Spec; for each launch its function, the number of
+    its arguments, and three words for each of these: of which kind it is, which one, and an offset. If the launches have met a bad
+    index, the Python function runs the call again, and raises the error.
     """
     f = Text("program", "ptr %frame, ptr %record, ptr %recipe")
     owned, count = f.room(MOST_OWNED), f.room(1)
@@ -580,7 +581,9 @@ def program() -> Text:
         f.set_word(places, position, f.address(f.call("PyLong_AsVoidPtr", block)))
         return storage
 
-    results, described = f.word("%recipe", 3), f.place("%recipe", 40)
+    results, described = f.word("%recipe", 3), f.place("%recipe", 48)
+    faults = f.word("%recipe", 5, "ptr")
+    before = f.load(faults, 0, "i64")
     with f.each(results) as k:
         new = allocate(f.word(described, f.let(f"shl i64 {k}, 1"), "ptr"), f.add(k, str(MOST_INPUTS)))
         f.set_word(storages, k, new, "ptr")
@@ -623,6 +626,7 @@ def program() -> Text:
         answer = f.call("PyObject_Vectorcall", function, f.place(arguments, 8), flagged, "null")
         f.require(f.differ(answer, "null"), "failed")
         f.decref(answer)
+    f.require(f.same(f.load(faults, 0, "i64"), before, "i64"), "faulty")
     with f.each(results) as k:
         storage = f.word(storages, k, "ptr")
         f.incref(storage)
@@ -653,8 +657,11 @@ def program() -> Text:
     f.go("clear")
     f.label("failed")
     f.go("clear")
+    f.label("faulty")
+    f.go("clear")
     f.label("clear")
-    answer = f.let(f"phi ptr [{first}, %single], [{together}, %done], [null, %failed]")
+    unusual = f"inttoptr (i64 {UNUSUAL} to ptr)"
+    answer = f.let(f"phi ptr [{first}, %single], [{together}, %done], [null, %failed], [{unusual}, %faulty]")
     with f.each(f.load(count, 0, "i64")) as k:
         f.decref(f.word(owned, k, "ptr"))
     f.decref("%record")

@@ -26,8 +26,9 @@ from ..core.registry import FUNCTIONS
 from ..core.tensor import Tensor, make
 from ..engine import host, objects
 from ..families import native_calls
+from ..families.indexed import Gather
 from ..families.kernel_graph import KernelGraph
-from ..families.launches import OBJECT, OF_INPUT, OF_RESULT, Launches
+from ..families.launches import OBJECT, OF_INPUT, OF_RESULT, Launches, address_of_faults
 from ..families.map import Map, kernel_arguments, keyed, scalar_arguments
 from ..families.product import Product
 from ..families.rearrange import Rearrange
@@ -42,7 +43,7 @@ from .saved import Saved
 NAMES = """
     t transpose swapaxes swapdims permute movedim view reshape flatten unsqueeze squeeze expand expand_as view_as select narrow
     contiguous detach clone sum mean max amax min amin prod argmax argmin any all logsumexp mm bmm matmul softmax log_softmax relu
-    cat stack where pow chunk split unbind
+    cat stack where pow chunk split unbind index_select gather
     nn.functional.linear nn.functional.softmax nn.functional.log_softmax nn.functional.relu nn.functional.mse_loss
     nn.functional.cross_entropy
 """.split()
@@ -193,6 +194,9 @@ def _view(
     return recipe, view.spec, _node(view, [base], alive, places)
 
 
+_no_faults = host.keepalive(ctypes.c_int64())
+
+
 def _program(launches: Launches, tensors: list[Tensor], result: Any, alive: list) -> bytes:
     """The recipe of a call that makes the result, a tensor or a tuple of them, by these launches."""
     several = isinstance(result, tuple)
@@ -200,7 +204,8 @@ def _program(launches: Launches, tensors: list[Tensor], result: Any, alive: list
     if len(results) > calls.MOST_RESULTS or kind.__basicsize__ != tuple.__basicsize__ and several:
         raise Refused
     scratch = 0 if launches.scratch is None else id(launches.scratch)
-    words = [calls.PROGRAM, len(launches.steps), scratch, len(results), id(kind) if several else 0]
+    faults = launches.faults or ctypes.addressof(_no_faults)
+    words = [calls.PROGRAM, len(launches.steps), scratch, len(results), id(kind) if several else 0, faults]
     alive += [launches.scratch, kind, *launches.allocators, *(each.spec for each in results)]
     for allocate, each in zip(launches.allocators, results, strict=True):
         words += [id(allocate), id(each.spec)]
@@ -348,7 +353,10 @@ def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
     if (rest[1:] and rest[1]) or static.get("numbers"):
         raise Refused
     plan = op.plans[(*[None if each is None else each.spec for each in inputs], *statics)]
-    if plan.faults is not None or plan.launches is None:
+    if plan.launches is None or plan.idle:
+        raise Refused
+    faults = 0 if plan.faults is None else address_of_faults(plan.faults)
+    if plan.faults is not None and not faults:
         raise Refused
     steps = [
         (
@@ -360,7 +368,19 @@ def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
         )
         for entry, given in plan.launches.steps
     ]
-    return Launches(plan.launches.allocators, steps, plan.launches.scratch)
+    return Launches(plan.launches.allocators, steps, plan.launches.scratch, faults)
+
+
+@launches_of.register
+def _(op: Gather, args: tuple, static: dict) -> Launches:
+    input, indices, chosen = args
+    plan = op.plans[(input.spec, chosen, *[index.spec for index in indices])]
+    launch, faults = plan.launch, address_of_faults(plan.faults)
+    if launch is None or not faults or input.spec.conj or input.spec.neg:
+        raise Refused
+    constants = map(_object, (launch.table, launch.meta, launch.count))
+    given = [_RESULT, _input(input), *map(_input, indices), *constants]
+    return Launches([plan.allocate], [(launch.entry, given)], None, faults)
 
 
 # ---- Tables --------------------------------------------------------------------------------------------------------------

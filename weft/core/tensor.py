@@ -14,6 +14,8 @@ from .size import Size
 from .spec import Spec
 from .storage import Storage
 
+tuple_item = tuple.__getitem__  # of a Size it is faster than `size[dim]`, which may be a slice
+
 
 class Tensor:
     """`torch.Tensor`: an array of one dtype in the memory of a Storage.
@@ -50,10 +52,9 @@ class Tensor:
         if dim is None:
             return self.spec.shape
         sizes = self.spec.shape
-        try:
-            return sizes[wrap_dim(dim, len(sizes))]
-        except (IndexError, TypeError):
-            return sizes[own_dim(dim, len(sizes), "size")]
+        if type(dim) is int and -len(sizes) <= dim < len(sizes):
+            return tuple_item(sizes, dim)
+        return sizes[own_dim(dim, len(sizes), "size")]
 
     def stride(self, dim: int | None = None) -> Any:
         """All strides, or the stride of dimension `dim`, in elements."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,8 @@ OBJECT, OF_INPUT, OF_RESULT, OF_SCRATCH = range(4)
 
 
 class Launches(NamedTuple):
-    """Allocators of the results and of scratch memory, and functions with their arguments.
+    """Allocators of the results and of scratch memory, and functions with their arguments. `faults` is the address of the device's
+    count of bad indices, if the launches follow indices.
 
     An argument is (kind, value, offset): an object, or an address that lies `offset` bytes behind that of an input or a result
     (`value` says which), or of the scratch memory.
@@ -19,3 +21,9 @@ class Launches(NamedTuple):
     allocators: Sequence[Callable]
     steps: Sequence[tuple[Callable, list[tuple[int, Any, int]]]]
     scratch: Callable | None = None
+    faults: int = 0
+
+
+def address_of_faults(faults: Any) -> int:
+    """The address of a device's count of bad indices; 0 if it is not in memory that machine code can read."""
+    return faults.buffer_info()[0] if isinstance(faults, array) else 0

@@ -100,12 +100,21 @@ def losses(results: Sequence[Result]) -> str:
     ]
     for row in rows:
         cells = [quantity(row.values[name], row.unit) for name in ("torch", "weft")]
-        lines.append(report.line([row.id, *cells, number(row.ratio), reason(row) or ""]))
+        lines.append(report.line([row.id, *cells, number(row.ratio), why(row)]))
     return "\n".join(lines)
 
 
 def losing(results: Sequence[Result]) -> list[Row]:
     return [row for result in results for row in result.rows if row.ratio is not None and row.ratio < 1]
+
+
+def why(row: Row) -> str:
+    """The sentence on a loss, and how far both are from the limit where that is known."""
+    sentences = [reason(row)]
+    if limit := row.values.get("limit"):
+        weft, torch = (number(row.values[name] / limit) for name in ("weft", "torch"))
+        sentences.append(f"weft takes {weft} times the limit, PyTorch {torch}.")
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def reason(row: Row) -> str | None:
@@ -117,7 +126,7 @@ REASONS: dict[str, str] = tomllib.loads((ROOT / "bench" / "losses.toml").read_te
 
 
 def unexplained(runs: Sequence[Run]) -> list[str]:
-    return sorted({row.id for _, results in runs for row in losing(results) if reason(row) is None})
+    return sorted({row.id for _, results in runs for row in losing(results) if not why(row)})
 
 
 def details(result: Result) -> str:

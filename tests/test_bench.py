@@ -125,6 +125,12 @@ def test_a_page_has_the_losing_rows_and_says_whether_other_programs_ran():
     assert "preliminary" in pages.pages([a_run(load=3.0)])[pages.PAGE]
 
 
+def test_a_loss_has_its_reason_and_its_distance_to_the_limit():
+    slow = Row("calls", "view", "s", values={"torch": 2.0, "weft": 4.0, "limit": 1.0})
+    assert pages.why(slow) == f"{pages.REASONS['calls/*']} weft takes 4.00 times the limit, PyTorch 2.00."
+    assert pages.why(Row("layout", "no such row", "s", values={"torch": 2.0, "weft": 4.0})) == ""
+
+
 def test_the_picture_has_a_line_for_each_implementation():
     picture = pages.pages([a_run()])[pages.PAGE.with_name("performance-some-cpu-znver9.svg")]
     assert picture.count("<polyline") == 2

@@ -359,3 +359,27 @@ def test_counts_of_references_stay_exact():
     command = [sys.executable, "-c", COUNT, "5000"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100)
     assert done.returncode == 0, done.stderr
+
+
+def test_replays_own_what_they_launch():
+    """A cache of plans drops its oldest plans. The memory of their kernels' arguments stays while calls are replayed."""
+    program = """
+import gc
+import numpy as np
+import weft as torch
+from weft.core.plans import _caches
+x = torch.arange(144.0).reshape(6, 4, 6)
+def run():
+    return [torch.softmax(x, 1), torch.nn.functional.layer_norm(x, (6,)), x.sum(1), torch.cat([x, x], 1), x @ x.mT]
+for _ in range(300):
+    before = run()
+for cache in list(_caches.values()):
+    cache.clear()
+gc.collect()
+others = [np.full(k % 40 + 1, 2**62) for k in range(100000)]
+for _ in range(20):
+    assert all(torch.equal(a, b) for a, b in zip(before, run()))
+print("ok")
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
+    assert found.stdout == "ok\n", found.stderr[-2000:]

@@ -206,7 +206,13 @@ def _program(launches: Launches, tensors: list[Tensor], result: Any, alive: list
     scratch = 0 if launches.scratch is None else id(launches.scratch)
     faults = launches.faults or ctypes.addressof(_no_faults)
     words = [calls.PROGRAM, len(launches.steps), scratch, len(results), id(kind) if several else 0, faults]
-    alive += [launches.scratch, kind, *launches.allocators, *(each.spec for each in results)]
+    alive += [
+        launches.keepalive,
+        launches.scratch,
+        kind,
+        *launches.allocators,
+        *(each.spec for each in results),
+    ]
     for allocate, each in zip(launches.allocators, results, strict=True):
         words += [id(allocate), id(each.spec)]
     positions = {id(each): k for k, each in enumerate(tensors)}
@@ -301,7 +307,7 @@ def _(op: Reduce, args: tuple, static: dict) -> Launches:
     results = [(OF_RESULT, k, 0) for k in range(len(plan.results))]
     numbers = [n for value in params for n in scalar_arguments(value, plan.operand_dtype.to_real())]
     given = [*results, *map(_input, args), *map(_object, (plan.reduced, *numbers, plan.meta, plan.count))]
-    return Launches(plan.allocators, [(plan.entry, given)])
+    return Launches(plan.allocators, [(plan.entry, given)], keepalive=plan)
 
 
 @launches_of.register
@@ -310,7 +316,7 @@ def _(op: Product, args: tuple, static: dict) -> Launches:
     if plan.entry is None:
         raise Refused
     given = [_RESULT, *map(_input, args), *map(_object, (plan.meta, plan.count))]
-    return Launches([plan.allocate], [(plan.entry, given)])
+    return Launches([plan.allocate], [(plan.entry, given)], keepalive=plan)
 
 
 @launches_of.register
@@ -322,7 +328,7 @@ def _(op: Map, args: tuple, static: dict) -> Launches:
     tensors = [each for each in args if isinstance(each, Tensor)]
     numbers = kernel_arguments(values, plan)[len(tensors) :]
     given = [_RESULT, *map(_input, tensors), *map(_object, (*numbers, plan.meta, plan.count))]
-    return Launches([plan.allocate], [(plan.entry, given)])
+    return Launches([plan.allocate], [(plan.entry, given)], keepalive=plan)
 
 
 @launches_of.register
@@ -330,9 +336,8 @@ def _(op: CopyTo, args: tuple, static: dict) -> Launches:
     plan = plan_of_copy(args[0].spec, args[1])
     if plan is None:
         raise Refused
-    return Launches(
-        [plan.allocate], [(plan.entry, [_RESULT, _input(args[0]), *map(_object, (plan.meta, plan.count))])]
-    )
+    given = [_RESULT, _input(args[0]), *map(_object, (plan.meta, plan.count))]
+    return Launches([plan.allocate], [(plan.entry, given)], keepalive=plan)
 
 
 @launches_of.register
@@ -343,7 +348,7 @@ def _(op: Rearrange, args: tuple, static: dict) -> Launches:
         (entry, [(OF_RESULT, 0, at), _input(tensors[source], start), _object(meta), _object(count)])
         for source, start, at, entry, meta, count, _ in plan.copies
     ]
-    return Launches([plan.allocate], steps)
+    return Launches([plan.allocate], steps, keepalive=plan)
 
 
 @launches_of.register
@@ -368,7 +373,7 @@ def _(op: KernelGraph, args: tuple, static: dict) -> Launches:
         )
         for entry, given in plan.launches.steps
     ]
-    return Launches(plan.launches.allocators, steps, plan.launches.scratch, faults)
+    return Launches(plan.launches.allocators, steps, plan.launches.scratch, faults, plan)
 
 
 @launches_of.register
@@ -380,7 +385,7 @@ def _(op: Gather, args: tuple, static: dict) -> Launches:
         raise Refused
     constants = map(_object, (launch.table, launch.meta, launch.count))
     given = [_RESULT, _input(input), *map(_input, indices), *constants]
-    return Launches([plan.allocate], [(launch.entry, given)], None, faults)
+    return Launches([plan.allocate], [(launch.entry, given)], None, faults, plan)
 
 
 # ---- Tables --------------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ class Launches(NamedTuple):
     steps: Sequence[tuple[Callable, list[tuple[int, Any, int]]]]
     scratch: Callable | None = None
     faults: int = 0
+    keepalive: Any = None  # the plan, which owns the memory that the launches read
 
 
 def address_of_faults(faults: Any) -> int:

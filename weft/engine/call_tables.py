@@ -48,7 +48,8 @@ SPEC, ALLOCATION, RECORDER, KEY = 1, 2, 3, 5  # the items of a record after its 
 class Table:
     """The table of one op's call functions, which lasts as long as the process. `bound` is what builtins get as their self."""
 
-    code: ClassVar[dict[str, int]]  # the addresses of the functions that `functions` makes
+    # The addresses of the functions that `functions` makes; empty until they are compiled. Until then tables are empty.
+    code: ClassVar[dict[str, int]] = {}
 
     def __init__(self, remember: str = "remember", entries: int = OF_ONE_OP, **objects: Any):
         self._function = remember

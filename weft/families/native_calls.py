@@ -86,8 +86,9 @@ def _set_modes(on: bool) -> None:
 
 @when_default_changes.append
 def _forget_records() -> None:
-    for table in _tables:
-        table.forget()
+    if Table.code:
+        for table in _tables:
+            table.forget()
 
 
 # ---- Records -------------------------------------------------------------------------------------------------------------

@@ -495,8 +495,8 @@ def view() -> Text:
 
 
 def views() -> Text:
-    """A tuple of views of the first input. The recipe: VIEWS, their number, the class of the tuple, and for each how many bytes it
-    lies behind the input, and its Spec."""
+    """A tuple of views of the first input. The recipe: VIEWS, their number, and for each how many bytes it lies behind the input,
+    and its Spec."""
     f = Text("views", "ptr %frame, ptr %record, ptr %recipe")
     base = f.word("%frame", INPUT, "ptr")
     storage, offset, root = (f.load(base, TENSOR[slot]) for slot in ("_storage", "_byte_offset", "_base"))
@@ -504,10 +504,10 @@ def views() -> Text:
     whole = f.let(f"select i1 {f.same(root, name('none'))}, ptr {base}, ptr {root}")
     f.incref("%record")
     count = f.word("%recipe", 1)
-    together = f.call("PyType_GenericAlloc", f.word("%recipe", 2, "ptr"), count)
+    together = f.call("PyTuple_New", count)
     f.require(f.differ(together, "null"), "failed")
     with f.each(count) as k:
-        described = f.place("%recipe", f.add(f.let(f"shl i64 {k}, 4"), "24"))
+        described = f.place("%recipe", f.add(f.let(f"shl i64 {k}, 4"), "16"))
         start = f.let(f"call ptr @moved(ptr {offset}, i64 {f.word(described, 0)})")
         f.require(f.differ(start, "null"), "drop")
         f.incref(storage)

@@ -163,7 +163,7 @@ def _created(value: Any, result: Any, alive: list) -> bytes:
 
 def _views(base: Tensor, views: Sequence[Tensor], alive: list) -> bytes:
     root = base if base._base is None else base._base
-    words = [calls.VIEWS, len(views), id(type(views))]
+    words = [calls.VIEWS, len(views)]
     if type(views) is not tuple or base._autograd is not None:
         raise Refused
     for view in views:
@@ -194,6 +194,11 @@ def _view(
     return recipe, view.spec, _node(view, [base], alive, places)
 
 
+def _is_bare(kind: type) -> bool:
+    """Whether tuples of this class hold nothing but their items. From Python 3.14 on, tuples have a field for their hash."""
+    return kind.__basicsize__ == tuple.__basicsize__ == object.__basicsize__ + 8 and not kind.__dictoffset__
+
+
 _no_faults = host.keepalive(ctypes.c_int64())
 
 
@@ -201,7 +206,7 @@ def _program(launches: Launches, tensors: list[Tensor], result: Any, alive: list
     """The recipe of a call that makes the result, a tensor or a tuple of them, by these launches."""
     several = isinstance(result, tuple)
     kind, results = type(result), result if several else (result,)
-    if len(results) > calls.MOST_RESULTS or kind.__basicsize__ != tuple.__basicsize__ and several:
+    if len(results) > calls.MOST_RESULTS or several and not _is_bare(kind):
         raise Refused
     scratch = 0 if launches.scratch is None else id(launches.scratch)
     faults = launches.faults or ctypes.addressof(_no_faults)

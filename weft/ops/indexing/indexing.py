@@ -25,7 +25,7 @@ from ...core.tensor import Tensor, empty
 from ...families.calls import is_operand
 from ...families.indexed import pack
 from ...families.map import COPY, NUMBERS, apart
-from ..assembly.copying import copy_values, is_same_memory
+from ..assembly.copying import copy_, copy_values, is_same_memory
 from ..assembly.filling import fill_, fill_number
 from ..creation.from_data import from_data
 from .advanced_indexing import INDEX, PUT, as_positions, as_tuple, only_mask, parse_index
@@ -123,9 +123,19 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
     """
     kind = type(index)
     if (kind is int or kind is slice) and type(value) is Tensor and self._autograd is None:
-        _assign(__getitem__(self, index), value)
+        view = self[index]
+        if value._autograd is None and value._storage is not self._storage and _fits[view.spec, value.spec]:
+            copy_(view, value)
+        else:
+            _assign(view, value)
     else:
         _setitem_entry(self, index, value)
+
+
+@PlanCache
+def _fits(view: Spec, value: Spec) -> bool:
+    """Whether `copy_` writes such a value into such a view as it is."""
+    return view.shape == value.shape and view.dtype is value.dtype and 0 not in view.stride
 
 
 def _setitem(self: Tensor, index: Any, value: Any) -> None:

@@ -31,7 +31,7 @@ from ..core.spec import Spec
 from ..core.storage import Storage
 from . import fusion
 from .fusion import Elementwise, Step, elementwise, is_refused, kernel_of, packed, refuse
-from .memory import physical_memory
+from .memory import CACHE_LIMIT
 
 # Elements. The results of smaller operations are computed at once, because a promise and its share of keeping a chain cost 5 us,
 # and values of this size stay in the cache between two operations: a chain of three on 10^5 floats takes 28 us in one kernel and
@@ -49,8 +49,9 @@ MOST_REDUCED = 300
 CHEAP_NODES = 40
 # Promises that wait at the same time. More than that are usually results that nobody will read soon.
 MOST_PROMISES = 256
-# Bytes of the operands of promises. Promises keep operands alive that the program has deleted.
-MOST_BYTES = physical_memory() // 4
+# Bytes of the operands of promises, which promises keep alive although the program may have deleted them. As many bytes as the
+# allocator keeps for later at most, so that deferral at most doubles what weft holds beyond the program's tensors.
+MOST_BYTES = CACHE_LIMIT
 
 _has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()  # a storage changes its class without a lock
 _lock = new_lock()

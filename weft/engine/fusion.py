@@ -173,14 +173,17 @@ def is_refused(key: tuple) -> bool:
 
 def _serve() -> None:
     while (job := _jobs.get()) is not None:
-        _compile(*job)
+        try:
+            _compile(*job)
+        except Exception:  # of the system, for want of memory say; the chain continues to run plan by plan
+            refuse(job[0])
 
 
 def _compile(key: tuple, build: Callable[[], Any]) -> None:
     try:
         _kernels[key] = build()
-    except Exception:  # the chain continues to run plan by plan, which raises what there is to raise
-        _kernels[key] = _REFUSED
+    except NotImplementedError:
+        refuse(key)
 
 
 def known_chains() -> tuple[int, int]:

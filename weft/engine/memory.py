@@ -78,14 +78,14 @@ _slabs: dict[int, mmap.mmap] = {}  # address -> the object that keeps the pages
 _peak = 0
 
 
-def physical_memory() -> int:
+def _physical_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return 8 << 30
 
 
-CACHE_LIMIT = min(physical_memory() // 8, 2 << 30)
+CACHE_LIMIT = min(_physical_memory() // 8, 2 << 30)
 
 
 def size_class(nbytes: int) -> int:

@@ -130,6 +130,23 @@ def test_eigenvalues(dtype, shape):
     )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", ((1, 1), (5, 3), (3, 20, 20), (3, 33, 21)), ids=str)
+def test_least_squares(dtype, shape):
+    a, b = matrices(shape, dtype), matrices((*shape[:-1], 3), dtype, seed=1)
+    compare(lambda T, a, b: T.linalg.lstsq(a, b), a, b)
+
+
+def test_least_squares_of_matrices_without_full_rank():
+    """Compared with NumPy, because PyTorch leaves gelsy an array of column numbers that it does not clear."""
+    a, b = matrices((3, 33, 21), "f8"), matrices((3, 33, 3), "f8", seed=1)
+    a[..., -1] = a[..., 0]
+    solution, _, rank, _ = weft.linalg.lstsq(weft.from_numpy(a), weft.from_numpy(b))
+    assert rank.tolist() == [20, 20, 20]
+    for k in range(3):
+        np.testing.assert_allclose(solution[k].numpy(), np.linalg.lstsq(a[k], b[k])[0], atol=1e-12)
+
+
 def restored(T, values, vectors):
     return (vectors * values.unsqueeze(-2)) @ vectors.mH
 

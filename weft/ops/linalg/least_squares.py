@@ -11,6 +11,7 @@ from ...core.public import public
 from ...core.return_types import return_type
 from ...core.tensor import Tensor
 from ...families.custom_vjp import custom_vjp
+from . import native
 from .lapack import (
     LinAlgError,
     all_finite,
@@ -100,6 +101,9 @@ def _lstsq(
     if driver not in ("gelss", "gelsd"):
         values = np.zeros(0, real)
     return columns(found), rows(residuals), rows(rank), rows(values)
+
+
+_lstsq.on_memory(native.least_squares_plan)
 
 
 @public("function", name="linalg.lstsq", out=True, autocast="raise")

@@ -424,6 +424,42 @@ def cholesky_inverse_plan(factor: Spec, upper: bool) -> Callable | None:
     return run
 
 
+def least_squares_plan(a: Spec, b: Spec, rcond: float, driver: str) -> Callable | None:
+    """The default driver, gelsy, for systems that are not underdetermined: it gives solutions and ranks."""
+    if driver != "gelsy" or not _has(a, "gelsy", "laset") or not b.numel:
+        return None
+    *batch, m, n = a.shape
+    k = b.shape[-1]
+    if m < n or a.shape[:-2] != b.shape[:-2]:
+        return None
+    spec, solution, ranks = _columns(a.shape, a), _columns(b.shape, b), _infos(batch)
+    reals = (...,) if a.dtype.is_complex else ()
+    work = work_sizes("gelsy", a.dtype, m, n, k, ..., m, ..., m, None, ..., None, ..., -1, *reals)[10]
+    real_work = _after(a, work)
+    order = real_work + _after(a, 2 * n) * len(
+        reals
+    )  # the order of the columns, which gelsy wants to be 0 first
+    cleared = -(-n * _PIVOT // a.dtype.itemsize)
+    steps = [Step("laset", ("A", cleared, 1, 0.0, 0.0, Scratch(order), cleared))]
+    right = _matrix(1, solution)
+    arguments = (m, n, k, _matrix(0, spec), m, right, m, Scratch(order), rcond, _each(2, 8), Scratch(0), work)
+    arguments += (*((Scratch(real_work),) if reals else ()), Scratch(order + 8 * n + 16))
+    steps.append(Step("gelsy", arguments))
+    scratch = order + 8 * n + 24
+    routines = Routines(a.dtype, steps, math.prod(batch), 3, m * max(n, k), m * n * n, scratch)
+    copied, new = _Copied(a, spec), _Copied(b, solution)
+    nothing = _real((0,), a)
+
+    def run(a: Tensor, b: Tensor) -> tuple[Tensor, ...] | None:
+        if not _is_finite(a) or not _is_finite(b):
+            return None
+        factors, result, rank = copied(a), new(b), ranks()
+        routines(factors._storage.ptr, result._storage.ptr, rank._storage.ptr)
+        return result, _New(nothing)(), rank, _New(nothing)()
+
+    return run
+
+
 # ---- Eigenvalues and singular values ---------------------------------------------------------------------------------
 
 

@@ -80,7 +80,7 @@ def runs_inside(function: Callable) -> Callable:
 
     @functools.wraps(function)
     def complete(*args: Any) -> Any:
-        with inside(name, [each for each in args if isinstance(each, Tensor)]):
+        with inside(name, [argument for argument in args if isinstance(argument, Tensor)]):
             return function(*args)
 
     return complete
@@ -107,11 +107,11 @@ class ArrayOp(Op):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         tensors = []
-        for each in (*args, *kwargs.values()):
-            if isinstance(each, Tensor):
-                tensors.append(each)
-            elif isinstance(each, (tuple, list)):
-                tensors += [item for item in each if isinstance(item, Tensor)]
+        for argument in (*args, *kwargs.values()):
+            if isinstance(argument, Tensor):
+                tensors.append(argument)
+            elif isinstance(argument, (tuple, list)):
+                tensors += [item for item in argument if isinstance(item, Tensor)]
         try:
             with inside(self.name, tensors):
                 result = self.function(*args, **kwargs)
@@ -251,7 +251,7 @@ _of_arrays = PlanCache(_spec_of_array)
 
 
 def tensor_in(values: Any, spec: Spec) -> Tensor:
-    """`values` as a new tensor with the strides and dtype of `wanted`, which is dense."""
+    """`values` as a new tensor with a dense spec, whose dtype `values` are converted to."""
     where = _here.get()
     result = _empty(spec if where is CPU else spec.like(device=where))
     if spec.numel:

@@ -104,9 +104,9 @@ class GraphBuilder:
     def matmul(self, op: Product, a: Value, b: Value) -> Value:
         """The product of matrices."""
         first = op.plans[a.spec, b.spec]
-        wanted = first.wanted
-        a, b = (each if each.spec is own else self._copy(each, own) for each, own in zip((a, b), wanted))
-        plan = op.plans[wanted]
+        readable = first.readable
+        a, b = (each if each.spec is own else self._copy(each, own) for each, own in zip((a, b), readable))
+        plan = op.plans[readable]
         result = self.new(plan.spec)
         self._launch(plan, [result, a, b])
         return self.to(result, first.spec.dtype)

@@ -28,17 +28,17 @@ BLAS_DTYPES = tuple(blas.LETTERS)
 class Plan:
     """The result's spec, the launch that computes it, and the op that autograd records.
 
-    `entry(result, a, b, meta, count)` takes addresses. It is None for operands that first must be copied: to `wanted`.
+    `entry(result, a, b, meta, count)` takes addresses. It is None for operands that first must be copied: to `readable`.
     """
 
-    __slots__ = ("spec", "allocate", "entry", "meta", "count", "keepalive", "wanted", "step", "record")
+    __slots__ = ("spec", "allocate", "entry", "meta", "count", "keepalive", "readable", "step", "record")
 
     def __init__(
-        self, spec: Spec, allocate: Callable, launch: Launch, wanted: tuple[Spec, Spec], step: Product
+        self, spec: Spec, allocate: Callable, launch: Launch, readable: tuple[Spec, Spec], step: Product
     ):
         self.spec, self.allocate = spec, allocate
         self.entry, self.meta, self.count, self.keepalive = launch
-        self.wanted, self.step = wanted, step
+        self.readable, self.step = readable, step
         self.record: Callable | None = None  # made when the first call is recorded
 
 
@@ -119,22 +119,24 @@ class Product(Op):
         dtype = compute_type(a.dtype) if self.wide else a.dtype
         result = contiguous_spec((*batch, *a.shape[-2:-1], *columns), dtype, where)
         step = self.step(a, b) if self.step else self
-        wanted = (a, b)
+        readable = (a, b)
         if result.numel == 0 or not where.backend.has_memory:
             launch = Launch(_nothing, 0, 0, None)
         else:
-            wanted = where.backend.product_operands(a, b)
+            readable = where.backend.product_operands(a, b)
             launch = (
-                where.backend.prepare_product(a, b, result) if wanted == (a, b) else Launch(None, 0, 0, None)
+                where.backend.prepare_product(a, b, result)
+                if readable == (a, b)
+                else Launch(None, 0, 0, None)
             )
-        return Plan(result, where.backend.allocator(result.nbytes), launch, wanted, step)
+        return Plan(result, where.backend.allocator(result.nbytes), launch, readable, step)
 
     def _after_copies(self, plan: Plan, result: Tensor, a: Tensor, b: Tensor) -> None:
         """First bring the operands into a dtype and memory order that BLAS takes; round once at the end."""
         with unrecorded():
             a, b = (
-                each if each.spec is own else COPY.write(empty(own), each)
-                for each, own in zip((a, b), plan.wanted, strict=True)
+                operand if operand.spec is spec else COPY.write(empty(spec), operand)
+                for operand, spec in zip((a, b), plan.readable, strict=True)
             )
             if a.spec.dtype is result.spec.dtype:
                 self.write(result, a, b)

@@ -31,8 +31,8 @@ from .matmul import matmul
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
-# PyTorch's limit is 25 vectors. The product of matrices loses digits where vectors are close, and is only faster from
-# this many dimensions on (measured).
+# Dimensions; PyTorch computes more than 25 vectors by a product of matrices. The product loses digits for vectors that are close
+# to each other, and it is faster only from this many dimensions on (measured).
 _MANY_VECTORS, _MANY_DIMENSIONS = 25, 16
 
 # Dimensions that one kernel reads: 8 loads of each vector fit the registers.
@@ -76,7 +76,7 @@ def cdist(
     return _cdist(x1, x2, float(p))
 
 
-# How many elements of differences the derivative looks at together.
+# Elements; the derivative computes so many differences at a time, which bounds its memory.
 _DIFFERENCES_AT_ONCE = 1 << 22
 
 
@@ -84,7 +84,7 @@ def _sum_of(slope: Callable) -> Reduce:
     """The sum of ratio * slope(a - b); no temporary has the differences."""
     return Reduce(
         "cdist_backward",
-        lambda dtype, wanted: Types(dtype, (dtype,)),
+        lambda dtype, result: Types(dtype, (dtype,)),
         lambda compute: ((0, compute),),
         lambda b, a, ratio: (ratio * slope(a - b),),
         lambda a, b: (a[0] + b[0],),
@@ -92,7 +92,7 @@ def _sum_of(slope: Callable) -> Reduce:
     )
 
 
-# For p in use: the sum, and what the cotangents are divided by first.
+# By the order p: the reduction of the differences, and the divisor of the cotangents.
 _SUMS = {1.0: (_sum_of(sgn), None), 2.0: (_sum_of(lambda difference: difference), "distance")}
 
 
@@ -109,7 +109,7 @@ def _pulled(total: Reduce, ct: Tensor, own: Tensor, others: Tensor) -> Tensor:
     """[..., n, m], [..., n, d], [..., m, d] -> [..., n, d]; the sums run along memory."""
     sizes = (*ct.shape[:-1], own.shape[-1], ct.shape[-1])
     parts = (others.mT.contiguous().unsqueeze(-3), own.unsqueeze(-1), ct.contiguous().unsqueeze(-2))
-    return total(*[each.expand(sizes) for each in parts], dims=(len(sizes) - 1,))
+    return total(*[part.expand(sizes) for part in parts], dims=(len(sizes) - 1,))
 
 
 def _recorded_cdist_rule(ct, out, x1, x2, p):
@@ -129,7 +129,7 @@ def _slope(difference: Tensor, distance: Tensor, p: float) -> Tensor:
     """The derivative of distances by differences; 0 where vectors are equal."""
     if p == math.inf:
         return difference.sgn() * (difference.abs() == distance)
-    # What is divided by, and what has a steep power, is 1 in place of 0: else derivatives of the slope are NaN there.
+    # Divisors and bases of steep powers are 1 instead of 0, because derivatives of the slope would be NaN at 0.
     equal = distance == 0
     distance = distance.masked_fill(equal, 1)
     if p == 2:
@@ -155,8 +155,8 @@ def _distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
         batch = broadcast_shapes("cdist", x1.shape[:-2], x2.shape[:-2])
         return x1.new_zeros((*batch, x1.shape[-2], x2.shape[-2]))
     # The vectors of x2 side by side, so that one instruction serves several columns of the result.
-    across = [each.unsqueeze(-2) for each in x2.mT.contiguous().unbind(-2)]
-    down = [each.unsqueeze(-1) for each in x1.unbind(-1)]
+    across = [column.unsqueeze(-2) for column in x2.mT.contiguous().unbind(-2)]
+    down = [column.unsqueeze(-1) for column in x1.unbind(-1)]
     result: Any = None
     for start in range(0, dimensions, _DIMENSIONS_AT_ONCE):
         chosen = slice(start, start + _DIMENSIONS_AT_ONCE)
@@ -174,8 +174,8 @@ def _part(p: float, dimensions: int, is_first: bool, is_last: bool) -> Map:
 
     def element(*values: Expr) -> Expr:
         total: Any = None if is_first else values[0]
-        rest = values if is_first else values[1:]
-        for a, b in zip(rest[:dimensions], rest[dimensions:], strict=True):
+        vectors = values if is_first else values[1:]
+        for a, b in zip(vectors[:dimensions], vectors[dimensions:], strict=True):
             part = order.to_state(a - b)
             total = part if total is None else order.combine((total,), (part,))[0]
         return order.finish(total) if is_last else total
@@ -213,8 +213,10 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError("pdist only supports non-negative p values")
     n = input.shape[0]
     above = np.flatnonzero(np.triu(np.ones((n, n), bool), 1))
-    found = _cdist(input, input, float(p)).reshape(n * n).index_select(0, on_device(above, input.spec.device))
-    return with_node_name(found, "PdistBackward0")
+    distances = (
+        _cdist(input, input, float(p)).reshape(n * n).index_select(0, on_device(above, input.spec.device))
+    )
+    return with_node_name(distances, "PdistBackward0")
 
 
 @public("function", "nn.functional.pairwise_distance")
@@ -246,7 +248,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
             f"expected common dtype to be floating point, yet common dtype is {LEGACY_NAMES[dtype]}"
         )
     sizes = broadcast_shapes("cosine_similarity", x1.shape, x2.shape)
-    # Each is divided by its length in its own dtype, integers in the common one.
+    # Divide each input by its norm in its own dtype, and integers in the common dtype.
     x1, x2 = ((x if x.is_floating_point() else x.to(dtype)).expand(sizes) for x in (x1, x2))
     return (_unit(x1, dim, eps) * _unit(x2, dim, eps)).sum(dim)
 

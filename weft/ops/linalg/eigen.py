@@ -40,7 +40,7 @@ from .matmul import matmul
 
 def _check_phases(*products: Tensor | None, error: str) -> None:
     """Raises: RuntimeError if a loss depends on the phases of vectors: vectors.mH @ ct is not real on the diagonal."""
-    phases = [each.diagonal(0, -2, -1).imag for each in products if each is not None]
+    phases = [product.diagonal(0, -2, -1).imag for product in products if product is not None]
     total = phases[0] if len(phases) == 1 else phases[0] + phases[1]
     if not beneath(total.detach().abs() <= 1e-2).all():
         raise RuntimeError(error)
@@ -100,7 +100,7 @@ def _eig_rule(ct, out, a):
         return (linalg_solve(adjoint, ct_values.unsqueeze(-1) * adjoint),)
     inner = matmul(adjoint, ct_vectors)
     _check_phases(inner, error=_EIG_PHASES.format("eig"))
-    # The vectors have norm 1: a change along themselves does not count.
+    # Remove the part of the cotangent along each eigenvector, because eigenvectors keep norm 1.
     along = inner.diagonal(0, -2, -1).real
     inner = inner - matmul(adjoint, vectors) * along.unsqueeze(-2)
     inner = _with_diagonal(inner, 0) / _with_diagonal(_differences(values), 1).conj()
@@ -298,7 +298,9 @@ def _svd_rule(ct, out, a, full_matrices, infinite):
     """
     (ct_U, ct_S, ct_Vh), (U, S, Vh) = ct, out
     k = S.shape[-1]
-    if full_matrices:  # vectors beyond the first k are not determined: what depends on them is not looked at
+    if (
+        full_matrices
+    ):  # ignore the cotangents of vectors beyond the first k, because A does not determine these vectors
         U, Vh = U[..., :k], Vh[..., :k, :]
         ct_U = None if ct_U is None else ct_U[..., :k]
         ct_Vh = None if ct_Vh is None else ct_Vh[..., :k, :]
@@ -322,13 +324,13 @@ def _svd_rule(ct, out, a, full_matrices, infinite):
         inner.append(S.unsqueeze(-1) * (_with_diagonal(of_V, 0) / gaps))
     if ct_S is not None:
         inner.append(ct_S.diag_embed())
-    found = matmul(U, functools.reduce(operator.add, inner))
+    ct_A = matmul(U, functools.reduce(operator.add, inner))
     if left is not None and U.shape[-2] > k:  # changes of U out of its columns
-        found = found + (ct_U - matmul(U, left)) / S.unsqueeze(-2)
-    found = matmul(found, Vh)
+        ct_A = ct_A + (ct_U - matmul(U, left)) / S.unsqueeze(-2)
+    ct_A = matmul(ct_A, Vh)
     if right is not None and Vh.shape[-1] > k:
-        found = found + matmul(U, (ct_Vh - matmul(right.mH, Vh)) / S.unsqueeze(-1))
-    return (found,)
+        ct_A = ct_A + matmul(U, (ct_Vh - matmul(right.mH, Vh)) / S.unsqueeze(-1))
+    return (ct_A,)
 
 
 _SVD_PHASES = (

@@ -116,7 +116,7 @@ def _parse(text: str, what: str) -> Labels:
 def _from_lists(args: tuple) -> tuple[list[Labels], Labels | None, tuple]:
     operands, lists = args[0 : len(args) // 2 * 2 : 2], args[1::2]
     output = _from_list(args[-1]) if len(args) % 2 else None
-    return [_from_list(each) for each in lists], output, operands
+    return [_from_list(subscripts) for subscripts in lists], output, operands
 
 
 def _from_list(numbers: Any) -> Labels:
@@ -201,7 +201,7 @@ def _sizes(terms: Sequence[Term], operands: Sequence[Tensor]) -> dict[Any, int]:
                 name = label if isinstance(label, str) else "..."
                 raise RuntimeError(
                     f"einsum(): subscript {name} has size {size} for operand {k} which does not broadcast with "
-                    f"previously seen size {sizes[label]}\neinsum: shapes {[list(each.shape) for each in operands]}"
+                    f"previously seen size {sizes[label]}\neinsum: shapes {[list(operand.shape) for operand in operands]}"
                 )
     return sizes
 
@@ -216,7 +216,7 @@ def _without_broadcast(term: Term, sizes: dict[Any, int]) -> Term:
 
 
 def _contract(terms: list[Term], output: Labels, sizes: dict[Any, int]) -> Tensor:
-    # All terms keep their dims in this order: that of the result, and then those that are summed over.
+    # The dims of all terms are in this order: first the dims of the result, then the dims that are summed over.
     order = [*output, *(label for label in sizes if label not in output)]
     terms = [_sorted(term, order) for term in terms]
     while len(terms) > 1:
@@ -230,8 +230,8 @@ def _contract(terms: list[Term], output: Labels, sizes: dict[Any, int]) -> Tenso
 
 def _sorted(term: Term, order: list) -> Term:
     labels, tensor = term
-    wanted = tuple(label for label in order if label in labels)
-    return term if wanted == labels else (wanted, tensor.permute([labels.index(label) for label in wanted]))
+    kept = tuple(label for label in order if label in labels)
+    return term if kept == labels else (kept, tensor.permute([labels.index(label) for label in kept]))
 
 
 def _next_pair(terms: list[Term], output: Labels, sizes: dict[Any, int]) -> tuple[int, int]:
@@ -256,7 +256,7 @@ def _summed(term: Term, needed: set) -> Term:
 
 def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any, int]) -> Term:
     """Both multiplied, the labels that nobody needs any more summed over: one batched matrix product."""
-    # As in PyTorch a label of size 1 is not summed over: without another one, this is a product of elements.
+    # As in PyTorch, a label of size 1 needs no sum. If no other label is summed over, the product is elementwise.
     shared = {x for x in left[0] if x in right[0] and (x in needed or sizes[x] != 1)}
     (a_labels, a), (b_labels, b) = _summed(left, needed | shared), _summed(right, needed | shared)
     summed = [x for x in a_labels if x in shared and x not in needed]
@@ -267,7 +267,7 @@ def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any,
         labels = tuple(x for x in order if x in a_labels or x in b_labels)
         return labels, _aligned(a, a_labels, labels) * _aligned(b, b_labels, labels)
     if a_free and b_free and order.index(a_free[-1]) > order.index(b_free[-1]):
-        # The last dim of the result should be that of its memory.
+        # Put the last dim of the result last in the product, so that the result is contiguous.
         a_labels, a, a_free, b_labels, b, b_free = b_labels, b, b_free, a_labels, a, a_free
 
     def volume(part: list) -> int:
@@ -283,9 +283,9 @@ def _product(left: Term, right: Term, needed: set, order: list, sizes: dict[Any,
     return labels, product.reshape([sizes[label] for label in labels])
 
 
-def _aligned(tensor: Tensor, labels: Labels, wanted: Labels) -> Tensor:
-    """The tensor with a dim for each wanted label, of size 1 where it has none."""
-    for dim, label in enumerate(wanted):
+def _aligned(tensor: Tensor, labels: Labels, order: Labels) -> Tensor:
+    """The tensor with one dim for each label in `order`, of size 1 for a label that the tensor does not have."""
+    for dim, label in enumerate(order):
         if label not in labels:
             tensor = tensor.unsqueeze(dim)
     return tensor

@@ -46,14 +46,14 @@ TriangularSolve = return_type("triangular_solve", ("solution", "cloned_coefficie
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[Tensor, Tensor]:
     if stacks.beats_numpy(a, b):
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        found = stacks.inside_out(b, batch)
-        infos = stacks.solve(stacks.inside_out(a, batch), found).reshape(batch)
-        return columns(stacks.outside_in(found)), rows(infos)
+        solution = stacks.inside_out(b, batch)
+        infos = stacks.solve(stacks.inside_out(a, batch), solution).reshape(batch)
+        return columns(stacks.outside_in(solution)), rows(infos)
     try:
-        found, infos = np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
+        solution, infos = np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
     except np.linalg.LinAlgError:
-        found, infos = solve_each(a, b)
-    return columns(found), rows(infos)
+        solution, infos = solve_each(a, b)
+    return columns(solution), rows(infos)
 
 
 _solve.on_memory(native.solve_plan)
@@ -82,12 +82,12 @@ def _from_factors(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, trans:
         stacks.substitute(inner, result, upper=False, unitriangular=True)
         stacks.substitute(inner, result, upper=True)
         return stacks.outside_in(result)
-    found = np.empty_like(b)
+    solution = np.empty_like(b)
     if b.size:
         solve = routine("getrs", b.dtype)
         for i in each(batch):
-            found[i] = solve(factors[i], pivots[i], b[i], trans=trans)[0]
-    return found
+            solution[i] = solve(factors[i], pivots[i], b[i], trans=trans)[0]
+    return solution
 
 
 def is_vector(A: Spec, B: Spec) -> bool:
@@ -119,10 +119,10 @@ def _solve_rule(ct, out, A, B, left, *, specs, wanted):
     right = solve_adjoint(A, ct[0], left)
     if not wanted[0]:
         return None, right, None
-    found = out[0]
+    solution = out[0]
     if is_vector(*specs[:2]):
-        return -right.unsqueeze(-1) * found.conj().unsqueeze(-2), right, None
-    return -(matmul(right, found.mH) if left else matmul(found.mH, right)), right, None
+        return -right.unsqueeze(-1) * solution.conj().unsqueeze(-2), right, None
+    return -(matmul(right, solution.mH) if left else matmul(solution.mH, right)), right, None
 
 
 def solve_adjoint(A: Tensor, B: Tensor, left: bool = True) -> Tensor:
@@ -192,12 +192,12 @@ def _linalg_solve_triangular(
     if stacks.beats_scipy(a, b):
         return _substitute(a, b, batch, upper, left, unitriangular)
     a, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (a, b))
-    found = np.empty_like(b)
+    solution = np.empty_like(b)
     if b.size:
         solve = routine("trsm", b.dtype)  # unlike LAPACK's trtrs it gives inf for a zero on the diagonal
         for i in each(batch):
-            found[i] = solve(1.0, a[i], b[i], side=not left, lower=not upper, diag=unitriangular)
-    return columns(found)
+            solution[i] = solve(1.0, a[i], b[i], side=not left, lower=not upper, diag=unitriangular)
+    return columns(solution)
 
 
 def _substitute(
@@ -205,10 +205,10 @@ def _substitute(
 ) -> Tensor:
     if not left:  # X @ A = B is A.mT @ X.mT = B.mT
         a, b, upper = a.swapaxes(-2, -1), b.swapaxes(-2, -1), not upper
-    found = stacks.inside_out(b, batch)
-    stacks.substitute(stacks.inside_out(a, batch), found, upper, unitriangular)
-    found = stacks.outside_in(found)
-    return columns(found if left else found.swapaxes(-2, -1))
+    solution = stacks.inside_out(b, batch)
+    stacks.substitute(stacks.inside_out(a, batch), solution, upper, unitriangular)
+    solution = stacks.outside_in(solution)
+    return columns(solution if left else solution.swapaxes(-2, -1))
 
 
 _linalg_solve_triangular.on_memory(native.triangular_plan)
@@ -392,7 +392,7 @@ def _lu_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, adjoint
 
 _lu_solve.on_memory(native.lu_solve_plan)
 
-# LAPACK swaps rows as the pivots say, wherever in memory that is: check them before the call.
+# LAPACK does not check pivots. A pivot out of range would make it write outside of the matrix, so check before the call.
 
 
 def _check_lu_pivots(pivots: Tensor, size: int) -> None:
@@ -463,7 +463,7 @@ def _lu_solve_rule(ct, out, LU, pivots, B, left, adjoint, *, wanted):
     right = linalg_lu_solve(LU, pivots, ct, left=left, adjoint=not adjoint)
     if not wanted[0]:
         return None, None, right, None, None
-    # The cotangent of A = P @ L @ U, negative:
+    # The negative cotangent of A = P @ L @ U.
     if adjoint:
         whole = matmul(out, right.mH) if left else matmul(right.mH, out)
     else:
@@ -479,7 +479,7 @@ def _lu_solve_rule(ct, out, LU, pivots, B, left, adjoint, *, wanted):
 def _linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -> Tensor:
     if left:
         return _lu_solve(LU, pivots, B, adjoint=adjoint)
-    # X @ A = B is A.mH @ X.mH = B.mH
+    # X @ A = B is equivalent to A.mH @ X.mH = B.mH.
     return _lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH.resolve_conj()
 
 
@@ -494,12 +494,12 @@ def _ldl_solve(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermit
     batch = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
     factors, b = (np.broadcast_to(m, (*batch, *m.shape[-2:])) for m in (factors, b))
     pivots = np.broadcast_to(pivots, (*batch, pivots.shape[-1]))
-    found = np.empty_like(b)
+    solution = np.empty_like(b)
     if b.size:
         solve = routine("hetrs" if hermitian and b.dtype.kind == "c" else "sytrs", b.dtype)
         for i in each(batch):
-            found[i] = solve(factors[i], pivots[i], b[i], lower=True)[0]
-    return columns(found)
+            solution[i] = solve(factors[i], pivots[i], b[i], lower=True)[0]
+    return columns(solution)
 
 
 @public("function", name="linalg.ldl_solve", out=True)

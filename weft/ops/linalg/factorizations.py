@@ -179,22 +179,22 @@ def _lu_rule(ct_L, ct_U, P, L, U):
         lower = _sum(lower, -matmul(ct_U[..., k:], U2.mH) if wide else None)
     inner = _sum(None if lower is None else lower.tril(-1), None if upper is None else upper.triu())
     half = solve_triangular(L1.mH, inner, upper=True, unitriangular=True)
-    found = solve_triangular(U1.mH, half, upper=False, left=False)
+    ct_square = solve_triangular(U1.mH, half, upper=False, left=False)
     if wide:
-        beside = found.new_zeros((*found.shape[:-1], U2.shape[-1]))
+        beside = ct_square.new_zeros((*ct_square.shape[:-1], U2.shape[-1]))
         if ct_U is not None:
             beside = solve_triangular(L.mH, ct_U[..., k:], upper=True, unitriangular=True)
-        found = cat((found, beside), -1)
+        ct_square = cat((ct_square, beside), -1)
     if tall:
-        below = found.new_zeros((*found.shape[:-2], L2.shape[-2], found.shape[-1]))
+        below = ct_square.new_zeros((*ct_square.shape[:-2], L2.shape[-2], ct_square.shape[-1]))
         if ct_L is not None:
             below = solve_triangular(U.mH, ct_L[..., k:, :], upper=False, left=False)
-        found = cat((found, below), -2)
-    return matmul(P, found)
+        ct_square = cat((ct_square, below), -2)
+    return matmul(P, ct_square)
 
 
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    """The sum of cotangents, None being zero."""
+    """The sum of cotangents, where None stands for zero."""
     return b if a is None else a if b is None else a + b
 
 
@@ -262,8 +262,8 @@ def lu_method(self: Tensor, pivot: bool = True, get_infos: bool = False) -> tupl
 @public("function", out=True)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """The older form of `linalg.lu_factor_ex`: (LU, pivots), and infos if asked for."""
-    found = lu_method(A, pivot, get_infos)
-    return OldLU(found) if get_infos else found
+    factorization = lu_method(A, pivot, get_infos)
+    return OldLU(factorization) if get_infos else factorization
 
 
 _BAD_PIVOTS = (
@@ -286,9 +286,9 @@ def _permutations(pivots: np.ndarray, *, size: int, dtype: Any) -> Tensor:
         held = np.take_along_axis(order, swapped, -1)
         np.put_along_axis(order, swapped, order[..., k : k + 1], -1)
         order[..., k : k + 1] = held
-    found = np.zeros((*batch, size, size), dtype)
-    np.put_along_axis(found, order[..., None, :], 1, -2)
-    return rows(found)
+    permutations = np.zeros((*batch, size, size), dtype)
+    np.put_along_axis(permutations, order[..., None, :], 1, -2)
+    return rows(permutations)
 
 
 _permutations.derivative = nondifferentiable
@@ -420,8 +420,8 @@ def linalg_ldl_factor(A: Tensor, *, hermitian: bool = False) -> Any:
     return LdlFactor((factors, pivots))
 
 
-# NumPy's QR takes a whole stack at once, but computes in double precision; that is faster for matrices of up to this
-# many elements.
+# Elements of a matrix. NumPy's QR computes in double precision, but takes a whole stack in one call. Up to this size, that is
+# faster than a call of SciPy for each matrix (measured).
 SMALL_MATRIX = 2048
 
 # ---- QR --------------------------------------------------------------------------------------------------------------
@@ -435,8 +435,8 @@ Geqrf = return_type("geqrf", ("a", "tau"))
 def _linalg_qr(a: np.ndarray, *, mode: Any) -> tuple[Tensor, ...]:
     if math.prod(a.shape[-2:]) > SMALL_MATRIX:
         return _qr_of_large(a, mode)
-    found: Any = np.linalg.qr(a, mode=mode)
-    return (columns(found),) if mode == "r" else tuple(map(columns, found))
+    factors: Any = np.linalg.qr(a, mode=mode)
+    return (columns(factors),) if mode == "r" else tuple(map(columns, factors))
 
 
 def _qr_of_large(a: np.ndarray, mode: str) -> tuple[Tensor, ...]:
@@ -483,12 +483,12 @@ def _qr_rule(ct, out, a, mode, *, specs):
     )
     above = inner.triu(1)
     inner = above + above.mH + inner.diagonal(0, -2, -1).real.diag_embed()
-    found = _sum(matmul(Q, inner), ct_Q)
-    found = solve_triangular(R.mH, found, upper=False, left=False)
+    ct_a = _sum(matmul(Q, inner), ct_Q)
+    ct_a = solve_triangular(R.mH, ct_a, upper=False, left=False)
     if m < n:
-        beside = found.new_zeros((*found.shape[:-1], n - m)) if beside is None else beside
-        found = cat((found, beside), -1)
-    return (found,)
+        beside = ct_a.new_zeros((*ct_a.shape[:-1], n - m)) if beside is None else beside
+        ct_a = cat((ct_a, beside), -1)
+    return (ct_a,)
 
 
 differentiate(_linalg_qr, joint=_qr_rule)
@@ -508,8 +508,8 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
     check_supported(A, "geqrf_cpu")
-    found = _linalg_qr(A, mode=mode)
-    return QR(found if len(found) == 2 else (new_empty(0, dtype=A.spec.dtype), *found))
+    factors = _linalg_qr(A, mode=mode)
+    return QR(factors if len(factors) == 2 else (new_empty(0, dtype=A.spec.dtype), *factors))
 
 
 @public("function method", out=True, autocast="raise")
@@ -567,8 +567,8 @@ def _reflections_rule(
         ct_factors[k] = -matmul(row, column).conj().squeeze(-1)
         ct_vectors[k] = -factor.conj() * matmul(ct, row.mH) - factor * matmul(value, column)
         ct = ct - matmul(factor.conj() * vector, column.mH)
-    found = pad(cat(ct_vectors, -1).tril(-1), (0, a.shape[-1] - columns))
-    return found, cat(ct_factors, -1), ct
+    ct_a = pad(cat(ct_vectors, -1).tril(-1), (0, a.shape[-1] - columns))
+    return ct_a, cat(ct_factors, -1), ct
 
 
 def _householder_rule(ct, out, a, tau):

@@ -115,18 +115,18 @@ def _product(a: Tensor, b: Tensor, offs: Tensor | None) -> Tensor:
         return stack([matmul(a.narrow(1, *part), b.narrow(0, *part)) for part in parts])
     if a.dim() == 2:
         parts = _segments(offs, a.shape[0])
-        found = [matmul(a.narrow(0, *part), b[g]) for g, part in enumerate(parts)]
-        return _joined(found, 0, a.shape[0], b.shape[2], a)
+        products = [matmul(a.narrow(0, *part), b[g]) for g, part in enumerate(parts)]
+        return _joined(products, 0, a.shape[0], b.shape[2], a)
     parts = _segments(offs, b.shape[1])
-    found = [matmul(a[g], b.narrow(1, *part)) for g, part in enumerate(parts)]
-    return _joined(found, 1, b.shape[1], a.shape[1], a)
+    products = [matmul(a[g], b.narrow(1, *part)) for g, part in enumerate(parts)]
+    return _joined(products, 1, b.shape[1], a.shape[1], a)
 
 
 def _joined(parts: list[Tensor], dim: int, size: int, across: int, like: Tensor) -> Tensor:
     """The groups one after the other, then zeros up to `size`."""
-    rest = size - sum(each.shape[dim] for each in parts)
-    if rest > 0:
-        shape = (rest, across) if dim == 0 else (across, rest)
+    missing = size - sum(part.shape[dim] for part in parts)
+    if missing > 0:
+        shape = (missing, across) if dim == 0 else (across, missing)
         parts = [*parts, zeros(*shape, dtype=like.dtype, device=like.device)]
     return cat(parts, dim).narrow(dim, 0, size)
 

@@ -34,7 +34,7 @@ from ...engine import workers
 from ...engine.blas import ONE_THREAD, scipy, set_threads
 from ...families.array_op import array, host_array, inside, on_device, tensor_in
 
-# Matrices of up to so many elements are done before a second thread of BLAS has begun.
+# Elements; a matrix of up to this size (128x128) is finished before a second thread of BLAS has started.
 SMALL = 1 << 14
 
 
@@ -148,7 +148,7 @@ def work_size(answer: tuple) -> int:
 
 
 # ---- Checks ----------------------------------------------------------------------------------------------------------
-# LAPACK's iterations may never end, or end with finite numbers, if an element is inf or NaN: check before the call.
+# LAPACK's iterations may never end, or may return finite numbers, if an element is inf or NaN. So check before the call.
 
 # Elements; up to here one dot product costs less than np.isfinite and its reduction (0.5 us instead of 3).
 _FEW = 256
@@ -156,7 +156,7 @@ _FEW = 256
 
 def all_finite(a: np.ndarray) -> bool:
     """Whether no element is inf or NaN."""
-    # The squares may overflow though the elements are finite.
+    # The squares of finite elements may overflow, so an infinite product does not decide.
     if a.size <= _FEW and cmath.isfinite(np.vdot(a, a)):
         return True
     return bool(np.isfinite(a).all())

@@ -41,24 +41,24 @@ def _least_squares(a: np.ndarray, b: np.ndarray, rcond: float, driver: str) -> t
     size = (m, n, b.shape[1])
     if driver == "gels":
         work = work_size(routine("gels_lwork", a.dtype)(*size))
-        _, found, info = routine("gels", a.dtype)(a, padded, lwork=work)
+        _, solution, info = routine("gels", a.dtype)(a, padded, lwork=work)
         rank, values = min(m, n), np.zeros(0)
     elif driver == "gelsy":
         work = work_size(routine("gelsy_lwork", a.dtype)(*size, rcond))
-        _, found, _, rank, info = routine("gelsy", a.dtype)(a, padded, np.zeros(n, np.int32), rcond, work)
+        _, solution, _, rank, info = routine("gelsy", a.dtype)(a, padded, np.zeros(n, np.int32), rcond, work)
         values = np.zeros(0)
     elif driver == "gelss":
         work = work_size(routine("gelss_lwork", a.dtype)(*size))
-        _, found, values, rank, _, info = routine("gelss", a.dtype)(a, padded, cond=rcond, lwork=work)
+        _, solution, values, rank, _, info = routine("gelss", a.dtype)(a, padded, cond=rcond, lwork=work)
     else:
         sizes = [work_size((answer,)) for answer in routine("gelsd_lwork", a.dtype)(*size)[:-1]]
-        found, values, rank, info = routine("gelsd", a.dtype)(a, padded, *sizes, rcond)
+        solution, values, rank, info = routine("gelsd", a.dtype)(a, padded, *sizes, rcond)
     if info:
         raise LinAlgError(
             "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not "
             f"have full rank (error code: {info})."
         )
-    return found, rank, values
+    return solution, rank, values
 
 
 def _check_numbers(a: np.ndarray, b: np.ndarray, driver: str) -> None:
@@ -85,22 +85,22 @@ def _lstsq(
     (m, n), batch = a.shape[-2:], np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
     real = np.empty(0, a.dtype).real.dtype
-    found = np.zeros((*batch, max(m, n), b.shape[-1]), b.dtype)
+    solutions = np.zeros((*batch, max(m, n), b.shape[-1]), b.dtype)
     rank: Any = np.zeros(batch, np.int64)
     values = np.zeros((*batch, min(m, n)), real)
     for i in each(batch):
-        found[i], rank[i], singular = _least_squares(a[i], b[i], rcond, driver)
+        solutions[i], rank[i], singular = _least_squares(a[i], b[i], rcond, driver)
         if driver in ("gelss", "gelsd"):
             values[i] = singular
     residuals = np.zeros(0, real)
     full = driver == "gels" or bool((rank == n).all())
     if m > n and driver != "gelsy" and full:
-        residuals = (np.abs(found[..., n:, :]) ** 2).sum(-2)
+        residuals = (np.abs(solutions[..., n:, :]) ** 2).sum(-2)
     if driver == "gels":
         rank = np.zeros(0, np.int64)
     if driver not in ("gelss", "gelsd"):
         values = np.zeros(0, real)
-    return columns(found), rows(residuals), rows(rank), rows(values)
+    return columns(solutions), rows(residuals), rows(rank), rows(values)
 
 
 _lstsq.on_memory(native.least_squares_plan)

@@ -79,8 +79,8 @@ _linalg_det.on_memory(_det_plan)
 
 def _det_rule(ct, out, a):
     """Jacobi's formula: the cofactors, which are conj(det) * inv(A).mH if there is an inverse."""
-    # Of a nearly singular matrix the determinant is all rounding error. It cancels against that of the inverse if both
-    # come from the same factors: those of A.mH, which `out` does not come from.
+    # The determinant of a nearly singular matrix consists of rounding errors. They cancel with those of the inverse if both come
+    # from the same LU factors. Therefore compute the determinant again, of A.mH, whose factors the solution below uses.
     conjugate = det(a.mH)
     if host_array(beneath(conjugate)).all():
         return linalg_solve(a.mH, _diagonal(ct * conjugate, a))
@@ -440,9 +440,9 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     for i, tensor in enumerate(tensors):
-        wanted = (1, 2) if i in (0, len(tensors) - 1) else (2,)
-        if tensor.dim() not in wanted:
-            kind = "1D or 2D" if len(wanted) == 2 else "2D"
+        allowed = (1, 2) if i in (0, len(tensors) - 1) else (2,)
+        if tensor.dim() not in allowed:
+            kind = "1D or 2D" if len(allowed) == 2 else "2D"
             where = {0: "the first tensor", len(tensors) - 1: "the last tensor"}.get(i, f"tensor {i}")
             raise RuntimeError(f"multi_dot(): {where} must be {kind} but got {tensor.dim()}D")
         if tensor.spec.dtype is not tensors[0].spec.dtype:
@@ -613,7 +613,7 @@ def _conj_product(a: Any, b: Any) -> tuple:
 
 VECDOT = Reduce(
     "linalg_vecdot",
-    lambda dtype, wanted: Types(dtype, (dtype,)),
+    lambda dtype, result: Types(dtype, (dtype,)),
     lambda compute: ((0, compute),),
     _conj_product,
     lambda a, b: (a[0] + b[0],),

@@ -66,10 +66,10 @@ def _check_bmm(a: Spec, b: Spec) -> None:
     for matrix, name in ((a, "batch1"), (b, "batch2")):
         if len(matrix.shape) != 3:
             raise RuntimeError(f"{name} must be a 3D tensor{_shapes('bmm', a, b)}")
-    wanted, found = [a.shape[0], a.shape[2]], list(b.shape[:2])
-    if wanted != found:
+    expected, sizes = [a.shape[0], a.shape[2]], list(b.shape[:2])
+    if expected != sizes:
         raise RuntimeError(
-            f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: {found}."
+            f"Expected size for first two dimensions of batch2 tensor to be: {expected} but got: {sizes}."
             f"{_shapes('bmm', a, b)}"
         )
     _check_stack(a, b)
@@ -103,9 +103,9 @@ def _check_vector(a: Spec, b: Spec) -> None:
             f"size mismatch, got input ({rows}), mat ({rows}x{a.shape[-1]}), vec ({b.shape[0]}){_shapes('mv', a, b)}"
         )
     if a.dtype is not b.dtype:
-        found = ", ".join(LEGACY_NAMES[dtype] for dtype in (b.dtype, a.dtype))
+        dtypes = ", ".join(LEGACY_NAMES[dtype] for dtype in (b.dtype, a.dtype))
         raise RuntimeError(
-            f"addmv input tensors must have the same dtype, but got {found}, and {LEGACY_NAMES[b.dtype]}"
+            f"addmv input tensors must have the same dtype, but got {dtypes}, and {LEGACY_NAMES[b.dtype]}"
             f"{_shapes('mv', a, b)}"
         )
 
@@ -152,7 +152,7 @@ def _check_matmul(a: Spec, b: Spec) -> None:
 
 # ---- Derivatives: of a @ b, the cotangents of a and b are ct @ b.mH and a.mH @ ct --------------------------------------
 # (Giles 2008, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2.2.2)
-# They get the memory order of a and b, so that the transpose of a weight passes on a contiguous gradient.
+# The gradients have the memory order of a and b, so that the gradient of a transposed weight is contiguous.
 
 
 def _by_columns(spec: Spec) -> bool:
@@ -189,7 +189,7 @@ def _stack_left(ct, out, a, b, *, specs):
     if len(left.shape) == 1:
         ct = ct.unsqueeze(-2)
     if len(left.shape) == 1 or _is_single(left) and not _is_single(right):
-        # One product with the terms of all matrices, not a stack of products added up.
+        # Sum over the batch and the rows in one product, instead of adding up a stack of products.
         return MM(T(rows_of(ct.mT)), conj(rows_of(b.mT))).reshape(left.shape)
     return MATMUL(ct, b.mH)
 
@@ -241,9 +241,9 @@ BMM = Product("bmm", _check_bmm, "bmm", (_bmm_left, _bmm_right))
 MV = Product("mv", _check_mv, "addmv_impl_cpu", (_mv_left, _mv_right))
 DOT = Product("dot", _check_dot, "dot", (_times_right, _times_left))
 MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", step=_recorded)
-# For steps that add something to the product before it is rounded.
+# The products of steps that add a tensor to the product before it is rounded.
 WIDE_MATMUL = Product("matmul", _check_matmul, "addmm_impl_cpu_", wide=True)
-# What PyTorch's matmul of other ranks ends with gives its node the name.
+# PyTorch names the node of matmul after the last step of its composition, which depends on the ranks.
 _ROW = Product(
     "squeeze_row",
     _check_matmul,
@@ -405,16 +405,16 @@ def _paired_dims(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]
             "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but "
             f"got dims={dims}"
         )
-    firsts, seconds = (sizes(each, "tensordot", "dims") for each in dims)
+    firsts, seconds = (sizes(side, "tensordot", "dims") for side in dims)
     if len(firsts) != len(seconds):
         raise RuntimeError("both dimension lists should have same length")
-    found = [wrap_dim(d, a.dim()) for d in firsts], [wrap_dim(d, b.dim()) for d in seconds]
-    for each in found:
-        if len(set(each)) != len(each):
+    dims_of_both = [wrap_dim(d, a.dim()) for d in firsts], [wrap_dim(d, b.dim()) for d in seconds]
+    for side in dims_of_both:
+        if len(set(side)) != len(side):
             raise RuntimeError(
-                f"dim {next(d for d in each if each.count(d) > 1)} appears multiple times in the list of dims"
+                f"dim {next(d for d in side if side.count(d) > 1)} appears multiple times in the list of dims"
             )
-    return found
+    return dims_of_both
 
 
 @public("function method", out=True)
@@ -593,9 +593,9 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     ):  # PyTorch makes the sizes of the result first
         input.expand(batch1.size(0), batch1.size(1), batch2.size(2))
     if not input.spec.dtype is batch1.spec.dtype is batch2.spec.dtype:
-        found = [cpp_name(t.spec.dtype) for t in (input, batch1, batch2)]
+        dtypes = [cpp_name(t.spec.dtype) for t in (input, batch1, batch2)]
         raise RuntimeError(
-            "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*found)
+            "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*dtypes)
         )
     _check_bmm(batch1.spec, batch2.spec)
     return _BADDBMM(input, beta, alpha, batch1, batch2)
@@ -639,7 +639,7 @@ def _summed_bmm(batch1: Tensor, batch2: Tensor) -> Tensor:
     return MM(left, batch2.reshape(batch * terms, batch2.shape[2]))
 
 
-# The cotangent is the same for all matrices of the batch.
+# All matrices of the batch get the same cotangent, because the op adds them up.
 _ADDBMM = added_step(
     "addbmm",
     _summed_bmm,

@@ -119,7 +119,7 @@ def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
     def run(a: Tensor) -> tuple[Tensor, Tensor] | None:
         factor, info = copied(a), infos()
         routines(factor._storage.ptr, info._storage.ptr)
-        # OpenBLAS does not stop at NaN.
+        # OpenBLAS continues after NaN on the diagonal and reports no error.
         if _any(info) or np.isnan(memory_array(factor).diagonal(0, -2, -1)).any():
             return None
         return factor, narrow(info)
@@ -129,7 +129,7 @@ def cholesky_plan(a: Spec, upper: bool) -> Callable | None:
 
 def lu_plan(a: Spec, wide: bool = False) -> Callable | None:
     """`wide`: the pivots and infos stay integers of 64 bits."""
-    if not _has(a, "getrf") or stacks.beats_scipy(a):
+    if not _has(a, "getrf") or stacks.beats_lu(a):
         return None
     *batch, m, n = a.shape
     k = min(m, n)
@@ -243,7 +243,7 @@ def permutations_plan(pivots: Spec, size: int, dtype: np.dtype) -> Callable | No
     return run
 
 
-# Matrices; NumPy permutes more of them at once faster.
+# Matrices; for larger stacks, NumPy's operations on the whole stack are faster.
 _MOST_PERMUTED = 64
 
 
@@ -255,7 +255,7 @@ def _same_batch(a: Spec, b: Spec) -> bool:
 
 
 def solve_plan(a: Spec, b: Spec) -> Callable | None:
-    if not _has(a, "getrf", "getrs") or not b.numel or not _same_batch(a, b) or stacks.beats_numpy(a, b):
+    if not _has(a, "getrf", "getrs") or not b.numel or not _same_batch(a, b) or stacks.beats_lu(a, b):
         return None
     *batch, n, k = b.shape
     factors, solution = _columns(a.shape, a), _columns(b.shape, b)
@@ -294,7 +294,7 @@ def _substitution(a: Spec, is_stack: bool, factors: Spec, solution: Spec, transp
 def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callable | None:
     if not _has(factors, "getrs") or not b.numel or not _same_batch(factors, b):
         return None
-    if stacks.beats_scipy(factors, b):
+    if stacks.beats_lu(factors, b):
         return None
     own, solution = _columns(factors.shape, factors), _columns(b.shape, b)
     wide = contiguous_spec(pivots.shape, int64)
@@ -312,7 +312,7 @@ def lu_solve_plan(factors: Spec, pivots: Spec, b: Spec, adjoint: bool) -> Callab
 
 
 def triangular_plan(a: Spec, b: Spec, upper: bool, left: bool, unitriangular: bool) -> Callable | None:
-    if not _has(a, "trsm") or not b.numel or not _same_batch(a, b) or stacks.beats_scipy(a, b):
+    if not _has(a, "trsm") or not b.numel or not _same_batch(a, b) or stacks.beats_trsm(a, b):
         return None
     n = a.shape[-1]
     is_stack = len(a.shape) == len(b.shape)
@@ -386,7 +386,7 @@ def inverse_plan(a: Spec) -> Callable | None:
 def cholesky_solve_plan(b: Spec, factor: Spec, upper: bool) -> Callable | None:
     if not _has(factor, "potrs") or not b.numel or not _same_batch(factor, b):
         return None
-    if stacks.beats_scipy(factor, b):
+    if stacks.beats_trsm(factor, b):
         return None
     *batch, n, k = b.shape
     own, solution = _columns(factor.shape, factor), _columns(b.shape, b)
@@ -442,7 +442,20 @@ def least_squares_plan(a: Spec, b: Spec, rcond: float, driver: str) -> Callable 
     cleared = -(-n * _PIVOT // a.dtype.itemsize)
     steps = [Step("laset", ("A", cleared, 1, 0.0, 0.0, Scratch(order), cleared))]
     right = _matrix(1, solution)
-    arguments = (m, n, k, _matrix(0, spec), m, right, m, Scratch(order), rcond, _each(2, 8), Scratch(0), work)
+    arguments: tuple = (
+        m,
+        n,
+        k,
+        _matrix(0, spec),
+        m,
+        right,
+        m,
+        Scratch(order),
+        rcond,
+        _each(2, 8),
+        Scratch(0),
+        work,
+    )
     arguments += (*((Scratch(real_work),) if reals else ()), Scratch(order + 8 * n + 16))
     steps.append(Step("gelsy", arguments))
     scratch = order + 8 * n + 24
@@ -550,22 +563,22 @@ def _eigen_plan(a: Spec, vectors: bool) -> Callable | None:
 
     def run(a: Tensor) -> Any:
         factor, info = copied(a), infos()
-        found = [new_values() for _ in range(parts)]
+        arrays = [new_values() for _ in range(parts)]
         if vectors:
-            found.append(new_vectors())
-        unused = (0,) * (3 - len(found))
-        routines(factor._storage.ptr, *[each._storage.ptr for each in found], *unused, info._storage.ptr)
+            arrays.append(new_vectors())
+        unused = (0,) * (3 - len(arrays))
+        routines(factor._storage.ptr, *[part._storage.ptr for part in arrays], *unused, info._storage.ptr)
         if _any(info):
             return None
         if is_complex:
-            return tuple(found) if vectors else found[0]
+            return tuple(arrays) if vectors else arrays[0]
         result = complex_values()
         array = memory_array(result)
-        array.real, array.imag = memory_array(found[0]), memory_array(found[1])
+        array.real, array.imag = memory_array(arrays[0]), memory_array(arrays[1])
         if not vectors:
             return result
         pairs = complex_vectors()
-        _join_pairs(memory_array(pairs), memory_array(found[2]), array.imag)
+        _join_pairs(memory_array(pairs), memory_array(arrays[2]), array.imag)
         return result, pairs
 
     return run

@@ -57,10 +57,10 @@ def _scaled_mm(
     _check(self.spec, mat2.spec, scale_a, scale_b)
     if bias is not None and bias.numel() != mat2.shape[1]:
         raise RuntimeError(f"Bias must be size {mat2.shape[1]} but got {bias.numel()}")
-    found = matmul(self.to(float32) * scale_a, mat2.to(float32) * scale_b)
+    product = matmul(self.to(float32) * scale_a, mat2.to(float32) * scale_b)
     if bias is not None:
-        found = found + bias.to(float32)
-    return found.to(self.dtype if out_dtype is None else out_dtype)
+        product = product + bias.to(float32)
+    return product.to(self.dtype if out_dtype is None else out_dtype)
 
 
 def _check(a: Spec, b: Spec, scale_a: Tensor, scale_b: Tensor) -> None:
@@ -72,7 +72,7 @@ def _check(a: Spec, b: Spec, scale_a: Tensor, scale_b: Tensor) -> None:
             f"mat_a and mat_b shapes cannot be multiplied ({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
         )
     rows, columns = (a.shape[0], 1), (1, b.shape[1])
-    is_float8 = all(each.dtype.is_floating_point and each.dtype.itemsize == 1 for each in (a, b))
+    is_float8 = all(matrix.dtype.is_floating_point and matrix.dtype.itemsize == 1 for matrix in (a, b))
     are_floats = scale_a.dtype is scale_b.dtype is float32
     are_single = scale_a.numel() == scale_b.numel() == 1
     are_rows = tuple(scale_a.shape) == rows and tuple(scale_b.shape) == columns
@@ -106,7 +106,7 @@ def scaled_mm(
 
     Scales of a tensor or of rows work; blocks and swizzled scales raise ValueError, as PyTorch does on a CPU.
     """
-    scales = [_only(name, each) for name, each in (("scale_a", scale_a), ("scale_b", scale_b))]
+    scales = [_only(name, scale) for name, scale in (("scale_a", scale_a), ("scale_b", scale_b))]
     for name, recipe in (("scale_recipe_a", scale_recipe_a), ("scale_recipe_b", scale_recipe_b)):
         kind = _only(name, recipe)
         if kind not in (ScalingType.TensorWise, ScalingType.RowWise):

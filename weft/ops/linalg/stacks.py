@@ -1,7 +1,7 @@
-"""Factorizations and substitutions of many small matrices at once: each step is one operation on the whole stack.
+"""Factorizations and substitutions of many small matrices, where each step is one operation of NumPy on the whole stack.
 
-A call of LAPACK costs a microsecond, however small the matrix is. Here the matrices lie with the dims of the stack last,
-[rows, columns, *stack], so that NumPy's inner loops run over the matrices, and no result depends on its neighbours.
+A call of LAPACK costs 0.1 to 0.2 us for a 2x2 matrix, and through SciPy 3 us. Here the dims of the stack come last,
+[rows, columns, *stack], so that NumPy's inner loops run over the matrices. The result of a matrix does not depend on the others.
 """
 
 from __future__ import annotations
@@ -14,20 +14,34 @@ from ...core.spec import Spec
 
 
 def beats_numpy(*stacks: np.ndarray | Spec) -> bool:
-    """Whether there are so many matrices, so small, that this is faster than NumPy's loop over them; measured."""
+    """Whether this is faster than NumPy's loop over the matrices (measured)."""
     return _are_many(stacks, 200, 8)
 
 
 def beats_scipy(*stacks: np.ndarray | Spec) -> bool:
-    """Whether this is faster than a call from Python for each matrix; measured."""
+    """Whether this is faster than a call of SciPy for each matrix (measured)."""
     return _are_many(stacks, 16, 16)
 
 
+def beats_lu(*stacks: np.ndarray | Spec) -> bool:
+    """Whether this is faster than LAPACK's LU without wrappers: 1000 of 2x2 0.1 ms instead of 0.2, of 4x4 0.30 instead of 0.22."""
+    return _are_many(stacks, 400, 4)
+
+
+def beats_trsm(*stacks: np.ndarray | Spec) -> bool:
+    """Whether this is faster than BLAS's substitution without wrappers: 1000 of 4x4 0.10 ms instead of 0.18, of 8x8 0.8
+    instead of 0.5 (AMD Zen 4).
+    """
+    return _are_many(stacks, 100, 6)
+
+
 def _are_many(stacks: tuple[np.ndarray | Spec, ...], matrices_per_row: int, largest: int) -> bool:
-    most = max(math.prod(each.shape[:-2]) for each in stacks)
-    size = max(max(each.shape[-2:]) for each in stacks)
+    most = max(math.prod(stack.shape[:-2]) for stack in stacks)
+    size = max(max(stack.shape[-2:]) for stack in stacks)
     return (
-        size <= largest and most >= matrices_per_row * size and all(math.prod(each.shape) for each in stacks)
+        size <= largest
+        and most >= matrices_per_row * size
+        and all(math.prod(stack.shape) for stack in stacks)
     )
 
 
@@ -58,7 +72,7 @@ def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         singular = pivot == 0
         if singular.any():
             infos[singular & (infos == 0)] = k + 1
-            pivot = np.where(singular, 1, pivot)  # what is below is 0 too
+            pivot = np.where(singular, 1, pivot)  # the elements below are 0, too
         below /= pivot
         if k + 1 < width:
             a[k + 1 :, k + 1 :] -= below[:, None] * a[k, k + 1 :]
@@ -66,14 +80,14 @@ def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _magnitude(a: np.ndarray) -> np.ndarray:
-    """What LAPACK compares pivots by."""
+    """The magnitude by which LAPACK chooses pivots."""
     return np.abs(a.real) + np.abs(a.imag) if a.dtype.kind == "c" else np.abs(a)
 
 
 def _swap(a: np.ndarray, row: int, others: np.ndarray) -> None:
     """Swap a row of each matrix of [rows, columns, count] with one below.
 
-    Without a branch or a gather: where the rows' turn has come, their difference in bits is added to both.
+    The swap has no branch and no gather. It adds (xor) the difference of the two rows to both of them, or zero if they stay.
     """
     bits = a.view(f"i{min(a.itemsize, 8)}").reshape(*a.shape, -1)
     for other in range(row + 1, len(a)):
@@ -96,8 +110,8 @@ def substitute(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool = 
     for k in reversed(range(n)) if upper else range(n):
         if not unitriangular:
             b[k] /= a[k, k]
-        rest = slice(0, k) if upper else slice(k + 1, n)
-        b[rest] -= a[rest, k, None] * b[k]
+        others = slice(0, k) if upper else slice(k + 1, n)
+        b[others] -= a[others, k, None] * b[k]
 
 
 def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:

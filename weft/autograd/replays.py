@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core import autocast, grad_mode, modes, tensor
 from ..core.checking import write_checks
-from ..core.device import default_device_hooks
+from ..core.device import CPU, default_device_hooks
 from ..core.dispatch import PLAIN, unwatch, watch, watchers
 from ..core.dtype import DType, bool_, float32, float64, int32, int64, when_default_changes
 from ..core.layout import MemoryFormat
@@ -140,7 +140,7 @@ def _read(tensors: list[Tensor], result: Any) -> bytes:
     spec = tensors[0].spec
     first = result[0] if type(result) is list and result else result
     kind = _NUMBERS.get((type(first), spec.dtype))
-    if kind is None or len(tensors) != 1 or spec.conj or spec.neg:
+    if kind is None or len(tensors) != 1 or spec.conj or spec.neg or spec.device is not CPU:
         raise Refused
     if type(result) is not list and spec.numel == 1:
         return struct.pack("2q", calls.NUMBER, kind)

@@ -22,7 +22,7 @@ def dots_code(dtype: DType, order: str) -> Code:
     declarations: set[str] = set()
     parameters = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
     text = function("loop", parameters, declarations, lambda body: _write(body, dtype, order))
-    return compile_loop("\n".join([*sorted(declarations), text]), 3, "")
+    return compile_loop("\n".join([*sorted(declarations), text]), 3, "", vectorize=False)
 
 
 def _write(b: Body, dtype: DType, order: str) -> None:

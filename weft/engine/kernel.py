@@ -141,9 +141,9 @@ def _shared(operands: int, letters: str) -> tuple[int, ...]:
     )
 
 
-def compile_loop(ir: str, operands: int, letters: str) -> Code:
-    """Compile IR that defines `loop`, and give it faces for Python."""
-    call, share = compile_ir(ir + entry_ir(operands, letters), "call", "share")
+def compile_loop(ir: str, operands: int, letters: str, vectorize: bool = True) -> Code:
+    """Compile IR that defines `loop`, and give it faces for Python. `vectorize`: see `compile_ir`."""
+    call, share = compile_ir(ir + entry_ir(operands, letters), "call", "share", vectorize=vectorize)
     return Code(builtin(call, "kernel"), share, 0)
 
 

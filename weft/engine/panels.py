@@ -48,7 +48,7 @@ def panels_code(dtype: DType, transposed: bool, order: str) -> Code:
     functions.append(
         kernel.function("loop", parameters, lambda body: kernel.tasks(body, transposed, order), "")
     )
-    return compile_loop("\n".join([*sorted(kernel.declarations), *functions]), 3, "")
+    return compile_loop("\n".join([*sorted(kernel.declarations), *functions]), 3, "", vectorize=False)
 
 
 @functools.cache
@@ -61,7 +61,7 @@ def tiles(dtype: DType, rows: int) -> tuple[int, ...]:
     widths = sorted({1, tile().lines})
     functions = [kernel.tile(rows, lines) for lines in widths]
     text = "\n".join([*sorted(kernel.declarations), *functions])
-    found = compile_ir(text, *(f"tile{lines}" for lines in widths))
+    found = compile_ir(text, *(f"tile{lines}" for lines in widths), vectorize=False)
     return found[0], found[-1]
 
 

@@ -68,9 +68,9 @@ def sums_code(dtype: DType, made: int) -> Code:
     kernel = _Sums(dtype)
     rows = [size for size in (min(made, tile().rows), made % tile().rows) if size]
     tiles = sorted({(size, lines) for size in rows for lines in (1, tile().lines)})
-    parts = [kernel.tile(*each) for each in tiles]
+    parts = [kernel.copy_rows(), *(kernel.tile(*each) for each in tiles)]
     parts.append(kernel.function("loop", _LOOP, lambda body: kernel.write(body, rows[0], rows[-1])))
-    return compile_loop("\n".join([*sorted(kernel.declarations), kernel.copy_rows(), *parts]), 5, "")
+    return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 5, "", vectorize=False)
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def products_code(dtype: DType) -> Code:
         kernel.tile(),
         kernel.function("loop", _LOOP, kernel.write),
     ]
-    return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 4, "")
+    return compile_loop("\n".join([*sorted(kernel.declarations), *parts]), 4, "", vectorize=False)
 
 
 _LOOP = "ptr %operands, ptr %meta, i64 %begin, i64 %end"
@@ -133,9 +133,18 @@ class _Kernel:
                 close_source = b.let(f"icmp eq i64 %source_step, {self.size}")
                 close_target = b.let(f"icmp eq i64 %target_step, {self.size}")
                 close = b.let(f"and i1 {close_source}, {close_target}")
-                with b.when(close), b.loop(0, row["count"]) as i:
-                    offset = b.integer("mul", i, self.size)
-                    self.move(b, b.at(target, offset), b.at(source, offset))
+                wide = b.let(f"icmp sge i64 {row['count']}, {self.lanes}")
+                with b.when(b.let(f"and i1 {close}, {wide}")):
+                    # The last vector may overlap the one before.
+                    last = b.integer("sub", row["count"], self.lanes)
+                    with b.loop(0, b.integer("add", last, self.lanes), self.lanes) as i:
+                        offset = b.integer("mul", b.minimum(i, last), self.size)
+                        value = self.load(b, b.at(source, offset))
+                        b.do(f"store {self.vector} {value}, ptr {b.at(target, offset)}, align {self.size}")
+                with b.when(b.let(f"and i1 {close}, {b.let(f'xor i1 {wide}, true')}")):
+                    inside = lanes_below(b, self.lanes, row["count"])
+                    value = masked_load(b, self.dtype, self.lanes, source, inside)
+                    masked_store(b, self.dtype, self.lanes, value, target, inside)
                 begin = b.let(f"select i1 {close}, i64 {row['count']}, i64 0")
                 with b.loop(begin, row["count"]) as i:
                     self.move(

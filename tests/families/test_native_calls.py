@@ -71,7 +71,97 @@ assert before[2:] == after[2:], (before[2:], after[2:])
 
 
 def test_counts_of_references_stay_exact():
-    run(COUNT, "native", "20000")
+    run(COUNT, "native", "5000")
+
+
+STORM = """
+import gc, signal, sys
+import weft as torch
+
+delivered = caught = 0
+def handler(*_):
+    global delivered
+    delivered += 1
+    raise KeyboardInterrupt
+unraisable = []
+sys.unraisablehook = unraisable.append
+
+def state():
+    gc.collect()
+    return torch.cpu.memory_stats()["allocated_bytes.all.current"], len(gc.get_objects())
+
+a, b, o = torch.rand(16), torch.rand(16), torch.empty(16)
+x = torch.rand(16, requires_grad=True)
+def calls():
+    (a + b) * 2.0; a < b; x * b + x.exp(); torch.add(a, b, out=o); torch.where(a > b, a, b); o.add_(1.0)
+for _ in range(10):
+    calls()
+before = state()
+def work(turn):
+    signal.setitimer(signal.ITIMER_REAL, 0.0003 + turn % 17 * 1e-5)
+    while delivered == turn:
+        calls()
+
+signal.signal(signal.SIGALRM, handler)
+for turn in range(300):
+    try:
+        work(turn)
+    except KeyboardInterrupt:
+        caught += 1
+assert not unraisable, unraisable
+assert (delivered, caught) == (300, 300), (delivered, caught)
+after = state()
+assert after[0] == before[0] and after[1] < before[1] + 20, (before, after)
+"""
+
+
+def test_signals_at_any_time_lose_nothing():
+    run(STORM, "native")
+
+
+THREADS = """
+import os, random, threading, time
+import weft as torch
+from weft.core.dtype import when_default_changes
+
+errors, end = [], time.monotonic() + 1.5
+def work(seed):
+    choose = random.Random(seed)
+    try:
+        while time.monotonic() < end:
+            n = choose.randrange(1, 200)
+            a, x = torch.ones(n), torch.ones(n, requires_grad=True)
+            for _ in range(3):
+                b = torch.where(a > 0, 2.0 * (a + a), a)
+                b += 1
+                y = x * b
+            y.sum().backward()
+            assert b.sum().item() == 5 * n and x.grad.sum().item() == 5 * n
+    except BaseException as error:
+        errors.append(error)
+threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+for each in threads:
+    each.start()
+while time.monotonic() < end:
+    for forget in when_default_changes:
+        forget()
+    if random.random() < 0.05:
+        child = os.fork()
+        if not child:
+            a = torch.ones(5)
+            os._exit((a + a).sum().item() != 10)
+        assert os.waitpid(child, 0)[1] == 0
+    time.sleep(0.001)
+for each in threads:
+    each.join()
+assert not errors, errors
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.parametrize("calls", ["", "native"])
+def test_threads_and_forks_while_records_are_forgotten(calls):
+    run(THREADS, calls)
 
 
 def test_machine_code_appears_after_some_storages():
